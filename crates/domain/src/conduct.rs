@@ -1,0 +1,454 @@
+//! The loop over the ports: claims an operation, has it run, and brings its ending to the store,
+//! with every lost commit and every lost race handled once, here.
+//!
+//! Async without a runtime. It never spawns: whoever calls it decides what outlives what. Nothing in
+//! here is cancel safe once a claim was offered; run it on a task that nobody drops.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::Terms;
+use crate::operation::{
+    Attempt, Binding, Change, Claim, Disown, Event, Finish, Operation, Phase, ProviderRefusal,
+    Receipt, Refusal, SealedResult, Snapshot, Transition, decide,
+};
+use crate::ports::{CommitError, Journal, Pause, Unavailable};
+use crate::usage::Metered;
+use crate::{ClaimId, OperationId, Timestamp};
+
+/// Races that one claim may lose before it gives the caller back the choice. Each lost race means
+/// that somebody else moved the operation on.
+const RACES_MAX: u32 = 16;
+
+/// Carries decisions to a journal.
+#[derive(Clone, Copy)]
+pub struct Conduct<'a> {
+    /// Where they are committed.
+    pub journal: &'a dyn Journal,
+    /// The wait between two offers.
+    pub pause: &'a dyn Pause,
+    /// See [`Event::Reap`].
+    pub orphan_grace: Option<Duration>,
+}
+
+impl std::fmt::Debug for Conduct<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Conduct(orphan_grace: {:?})", self.orphan_grace)
+    }
+}
+
+/// A claim to be offered, and how to compare it with an older binding.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    /// What T1 or T7 would write.
+    pub claim: &'a Claim,
+    /// The database's clock, as well as this process can tell: only its own lease is judged by it.
+    pub now: Timestamp,
+    /// The same request bound under the terms of an operation that was made with other ones. `None`
+    /// where that cannot be computed any more.
+    pub rebind: &'a (dyn Fn(&Terms) -> Option<Binding> + Send + Sync),
+}
+
+impl std::fmt::Debug for Order<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.claim.fmt(f)
+    }
+}
+
+/// What became of a claim.
+#[derive(Debug)]
+pub enum Claimed {
+    /// The operation is this claim's to run.
+    Mine(Box<Operation>),
+    /// The key's operation has ended: its answer is in the snapshot.
+    Ended(Box<Snapshot>),
+    /// Somebody else runs it and may be alive.
+    InProgress(Box<Snapshot>),
+    /// Its result is kept and its settlement is still refused.
+    Recorded(Box<Snapshot>),
+    /// The key is bound to another request.
+    OtherRequest,
+}
+
+/// Why nothing became of a claim. The key is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The store refused or could not take the claim.
+    #[error("the claim was not committed")]
+    Commit(#[source] CommitError),
+    /// The store could not be read.
+    #[error("the operation could not be read")]
+    Load(#[source] Unavailable),
+    /// This process must not start anything now.
+    #[error("this node's lease is not live")]
+    LeaseLost,
+    /// Others kept moving the operation.
+    #[error("the operation kept changing hands")]
+    Contended,
+}
+
+/// How a run ended, as its owner tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// With a result.
+    Finished {
+        /// What it used up.
+        metered: Metered,
+        /// The sealed answer.
+        result: SealedResult,
+    },
+    /// No attempt of this generation ran.
+    NotRun,
+    /// The provider refused the request for good.
+    Refused {
+        /// What was refused.
+        refusal: ProviderRefusal,
+        /// The sealed error.
+        result: SealedResult,
+    },
+    /// No result can come any more, and it may have run.
+    Unknown,
+}
+
+/// How an operation stands after its owner's last word.
+#[derive(Debug)]
+pub struct Concluded {
+    /// What the row says, whoever wrote it: the only source of an answer.
+    pub snapshot: Snapshot,
+    /// Whether a result came too late to be billed (T8).
+    pub late: bool,
+}
+
+impl Conduct<'_> {
+    /// Claims an operation (T1, T7); settles or reaps what stands in the way where that is allowed.
+    /// Not cancel safe: a dropped claim may be committed, and is then reaped as run.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClaimError`] where the key is as it was before.
+    pub async fn claim(&self, order: &Order<'_>) -> Result<Claimed, ClaimError> {
+        let mut snapshot = Snapshot::vacant(order.now);
+        for _race in 0..RACES_MAX {
+            let claim = order.on(&snapshot);
+            match decide(&snapshot, Event::Claim(Box::new(claim))) {
+                Ok(transition) => {
+                    let before = snapshot.operation.take();
+                    match self.offer_claim(transition, before.as_ref()).await? {
+                        Some(operation) => return Ok(Claimed::Mine(Box::new(operation))),
+                        None => snapshot = self.load(order).await?,
+                    }
+                }
+                Err(Refusal::OtherRequest) => return Ok(Claimed::OtherRequest),
+                Err(Refusal::Ended) => return Ok(Claimed::Ended(Box::new(snapshot))),
+                Err(Refusal::Recorded) => match self.try_event(&snapshot, Event::Settle).await {
+                    Tried::Moved => snapshot = self.load(order).await?,
+                    Tried::Stands => return Ok(Claimed::Recorded(Box::new(snapshot))),
+                },
+                Err(Refusal::Leased) => {
+                    if let Some(operation) = mine(&snapshot, order.claim.owner.claim) {
+                        return Ok(Claimed::Mine(Box::new(operation)));
+                    }
+                    let reap = Event::Reap { orphan_grace: self.orphan_grace };
+                    match self.try_event(&snapshot, reap).await {
+                        Tried::Moved => snapshot = self.load(order).await?,
+                        Tried::Stands => return Ok(Claimed::InProgress(Box::new(snapshot))),
+                    }
+                }
+                // A claim that landed late and was disowned meanwhile: the next one has a new id.
+                Err(Refusal::ClaimUsed) => return Err(ClaimError::Contended),
+                Err(
+                    Refusal::LeaseLost
+                    | Refusal::NotRunning
+                    | Refusal::NotOwner
+                    | Refusal::OwnerAlive
+                    | Refusal::Missing,
+                ) => return Err(ClaimError::LeaseLost),
+            }
+        }
+        Err(ClaimError::Contended)
+    }
+
+    /// Brings an owner's ending to the store and says how the operation stands after it. Offers it
+    /// until the store takes it or the row proves that it cannot stand any more.
+    /// Not cancel safe: a dropped ending is lost, and the operation is reaped.
+    pub async fn conclude(
+        &self,
+        operation: &Operation,
+        ending: &Ending,
+        attempts: &[Attempt],
+    ) -> Concluded {
+        let claim = operation.owner.claim;
+        let mut current = operation.clone();
+        let mut form = Form::Whole;
+        for attempt in 1_u32.. {
+            let snapshot = Snapshot {
+                operation: Some(current.clone()),
+                result: None,
+                lease: None,
+                now: current.admitted_at,
+            };
+            let Ok(transition) = decide(&snapshot, ending.event(claim, attempts, form)) else {
+                break;
+            };
+            let change = Arc::new(Change::Operation(transition));
+            match self.offer(&change).await {
+                Ok(receipt) => {
+                    if let Some(concluded) = concluded(&change, &current, receipt) {
+                        return concluded;
+                    }
+                    break;
+                }
+                Err(CommitError::Conflict) => match self.load_until(operation.id).await {
+                    Snapshot { operation: Some(row), .. }
+                        if row.owner.claim == claim && row.phase == Phase::Leased =>
+                    {
+                        current = row;
+                    }
+                    snapshot => return stands(snapshot, claim, ending),
+                },
+                // The settling half does not go through: keep the result, settle it later.
+                Err(
+                    CommitError::InsufficientFunds
+                    | CommitError::LimitReached(_)
+                    | CommitError::Collision,
+                ) => {
+                    if form == Form::Recorded || !matches!(ending, Ending::Finished { .. }) {
+                        self.pause.pause(attempt).await;
+                    }
+                    form = Form::Recorded;
+                }
+                Err(
+                    CommitError::Overloaded
+                    | CommitError::Unavailable(_)
+                    | CommitError::Uncertain(_),
+                ) => self.pause.pause(attempt).await,
+            }
+        }
+        stands(self.load_until(operation.id).await, claim, ending)
+    }
+
+    /// Claims, runs and concludes: all that an embedder needs. `run` is called at most once, after
+    /// the claim was committed. Not cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// A [`ClaimError`] where nothing ran and the key is as it was before.
+    pub async fn perform<F, R>(&self, order: &Order<'_>, run: R) -> Result<Claimed, ClaimError>
+    where
+        R: FnOnce(Arc<Operation>) -> F,
+        F: Future<Output = (Ending, Vec<Attempt>)>,
+    {
+        let operation = match self.claim(order).await? {
+            Claimed::Mine(operation) => Arc::new(*operation),
+            bound @ (Claimed::Ended(_)
+            | Claimed::InProgress(_)
+            | Claimed::Recorded(_)
+            | Claimed::OtherRequest) => return Ok(bound),
+        };
+        let (ending, attempts) = run(Arc::clone(&operation)).await;
+        let concluded = self.conclude(&operation, &ending, &attempts).await;
+        Ok(Claimed::Ended(Box::new(concluded.snapshot)))
+    }
+
+    /// Reaps or settles one operation where that is allowed, and says how it stands.
+    ///
+    /// # Errors
+    ///
+    /// Where the store cannot be read.
+    pub async fn reconcile(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        let snapshot = self.journal.load(operation).await?;
+        let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
+            Some(Phase::Leased) => Event::Reap { orphan_grace: self.orphan_grace },
+            Some(Phase::Recorded(_)) => Event::Settle,
+            Some(
+                Phase::Open
+                | Phase::Completed { .. }
+                | Phase::Refused { .. }
+                | Phase::Abandoned { .. },
+            )
+            | None => return Ok(snapshot),
+        };
+        match self.try_event(&snapshot, event).await {
+            Tried::Moved => self.journal.load(operation).await,
+            Tried::Stands => Ok(snapshot),
+        }
+    }
+
+    /// Gives up a claim of this process that no task of it runs; says whether it was still there.
+    ///
+    /// # Errors
+    ///
+    /// Where the store cannot be read.
+    pub async fn disown(
+        &self,
+        operation: OperationId,
+        disown: Disown,
+    ) -> Result<bool, Unavailable> {
+        let snapshot = self.journal.load(operation).await?;
+        Ok(matches!(self.try_event(&snapshot, Event::Disown(disown)).await, Tried::Moved))
+    }
+
+    /// One try: whatever it meets, somebody tries again later.
+    async fn try_event(&self, snapshot: &Snapshot, event: Event) -> Tried {
+        let Ok(transition) = decide(snapshot, event) else {
+            return Tried::Stands;
+        };
+        match self.offer(&Arc::new(Change::Operation(transition))).await {
+            Ok(_) | Err(CommitError::Conflict) => Tried::Moved,
+            Err(
+                CommitError::InsufficientFunds
+                | CommitError::LimitReached(_)
+                | CommitError::Collision
+                | CommitError::Overloaded
+                | CommitError::Unavailable(_)
+                | CommitError::Uncertain(_),
+            ) => Tried::Stands,
+        }
+    }
+
+    /// Offers a claim until there is a verdict. `None`: the row moved, load it.
+    async fn offer_claim(
+        &self,
+        transition: Transition,
+        before: Option<&Operation>,
+    ) -> Result<Option<Operation>, ClaimError> {
+        let change = Arc::new(Change::Operation(transition));
+        match self.offer(&change).await {
+            Ok(receipt) => Ok(applied(&change, before, receipt)),
+            Err(CommitError::Conflict) => Ok(None),
+            Err(
+                error @ (CommitError::InsufficientFunds
+                | CommitError::LimitReached(_)
+                | CommitError::Collision
+                | CommitError::Overloaded
+                | CommitError::Unavailable(_)
+                | CommitError::Uncertain(_)),
+            ) => Err(ClaimError::Commit(error)),
+        }
+    }
+
+    /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A
+    /// change that may have landed must be followed to its end: only `Conflict` or a receipt ends it.
+    async fn offer(&self, change: &Arc<Change>) -> Result<Receipt, CommitError> {
+        let mut uncertain = false;
+        for attempt in 1_u32.. {
+            match self.journal.commit(Arc::clone(change)).await {
+                Err(CommitError::Uncertain(_)) => uncertain = true,
+                Err(CommitError::Unavailable(_) | CommitError::Overloaded) if uncertain => {}
+                verdict @ (Ok(_)
+                | Err(
+                    CommitError::Conflict
+                    | CommitError::InsufficientFunds
+                    | CommitError::LimitReached(_)
+                    | CommitError::Collision
+                    | CommitError::Overloaded
+                    | CommitError::Unavailable(_),
+                )) => return verdict,
+            }
+            self.pause.pause(attempt).await;
+        }
+        Err(CommitError::Conflict)
+    }
+
+    async fn load(&self, order: &Order<'_>) -> Result<Snapshot, ClaimError> {
+        let id = OperationId::of(order.claim.api_key, order.claim.request_key);
+        self.journal.load(id).await.map_err(ClaimError::Load)
+    }
+
+    /// Reads a row that must be known before anybody is answered.
+    async fn load_until(&self, operation: OperationId) -> Snapshot {
+        let mut attempt: u32 = 0;
+        loop {
+            match self.journal.load(operation).await {
+                Ok(snapshot) => return snapshot,
+                Err(Unavailable(_)) => {
+                    attempt = attempt.saturating_add(1);
+                    self.pause.pause(attempt).await;
+                }
+            }
+        }
+    }
+}
+
+/// What became of a try at somebody else's operation.
+enum Tried {
+    /// The row moved, by this or by somebody else: load it.
+    Moved,
+    /// It stands as it was.
+    Stands,
+}
+
+/// Whether a result is offered with its settlement or without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Recorded,
+}
+
+impl Order<'_> {
+    /// The claim as it is compared with this row: bound under the row's terms where they differ.
+    fn on(&self, snapshot: &Snapshot) -> Claim {
+        let mut claim = self.claim.clone();
+        if let Some(operation) = &snapshot.operation
+            && operation.binding.terms != claim.binding.terms
+            && let Some(binding) = (self.rebind)(&operation.binding.terms)
+        {
+            claim.binding = binding;
+        }
+        claim
+    }
+}
+
+impl Ending {
+    fn event(&self, claim: ClaimId, attempts: &[Attempt], form: Form) -> Event {
+        let attempts = attempts.to_vec();
+        match self {
+            Self::Finished { metered, result } => {
+                let finish = Finish { claim, metered: *metered, result: result.clone(), attempts };
+                match form {
+                    Form::Whole => Event::Finish(finish),
+                    Form::Recorded => Event::Record(finish),
+                }
+            }
+            Self::NotRun => Event::NotRun { claim, attempts },
+            Self::Refused { refusal, result } => {
+                Event::Refuse { claim, refusal: *refusal, result: result.clone(), attempts }
+            }
+            Self::Unknown => Event::GiveUp { claim, attempts },
+        }
+    }
+}
+
+/// A claim whose commit was lost and found: the row carries my claim id, and nobody ended it.
+fn mine(snapshot: &Snapshot, claim: ClaimId) -> Option<Operation> {
+    let operation = snapshot.operation.as_ref()?;
+    (operation.owner.claim == claim && operation.phase == Phase::Leased).then(|| operation.clone())
+}
+
+fn applied(change: &Change, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
+    match change {
+        Change::Operation(transition) => transition.apply(before, receipt),
+        Change::Posting(_) => None,
+    }
+}
+
+/// What the row says after this owner's own commit, without reading it again: the commit was the
+/// row's compare-and-set.
+fn concluded(change: &Change, before: &Operation, receipt: Receipt) -> Option<Concluded> {
+    let operation = applied(change, Some(before), receipt)?;
+    let result = match change {
+        Change::Operation(transition) => transition.result().cloned(),
+        Change::Posting(_) => None,
+    };
+    let snapshot = Snapshot { operation: Some(operation), result, lease: None, now: receipt.at };
+    Some(Concluded { snapshot, late: false })
+}
+
+/// The row decides; a result that it does not show came too late.
+fn stands(snapshot: Snapshot, claim: ClaimId, ending: &Ending) -> Concluded {
+    let kept = snapshot.operation.as_ref().is_some_and(|operation| {
+        operation.owner.claim == claim && operation.phase.usage().is_some()
+    });
+    let late = matches!(ending, Ending::Finished { .. }) && !kept;
+    Concluded { snapshot, late }
+}

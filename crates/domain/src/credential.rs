@@ -1,0 +1,149 @@
+//! API keys as their bearers hold them: `hfk_<credential id>_<secret>`, both in base62.
+
+use std::fmt;
+
+use crate::limits::Limits;
+use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
+use crate::{ApiKeyId, CredentialId, Timestamp, WalletId};
+
+const PREFIX: &str = "hfk_";
+/// Digits of 128 bits in base62.
+const ID_LEN: usize = 22;
+/// Digits of 256 bits in base62.
+const SECRET_LEN: usize = 43;
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What a caller bears: the id of a credential and the secret that proves it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Bearer {
+    /// Which credential.
+    pub id: CredentialId,
+    /// The proof.
+    pub secret: CredentialSecret,
+}
+
+impl Bearer {
+    /// Reads `hfk_…`; `None` for any other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        if id.len() != ID_LEN || secret.len() != SECRET_LEN {
+            return None;
+        }
+        Some(Self {
+            id: CredentialId::from_bytes(from_base62(id)?),
+            secret: CredentialSecret::new(from_base62(secret)?),
+        })
+    }
+
+    /// The whole text. It is shown once, to whoever gets the key, and is not kept.
+    #[must_use]
+    pub fn expose(&self) -> String {
+        let id = to_base62(&self.id.to_bytes(), ID_LEN);
+        let secret = to_base62(self.secret.bytes(), SECRET_LEN);
+        format!("{PREFIX}{id}_{secret}")
+    }
+}
+
+impl fmt::Debug for Bearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bearer({}, …)", self.id)
+    }
+}
+
+/// Repeated division of a big-endian number: `number` is left at zero.
+fn to_base62(bytes: &[u8], len: usize) -> String {
+    let mut number = bytes.to_vec();
+    let mut text = vec![0; len];
+    for digit in text.iter_mut().rev() {
+        let mut rest: u32 = 0;
+        for byte in &mut number {
+            let value = (rest << 8) | u32::from(*byte);
+            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+            rest = value % 62;
+        }
+        *digit = usize::try_from(rest).ok().and_then(|at| DIGITS.get(at)).copied().unwrap_or(b'0');
+    }
+    text.into_iter().map(char::from).collect()
+}
+
+/// `None` for another character, or for a number that does not fit.
+fn from_base62<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut number = [0; N];
+    for character in text.bytes() {
+        let mut carry = u32::try_from(DIGITS.iter().position(|digit| *digit == character)?).ok()?;
+        for byte in number.iter_mut().rev() {
+            let value = u32::from(*byte).wrapping_mul(62).wrapping_add(carry);
+            *byte = u8::try_from(value & 0xff).unwrap_or(0);
+            carry = value >> 8;
+        }
+        if carry != 0 {
+            return None;
+        }
+    }
+    Some(number)
+}
+
+/// An API key as it is kept: never with a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// The scope of request keys.
+    pub id: ApiKeyId,
+    /// Who pays.
+    pub wallet: WalletId,
+    /// For people; unique.
+    pub name: String,
+    /// What it may use up.
+    pub limits: Limits,
+    /// When it was issued.
+    pub created_at: Timestamp,
+    /// Since when it is revoked for good.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// One credential of an API key as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Its public half.
+    pub id: CredentialId,
+    /// Whose it is.
+    pub api_key: ApiKeyId,
+    /// What its secret is checked against.
+    pub verifier: Verifier,
+    /// The server secret that made the verifier.
+    pub server_secret: ServerSecretId,
+    /// From when on it is not accepted.
+    pub ends_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_reads_what_it_wrote() {
+        for byte in [0, 1, 61, 62, 254, 255] {
+            let bearer = Bearer {
+                id: CredentialId::from_bytes([byte; 16]),
+                secret: CredentialSecret::new([byte; 32]),
+            };
+            let text = bearer.expose();
+            assert_eq!(text.len(), 4 + 22 + 1 + 43);
+            assert_eq!(Bearer::parse(&text), Some(bearer));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_bearer() {
+        let text = Bearer {
+            id: CredentialId::from_bytes([7; 16]),
+            secret: CredentialSecret::new([7; 32]),
+        }
+        .expose();
+        let short = text.get(..text.len() - 1).unwrap();
+        let too_large = format!("hfk_{}_{}", "z".repeat(22), "z".repeat(43));
+        for bad in ["", "hfk_", "sk-123", short, &text.replace('_', "-"), &too_large] {
+            assert_eq!(Bearer::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How much to hold: an upper bound of what a request can cost, so that the charge fits into it.
+
+use crate::Micros;
+use crate::model::Contract;
+use crate::price::Rates;
+use crate::request::Facts;
+use crate::usage::Kind;
+
+const MILLION: u128 = 1_000_000;
+/// Tokens that a message's frame may cost at most.
+const TOKENS_PER_MESSAGE: u128 = 16;
+
+/// Bounds of what a request can use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// Prompt tokens, at most.
+    pub prompt_tokens: u64,
+    /// Output tokens of each choice, at most. It is sent upstream, so that it is true.
+    pub output_tokens: u64,
+    /// Choices.
+    pub n: u32,
+}
+
+impl Bound {
+    /// Bounds a request under a model's contract.
+    #[must_use]
+    pub fn of(facts: &Facts, contract: &Contract) -> Self {
+        let text = u128::from(facts.prompt_bytes)
+            .saturating_mul(u128::from(contract.prompt_tokens_per_byte_millionths))
+            .div_ceil(MILLION);
+        let frames = u128::from(facts.messages).saturating_mul(TOKENS_PER_MESSAGE);
+        let tokens =
+            text.saturating_add(frames).saturating_add(u128::from(contract.prompt_overhead_tokens));
+        Self {
+            prompt_tokens: u64::try_from(tokens).unwrap_or(u64::MAX).min(contract.context_tokens),
+            output_tokens: facts.max_output_tokens.unwrap_or(contract.max_output_tokens),
+            n: facts.n,
+        }
+    }
+
+    /// Output tokens of all choices together.
+    #[must_use]
+    pub fn all_output_tokens(&self) -> u64 {
+        self.output_tokens.saturating_mul(u64::from(self.n))
+    }
+
+    /// The amount to hold: each side at the dearest kind that the request can cause, rounded up once.
+    /// `None` where it does not fit into an amount: no wallet has that much.
+    #[must_use]
+    pub fn hold(&self, rates: &Rates) -> Option<Micros> {
+        let prompt = rates.dearest(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite]);
+        let output = rates.dearest(&[Kind::Output, Kind::Reasoning]);
+        let cost = |tokens: u64, rate: u64| u128::from(tokens).checked_mul(u128::from(rate));
+        let request = u128::from(rates.rate(Kind::Request)).checked_mul(MILLION)?;
+        let millionths = cost(self.prompt_tokens, prompt)?
+            .checked_add(cost(self.all_output_tokens(), output)?)?
+            .checked_add(request)?;
+        i64::try_from(millionths.div_ceil(MILLION)).ok().map(Micros::new)
+    }
+}

@@ -1,0 +1,225 @@
+//! Who is who: every identifier, and the derived ones that make an effect happen at most once.
+//!
+//! A derived id is a function of what it stands for, so two processes that never met agree on it.
+//! Not here: secrets and the keys derived from them ([`crate::secret`]).
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::{Builder, Uuid, Variant, Version};
+
+/// Writes an identifier that is 128 bits and prints as a hyphenated UUID.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// The identifier with exactly these bits.
+            #[must_use]
+            pub const fn from_u128(bits: u128) -> Self {
+                Self(Uuid::from_u128(bits))
+            }
+
+            /// The identifier with exactly these bytes, most significant first.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+
+            /// The bytes, most significant first.
+            #[must_use]
+            pub const fn to_bytes(self) -> [u8; 16] {
+                self.0.into_bytes()
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                Uuid::try_parse(text).map(Self).map_err(BadId)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.as_hyphenated().fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({self})", stringify!($name))
+            }
+        }
+    )+};
+}
+
+ids! {
+    /// An API key: the scope of request keys, limits and fingerprints. It outlives its credentials.
+    ApiKeyId,
+    /// One credential of an API key.
+    CredentialId,
+    /// A prepaid balance in one currency.
+    WalletId,
+    /// A deposit, refund or adjustment.
+    PostingId,
+    /// The one logical thing that an API key and a request key stand for.
+    OperationId,
+    /// The reservation of one generation of an operation.
+    HoldId,
+    /// The billing fact of an operation: at most one for ever.
+    UsageId,
+    /// The settlement of an operation: at most one for ever.
+    SettlementId,
+    /// 128 random bits made by the task that offers a claim; whoever's is on the row owns it.
+    ClaimId,
+    /// 128 random bits made by a process at its start, never reused.
+    Incarnation,
+}
+
+/// A text that is not a UUID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a UUID")]
+pub struct BadId(#[source] uuid::Error);
+
+/// The caller's `Idempotency-Key`: a UUIDv4 in its canonical spelling and no other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestKey(Uuid);
+
+impl RequestKey {
+    /// The bytes, most significant first.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.into_bytes()
+    }
+
+    /// Reads what [`RequestKey::to_bytes`] wrote; `None` for anything but a UUIDv4.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+        let id = Uuid::from_bytes(bytes);
+        is_v4(&id).then_some(Self(id))
+    }
+}
+
+impl FromStr for RequestKey {
+    type Err = BadRequestKey;
+
+    /// One spelling only: two spellings of one key would be two operations to somebody else's store.
+    fn from_str(text: &str) -> Result<Self, BadRequestKey> {
+        let id = Uuid::try_parse(text).map_err(|_bad| BadRequestKey)?;
+        let mut spelling = [0; 36];
+        let canonical: &str = id.as_hyphenated().encode_lower(&mut spelling);
+        if is_v4(&id) && canonical == text { Ok(Self(id)) } else { Err(BadRequestKey) }
+    }
+}
+
+fn is_v4(id: &Uuid) -> bool {
+    id.get_version() == Some(Version::Random) && id.get_variant() == Variant::RFC4122
+}
+
+impl fmt::Display for RequestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for RequestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestKey({self})")
+    }
+}
+
+/// A text that is not a canonical UUIDv4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a canonical UUIDv4")]
+pub struct BadRequestKey;
+
+/// The configured or made-up name of a process; its row in the store carries the lease.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeName(Box<str>);
+
+impl NodeName {
+    /// The longest name, in bytes.
+    pub const LEN_MAX: usize = 64;
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for NodeName {
+    type Error = BadNodeName;
+
+    fn try_from(name: &str) -> Result<Self, BadNodeName> {
+        let fits = (1..=Self::LEN_MAX).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if fits { Ok(Self(name.into())) } else { Err(BadNodeName) }
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A node name that is empty, too long or has other characters than letters, digits and `-_.`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a node name: 1 to 64 letters, digits, hyphens, underscores and dots")]
+pub struct BadNodeName;
+
+/// `D(noun, parts)`: a UUIDv8 from a hard-coded context and fixed-width parts.
+fn derived(context: &'static str, parts: &[&[u8]]) -> Uuid {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    for part in parts {
+        hasher.update(part);
+    }
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+impl OperationId {
+    /// The operation that this request key stands for under this API key.
+    #[must_use]
+    pub fn of(api_key: ApiKeyId, request_key: RequestKey) -> Self {
+        let parts = [&api_key.to_bytes()[..], &request_key.to_bytes()[..]];
+        Self(derived("holdfast 2026-11 operation v1", &parts))
+    }
+
+    /// The id of the completion that callers see: `chatcmpl_` and 32 hex digits.
+    #[must_use]
+    pub fn completion_id(self) -> String {
+        format!("chatcmpl_{}", self.0.as_simple())
+    }
+
+    /// The hold of one generation.
+    #[must_use]
+    pub fn hold(self, generation: u32) -> HoldId {
+        let parts = [&self.to_bytes()[..], &generation.to_be_bytes()[..]];
+        HoldId(derived("holdfast 2026-11 hold v1", &parts))
+    }
+
+    /// The usage record: without a generation, so at most one for ever.
+    #[must_use]
+    pub fn usage(self) -> UsageId {
+        UsageId(derived("holdfast 2026-11 usage v1", &[&self.to_bytes()]))
+    }
+
+    /// The settlement: without a generation, so at most one charge for ever.
+    #[must_use]
+    pub fn settlement(self) -> SettlementId {
+        SettlementId(derived("holdfast 2026-11 settlement v1", &[&self.to_bytes()]))
+    }
+}

@@ -1,0 +1,187 @@
+//! The book: transfers from one account to another, append-only, balanced by construction.
+//!
+//! Only wallets have balance rows. `funding`, `revenue` and `adjustments` are names in transfers and
+//! their balances are sums, so that no row is shared by all wallets.
+
+use crate::{Micros, OperationId, PostingId, WalletId};
+
+/// Where money comes from or goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Account {
+    /// Payments from outside.
+    Funding,
+    /// What a wallet can spend.
+    Available,
+    /// What a wallet's running operations reserve.
+    Held,
+    /// What was charged.
+    Revenue,
+    /// Corrections with a reason.
+    Adjustments,
+}
+
+impl Account {
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Funding => "funding",
+            Self::Available => "available",
+            Self::Held => "held",
+            Self::Revenue => "revenue",
+            Self::Adjustments => "adjustments",
+        }
+    }
+}
+
+/// Why an operation moves money; with the generation it is the transfer's permanent key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TransferKind {
+    /// available → held, at admission.
+    Hold,
+    /// held → revenue, the charge.
+    Settle,
+    /// held → available, what the charge left of the hold.
+    Rest,
+    /// held → available, the whole hold of a run that is not charged.
+    Release,
+}
+
+impl TransferKind {
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Settle => "settle",
+            Self::Rest => "rest",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// One debit, one credit, one positive amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Why.
+    pub kind: TransferKind,
+    /// From.
+    pub debit: Account,
+    /// To.
+    pub credit: Account,
+    /// How much; never zero.
+    pub amount: Micros,
+}
+
+/// What an operation's transition does to its wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Funds {
+    /// Nothing.
+    Unmoved,
+    /// Reserve this much; refused when that much is not available.
+    Hold(Micros),
+    /// Take the charge out of the hold and give the rest back.
+    Capture {
+        /// What was reserved.
+        hold: Micros,
+        /// What is kept, at most the hold.
+        charge: Micros,
+    },
+    /// Give the whole hold back.
+    Release(Micros),
+}
+
+impl Funds {
+    /// What it adds to the wallet's available and held amounts.
+    #[must_use]
+    pub fn moves(&self) -> Moves {
+        let (available, held) = match *self {
+            Self::Unmoved => (Micros::ZERO, Micros::ZERO),
+            Self::Hold(hold) => (hold.negated(), hold),
+            Self::Capture { hold, charge } => {
+                (hold.minus(charge).unwrap_or(Micros::ZERO), hold.negated())
+            }
+            Self::Release(hold) => (hold, hold.negated()),
+        };
+        Moves { available, held }
+    }
+
+    /// The transfers that say so in the book: at most two, none of zero.
+    pub fn transfers(&self) -> impl Iterator<Item = Transfer> + use<> {
+        let transfer = |kind, debit, credit, amount| Transfer { kind, debit, credit, amount };
+        let (first, second) = match *self {
+            Self::Unmoved => (None, None),
+            Self::Hold(hold) => {
+                (Some(transfer(TransferKind::Hold, Account::Available, Account::Held, hold)), None)
+            }
+            Self::Capture { hold, charge } => {
+                let rest = hold.minus(charge).unwrap_or(Micros::ZERO);
+                (
+                    Some(transfer(TransferKind::Settle, Account::Held, Account::Revenue, charge)),
+                    Some(transfer(TransferKind::Rest, Account::Held, Account::Available, rest)),
+                )
+            }
+            Self::Release(hold) => (
+                Some(transfer(TransferKind::Release, Account::Held, Account::Available, hold)),
+                None,
+            ),
+        };
+        first.into_iter().chain(second).filter(|transfer| transfer.amount > Micros::ZERO)
+    }
+}
+
+/// What is added to a wallet's two amounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moves {
+    /// To what is available.
+    pub available: Micros,
+    /// To what is held.
+    pub held: Micros,
+}
+
+/// Money that moves without an operation running. Its id is its permanent key: a posting offered
+/// again is a conflict, whatever it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posting {
+    /// Chosen by whoever posts; the same id is the same posting.
+    pub id: PostingId,
+    /// Whose balance moves.
+    pub wallet: WalletId,
+    /// Why.
+    pub kind: PostingKind,
+    /// How much; positive, but for adjustments also negative. Never zero.
+    pub amount: Micros,
+}
+
+/// Why a posting moves money.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PostingKind {
+    /// funding → available.
+    Deposit,
+    /// revenue → available, for an operation that was charged; all its refunds stay within the charge.
+    Refund(OperationId),
+    /// adjustments ↔ available, with a reason; it cannot overdraw.
+    Adjustment(String),
+}
+
+impl PostingKind {
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Deposit => "deposit",
+            Self::Refund(_) => "refund",
+            Self::Adjustment(_) => "adjustment",
+        }
+    }
+
+    /// The account on the other side of the wallet's available amount.
+    #[must_use]
+    pub const fn counterpart(&self) -> Account {
+        match self {
+            Self::Deposit => Account::Funding,
+            Self::Refund(_) => Account::Revenue,
+            Self::Adjustment(_) => Account::Adjustments,
+        }
+    }
+}

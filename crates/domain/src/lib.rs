@@ -1,0 +1,65 @@
+//! What is true in Holdfast: requests, money, and the life of one paid operation. No I/O, no clock,
+//! no randomness, no serialization and no async runtime: other services embed this crate as it is.
+//!
+//! The heart is [`decide`]: a pure function from a [`Snapshot`] and an [`Event`] to a [`Transition`]
+//! or a [`Refusal`]. [`conduct`] is the loop that carries such transitions to a [`Journal`] and
+//! handles every lost commit and lost race; [`ports`] are the traits which a store and a provider
+//! fulfil. The same `decide` runs in production and in the model checker.
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | request key | the caller's `Idempotency-Key`, a canonical UUIDv4 |
+//! | operation | the one logical thing that (API key, request key) stands for |
+//! | fingerprint | keyed hash of the normalized request and its model contract |
+//! | hold | funds reserved on a wallet for one operation |
+//! | settlement | capture of the charge and return of the rest of the hold, in one step |
+//! | claim id | 128 random bits of the task that offers a claim: who owns the operation |
+//! | generation | number of an operation's hold, one more at every reopening |
+//! | node | one running process: a name and an incarnation; operations are leased through it |
+//! | meters | token counts by disjoint kinds, as reported, normalized |
+//!
+//! # Embedding
+//!
+//! A service that sells something else than chat brings a [`Journal`], says what a request is worth
+//! and runs its work in a closure; everything that concerns money and retries happens in here.
+//! `docs/embedding.md` has the whole example, which the tests run.
+//!
+//! ```
+//! use holdfast_domain::{OperationId, ApiKeyId, RequestKey};
+//!
+//! // The same API key and request key are the same operation, on every machine and for ever.
+//! let api_key = ApiKeyId::from_u128(7);
+//! let request_key: RequestKey = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11".parse()?;
+//! assert_eq!(OperationId::of(api_key, request_key), OperationId::of(api_key, request_key));
+//! # Ok::<(), holdfast_domain::BadRequestKey>(())
+//! ```
+#![warn(missing_docs, clippy::arithmetic_side_effects, clippy::float_arithmetic)]
+
+pub mod answer;
+pub mod conduct;
+pub mod credential;
+pub mod hold;
+pub mod identity;
+pub mod ledger;
+pub mod limits;
+pub mod model;
+pub mod money;
+pub mod operation;
+pub mod ports;
+pub mod price;
+pub mod request;
+pub mod secret;
+pub mod usage;
+pub mod wallet;
+
+pub use crate::identity::{
+    ApiKeyId, BadRequestKey, ClaimId, CredentialId, HoldId, Incarnation, NodeName, OperationId,
+    PostingId, RequestKey, SettlementId, UsageId, WalletId,
+};
+pub use crate::money::{Currency, Micros, Timestamp};
+pub use crate::operation::{
+    Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
+};
+pub use crate::ports::{Journal, Keys, Nodes, Prices, Provider, Wallets};

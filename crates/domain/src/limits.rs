@@ -1,0 +1,244 @@
+//! What an API key may use up: counters by window, reserved with the claim and corrected with the
+//! settlement, in the same transactions, so that they are exact across nodes.
+
+use std::time::Duration;
+
+use crate::{Micros, Timestamp};
+
+/// The limits of an API key; `None` where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Runs a minute.
+    pub requests_per_minute: Option<u64>,
+    /// Prompt and completion tokens a minute.
+    pub tokens_per_minute: Option<u64>,
+    /// Operations that run at once.
+    pub concurrency: Option<u64>,
+    /// Spend, and over which time.
+    pub spend: Option<SpendLimit>,
+}
+
+/// A bound on what a key may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpendLimit {
+    /// At most this much.
+    pub micros: Micros,
+    /// In each of these.
+    pub window: SpendWindow,
+}
+
+/// Over which time spend is summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpendWindow {
+    /// For ever.
+    Total,
+    /// A UTC day.
+    Day,
+    /// A UTC month.
+    Month,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Counter {
+    /// Runs in a UTC minute.
+    Requests,
+    /// Tokens in a UTC minute.
+    Tokens,
+    /// Operations that run now.
+    Concurrency,
+    /// Spend for ever.
+    SpendTotal,
+    /// Spend in a UTC day.
+    SpendDay,
+    /// Spend in a UTC month.
+    SpendMonth,
+}
+
+impl Counter {
+    /// Every counter.
+    pub const ALL: [Self; 6] = [
+        Self::Requests,
+        Self::Tokens,
+        Self::Concurrency,
+        Self::SpendTotal,
+        Self::SpendDay,
+        Self::SpendMonth,
+    ];
+
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Tokens => "tokens",
+            Self::Concurrency => "concurrency",
+            Self::SpendTotal => "spend_total",
+            Self::SpendDay => "spend_day",
+            Self::SpendMonth => "spend_month",
+        }
+    }
+
+    /// The start of the window that a moment falls into; the epoch for counters without one.
+    #[must_use]
+    pub fn window(self, at: Timestamp) -> Timestamp {
+        const MINUTE: i64 = 60_000_000;
+        const DAY: i64 = 86_400_000_000;
+        let micros = at.as_micros();
+        let floor = |span: i64| micros.saturating_sub(micros.rem_euclid(span));
+        Timestamp::from_micros(match self {
+            Self::Requests | Self::Tokens => floor(MINUTE),
+            Self::Concurrency | Self::SpendTotal => 0,
+            Self::SpendDay => floor(DAY),
+            Self::SpendMonth => {
+                let day = micros.div_euclid(DAY);
+                day.saturating_sub(day_of_month(day)).saturating_mul(DAY)
+            }
+        })
+    }
+
+    /// The length of its window; `None` for counters without one.
+    #[must_use]
+    pub const fn span(self) -> Option<Duration> {
+        match self {
+            Self::Requests | Self::Tokens => Some(Duration::from_secs(60)),
+            Self::SpendDay => Some(Duration::from_secs(86_400)),
+            Self::SpendMonth => Some(Duration::from_secs(31 * 86_400)),
+            Self::Concurrency | Self::SpendTotal => None,
+        }
+    }
+}
+
+/// Days since the first of the month, from days since 1970-01-01, in the proleptic Gregorian
+/// calendar: eras of 400 years that begin on the first of March.
+fn day_of_month(day: i64) -> i64 {
+    let day_of_era = day.saturating_add(719_468).rem_euclid(146_097);
+    let leap_days = |n: i64, every: i64| n.div_euclid(every);
+    let year_of_era = day_of_era
+        .saturating_sub(leap_days(day_of_era, 1_460))
+        .saturating_add(leap_days(day_of_era, 36_524))
+        .saturating_sub(leap_days(day_of_era, 146_096))
+        .div_euclid(365);
+    let year_start = year_of_era
+        .saturating_mul(365)
+        .saturating_add(year_of_era.div_euclid(4))
+        .saturating_sub(year_of_era.div_euclid(100));
+    let day_of_year = day_of_era.saturating_sub(year_start);
+    let month = day_of_year.saturating_mul(5).saturating_add(2).div_euclid(153);
+    day_of_year.saturating_sub(month.saturating_mul(153).saturating_add(2).div_euclid(5))
+}
+
+/// One counter's change. With a bound it is a reservation, refused when the bound would be passed;
+/// without one it is a correction, which is never refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterMove {
+    /// Which counter.
+    pub counter: Counter,
+    /// What is added.
+    pub amount: i64,
+    /// What the counter may reach.
+    pub bound: Option<i64>,
+}
+
+/// Which counters an operation reserved, and by how much where the hold does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reserved {
+    /// One bit for each of [`Counter::ALL`], the first the lowest.
+    counters: u8,
+    /// Tokens reserved of the minute's.
+    tokens: u64,
+}
+
+impl Reserved {
+    /// What the limits make an operation reserve.
+    #[must_use]
+    pub fn under(limits: &Limits, tokens: u64) -> Self {
+        let counters = limits
+            .reservations(Micros::ZERO, tokens)
+            .iter()
+            .fold(0, |bits, reserved| bits | Self::bit(reserved.counter));
+        Self { counters, tokens: if limits.tokens_per_minute.is_some() { tokens } else { 0 } }
+    }
+
+    /// Reads what a row holds.
+    #[must_use]
+    pub const fn from_stored(counters: u8, tokens: u64) -> Self {
+        Self { counters, tokens }
+    }
+
+    /// The bits that a row holds.
+    #[must_use]
+    pub const fn counters(&self) -> u8 {
+        self.counters
+    }
+
+    /// The tokens that a row holds.
+    #[must_use]
+    pub const fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    fn bit(counter: Counter) -> u8 {
+        Counter::ALL.iter().zip(0_u32..).fold(0, |bits, (c, at)| {
+            if *c == counter { bits | 1_u8.wrapping_shl(at) } else { bits }
+        })
+    }
+
+    /// Gives everything back: the run never happened or is not charged.
+    #[must_use]
+    pub fn given_back(&self, hold: Micros) -> Vec<CounterMove> {
+        self.moves(|counter| match counter {
+            Counter::Requests | Counter::Concurrency => -1,
+            Counter::Tokens => amount(self.tokens).saturating_neg(),
+            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => hold.negated().get(),
+        })
+    }
+
+    /// Corrects the reservation to what was used: the request counts, the rest shrinks to the truth.
+    #[must_use]
+    pub fn corrected(&self, hold: Micros, charge: Micros, tokens: u64) -> Vec<CounterMove> {
+        self.moves(|counter| match counter {
+            Counter::Requests => 0,
+            Counter::Concurrency => -1,
+            Counter::Tokens => amount(tokens).saturating_sub(amount(self.tokens)),
+            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
+                charge.get().saturating_sub(hold.get())
+            }
+        })
+    }
+
+    fn moves(&self, by: impl Fn(Counter) -> i64) -> Vec<CounterMove> {
+        Counter::ALL
+            .into_iter()
+            .filter(|counter| self.counters & Self::bit(*counter) != 0)
+            .map(|counter| CounterMove { counter, amount: by(counter), bound: None })
+            .filter(|moved| moved.amount != 0)
+            .collect()
+    }
+}
+
+impl Limits {
+    /// What a claim reserves under these limits.
+    #[must_use]
+    pub fn reservations(&self, hold: Micros, tokens: u64) -> Vec<CounterMove> {
+        let reserve = |counter, amount, bound| CounterMove { counter, amount, bound: Some(bound) };
+        let spend = self.spend.map(|limit| {
+            let counter = match limit.window {
+                SpendWindow::Total => Counter::SpendTotal,
+                SpendWindow::Day => Counter::SpendDay,
+                SpendWindow::Month => Counter::SpendMonth,
+            };
+            reserve(counter, hold.get(), limit.micros.get())
+        });
+        let requests =
+            self.requests_per_minute.map(|max| reserve(Counter::Requests, 1, amount(max)));
+        let tokens =
+            self.tokens_per_minute.map(|max| reserve(Counter::Tokens, amount(tokens), amount(max)));
+        let concurrency = self.concurrency.map(|max| reserve(Counter::Concurrency, 1, amount(max)));
+        [requests, tokens, concurrency, spend].into_iter().flatten().collect()
+    }
+}
+
+fn amount(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

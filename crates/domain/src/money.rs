@@ -1,0 +1,154 @@
+//! Amounts and moments: whole micros of a currency, whole microseconds of UTC. Never a float.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Millionths of a wallet's currency. Arithmetic is checked: an overflow is an answer, not a wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(i64);
+
+impl Micros {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+    /// The largest amount.
+    pub const MAX: Self = Self(i64::MAX);
+
+    /// This many micros.
+    #[must_use]
+    pub const fn new(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// The number of micros.
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// The sum, or `None` where it does not fit.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Option<Self> {
+        self.0.checked_add(other.0).map(Self)
+    }
+
+    /// The difference, or `None` where it does not fit.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Option<Self> {
+        self.0.checked_sub(other.0).map(Self)
+    }
+
+    /// The amount with its sign turned.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self(self.0.saturating_neg())
+    }
+
+    /// The nearest amount to a number that may not fit.
+    #[must_use]
+    pub fn saturating_from(micros: u128) -> Self {
+        i64::try_from(micros).map_or(Self::MAX, Self)
+    }
+}
+
+impl fmt::Display for Micros {
+    /// Decimal units with two to six decimals: `10.00`, `0.000015`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let all = format!("{:07}", self.0.unsigned_abs());
+        let (units, fraction) = all.split_at(all.len().saturating_sub(6));
+        let (cents, rest) = fraction.split_at(2);
+        write!(f, "{sign}{units}.{cents}{}", rest.trim_end_matches('0'))
+    }
+}
+
+impl FromStr for Micros {
+    type Err = BadAmount;
+
+    /// Reads decimal units with at most six decimals: `10`, `10.00`, `-0.000015`.
+    fn from_str(text: &str) -> Result<Self, BadAmount> {
+        let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+        let (units, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+        let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if !numeric(units) || !numeric(fraction) || fraction.len() > 6 {
+            return Err(BadAmount);
+        }
+        let all = format!("{units}{fraction:0<6}");
+        let micros: i64 = all.parse().map_err(|_overflow| BadAmount)?;
+        micros.checked_mul(sign).map(Self).ok_or(BadAmount)
+    }
+}
+
+/// A text that is not an amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an amount: write units with at most six decimals, like 10.00")]
+pub struct BadAmount;
+
+/// An ISO 4217 code: three capital letters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Currency([u8; 3]);
+
+impl Currency {
+    /// The code as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Only ASCII capitals get in, so the fallback is never seen.
+        str::from_utf8(&self.0).unwrap_or("???")
+    }
+}
+
+impl FromStr for Currency {
+    type Err = BadCurrency;
+
+    fn from_str(text: &str) -> Result<Self, BadCurrency> {
+        let code: [u8; 3] = text.as_bytes().try_into().map_err(|_length| BadCurrency)?;
+        if code.iter().all(u8::is_ascii_uppercase) { Ok(Self(code)) } else { Err(BadCurrency) }
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Currency({self})")
+    }
+}
+
+/// A text that is not a currency code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a currency code: write three capital letters, like USD")]
+pub struct BadCurrency;
+
+/// A moment: microseconds since 1970-01-01T00:00:00Z, by the database's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// This many microseconds after the epoch.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds after the epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds after the epoch, as OpenAI's `created` counts.
+    #[must_use]
+    pub const fn as_seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// The moment this much later; the end of time where that does not fit.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        Self(i64::try_from(span.as_micros()).map_or(i64::MAX, |span| self.0.saturating_add(span)))
+    }
+}

@@ -1,0 +1,245 @@
+//! What a judged event does to the rows. A store writes it as it stands and decides nothing.
+
+use std::time::Duration;
+
+use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version};
+use crate::ledger::{Funds, Posting};
+use crate::limits::{CounterMove, Reserved};
+use crate::model::PublicModelId;
+use crate::price::PriceVersion;
+use crate::usage::UsageRecord;
+use crate::{ApiKeyId, Micros, OperationId, RequestKey, Timestamp, WalletId};
+
+/// What a journal commits, all of it or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "always behind an Arc, and postings are rare")]
+pub enum Change {
+    /// An operation's.
+    Operation(Transition),
+    /// Money that moves by itself.
+    Posting(Posting),
+}
+
+impl Change {
+    /// Whose money it may move; changes of one wallet are committed in one order.
+    #[must_use]
+    pub const fn wallet(&self) -> WalletId {
+        match self {
+            Self::Operation(transition) => transition.wallet,
+            Self::Posting(posting) => posting.wallet,
+        }
+    }
+}
+
+/// A judged change of an operation. It carries spans, never moments: the store stamps those with the
+/// database's clock as it writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// Which operation.
+    pub operation: OperationId,
+    /// Its API key, whose counters move.
+    pub api_key: ApiKeyId,
+    /// Its wallet, also when no money moves.
+    pub wallet: WalletId,
+    /// The version that was judged; `None`: there must be no row.
+    pub expected: Option<Version>,
+    /// The generation that the effect belongs to.
+    pub generation: u32,
+    /// What becomes of the row.
+    pub effect: Effect,
+    /// What becomes of the wallet.
+    pub funds: Funds,
+    /// What becomes of the API key's counters.
+    pub counters: Vec<CounterMove>,
+    /// In whose windows the counters move: those of the admission, or of now where it is `None`.
+    pub admitted_at: Option<Timestamp>,
+}
+
+/// What becomes of an operation's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// T1: a new row.
+    Admit(Box<Admission>),
+    /// T7: the next generation of an open one.
+    Reopen(Box<Start>),
+    /// T2: settled, with the result.
+    Complete {
+        /// The billing fact.
+        usage: UsageRecord,
+        /// The sealed answer.
+        result: SealedResult,
+        /// What was tried.
+        attempts: Vec<Attempt>,
+    },
+    /// T2a: the result without the settlement.
+    Record {
+        /// The billing fact.
+        usage: UsageRecord,
+        /// The sealed answer.
+        result: SealedResult,
+        /// What was tried.
+        attempts: Vec<Attempt>,
+    },
+    /// T2b: the settlement of what was recorded.
+    Settle,
+    /// The wish to cancel.
+    AskCancel,
+    /// T3: open again.
+    Open {
+        /// What was tried.
+        attempts: Vec<Attempt>,
+    },
+    /// T4: refused for good.
+    Refuse {
+        /// What was refused.
+        refusal: ProviderRefusal,
+        /// The sealed error.
+        result: SealedResult,
+        /// What was tried.
+        attempts: Vec<Attempt>,
+    },
+    /// T5, T6: given up.
+    Abandon {
+        /// What was tried, where the owner says so itself.
+        attempts: Vec<Attempt>,
+    },
+}
+
+/// What a new row is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    /// The caller's `Idempotency-Key`.
+    pub request_key: RequestKey,
+    /// The request.
+    pub binding: Binding,
+    /// The public model id.
+    pub model: PublicModelId,
+    /// Its first generation.
+    pub start: Start,
+}
+
+/// What every generation takes anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Who claimed it.
+    pub owner: Owner,
+    /// The prices in force.
+    pub price: PriceVersion,
+    /// What is held.
+    pub hold: Micros,
+    /// What is reserved of the limits.
+    pub reserved: Reserved,
+    /// From admission to the deadline.
+    pub time: Duration,
+}
+
+/// What a store says of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// The version that it wrote; the first for a posting.
+    pub version: Version,
+    /// The database's clock as it wrote.
+    pub at: Timestamp,
+}
+
+impl Transition {
+    /// The version that this change writes.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.expected.map_or(Version::FIRST, Version::next)
+    }
+
+    /// The row after this change, from the row before it and what the store stamped. `None` when the
+    /// change is of another kind than the row: it was not judged over it.
+    #[must_use]
+    pub fn apply(&self, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
+        let at = receipt.at;
+        let mut after = match (&self.effect, before) {
+            (Effect::Admit(admission), None) => self.admitted(admission, at),
+            (Effect::Admit(_), Some(_)) | (_, None) => return None,
+            (_, Some(before)) => before.clone(),
+        };
+        match &self.effect {
+            Effect::Admit(_) => {}
+            Effect::Reopen(start) => {
+                after.generation = self.generation;
+                after.owner = start.owner.clone();
+                after.price = start.price.clone();
+                after.hold = start.hold;
+                after.reserved = start.reserved;
+                after.admitted_at = at;
+                after.deadline = at.after(start.time);
+                after.cancel_asked = false;
+                after.attempts = Vec::new();
+                after.phase = Phase::Leased;
+            }
+            Effect::Complete { usage, attempts, .. } => {
+                after.phase = Phase::Completed { usage: usage.clone(), finished_at: at };
+                after.attempts.clone_from(attempts);
+            }
+            Effect::Record { usage, attempts, .. } => {
+                after.phase = Phase::Recorded(usage.clone());
+                after.attempts.clone_from(attempts);
+            }
+            Effect::Settle => {
+                let usage = after.phase.usage()?.clone();
+                after.phase = Phase::Completed { usage, finished_at: at };
+            }
+            Effect::AskCancel => after.cancel_asked = true,
+            Effect::Open { attempts } => {
+                after.phase = Phase::Open;
+                after.attempts.clone_from(attempts);
+            }
+            Effect::Refuse { refusal, attempts, .. } => {
+                after.phase = Phase::Refused { refusal: *refusal, finished_at: at };
+                after.attempts.clone_from(attempts);
+            }
+            Effect::Abandon { attempts } => {
+                after.phase = Phase::Abandoned { finished_at: at };
+                after.attempts.clone_from(attempts);
+            }
+        }
+        after.version = receipt.version;
+        Some(after)
+    }
+
+    /// The sealed content that this change stores.
+    #[must_use]
+    pub const fn result(&self) -> Option<&SealedResult> {
+        match &self.effect {
+            Effect::Complete { result, .. }
+            | Effect::Record { result, .. }
+            | Effect::Refuse { result, .. } => Some(result),
+            Effect::Admit(_)
+            | Effect::Reopen(_)
+            | Effect::Settle
+            | Effect::AskCancel
+            | Effect::Open { .. }
+            | Effect::Abandon { .. } => None,
+        }
+    }
+
+    fn admitted(&self, admission: &Admission, at: Timestamp) -> Operation {
+        let start = &admission.start;
+        Operation {
+            id: self.operation,
+            api_key: self.api_key,
+            request_key: admission.request_key,
+            wallet: self.wallet,
+            binding: admission.binding,
+            model: admission.model.clone(),
+            price: start.price.clone(),
+            generation: self.generation,
+            hold: start.hold,
+            reserved: start.reserved,
+            owner: start.owner.clone(),
+            created_at: at,
+            admitted_at: at,
+            deadline: at.after(start.time),
+            cancel_asked: false,
+            attempts: Vec::new(),
+            phase: Phase::Leased,
+            version: Version::FIRST,
+        }
+    }
+}

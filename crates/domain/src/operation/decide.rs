@@ -1,0 +1,279 @@
+//! Judges every event over every phase. Pure: it awaits nothing and reads no clock, and it names
+//! every pair, so that a new phase or event does not compile until somebody has thought about it.
+
+use super::{
+    Admission, Attempt, Claim, Disown, Effect, Event, Finish, Lease, Operation, Phase, Sent,
+    Snapshot, Start, Transition,
+};
+use crate::ledger::Funds;
+use crate::limits::{CounterMove, Reserved};
+use crate::usage::UsageRecord;
+use crate::{ClaimId, Micros, OperationId, Timestamp};
+
+/// Why an event changes nothing. For a claim it says what to do instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The key is bound to another request: a conflict, and nothing else happens.
+    #[error("the key is bound to another request")]
+    OtherRequest,
+    /// It has its final answer: replay it.
+    #[error("the operation has ended")]
+    Ended,
+    /// It is leased: attach to it, or reap it if that is allowed.
+    #[error("the operation is leased")]
+    Leased,
+    /// It has a result without a settlement: settle it first.
+    #[error("the operation waits for its settlement")]
+    Recorded,
+    /// It is open: nothing runs that the event could be about.
+    #[error("the operation is not running")]
+    NotRunning,
+    /// The claim is not the one on the row: stop at once.
+    #[error("the operation is owned by another claim")]
+    NotOwner,
+    /// This claim id was on the row before: a claim is offered for one generation only.
+    #[error("the claim id was used before")]
+    ClaimUsed,
+    /// This process's own lease is not live: it must not start anything.
+    #[error("this node's lease is not live")]
+    LeaseLost,
+    /// Its owner may still be alive.
+    #[error("the operation's owner may still be alive")]
+    OwnerAlive,
+    /// There is no row.
+    #[error("there is no such operation")]
+    Missing,
+}
+
+/// Decides what an event does to an operation. A store may refuse the outcome for three reasons only:
+/// the version moved, a balance or counter would leave its bounds, a permanent id repeats.
+///
+/// # Errors
+///
+/// A [`Refusal`] where the event changes nothing.
+pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> {
+    let Some(operation) = &snapshot.operation else {
+        return match event {
+            Event::Claim(claim) => admit(*claim, snapshot.now),
+            Event::Finish(_)
+            | Event::Record(_)
+            | Event::Settle
+            | Event::AskCancel
+            | Event::NotRun { .. }
+            | Event::Refuse { .. }
+            | Event::GiveUp { .. }
+            | Event::Reap { .. }
+            | Event::Disown(_) => Err(Refusal::Missing),
+        };
+    };
+    match event {
+        Event::Claim(claim) => claim_bound(operation, *claim, snapshot.now),
+        Event::Finish(finish) => {
+            owned(operation, finish.claim)?;
+            Ok(complete(operation, finish))
+        }
+        Event::Record(finish) => {
+            owned(operation, finish.claim)?;
+            Ok(record(operation, finish))
+        }
+        Event::Settle => settle(operation),
+        Event::AskCancel => {
+            leased(operation)?;
+            Ok(unmoved(operation, Effect::AskCancel))
+        }
+        Event::NotRun { claim, attempts } => {
+            owned(operation, claim)?;
+            Ok(release(operation, Effect::Open { attempts }))
+        }
+        Event::Refuse { claim, refusal, result, attempts } => {
+            owned(operation, claim)?;
+            Ok(release(operation, Effect::Refuse { refusal, result, attempts }))
+        }
+        Event::GiveUp { claim, attempts } => {
+            owned(operation, claim)?;
+            Ok(release(operation, Effect::Abandon { attempts }))
+        }
+        Event::Reap { orphan_grace } => {
+            leased(operation)?;
+            let now = snapshot.now;
+            let dead = owner_is_gone(operation, snapshot.lease.as_ref(), now, orphan_grace);
+            if !dead && now <= operation.deadline {
+                return Err(Refusal::OwnerAlive);
+            }
+            // Nothing about a dead owner proves that it had not sent: never read it as not run.
+            Ok(release(operation, Effect::Abandon { attempts: Vec::new() }))
+        }
+        Event::Disown(Disown { claim, sent }) => {
+            owned(operation, claim)?;
+            let attempts: Vec<Attempt> = Vec::new();
+            Ok(release(
+                operation,
+                match sent {
+                    Sent::Never => Effect::Open { attempts },
+                    Sent::Perhaps => Effect::Abandon { attempts },
+                },
+            ))
+        }
+    }
+}
+
+/// T1: no row yet.
+fn admit(claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
+    if !claim.lease.is_live(&claim.owner.node, now) {
+        return Err(Refusal::LeaseLost);
+    }
+    let counters = claim.limits.reservations(claim.hold, claim.tokens);
+    let hold = claim.hold;
+    Ok(Transition {
+        operation: OperationId::of(claim.api_key, claim.request_key),
+        api_key: claim.api_key,
+        wallet: claim.wallet,
+        expected: None,
+        generation: 1,
+        funds: Funds::Hold(hold),
+        counters,
+        admitted_at: None,
+        effect: Effect::Admit(Box::new(Admission {
+            request_key: claim.request_key,
+            binding: claim.binding,
+            model: claim.model.clone(),
+            start: start(claim),
+        })),
+    })
+}
+
+/// T1′: in this order, so that a bound key never tells a stranger's request anything.
+fn claim_bound(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
+    if !operation.binding.is_same_request(&claim.binding) {
+        return Err(Refusal::OtherRequest);
+    }
+    match &operation.phase {
+        Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
+            Err(Refusal::Ended)
+        }
+        Phase::Recorded(_) => Err(Refusal::Recorded),
+        Phase::Leased => Err(Refusal::Leased),
+        Phase::Open => reopen(operation, claim, now),
+    }
+}
+
+/// T7: everything that concerns money is taken anew, as T1 would take it now.
+fn reopen(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
+    if operation.owner.claim == claim.owner.claim {
+        return Err(Refusal::ClaimUsed);
+    }
+    if !claim.lease.is_live(&claim.owner.node, now) {
+        return Err(Refusal::LeaseLost);
+    }
+    Ok(Transition {
+        generation: operation.generation.saturating_add(1),
+        funds: Funds::Hold(claim.hold),
+        counters: claim.limits.reservations(claim.hold, claim.tokens),
+        admitted_at: None,
+        ..unmoved(operation, Effect::Reopen(Box::new(start(claim))))
+    })
+}
+
+fn start(claim: Claim) -> Start {
+    Start {
+        owner: claim.owner,
+        price: claim.price,
+        hold: claim.hold,
+        reserved: Reserved::under(&claim.limits, claim.tokens),
+        time: claim.time,
+    }
+}
+
+/// T2: never refused for a limit.
+fn complete(operation: &Operation, finish: Finish) -> Transition {
+    let usage = UsageRecord::of(finish.metered, &operation.price, operation.hold);
+    let Finish { result, attempts, .. } = finish;
+    Transition {
+        funds: Funds::Capture { hold: operation.hold, charge: usage.charge },
+        counters: corrected(operation, &usage),
+        ..unmoved(operation, Effect::Complete { usage, result, attempts })
+    }
+}
+
+/// T2a: everything but the settling half.
+fn record(operation: &Operation, finish: Finish) -> Transition {
+    let usage = UsageRecord::of(finish.metered, &operation.price, operation.hold);
+    let Finish { result, attempts, .. } = finish;
+    unmoved(operation, Effect::Record { usage, result, attempts })
+}
+
+/// T2b: the settling half, by anyone.
+fn settle(operation: &Operation) -> Result<Transition, Refusal> {
+    match &operation.phase {
+        Phase::Recorded(usage) => Ok(Transition {
+            funds: Funds::Capture { hold: operation.hold, charge: usage.charge },
+            counters: corrected(operation, usage),
+            ..unmoved(operation, Effect::Settle)
+        }),
+        Phase::Leased => Err(Refusal::Leased),
+        Phase::Open => Err(Refusal::NotRunning),
+        Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
+            Err(Refusal::Ended)
+        }
+    }
+}
+
+fn corrected(operation: &Operation, usage: &UsageRecord) -> Vec<CounterMove> {
+    let meters = &usage.metered.meters;
+    let tokens = meters.prompt_tokens().saturating_add(meters.completion_tokens());
+    operation.reserved.corrected(operation.hold, usage.charge, tokens)
+}
+
+/// T3 to T6: the hold and everything reserved go back.
+fn release(operation: &Operation, effect: Effect) -> Transition {
+    let hold: Micros = operation.hold;
+    Transition {
+        funds: Funds::Release(hold),
+        counters: operation.reserved.given_back(hold),
+        ..unmoved(operation, effect)
+    }
+}
+
+fn unmoved(operation: &Operation, effect: Effect) -> Transition {
+    Transition {
+        operation: operation.id,
+        api_key: operation.api_key,
+        wallet: operation.wallet,
+        expected: Some(operation.version),
+        generation: operation.generation,
+        effect,
+        funds: Funds::Unmoved,
+        counters: Vec::new(),
+        admitted_at: Some(operation.admitted_at),
+    }
+}
+
+fn leased(operation: &Operation) -> Result<(), Refusal> {
+    match operation.phase {
+        Phase::Leased => Ok(()),
+        Phase::Recorded(_) => Err(Refusal::Recorded),
+        Phase::Open => Err(Refusal::NotRunning),
+        Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
+            Err(Refusal::Ended)
+        }
+    }
+}
+
+/// The guard of every word that only the owner may say: leased, and the claim is mine.
+fn owned(operation: &Operation, claim: ClaimId) -> Result<(), Refusal> {
+    leased(operation)?;
+    if operation.owner.claim == claim { Ok(()) } else { Err(Refusal::NotOwner) }
+}
+
+fn owner_is_gone(
+    operation: &Operation,
+    lease: Option<&Lease>,
+    now: Timestamp,
+    orphan_grace: Option<std::time::Duration>,
+) -> bool {
+    match lease {
+        None => true,
+        Some(lease) if lease.node.incarnation != operation.owner.node.incarnation => true,
+        Some(lease) => orphan_grace.is_some_and(|grace| now > lease.ends_at.after(grace)),
+    }
+}

@@ -1,0 +1,365 @@
+//! What the domain needs from outside, in its own words. Every implementation of the storage ports
+//! passes the laws of `holdfast-testkit`.
+//!
+//! Futures of these traits may be dropped at any await: an implementation that writes must not lose
+//! or half-do a write because its caller went away.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::answer::Delta;
+use crate::credential::{ApiKey, Credential};
+use crate::ledger::{Account, Posting};
+use crate::limits::{Counter, Limits};
+use crate::operation::{Change, Lease, Node, ProviderRefusal, Receipt, Snapshot};
+use crate::price::{PriceVersion, PriceVersionId};
+use crate::request::Request;
+use crate::usage::Meters;
+use crate::wallet::Wallet;
+use crate::{
+    ApiKeyId, ClaimId, CredentialId, Currency, Micros, OperationId, PostingId, Timestamp, WalletId,
+};
+
+/// What went wrong below a port, for the log.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// The store cannot be reached or does not work; nothing is known to have changed.
+#[derive(Debug, thiserror::Error)]
+#[error("the store is unavailable")]
+pub struct Unavailable(#[source] pub Cause);
+
+/// Why a change was not committed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// The row is not at the version that was judged, or the posting exists: load and decide again.
+    /// Judged before everything below.
+    #[error("the row has changed since it was judged")]
+    Conflict,
+    /// A wallet would leave its bounds, or a refund would pass its charge; a missing wallet has nothing.
+    #[error("the wallet has not enough funds")]
+    InsufficientFunds,
+    /// A counter of the API key would pass its bound.
+    #[error("the API key's limit of {} is reached", .0.label())]
+    LimitReached(Counter),
+    /// A permanent id exists already: the effect was stopped.
+    #[error("a permanent id exists already")]
+    Collision,
+    /// Too many commits wait; this one was not taken in.
+    #[error("too many commits wait")]
+    Overloaded,
+    /// Nothing was committed.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+    /// The answer to the commit was lost: it may have happened, or may happen yet. Offer it again,
+    /// unchanged, until the verdict is another one.
+    #[error("the store did not say whether it committed")]
+    Uncertain(#[source] Cause),
+}
+
+/// Keeps operations, holds and the book. Group commit, retries on its own errors and everything
+/// about SQL are its business; what changes and why is not.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Reads one operation with its sealed result, its owner's node row and the database's clock.
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable>;
+
+    /// Commits one change durably, all of it or nothing. A dropped future does not undo it.
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
+
+    /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
+    /// past their deadline or whose node row is missing, expired or of another incarnation.
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable>;
+
+    /// The operations leased to a node, with their claims.
+    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable>;
+
+    /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, and
+    /// says of how many. The rows stay for ever.
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
+}
+
+/// How a process comes to its node's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// At the start, where something else (a file lock) proves that nobody else has the name.
+    Take,
+    /// At the start: only if the name is free or its lease has expired.
+    TakeExpired,
+    /// At every heartbeat: only if the row is still this incarnation's.
+    Renew,
+}
+
+/// What a heartbeat found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beat {
+    /// The row is this process's, until then.
+    Held {
+        /// The row.
+        lease: Lease,
+        /// The database's clock.
+        now: Timestamp,
+    },
+    /// The row is another incarnation's, or gone: this process has been superseded, or waits for the
+    /// name.
+    Lost {
+        /// The row as it stands.
+        lease: Option<Lease>,
+        /// The database's clock.
+        now: Timestamp,
+    },
+}
+
+/// Keeps the leases of running processes.
+#[async_trait]
+pub trait Nodes: Send + Sync {
+    /// Takes or renews the node's row for `lease` from now, by the database's clock.
+    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable>;
+
+    /// Removes the row, if it is still this incarnation's.
+    async fn leave(&self, node: &Node) -> Result<(), Unavailable>;
+}
+
+/// A credential and its API key, with the database's clock to judge their ends by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownCredential {
+    /// What the bearer's secret is checked against.
+    pub credential: Credential,
+    /// Whose it is.
+    pub api_key: ApiKey,
+    /// The database's clock.
+    pub now: Timestamp,
+}
+
+/// An API key to be issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewApiKey {
+    /// Its id.
+    pub id: ApiKeyId,
+    /// Who pays.
+    pub wallet: WalletId,
+    /// For people; unique, and not shaped like an id.
+    pub name: String,
+    /// What it may use up.
+    pub limits: Limits,
+}
+
+/// Why something was not created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// Another one has the name or the id.
+    #[error("the name is taken")]
+    NameTaken,
+    /// There is no such wallet.
+    #[error("there is no such wallet")]
+    NoWallet,
+    /// The store does not work.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+}
+
+/// Keeps API keys and their credentials.
+#[async_trait]
+pub trait Keys: Send + Sync {
+    /// Looks a credential up. What it says may be cached for a few seconds; that there is none may not.
+    async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable>;
+
+    /// Stores a new API key with its first credential.
+    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError>;
+
+    /// Ends an API key and all its credentials, for good. Says since when it is revoked; `None` when
+    /// there is no such key. A second time changes nothing.
+    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable>;
+
+    /// Every API key, oldest first.
+    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable>;
+}
+
+/// What a wallet's statement lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// When it was committed.
+    pub at: Timestamp,
+    /// What it belongs to.
+    pub source: LedgerSource,
+    /// The label of its kind.
+    pub kind: &'static str,
+    /// From.
+    pub debit: Account,
+    /// To.
+    pub credit: Account,
+    /// How much; positive.
+    pub amount: Micros,
+}
+
+/// What a transfer belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerSource {
+    /// An operation, in one of its generations.
+    Operation(OperationId, u32),
+    /// A deposit, refund or adjustment.
+    Posting(PostingId),
+}
+
+/// Keeps wallets. Their balances move through [`Journal::commit`] alone.
+#[async_trait]
+pub trait Wallets: Send + Sync {
+    /// Creates an empty wallet.
+    async fn create(
+        &self,
+        id: WalletId,
+        name: &str,
+        currency: Currency,
+    ) -> Result<Wallet, CreateError>;
+
+    /// Finds a wallet by its id.
+    async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable>;
+
+    /// Every wallet, oldest first.
+    async fn list(&self) -> Result<Vec<Wallet>, Unavailable>;
+
+    /// The newest `limit` transfers of a wallet, oldest of them first.
+    async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable>;
+
+    /// Reads a posting again, for whoever offered it twice.
+    async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable>;
+}
+
+/// Why prices were not pinned.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// This version is known with other numbers.
+    #[error("price version {0} is known with other numbers: give new prices a new effective_from")]
+    Conflict(PriceVersionId),
+    /// The store does not work.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+}
+
+/// Keeps price versions for ever.
+#[async_trait]
+pub trait Prices: Send + Sync {
+    /// Stores the versions that are not known yet; all or none of them.
+    async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError>;
+}
+
+/// One call to a provider.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What is asked for.
+    pub request: Arc<Request>,
+    /// What the provider calls the model.
+    pub model: Arc<str>,
+    /// The bound on output tokens that the hold was computed with: it must reach the provider.
+    pub max_output_tokens: u64,
+    /// How long connecting may take. The whole call is bounded by whoever drops it.
+    pub connect: Duration,
+}
+
+/// Takes what a model says, as it says it. It never makes the provider wait.
+pub trait Sink: Send {
+    /// Adds a piece.
+    fn delta(&mut self, delta: Delta);
+}
+
+/// Runs models.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Runs the call at most once: it is never sent again by whoever implements this. Returns the
+    /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
+    /// call; whether it had run is then unknown.
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure>;
+}
+
+/// What is proven about a call that gave no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The model did not run: the next route, or the same key again, may.
+    #[error("the call did not run: {}", .0.label())]
+    NotRun(NotRun),
+    /// The provider refuses this request for good.
+    #[error("the provider refused the request")]
+    Refused(ProviderRefusal),
+    /// It may have run: it must not be sent again.
+    #[error("the outcome of the call is unknown: {}", .0.label())]
+    Unknown(Unknown),
+}
+
+impl Failure {
+    /// Its class, for attempts, logs and metrics.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::NotRun(why) => why.label(),
+            Self::Refused(_) => "refused",
+            Self::Unknown(why) => why.label(),
+        }
+    }
+}
+
+/// How it is proven that a call did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotRun {
+    /// No connection came about before the first byte.
+    Connect,
+    /// The provider turned it away for its rate.
+    RateLimited,
+    /// The provider turned it away, and documents that it did not process it.
+    Overloaded,
+    /// The operator's account or route is wrong.
+    Account,
+}
+
+impl NotRun {
+    /// Its name.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Connect => "not_run_connect",
+            Self::RateLimited => "not_run_rate_limited",
+            Self::Overloaded => "not_run_overloaded",
+            Self::Account => "not_run_account",
+        }
+    }
+}
+
+/// Why nothing is known about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// A status that proves nothing.
+    Status,
+    /// The connection broke after the request was sent.
+    Broken,
+    /// It took too long.
+    Timeout,
+    /// The answer cannot be read, or is not whole.
+    Unreadable,
+}
+
+impl Unknown {
+    /// Its name.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Status => "unknown_status",
+            Self::Broken => "unknown_broken",
+            Self::Timeout => "unknown_timeout",
+            Self::Unreadable => "unknown_unreadable",
+        }
+    }
+}
+
+/// Waits between two offers to a store that did not take the first.
+#[async_trait]
+pub trait Pause: Send + Sync {
+    /// Waits before offer number `attempt`, counted from one; longer for later ones.
+    async fn pause(&self, attempt: u32);
+}
+
+impl fmt::Debug for dyn Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Provider")
+    }
+}

@@ -1,0 +1,181 @@
+//! Exact decimal numbers, so that `1`, `1.0` and `1e0` are one value and no float is ever involved.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// A decimal number `±digits × 10^exponent` without trailing zeros in its digits; zero has no sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Decimal {
+    negative: bool,
+    digits: u128,
+    exponent: i16,
+}
+
+/// Significant digits that are kept; a longer number is refused, never rounded.
+const DIGITS_MAX: usize = 34;
+/// The largest power of ten, either way.
+const EXPONENT_MAX: i32 = 400;
+
+impl Decimal {
+    /// Whether it is negative, its digits and its power of ten: equal numbers have equal parts.
+    #[must_use]
+    pub const fn parts(&self) -> (bool, u128, i16) {
+        (self.negative, self.digits, self.exponent)
+    }
+
+    /// The value as a whole number; `None` where it is not one or does not fit.
+    #[must_use]
+    pub fn to_integer(&self) -> Option<i128> {
+        let scale = 10_u128.checked_pow(u32::try_from(self.exponent).ok()?)?;
+        let magnitude = i128::try_from(self.digits.checked_mul(scale)?).ok()?;
+        if self.negative { magnitude.checked_neg() } else { Some(magnitude) }
+    }
+
+    /// Whether it lies within these whole numbers, both included.
+    #[must_use]
+    pub fn is_within(&self, low: i32, high: i32) -> bool {
+        self.compare(low) != Ordering::Less && self.compare(high) != Ordering::Greater
+    }
+
+    /// Compares with a small whole number, exactly.
+    fn compare(&self, whole: i32) -> Ordering {
+        let other_negative = whole < 0;
+        if self.negative != other_negative {
+            return if self.negative { Ordering::Less } else { Ordering::Greater };
+        }
+        let magnitude = self.compare_magnitude(u128::from(whole.unsigned_abs()));
+        if self.negative { magnitude.reverse() } else { magnitude }
+    }
+
+    fn compare_magnitude(&self, other: u128) -> Ordering {
+        let power = 10_u128.checked_pow(u32::from(self.exponent.unsigned_abs()));
+        if self.exponent >= 0 {
+            // Where the product does not fit, it is larger than any i32.
+            let scaled = power.and_then(|power| self.digits.checked_mul(power));
+            match scaled {
+                Some(scaled) => scaled.cmp(&other),
+                None if self.digits == 0 => 0.cmp(&other),
+                None => Ordering::Greater,
+            }
+        } else {
+            // Where the other side does not fit, the digits (below 10^34) are smaller.
+            match power.and_then(|power| other.checked_mul(power)) {
+                Some(scaled) => self.digits.cmp(&scaled),
+                None if other == 0 => self.digits.cmp(&0),
+                None => Ordering::Less,
+            }
+        }
+    }
+}
+
+impl FromStr for Decimal {
+    type Err = BadDecimal;
+
+    /// Reads a JSON number. The grammar is the JSON parser's business: this takes what it accepts.
+    fn from_str(lexeme: &str) -> Result<Self, BadDecimal> {
+        let (negative, rest) =
+            lexeme.strip_prefix('-').map_or((false, lexeme), |rest| (true, rest));
+        let (mantissa, power) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = [whole, fraction].concat();
+        if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(BadDecimal);
+        }
+        let significant = all.trim_end_matches('0');
+        let digits = significant.trim_start_matches('0');
+        if digits.is_empty() {
+            return Ok(Self { negative: false, digits: 0, exponent: 0 });
+        }
+        if digits.len() > DIGITS_MAX {
+            return Err(BadDecimal);
+        }
+        // `1.50e3` = 15 × 10^(3 - 2 + 1): the power, less the fraction, plus the trimmed zeros.
+        let length = |text: &str| i32::try_from(text.len()).map_err(|_huge| BadDecimal);
+        let trimmed = length(&all)?.saturating_sub(length(significant)?);
+        let power: i32 = power.parse().map_err(|_huge| BadDecimal)?;
+        let exponent = power.saturating_sub(length(fraction)?).saturating_add(trimmed);
+        if exponent.abs() > EXPONENT_MAX {
+            return Err(BadDecimal);
+        }
+        Ok(Self {
+            negative,
+            digits: digits.parse().map_err(|_impossible| BadDecimal)?,
+            exponent: i16::try_from(exponent).map_err(|_impossible| BadDecimal)?,
+        })
+    }
+}
+
+impl fmt::Display for Decimal {
+    /// A JSON number; one spelling for each value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.negative { "-" } else { "" };
+        let digits = self.digits.to_string();
+        let shift = usize::from(self.exponent.unsigned_abs());
+        if self.exponent >= 0 && digits.len().saturating_add(shift) <= 20 {
+            return write!(f, "{sign}{digits}{}", "0".repeat(shift));
+        }
+        if self.exponent < 0 && shift <= 20 {
+            let padded = format!("{digits:0>width$}", width = shift.saturating_add(1));
+            let (whole, fraction) = padded.split_at(padded.len().saturating_sub(shift));
+            return write!(f, "{sign}{whole}.{fraction}");
+        }
+        write!(f, "{sign}{digits}e{}", self.exponent)
+    }
+}
+
+/// A number with too many digits or too large a power of ten to keep exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a number of at most 34 significant digits")]
+pub struct BadDecimal;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lexeme: &str, shown: &str) {
+        assert_eq!(lexeme.parse::<Decimal>().unwrap().to_string(), shown);
+    }
+
+    #[test]
+    fn every_value_has_one_spelling() {
+        for same in ["1", "1.0", "1e0", "10e-1", "0.1e1", "1.000"] {
+            check(same, "1");
+        }
+        for zero in ["0", "-0", "-0.0", "0e9", "0.000e-7"] {
+            check(zero, "0");
+        }
+        check("0.70", "0.7");
+        check("-1.5E+1", "-15");
+        check("1e-25", "1e-25");
+        check("12e30", "12e30");
+    }
+
+    #[test]
+    fn ranges_are_exact() {
+        let within = |lexeme: &str| lexeme.parse::<Decimal>().unwrap().is_within(-2, 2);
+        for inside in ["2", "-2", "2.0", "0", "1e-400", "-1.9999999999999999999999999999"] {
+            assert!(within(inside), "{inside}");
+        }
+        for outside in ["2.0000000000000000000000000000001", "-2.1", "3", "1e400", "-1e39"] {
+            assert!(!within(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_told_apart() {
+        let whole = |lexeme: &str| lexeme.parse::<Decimal>().unwrap().to_integer();
+        assert_eq!(whole("1e2"), Some(100));
+        assert_eq!(whole("-9223372036854775808"), Some(i128::from(i64::MIN)));
+        assert_eq!(whole("1.5"), None);
+        assert_eq!(whole("1e400"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        for bad in ["", "-", "x", "1e401", "1e99999999999", &"1".repeat(35)] {
+            assert_eq!(bad.parse::<Decimal>(), Err(BadDecimal), "{bad}");
+        }
+    }
+}

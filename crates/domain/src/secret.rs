@@ -1,0 +1,225 @@
+//! Keys derived from secrets, and what they are for. Nothing in here prints a secret.
+//!
+//! `K(noun, parts)` is BLAKE3 `derive_key` under a hard-coded context over parts that each carry
+//! their length, so that no two lists of parts feed the same bytes.
+
+use std::fmt;
+
+use crate::{ApiKeyId, OperationId};
+
+fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    for part in parts {
+        let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        hasher.update(&length.to_be_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// One of the operator's secrets. Verifiers, fingerprints and body digests depend on it, so that a
+/// stolen database alone confirms no guessed prompt and no guessed credential.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerSecret(Box<[u8]>);
+
+impl ServerSecret {
+    /// The fewest bytes that a server secret may have.
+    pub const LEN_MIN: usize = 16;
+
+    /// Takes the secret; `None` when it is too short to be one.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() >= Self::LEN_MIN).then(|| Self(bytes.into()))
+    }
+
+    /// Names the secret without telling it: rows remember by this which secret they were made with.
+    #[must_use]
+    pub fn id(&self) -> ServerSecretId {
+        let [a, b, c, d, e, f, g, h, ..] =
+            derived("holdfast 2026-11 server secret id v1", &[&self.0]);
+        ServerSecretId([a, b, c, d, e, f, g, h])
+    }
+
+    /// What is stored instead of a credential's secret.
+    #[must_use]
+    pub fn verifier(&self, secret: &CredentialSecret) -> Verifier {
+        Verifier(blake3::Hash::from_bytes(derived(
+            "holdfast 2026-11 verifier v1",
+            &[&self.0, &secret.0],
+        )))
+    }
+
+    /// The key under which requests of an API key are fingerprinted. It depends on the API key, not
+    /// on a credential: rotation changes no fingerprint.
+    #[must_use]
+    pub fn fingerprint_key(&self, api_key: ApiKeyId) -> FingerprintKey {
+        let parts = [&self.0[..], &api_key.to_bytes()[..]];
+        FingerprintKey(derived("holdfast 2026-11 fingerprint v1", &parts))
+    }
+
+    /// The key under which the raw bytes of request bodies are digested.
+    #[must_use]
+    pub fn body_digest_key(&self, api_key: ApiKeyId) -> BodyDigestKey {
+        let parts = [&self.0[..], &api_key.to_bytes()[..]];
+        BodyDigestKey(derived("holdfast 2026-11 body digest v1", &parts))
+    }
+}
+
+impl fmt::Debug for ServerSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerSecret({})", self.id())
+    }
+}
+
+/// Which server secret something was made with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerSecretId([u8; 8]);
+
+impl ServerSecretId {
+    /// The id with exactly these bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 8] {
+        self.0
+    }
+}
+
+impl fmt::Display for ServerSecretId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ServerSecretId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerSecretId({self})")
+    }
+}
+
+/// The secret half of a credential: 256 random bits that only its bearer has.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CredentialSecret([u8; 32]);
+
+impl CredentialSecret {
+    /// Takes the bits.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The key that seals and opens the results of one operation. It depends on this secret alone:
+    /// the database and the server's configuration together do not open a result.
+    #[must_use]
+    pub fn result_key(&self, operation: OperationId) -> ResultKey {
+        let parts = [&self.0[..], &operation.to_bytes()[..]];
+        ResultKey(derived("holdfast 2026-11 result v1", &parts))
+    }
+}
+
+impl fmt::Debug for CredentialSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CredentialSecret(…)")
+    }
+}
+
+/// What a credential is checked against. Comparison takes the same time whatever differs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Verifier(blake3::Hash);
+
+impl Verifier {
+    /// Reads what [`Verifier::to_bytes`] wrote.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(blake3::Hash::from_bytes(bytes))
+    }
+
+    /// The bytes that are stored.
+    #[must_use]
+    pub const fn to_bytes(&self) -> [u8; 32] {
+        *self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verifier(…)")
+    }
+}
+
+/// Writes a derived key that never prints.
+macro_rules! keys {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name([u8; 32]);
+
+        impl $name {
+            /// The key's bytes, for the cipher or the hash that uses it.
+            #[must_use]
+            pub const fn expose(&self) -> &[u8; 32] {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "(…)"))
+            }
+        }
+    )+};
+}
+
+keys! {
+    /// Keys the fingerprint of a normalized request.
+    FingerprintKey,
+    /// Keys the digest of a request's raw bytes.
+    BodyDigestKey,
+    /// Seals the results of one operation.
+    ResultKey,
+}
+
+impl BodyDigestKey {
+    /// The digest of a request's raw bytes.
+    #[must_use]
+    pub fn digest(&self, body: &[u8]) -> BodyDigest {
+        BodyDigest(blake3::keyed_hash(&self.0, body))
+    }
+}
+
+/// Keyed digest of a request's raw bytes: equal digests mean the same request without parsing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyDigest(blake3::Hash);
+
+/// Keyed hash of a normalized request and its model contract: what a request key is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint(blake3::Hash);
+
+/// Gives a digest its bytes, for storage.
+macro_rules! stored {
+    ($($name:ident),+) => {$(
+        impl $name {
+            /// The digest with exactly these bytes.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+                Self(blake3::Hash::from_bytes(bytes))
+            }
+
+            /// The bytes that are stored.
+            #[must_use]
+            pub const fn to_bytes(&self) -> [u8; 32] {
+                *self.0.as_bytes()
+            }
+        }
+    )+};
+}
+
+stored!(BodyDigest, Fingerprint);

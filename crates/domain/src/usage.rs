@@ -1,0 +1,189 @@
+//! What a run used up, by disjoint kinds, and the billing fact made of it. Never any content.
+
+use crate::Micros;
+use crate::price::{PriceVersion, PriceVersionId};
+
+/// What is metered. The kinds are disjoint: a cached input token is not also an input token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Prompt tokens that were read anew.
+    Input,
+    /// Prompt tokens served from the provider's cache.
+    CachedInput,
+    /// Prompt tokens written to the provider's cache.
+    CacheWrite,
+    /// Prompt tokens of audio.
+    AudioInput,
+    /// Completion tokens.
+    Output,
+    /// Completion tokens spent on reasoning.
+    Reasoning,
+    /// Completion tokens of audio.
+    AudioOutput,
+    /// Requests: always one for a run.
+    Request,
+    /// Images in the prompt that are priced each.
+    Image,
+}
+
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 9;
+
+    /// Every kind, in the order in which rows and answers list them.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Input,
+        Self::CachedInput,
+        Self::CacheWrite,
+        Self::AudioInput,
+        Self::Output,
+        Self::Reasoning,
+        Self::AudioOutput,
+        Self::Request,
+        Self::Image,
+    ];
+
+    /// The name in configuration, columns and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::CachedInput => "cached_input",
+            Self::CacheWrite => "cache_write",
+            Self::AudioInput => "audio_input",
+            Self::Output => "output",
+            Self::Reasoning => "reasoning",
+            Self::AudioOutput => "audio_output",
+            Self::Request => "request",
+            Self::Image => "image",
+        }
+    }
+
+    /// Whether its price is for a million of it (tokens) or for each.
+    #[must_use]
+    pub const fn per_million(self) -> bool {
+        match self {
+            Self::Input
+            | Self::CachedInput
+            | Self::CacheWrite
+            | Self::AudioInput
+            | Self::Output
+            | Self::Reasoning
+            | Self::AudioOutput => true,
+            Self::Request | Self::Image => false,
+        }
+    }
+}
+
+/// How much of each kind. No count exceeds [`Meters::COUNT_MAX`]: a larger report is absurd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Meters([u64; Kind::COUNT]);
+
+impl Meters {
+    /// The largest count that is believed.
+    pub const COUNT_MAX: u64 = 1 << 40;
+
+    /// Counts by kind, zero where `count` says so; `None` when one is absurd.
+    #[must_use]
+    pub fn by(count: impl Fn(Kind) -> u64) -> Option<Self> {
+        let counts = Kind::ALL.map(count);
+        counts.iter().all(|count| *count <= Self::COUNT_MAX).then_some(Self(counts))
+    }
+
+    /// One request, this much prompt and completion; `None` when that is absurd.
+    #[must_use]
+    pub fn text(input: u64, output: u64) -> Option<Self> {
+        Self::by(|kind| match kind {
+            Kind::Input => input,
+            Kind::Output => output,
+            Kind::Request => 1,
+            Kind::CachedInput
+            | Kind::CacheWrite
+            | Kind::AudioInput
+            | Kind::Reasoning
+            | Kind::AudioOutput
+            | Kind::Image => 0,
+        })
+    }
+
+    /// How much of one kind.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> u64 {
+        Kind::ALL.iter().zip(self.0).find_map(|(k, n)| (*k == kind).then_some(n)).unwrap_or(0)
+    }
+
+    /// Each kind with its count, in the order of [`Kind::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (Kind, u64)> {
+        Kind::ALL.into_iter().zip(self.0)
+    }
+
+    /// All prompt tokens.
+    #[must_use]
+    pub fn prompt_tokens(&self) -> u64 {
+        self.sum(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite, Kind::AudioInput])
+    }
+
+    /// All completion tokens.
+    #[must_use]
+    pub fn completion_tokens(&self) -> u64 {
+        self.sum(&[Kind::Output, Kind::Reasoning, Kind::AudioOutput])
+    }
+
+    /// Nine counts of at most 2^40 cannot overflow.
+    fn sum(&self, kinds: &[Kind]) -> u64 {
+        kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(self.count(*kind)))
+    }
+}
+
+/// Who counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetersSource {
+    /// The provider said so.
+    Reported,
+    /// The provider said nothing believable: counted from the text.
+    Estimated,
+}
+
+impl MetersSource {
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Estimated => "estimated",
+        }
+    }
+}
+
+/// Meters and who counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metered {
+    /// How much.
+    pub meters: Meters,
+    /// Says who.
+    pub source: MetersSource,
+}
+
+/// The billing fact of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRecord {
+    /// How much of what, and who counted.
+    pub metered: Metered,
+    /// What the caller pays: never more than was held.
+    pub charge: Micros,
+    /// What the meters cost beyond the hold; the operator bears it.
+    pub shortfall: Micros,
+    /// By which prices.
+    pub price_version: PriceVersionId,
+}
+
+impl UsageRecord {
+    /// Prices the meters; the charge ends at the hold and the rest is shortfall.
+    #[must_use]
+    pub fn of(metered: Metered, price: &PriceVersion, hold: Micros) -> Self {
+        let cost = price.rates.cost(&metered.meters);
+        let charge = cost.min(hold);
+        let shortfall = cost.minus(charge).unwrap_or(Micros::ZERO);
+        Self { metered, charge, shortfall, price_version: price.id.clone() }
+    }
+}
