@@ -1,1 +1,38 @@
-//! Placeholder.
+//! Who answers: the providers behind Holdfast's [`Provider`](holdfast_domain::Provider) port, one
+//! module per kind, and what each of them proves about a call that failed. Not which of them a call
+//! goes to, nor what is tried after a failure: that is the engine's.
+//!
+//! A provider here runs a call at most once. It never sends one again by itself, follows no
+//! redirect, and calls an outcome unknown unless a row of its table proves something better.
+//! Nothing that an upstream says about itself (texts of errors, ids, headers) leaves this crate.
+//!
+//! # The simulated provider
+//!
+//! [`Simulated`] has one model, `sim-1`, and answers `You said: <the last user message>`; choices
+//! after the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the
+//! output bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that
+//! rule: every message's texts and name on the one side, every choice's text on the other.
+//!
+//! A line of the last user message that holds nothing but a directive changes how the call goes, and
+//! is not echoed:
+//!
+//! | directive | what happens |
+//! |---|---|
+//! | `[[sim: slow 5s]]` | waits first (`ms`, `s` or `m`, at most `10m`) |
+//! | `[[sim: fail-before-once]]` | the first time that this process sees this prompt: proven not run (it remembers the last 1,024) |
+//! | `[[sim: fail-before]]` | proven not run, every time |
+//! | `[[sim: refuse]]` | refused for good |
+//! | `[[sim: context-overflow]]` | refused for good: the prompt is too long |
+//! | `[[sim: fail-after]]` | accepted, then its outcome is unknown |
+//! | `[[sim: break]]` | breaks in the middle of the answer: its outcome is unknown |
+//! | `[[sim: no-usage]]` | answers and reports no usage |
+//! | `[[sim: absurd-usage]]` | answers and reports usage that nobody can believe |
+//! | `[[sim: overrun]]` | answers and reports ten million tokens more than the hold was made for, on either side |
+//!
+//! `slow` and `fail-before-once` go with each other and with any one of the rest. Anything else after
+//! `[[sim:` at the start of a line is refused for good, so that a mistyped directive shows.
+#![warn(missing_docs)]
+
+mod simulated;
+
+pub use crate::simulated::Simulated;

@@ -1,0 +1,158 @@
+//! A provider without a model: it echoes, and misbehaves where the prompt asks for it. No network,
+//! no randomness; the same call gets the same answer. Not a fake for tests alone: it is what an
+//! installation without any account talks to.
+
+mod script;
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown};
+use holdfast_domain::request::{Content, Message, Request};
+use holdfast_domain::usage::Meters;
+
+use self::script::{Act, BadScript, Script};
+
+/// What a token is here: so many bytes of UTF-8, and a rest is one more.
+const BYTES_PER_TOKEN: usize = 4;
+/// Prompts that `fail-before-once` remembers; the oldest is forgotten first.
+const FAILED_ONCE_MAX: usize = 1_024;
+/// What `overrun` reports on either side beyond what it used: more than any context window.
+const OVERRUN_TOKENS: u64 = 10_000_000;
+
+/// Echoes the last user message: see the crate's documentation for its rules and directives.
+#[derive(Debug, Default)]
+pub struct Simulated {
+    /// Hashes of the prompts that `fail-before-once` has failed.
+    failed_once: Mutex<VecDeque<u64>>,
+}
+
+impl Simulated {
+    /// The only model it has, as routes name it.
+    pub const MODEL: &str = "sim-1";
+
+    /// A provider that has seen no prompt yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether this process meets the prompt for the first time, as far as it remembers.
+    fn is_new(&self, request: &Request) -> bool {
+        let mut hasher = DefaultHasher::new();
+        for Message { role, name, content } in &request.messages {
+            (role.label(), name).hash(&mut hasher);
+            content.iter().flat_map(Content::texts).for_each(|text| text.hash(&mut hasher));
+        }
+        let prompt = hasher.finish();
+        let mut failed = self.failed_once.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.contains(&prompt) {
+            return false;
+        }
+        if failed.len() >= FAILED_ONCE_MAX {
+            failed.pop_front();
+        }
+        failed.push_back(prompt);
+        true
+    }
+}
+
+#[async_trait]
+impl Provider for Simulated {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+        if &*call.model != Self::MODEL {
+            return Err(Failure::NotRun(NotRun::Account));
+        }
+        let script = Script::of(&call.request)
+            .map_err(|BadScript| Failure::Refused(ProviderRefusal::Request))?;
+        if let Some(wait) = script.slow {
+            tokio::time::sleep(wait).await;
+        }
+        if script.fail_once && self.is_new(&call.request) {
+            return Err(Failure::NotRun(NotRun::Overloaded));
+        }
+        let choices = answer(call, &script.text);
+        let input = prompt_tokens(&call.request);
+        let output = choices.iter().filter_map(|choice| choice.content.as_deref()).map(tokens);
+        let output = output.fold(0_u64, u64::saturating_add);
+        match script.act {
+            Act::Refuse => Err(Failure::Refused(ProviderRefusal::Request)),
+            Act::ContextOverflow => Err(Failure::Refused(ProviderRefusal::ContextLength)),
+            Act::FailBefore => Err(Failure::NotRun(NotRun::Overloaded)),
+            Act::FailAfter => Err(Failure::Unknown(Unknown::Status)),
+            Act::Break => {
+                sink.delta(Delta { choices: choices.into_iter().map(halved).collect() });
+                Err(Failure::Unknown(Unknown::Broken))
+            }
+            Act::Answer => {
+                sink.delta(Delta { choices });
+                Ok(Meters::text(input, output))
+            }
+            Act::NoUsage => {
+                sink.delta(Delta { choices });
+                Ok(None)
+            }
+            Act::AbsurdUsage => {
+                sink.delta(Delta { choices });
+                Ok(Meters::text(u64::MAX, u64::MAX))
+            }
+            Act::Overrun => {
+                sink.delta(Delta { choices });
+                let bound = call.max_output_tokens.saturating_mul(u64::from(call.request.n));
+                Ok(Meters::text(
+                    input.saturating_add(OVERRUN_TOKENS),
+                    bound.saturating_add(OVERRUN_TOKENS),
+                ))
+            }
+        }
+    }
+}
+
+/// Every choice of the answer: the echo, cut at the first stop sequence or at the token bound,
+/// whichever comes first.
+fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
+    let echo =
+        if text.is_empty() { "You said nothing.".to_owned() } else { format!("You said: {text}") };
+    let bytes_max = usize::try_from(call.max_output_tokens)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(BYTES_PER_TOKEN);
+    let choice = |index: u32| {
+        let mut text = match index.checked_add(1) {
+            Some(number) if number > 1 => format!("(choice {number}) {echo}"),
+            _ => echo.clone(),
+        };
+        let stops = call.request.stop.iter().filter(|stop| !stop.is_empty());
+        if let Some(at) = stops.filter_map(|stop| text.find(stop.as_str())).min() {
+            text.truncate(at);
+        }
+        let finish = if text.len() > bytes_max { FinishReason::Length } else { FinishReason::Stop };
+        text.truncate(text.floor_char_boundary(bytes_max));
+        ChoiceDelta { index, content: Some(text), refusal: None, finish: Some(finish) }
+    };
+    (0..call.request.n).map(choice).collect()
+}
+
+/// What is said of a choice before it breaks: half of the text and no end.
+fn halved(choice: ChoiceDelta) -> ChoiceDelta {
+    let content = choice.content.map(|mut text| {
+        text.truncate(text.floor_char_boundary(text.len() / 2));
+        text
+    });
+    ChoiceDelta { content, finish: None, ..choice }
+}
+
+/// All messages with their speakers' names. Never more than their bytes, so never above a hold.
+fn prompt_tokens(request: &Request) -> u64 {
+    let texts = request.messages.iter().flat_map(|message| {
+        message.content.iter().flat_map(Content::texts).chain(message.name.as_deref())
+    });
+    texts.map(tokens).fold(0, u64::saturating_add)
+}
+
+fn tokens(text: &str) -> u64 {
+    u64::try_from(text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}

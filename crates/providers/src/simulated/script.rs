@@ -1,0 +1,117 @@
+//! What a prompt asks the simulated provider to do, read from directives in its last user message.
+//! Not how it does it.
+
+use std::time::Duration;
+
+use holdfast_domain::request::{Content, Request, Role};
+
+/// The longest that a directive may ask to wait.
+const SLOW_MAX: Duration = Duration::from_mins(10);
+
+/// How a call is to go, and the text that is left to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Script {
+    /// To wait before anything else.
+    pub(super) slow: Option<Duration>,
+    /// To fail once per prompt before anything was accepted.
+    pub(super) fail_once: bool,
+    /// What to do then.
+    pub(super) act: Act,
+    /// The last user message without its directives.
+    pub(super) text: String,
+}
+
+/// What to do with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Answer and report usage.
+    Answer,
+    /// Refuse for good.
+    Refuse,
+    /// Refuse a prompt that is too long.
+    ContextOverflow,
+    /// Turn the call away before it is accepted.
+    FailBefore,
+    /// Accept it and say nothing more.
+    FailAfter,
+    /// Stop in the middle of the answer.
+    Break,
+    /// Answer without usage.
+    NoUsage,
+    /// Answer with counts that nobody can believe.
+    AbsurdUsage,
+    /// Answer with more usage than any hold was made for.
+    Overrun,
+}
+
+/// A line that looks like a directive and is none, or two that contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BadScript;
+
+impl Script {
+    /// Reads the last user message. A line whose first word is `[[sim:` must be a directive; every
+    /// other line is text.
+    pub(super) fn of(request: &Request) -> Result<Self, BadScript> {
+        let mut said = request.messages.iter().rev().filter(|message| message.role == Role::User);
+        let content = said.next().and_then(|message| message.content.as_ref());
+        let mut script =
+            Self { slow: None, fail_once: false, act: Act::Answer, text: String::new() };
+        let mut text = Vec::new();
+        for line in content.into_iter().flat_map(Content::texts).flat_map(str::lines) {
+            match line.trim().strip_prefix("[[sim:") {
+                Some(rest) => script.obey(rest.strip_suffix("]]").ok_or(BadScript)?.trim())?,
+                None => text.push(line),
+            }
+        }
+        text.join("\n").trim().clone_into(&mut script.text);
+        Ok(script)
+    }
+
+    fn obey(&mut self, directive: &str) -> Result<(), BadScript> {
+        let act = match directive {
+            "refuse" => Act::Refuse,
+            "context-overflow" => Act::ContextOverflow,
+            "fail-before" => Act::FailBefore,
+            "fail-after" => Act::FailAfter,
+            "break" => Act::Break,
+            "no-usage" => Act::NoUsage,
+            "absurd-usage" => Act::AbsurdUsage,
+            "overrun" => Act::Overrun,
+            "fail-before-once" if !self.fail_once => {
+                self.fail_once = true;
+                return Ok(());
+            }
+            timed => {
+                let wait = timed.strip_prefix("slow ").and_then(duration).ok_or(BadScript)?;
+                return match self.slow.replace(wait) {
+                    None => Ok(()),
+                    Some(_twice) => Err(BadScript),
+                };
+            }
+        };
+        match std::mem::replace(&mut self.act, act) {
+            Act::Answer => Ok(()),
+            Act::Refuse
+            | Act::ContextOverflow
+            | Act::FailBefore
+            | Act::FailAfter
+            | Act::Break
+            | Act::NoUsage
+            | Act::AbsurdUsage
+            | Act::Overrun => Err(BadScript),
+        }
+    }
+}
+
+/// A whole number of `ms`, `s` or `m`.
+fn duration(text: &str) -> Option<Duration> {
+    let (number, unit) = text.trim().split_at_checked(text.trim().find(char::is_alphabetic)?)?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return None,
+    };
+    let wait = Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(millis)?);
+    (wait <= SLOW_MAX).then_some(wait)
+}

@@ -1,0 +1,78 @@
+//! Calls that begin valid and vary one thing, and a sink that keeps what was said.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::answer::{Answer, Delta, FinishReason};
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::ports::{Call, Failure, Provider, Sink};
+use holdfast_domain::request::{Content, Message, Request, Role};
+use holdfast_domain::usage::Meters;
+
+pub(crate) fn message(role: Role, text: &str) -> Message {
+    Message { role, name: None, content: Some(Content::Text(text.to_owned())) }
+}
+
+/// A request whose only message is the user's.
+pub(crate) fn request(text: &str) -> Request {
+    Request {
+        model: PublicModelId::try_from("holdfast/sim-1").unwrap(),
+        messages: vec![message(Role::User, text)],
+        max_output_tokens: None,
+        n: 1,
+        temperature: None,
+        top_p: None,
+        presence_penalty: None,
+        frequency_penalty: None,
+        stop: Vec::new(),
+        seed: None,
+        user: None,
+        metadata: BTreeMap::new(),
+    }
+}
+
+/// A call for the upstream model `sim-1` with a bound of 1,000 tokens.
+pub(crate) fn call(request: Request) -> Call {
+    Call {
+        request: Arc::new(request),
+        model: "sim-1".into(),
+        max_output_tokens: 1_000,
+        connect: Duration::from_secs(5),
+    }
+}
+
+/// What became of a call.
+pub(crate) struct Ran {
+    pub(crate) outcome: Result<Option<Meters>, Failure>,
+    pub(crate) answer: Answer,
+}
+
+impl Ran {
+    /// The text and the end of each choice.
+    pub(crate) fn choices(&self) -> Vec<(&str, Option<FinishReason>)> {
+        let said = self.answer.choices();
+        said.map(|(_, choice)| (choice.content.as_deref().unwrap_or(""), choice.finish)).collect()
+    }
+
+    /// Prompt and completion tokens.
+    pub(crate) fn usage(&self) -> Option<(u64, u64)> {
+        let meters = self.outcome.unwrap();
+        meters.map(|meters| (meters.prompt_tokens(), meters.completion_tokens()))
+    }
+}
+
+pub(crate) async fn run(provider: &dyn Provider, call: &Call) -> Ran {
+    let mut heard = Heard::default();
+    let outcome = provider.run(call, &mut heard).await;
+    Ran { outcome, answer: heard.0 }
+}
+
+#[derive(Default)]
+struct Heard(Answer);
+
+impl Sink for Heard {
+    fn delta(&mut self, delta: Delta) {
+        self.0.append(delta);
+    }
+}
