@@ -1,0 +1,83 @@
+//! Models as callers may use them: OpenAI's list, with what a model promises and costs.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::model::Contract;
+use holdfast_domain::price::PriceVersion;
+use serde::Serialize;
+
+use super::RatesView;
+
+/// The models that an API key may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelListView {
+    object: &'static str,
+    data: Vec<ModelView>,
+}
+
+impl ModelListView {
+    /// Lists these models.
+    #[must_use]
+    pub const fn of(data: Vec<ModelView>) -> Self {
+        Self { object: "list", data }
+    }
+}
+
+/// One model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelView {
+    id: String,
+    object: &'static str,
+    created: i64,
+    owned_by: String,
+    context_length: u64,
+    max_output_tokens: u64,
+    contract: u32,
+    prices: Vec<PriceView>,
+}
+
+impl ModelView {
+    /// Shows a model under its contract with the prices in force. `created` is what OpenAI's shape
+    /// wants; any moment that does not change will do.
+    #[must_use]
+    pub fn of(contract: &Contract, created: Timestamp, prices: &[PriceVersion]) -> Self {
+        let id = contract.model.as_str();
+        let publisher = id.split_once('/').map_or(id, |(publisher, _)| publisher);
+        Self {
+            id: id.to_owned(),
+            object: "model",
+            created: created.as_seconds(),
+            owned_by: publisher.to_owned(),
+            context_length: contract.context_tokens,
+            max_output_tokens: contract.max_output_tokens,
+            contract: contract.version,
+            prices: prices.iter().map(PriceView::of).collect(),
+        }
+    }
+}
+
+/// What a model costs in one currency.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PriceView {
+    currency: String,
+    effective_from: Option<String>,
+    price_version: String,
+    micros_per_million: RatesView,
+    micros_each: RatesView,
+}
+
+impl PriceView {
+    /// Shows a price version; its name ends with the moment from which it is in force.
+    #[must_use]
+    pub fn of(price: &PriceVersion) -> Self {
+        let rates = |per_million| RatesView { rates: price.rates, per_million };
+        let effective_from =
+            price.id.as_str().rsplit_once('/').map(|(_, moment)| moment.to_owned());
+        Self {
+            currency: price.currency.to_string(),
+            effective_from,
+            price_version: price.id.to_string(),
+            micros_per_million: rates(true),
+            micros_each: rates(false),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! One operation, for its caller and for the operator. The same keys always; what only one of the two
+//! may see is added to them.
+
+use holdfast_domain::Situation;
+use holdfast_domain::operation::{Attempt, Operation, Phase};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{MetersView, rfc3339};
+
+/// An operation.
+#[derive(Debug, Clone, Serialize)]
+pub struct OperationView {
+    id: String,
+    idempotency_key: String,
+    api_key_id: String,
+    situation: &'static str,
+    status: &'static str,
+    model: String,
+    contract: u32,
+    generation: u32,
+    hold_id: String,
+    usage_id: Option<String>,
+    hold_micros: i64,
+    charge_micros: Option<i64>,
+    shortfall_micros: Option<i64>,
+    meters: Option<MetersView>,
+    meters_source: Option<&'static str>,
+    price_version: String,
+    created_at: String,
+    finished_at: Option<String>,
+    #[serde(flatten)]
+    operator: Option<OperatorPart>,
+    #[serde(flatten)]
+    result: Option<ResultPart>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct OperatorPart {
+    attempts: Vec<AttemptView>,
+    node: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct ResultPart {
+    result: Option<Box<RawValue>>,
+    result_state: &'static str,
+}
+
+/// What became of an operation's sealed content.
+#[derive(Debug, Clone)]
+pub enum OperationResult {
+    /// It is kept, and was opened.
+    Kept(Box<RawValue>),
+    /// It is no longer kept.
+    Expired,
+    /// It is kept, under a credential that the request does not bear.
+    Sealed,
+    /// There is none, or none yet.
+    None,
+}
+
+/// An opened result that is not JSON: it was not written here.
+#[derive(Debug, thiserror::Error)]
+#[error("the opened result is not JSON")]
+pub struct NotJson(#[source] serde_json::Error);
+
+impl OperationResult {
+    /// A result that was opened, byte for byte.
+    pub fn kept(body: &[u8]) -> Result<Self, NotJson> {
+        serde_json::from_slice(body).map(Self::Kept).map_err(NotJson)
+    }
+}
+
+impl OperationView {
+    /// Shows what a row says and where it stands.
+    #[must_use]
+    pub fn of(operation: &Operation, situation: Situation) -> Self {
+        let usage = operation.phase.usage();
+        // Nobody pays for what was not run, was refused or has an unknown outcome.
+        let nothing = match &operation.phase {
+            Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => Some(0),
+            Phase::Leased | Phase::Recorded(_) | Phase::Completed { .. } => None,
+        };
+        Self {
+            id: operation.id.to_string(),
+            idempotency_key: operation.request_key.to_string(),
+            api_key_id: operation.api_key.to_string(),
+            situation: situation.label(),
+            status: operation.phase.label(),
+            model: operation.model.to_string(),
+            contract: operation.binding.terms.contract,
+            generation: operation.generation,
+            hold_id: operation.id.hold(operation.generation).to_string(),
+            usage_id: usage.map(|_recorded| operation.id.usage().to_string()),
+            hold_micros: operation.hold.get(),
+            charge_micros: usage.map(|usage| usage.charge.get()).or(nothing),
+            shortfall_micros: usage.map(|usage| usage.shortfall.get()).or(nothing),
+            meters: usage.map(|usage| MetersView::of(&usage.metered.meters)),
+            meters_source: usage.map(|usage| usage.metered.source.label()),
+            price_version: operation.price.id.to_string(),
+            created_at: rfc3339(operation.created_at),
+            finished_at: operation.phase.finished_at().map(rfc3339),
+            operator: None,
+            result: None,
+        }
+    }
+
+    /// Adds what only the operator may see: routes and nodes.
+    #[must_use]
+    pub fn for_operator(mut self, operation: &Operation) -> Self {
+        self.operator = Some(OperatorPart {
+            attempts: operation.attempts.iter().map(AttemptView::of).collect(),
+            node: operation.owner.node.name.to_string(),
+        });
+        self
+    }
+
+    /// Adds what only the caller may see: the answer.
+    #[must_use]
+    pub fn with_result(mut self, result: OperationResult) -> Self {
+        let (result, result_state) = match result {
+            OperationResult::Kept(result) => (Some(result), "kept"),
+            OperationResult::Expired => (None, "expired"),
+            OperationResult::Sealed => (None, "sealed"),
+            OperationResult::None => (None, "none"),
+        };
+        self.result = Some(ResultPart { result, result_state });
+        self
+    }
+}
+
+/// One try at a route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AttemptView {
+    route: String,
+    class: String,
+    latency_ms: u64,
+    may_be_billed: bool,
+}
+
+impl AttemptView {
+    /// Shows an attempt.
+    #[must_use]
+    pub fn of(attempt: &Attempt) -> Self {
+        Self {
+            route: attempt.route.clone(),
+            class: attempt.class.clone(),
+            latency_ms: u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
+            may_be_billed: attempt.may_be_billed,
+        }
+    }
+}

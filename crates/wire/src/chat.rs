@@ -1,0 +1,6 @@
+//! OpenAI's chat completion dialect: what callers send, what providers are sent and answer, and what
+//! callers get.
+
+pub mod completion;
+pub mod request;
+pub mod upstream;

@@ -1,0 +1,54 @@
+//! The body of a provider's error, for whoever classifies it. It reads anything: what cannot be found
+//! is absent. No word of it may reach a caller or a log, it may quote the prompt.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What a provider says about its error.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct UpstreamError {
+    /// `code`; an integer becomes its digits.
+    pub code: Option<String>,
+    /// `type`.
+    pub kind: Option<String>,
+    /// `param`.
+    pub param: Option<String>,
+    /// `message`: to look for known words in, never to show.
+    pub message: Option<String>,
+}
+
+impl fmt::Debug for UpstreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.message.as_ref().map(|_kept_back| "…");
+        f.debug_struct("UpstreamError")
+            .field("code", &self.code)
+            .field("kind", &self.kind)
+            .field("message", &message)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads `{"error": {…}}`, `{"error": "…"}` or the members themselves at the top.
+#[must_use]
+pub fn read_error(body: &[u8]) -> UpstreamError {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return UpstreamError::default() };
+    let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(&body);
+    if let Some(message) = error.as_str() {
+        return UpstreamError { message: Some(message.to_owned()), ..UpstreamError::default() };
+    }
+    UpstreamError {
+        code: word(error, "code"),
+        kind: word(error, "type"),
+        param: word(error, "param"),
+        message: word(error, "message"),
+    }
+}
+
+fn word(error: &Value, name: &str) -> Option<String> {
+    match error.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,162 @@
+//! The closed table of errors that a caller can get, and their body. Not here: which of them is given
+//! when, and the headers that go with it.
+
+mod message;
+mod table;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::usage::Meters;
+use serde::Serialize;
+
+pub use self::message::malformed_key;
+use crate::api::MetersView;
+use crate::render;
+
+/// What a caller is told, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Code {
+    /// The request has no `Idempotency-Key`.
+    IdempotencyKeyRequired,
+    /// The `Idempotency-Key` is not one canonical UUIDv4.
+    IdempotencyKeyMalformed,
+    /// The body is not JSON as it is read here.
+    InvalidJson,
+    /// A field has a value that it cannot have.
+    InvalidValue,
+    /// A field that is not known here.
+    UnknownParameter,
+    /// A known field that this model or this gateway does not take.
+    UnsupportedParameter,
+    /// The prompt does not fit into the model's context.
+    ContextLengthExceeded,
+    /// The API key is missing, malformed, unknown, revoked or expired: nobody learns which.
+    InvalidApiKey,
+    /// The wallet has less than the hold.
+    InsufficientFunds,
+    /// The API key's spend limit would be passed.
+    SpendLimitExceeded,
+    /// The hold would pass the caller's own bound.
+    ChargeLimitExceeded,
+    /// The API key may not use the model, or the model has no price in its currency.
+    ModelNotAllowed,
+    /// There is no such model.
+    ModelNotFound,
+    /// There is nothing at this path, or no such operation.
+    NotFound,
+    /// The path does not take this method.
+    MethodNotAllowed,
+    /// The request did not arrive in time.
+    RequestTimeout,
+    /// The body is over the limit.
+    RequestTooLarge,
+    /// The body is not announced as JSON.
+    UnsupportedMediaType,
+    /// The head of the request is over the limit.
+    HeadersTooLarge,
+    /// The key is bound to another request.
+    IdempotencyKeyConflict,
+    /// The key's operation still runs.
+    OperationInProgress,
+    /// The answer is no longer kept.
+    ResultExpired,
+    /// The answer is kept, under a credential that this request does not bear.
+    ResultSealed,
+    /// The provider refused the request for good.
+    ProviderRefused,
+    /// A limit by the minute is reached.
+    RateLimitExceeded,
+    /// Too many requests of this API key, or for this operation, are in hand.
+    TooManyOperations,
+    /// A bug.
+    InternalError,
+    /// The request may have run once and gave no answer.
+    OutcomeUnknown,
+    /// No provider could be reached; proven not run.
+    UpstreamUnavailable,
+    /// The database does not answer.
+    StorageUnavailable,
+    /// This process is about to end.
+    Draining,
+    /// Too much is in hand.
+    Overloaded,
+}
+
+/// The body of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorBody<'a> {
+    /// What happened and what to do next; never a text of a provider or of the request.
+    pub message: &'a str,
+    /// Which error.
+    pub code: Code,
+    /// The field that it is about.
+    pub param: Option<&'a str>,
+    /// What this key was charged.
+    pub charged_micros: i64,
+    /// The operation, once a key is bound; not on a conflict.
+    pub operation_id: Option<OperationId>,
+    /// What the run used up, where the answer is gone but its bill is not.
+    pub meters: Option<&'a Meters>,
+}
+
+impl<'a> ErrorBody<'a> {
+    /// An error with its usual message: no field, no charge, no operation.
+    #[must_use]
+    pub const fn new(code: Code) -> Self {
+        Self {
+            message: code.message(),
+            code,
+            param: None,
+            charged_micros: 0,
+            operation_id: None,
+            meters: None,
+        }
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn render(&self) -> Vec<u8> {
+        render::to_bytes(&Envelope {
+            error: Fields {
+                message: self.message,
+                kind: self.code.kind(),
+                param: self.param,
+                code: self.code.label(),
+                charged_micros: self.charged_micros,
+                operation_id: self.operation_id.map(|id| id.to_string()),
+                meters: self.meters.map(MetersView::of),
+            },
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: Fields<'a>,
+}
+
+#[derive(Serialize)]
+struct Fields<'a> {
+    message: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    param: Option<&'a str>,
+    code: &'a str,
+    charged_micros: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meters: Option<MetersView>,
+}
+
+/// The error that a provider's definitive refusal is to its caller: what is sealed, and what is said
+/// again after the sealed content is gone.
+#[must_use]
+pub fn refused(refusal: ProviderRefusal, operation: OperationId) -> (Code, Vec<u8>) {
+    let (code, param) = match refusal {
+        ProviderRefusal::Request => (Code::ProviderRefused, None),
+        ProviderRefusal::ContextLength => (Code::ContextLengthExceeded, Some("messages")),
+    };
+    let body = ErrorBody { param, operation_id: Some(operation), ..ErrorBody::new(code) };
+    (code, body.render())
+}

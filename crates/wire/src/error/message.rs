@@ -1,0 +1,140 @@
+//! What each code says when there is nothing more exact to say: what to do next, in the words of the
+//! caller. Nothing of the inside.
+
+use super::Code;
+
+impl Code {
+    /// Its usual message.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::IdempotencyKeyRequired => REQUIRED,
+            Self::IdempotencyKeyMalformed => MALFORMED,
+            Self::InvalidJson => INVALID_JSON,
+            Self::InvalidValue => INVALID_VALUE,
+            Self::UnknownParameter => UNKNOWN_PARAMETER,
+            Self::UnsupportedParameter => UNSUPPORTED_PARAMETER,
+            Self::ContextLengthExceeded => CONTEXT_LENGTH_EXCEEDED,
+            Self::InvalidApiKey => INVALID_API_KEY,
+            Self::InsufficientFunds => INSUFFICIENT_FUNDS,
+            Self::SpendLimitExceeded => SPEND_LIMIT_EXCEEDED,
+            Self::ChargeLimitExceeded => CHARGE_LIMIT_EXCEEDED,
+            Self::ModelNotAllowed => MODEL_NOT_ALLOWED,
+            Self::ModelNotFound => MODEL_NOT_FOUND,
+            Self::NotFound => NOT_FOUND,
+            Self::MethodNotAllowed => METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => REQUEST_TIMEOUT,
+            Self::RequestTooLarge => REQUEST_TOO_LARGE,
+            Self::UnsupportedMediaType => UNSUPPORTED_MEDIA_TYPE,
+            Self::HeadersTooLarge => HEADERS_TOO_LARGE,
+            Self::IdempotencyKeyConflict => IDEMPOTENCY_KEY_CONFLICT,
+            Self::OperationInProgress => OPERATION_IN_PROGRESS,
+            Self::ResultExpired => RESULT_EXPIRED,
+            Self::ResultSealed => RESULT_SEALED,
+            Self::ProviderRefused => PROVIDER_REFUSED,
+            Self::RateLimitExceeded => RATE_LIMIT_EXCEEDED,
+            Self::TooManyOperations => TOO_MANY_OPERATIONS,
+            Self::InternalError => INTERNAL_ERROR,
+            Self::OutcomeUnknown => OUTCOME_UNKNOWN,
+            Self::UpstreamUnavailable => UPSTREAM_UNAVAILABLE,
+            Self::StorageUnavailable => STORAGE_UNAVAILABLE,
+            Self::Draining => DRAINING,
+            Self::Overloaded => OVERLOADED,
+        }
+    }
+}
+
+/// Says why an `Idempotency-Key` is refused and how to send a good one. Nothing of the value is
+/// repeated.
+#[must_use]
+pub fn malformed_key(value: &[u8]) -> String {
+    let text = value.trim_ascii();
+    let why = if text.starts_with(b"stainless-") {
+        "This one begins with `stainless-`: the SDK made it, with a prefix of its own. Set the header \
+         yourself."
+    } else if text.starts_with(b"\"") || text.ends_with(b"\"") {
+        "This one is in quotation marks. Send the 36 characters alone."
+    } else if text.len() != 36 {
+        "This one is not 36 characters long."
+    } else if text.iter().any(u8::is_ascii_uppercase) {
+        "This one has capital letters. Send it in lower case."
+    } else {
+        "This one is not a random UUID of version 4."
+    };
+    let (rule, fix) = MALFORMED.split_once('\n').unwrap_or((MALFORMED, ""));
+    format!("{rule} {why}\n{fix}")
+}
+
+const INVALID_JSON: &str = "The body is not JSON. Send one JSON object in UTF-8.";
+const INVALID_VALUE: &str =
+    "A field has a value that it cannot have. Correct the field in `param`.";
+const UNKNOWN_PARAMETER: &str = "The field in `param` is not known here. Remove it.";
+const UNSUPPORTED_PARAMETER: &str = "The field in `param` is not supported here. Remove it.";
+const CONTEXT_LENGTH_EXCEEDED: &str = "The prompt does not fit into the model's context; you were not charged. Shorten the \
+     messages and send them with a new Idempotency-Key.";
+const INVALID_API_KEY: &str = "The API key is not valid. Send `Authorization: Bearer <API key>` with a key that is in \
+     force.";
+const INSUFFICIENT_FUNDS: &str = "The wallet has less available than this request may cost. Deposit funds, lower \
+     max_completion_tokens, or wait for running requests to end.";
+const SPEND_LIMIT_EXCEEDED: &str = "This request may pass the API key's spend limit. Lower max_completion_tokens, or have the \
+     limit raised.";
+const CHARGE_LIMIT_EXCEEDED: &str = "This request may cost more than Holdfast-Max-Charge-Micros allows. Raise that header, or \
+     lower max_completion_tokens.";
+const MODEL_NOT_ALLOWED: &str =
+    "This API key may not use the model. GET /v1/models lists the models that it may use.";
+const MODEL_NOT_FOUND: &str =
+    "There is no such model. GET /v1/models lists the models that this API key may use.";
+const NOT_FOUND: &str = "There is nothing here. Check the path and the identifier in it.";
+const METHOD_NOT_ALLOWED: &str = "This path does not take this method. See the `allow` header.";
+const REQUEST_TIMEOUT: &str = "The request did not arrive in time. Send it again.";
+const REQUEST_TOO_LARGE: &str = "The body is too large. Send a smaller one.";
+const UNSUPPORTED_MEDIA_TYPE: &str =
+    "The body must be JSON. Send `Content-Type: application/json`, and no content encoding.";
+const HEADERS_TOO_LARGE: &str =
+    "The head of the request is too large. Send fewer or shorter headers.";
+const IDEMPOTENCY_KEY_CONFLICT: &str = "This Idempotency-Key belongs to another request. Use a new key for every request body, and \
+     the same one only to retry that body.";
+const OPERATION_IN_PROGRESS: &str = "This operation still runs. Send the same request with the same Idempotency-Key again later: \
+     it will not run twice.";
+const RESULT_EXPIRED: &str = "This operation has ended and its answer is no longer kept. A new Idempotency-Key starts a \
+     new, paid run.";
+const RESULT_SEALED: &str = "This operation has ended and its answer opens only with the credential that asked for it. \
+     Retry with that credential; a new Idempotency-Key starts a new, paid run.";
+const PROVIDER_REFUSED: &str = "The model's provider refused this request; you were not charged. Change the request and \
+     send it with a new Idempotency-Key.";
+const RATE_LIMIT_EXCEEDED: &str =
+    "A limit of this API key is reached. Send the same request again after `retry-after`.";
+const TOO_MANY_OPERATIONS: &str =
+    "Too many requests of this API key are in hand. Send this one again when others have ended.";
+const INTERNAL_ERROR: &str = "Something failed on our side. Send the same request with the same Idempotency-Key again: it \
+     will not run twice.";
+const OUTCOME_UNKNOWN: &str = "The request may have run once; you were not charged. A new Idempotency-Key starts a new, \
+     paid run.";
+const UPSTREAM_UNAVAILABLE: &str =
+    "No provider took the request; it did not run. Send it again with the same Idempotency-Key.";
+const STORAGE_UNAVAILABLE: &str = "The outcome cannot be confirmed now. Send the same request with the same Idempotency-Key \
+     again: it will not run twice.";
+const DRAINING: &str = "This server is about to stop. Send the same request again.";
+const OVERLOADED: &str = "This server has too much in hand. Send the same request again later.";
+
+/// One line for each of three clients.
+macro_rules! fix {
+    () => {
+        r#"
+Python: client.chat.completions.create(..., extra_headers={"Idempotency-Key": str(uuid.uuid4())})
+Node: client.chat.completions.create(body, { headers: { "Idempotency-Key": crypto.randomUUID() } })
+curl: -H "Idempotency-Key: $(uuidgen | tr A-Z a-z)""#
+    };
+}
+
+const REQUIRED: &str = concat!(
+    "Send the header Idempotency-Key, exactly once: a new UUIDv4 for every request body, and the same \
+     one when you retry that body.",
+    fix!()
+);
+
+const MALFORMED: &str = concat!(
+    "The header Idempotency-Key must be one UUIDv4 in its canonical spelling, like \
+     7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11: 36 lower-case hexadecimal digits and hyphens.",
+    fix!()
+);

@@ -1,0 +1,249 @@
+//! A strict reader of request bodies, into a small tree that borrows from the body. Members keep their
+//! order, numbers their spelling, and a repeated name, a lone surrogate or a depth over the limit is an
+//! error: here these are data or attacks, and a general reader loses or forgives them.
+//!
+//! Not for answers of providers, which are read leniently, nor for writing.
+
+mod text;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+
+/// Arrays and objects within each other, at most.
+pub const DEPTH_MAX: usize = 64;
+
+/// A JSON value as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, as spelled.
+    Number(&'a str),
+    /// A string, unescaped; borrowed where it had no escapes.
+    String(Cow<'a, str>),
+    /// Its elements.
+    Array(Vec<Self>),
+    /// Its members, in order, no name twice.
+    Object(Vec<(Cow<'a, str>, Self)>),
+}
+
+/// Why a body was not read. It repeats nothing of the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{fault} at byte {at}")]
+pub struct BadJson {
+    /// What is wrong.
+    pub fault: Fault,
+    /// Where it was noticed, in bytes from the start.
+    pub at: usize,
+}
+
+/// What is wrong with a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Bytes that are not UTF-8.
+    Encoding,
+    /// A byte order mark.
+    ByteOrderMark,
+    /// Something that the grammar does not allow there.
+    Syntax,
+    /// A second value, or anything else, after the first.
+    Trailing,
+    /// The body ends too soon.
+    End,
+    /// A control character in a string.
+    Control,
+    /// Half of a surrogate pair in an escape.
+    Surrogate,
+    /// A member name twice in one object.
+    Duplicate,
+    /// More levels than [`DEPTH_MAX`].
+    Depth,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Encoding => "bytes that are not UTF-8",
+            Self::ByteOrderMark => "a byte order mark",
+            Self::Syntax => "something that is not JSON",
+            Self::Trailing => "more than one value",
+            Self::End => "an unexpected end",
+            Self::Control => "an unescaped control character in a string",
+            Self::Surrogate => "half of a surrogate pair",
+            Self::Duplicate => "a member name that its object has already",
+            Self::Depth => "more than 64 levels of arrays and objects",
+        })
+    }
+}
+
+/// Reads a body: one value with white space around it.
+pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
+    let text = str::from_utf8(body)
+        .map_err(|error| BadJson { fault: Fault::Encoding, at: error.valid_up_to() })?;
+    if text.starts_with('\u{feff}') {
+        return Err(BadJson { fault: Fault::ByteOrderMark, at: 0 });
+    }
+    let mut reader = Reader { text, at: 0 };
+    reader.skip_space();
+    let node = reader.value(0)?;
+    reader.skip_space();
+    if reader.at == text.len() { Ok(node) } else { Err(reader.fault(Fault::Trailing)) }
+}
+
+/// Up to this many members, names are compared in pairs; beyond, they are hashed.
+const PAIRED_MAX: usize = 16;
+
+/// Recursion is bounded by [`DEPTH_MAX`].
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn fault(&self, fault: Fault) -> BadJson {
+        BadJson { fault, at: self.at }
+    }
+
+    /// What is wrong where a byte was wanted that is not there.
+    fn unexpected(&self) -> BadJson {
+        self.fault(if self.at < self.text.len() { Fault::Syntax } else { Fault::End })
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.text.as_bytes().get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn want(&mut self, byte: u8) -> Result<(), BadJson> {
+        if self.take(byte) { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn skip_digits(&mut self) -> usize {
+        let from = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        self.at - from
+    }
+
+    fn since(&self, from: usize) -> Result<&'a str, BadJson> {
+        self.text.get(from..self.at).ok_or(self.fault(Fault::Encoding))
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Node::String),
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true", Node::Bool(true)),
+            Some(b'f') => self.word("false", Node::Bool(false)),
+            Some(b'n') => self.word("null", Node::Null),
+            Some(_) | None => Err(self.unexpected()),
+        }
+    }
+
+    fn word(&mut self, word: &str, node: Node<'a>) -> Result<Node<'a>, BadJson> {
+        if !self.rest().starts_with(word.as_bytes()) {
+            return Err(self.fault(Fault::Syntax));
+        }
+        self.at += word.len();
+        Ok(node)
+    }
+
+    /// What follows the number is looked at by whoever wanted it, so `01` ends after its zero.
+    fn number(&mut self) -> Result<Node<'a>, BadJson> {
+        let from = self.at;
+        self.take(b'-');
+        if !self.take(b'0') && self.skip_digits() == 0 {
+            return Err(self.unexpected());
+        }
+        if self.take(b'.') && self.skip_digits() == 0 {
+            return Err(self.unexpected());
+        }
+        if self.take(b'e') || self.take(b'E') {
+            if !self.take(b'+') {
+                self.take(b'-');
+            }
+            if self.skip_digits() == 0 {
+                return Err(self.unexpected());
+            }
+        }
+        self.since(from).map(Node::Number)
+    }
+
+    fn enter(&mut self, depth: usize) -> Result<usize, BadJson> {
+        if depth == DEPTH_MAX {
+            return Err(self.fault(Fault::Depth));
+        }
+        self.at += 1;
+        self.skip_space();
+        Ok(depth + 1)
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
+        let inside = self.enter(depth)?;
+        let mut elements = Vec::new();
+        if self.take(b']') {
+            return Ok(Node::Array(elements));
+        }
+        loop {
+            elements.push(self.value(inside)?);
+            self.skip_space();
+            if !self.take(b',') {
+                self.want(b']')?;
+                return Ok(Node::Array(elements));
+            }
+            self.skip_space();
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
+        let inside = self.enter(depth)?;
+        let mut members: Vec<(Cow<'a, str>, Node<'a>)> = Vec::new();
+        if self.take(b'}') {
+            return Ok(Node::Object(members));
+        }
+        loop {
+            let name = self.string()?;
+            if members.len() < PAIRED_MAX && members.iter().any(|(other, _)| *other == name) {
+                return Err(self.fault(Fault::Duplicate));
+            }
+            self.skip_space();
+            self.want(b':')?;
+            self.skip_space();
+            members.push((name, self.value(inside)?));
+            self.skip_space();
+            if !self.take(b',') {
+                self.want(b'}')?;
+                break;
+            }
+            self.skip_space();
+        }
+        if members.len() > PAIRED_MAX {
+            let mut names = HashSet::with_capacity(members.len());
+            if !members.iter().all(|(name, _)| names.insert(name.as_ref())) {
+                return Err(self.fault(Fault::Duplicate));
+            }
+        }
+        Ok(Node::Object(members))
+    }
+}
