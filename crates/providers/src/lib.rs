@@ -33,6 +33,10 @@
 //! `[[sim:` at the start of a line is refused for good, so that a mistyped directive shows.
 #![warn(missing_docs)]
 
+mod openai;
 mod simulated;
 
+pub use crate::openai::{
+    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, OpenAi, OpenAiOptions, UpstreamKey,
+};
 pub use crate::simulated::Simulated;

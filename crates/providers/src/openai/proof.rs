@@ -1,0 +1,88 @@
+//! What proves what: the one place where an answer without a completion becomes a [`Failure`].
+//!
+//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs a
+//! document that says so, and whatever has no row is unknown.
+
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_wire::chat::upstream::UpstreamError;
+use http::StatusCode;
+
+use super::transport::Break;
+
+/// A 200 whose body is no whole completion: garbage, an error object, missing choices.
+pub(super) const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
+
+/// A status, the codes that an error must carry besides (any, if there are none), and the proof.
+struct Row(u16, &'static [&'static str], Failure);
+
+const ANY: &[&str] = &[];
+
+/// The operator's account is out of funds or over its limits. OpenAI's error guide, 429: the first is
+/// the old code, the next four are today's, the last is that of older billing limits.
+const BILLING: &[&str] = &[
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "organization_spend_limit_exceeded",
+    "project_spend_limit_exceeded",
+    "organization_usage_limit_exceeded",
+    "billing_hard_limit_reached",
+];
+
+/// The prompt does not fit: OpenAI's code, and the `type` of llama.cpp's server, whose code is a number.
+const CONTEXT: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
+
+const ACCOUNT: Failure = Failure::NotRun(NotRun::Account);
+const RATE_LIMITED: Failure = Failure::NotRun(NotRun::RateLimited);
+const OVERLOADED: Failure = Failure::NotRun(NotRun::Overloaded);
+const CONTEXT_LENGTH: Failure = Failure::Refused(ProviderRefusal::ContextLength);
+const REQUEST: Failure = Failure::Refused(ProviderRefusal::Request);
+
+/// The first row that fits counts.
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not run.
+    Row(429, BILLING, ACCOUNT),
+    // OpenAI's API reference, TooManyRequests with Retry-After; error guide, "429 - rate limit".
+    Row(429, ANY, RATE_LIMITED),
+    // OpenAI's error guide, "401": key, organization or address are not allowed.
+    Row(401, ANY, ACCOUNT),
+    // DeepSeek and OpenRouter: no balance. OpenAI has no 402.
+    Row(402, ANY, ACCOUNT),
+    // OpenAI's error guide, "403": the region or the key's permissions.
+    Row(403, ANY, ACCOUNT),
+    // OpenAI's error guide, `model_not_found`; any wrong path: the route is wrong.
+    Row(404, ANY, ACCOUNT),
+    // OpenAI's error guide, "503 - server_is_overloaded": not enough capacity to process the request.
+    // No other 503 says that nothing was processed.
+    Row(503, &["server_is_overloaded"], OVERLOADED),
+    // OpenAI's error guide, `context_length_exceeded`; llama.cpp's server tests.
+    Row(400, CONTEXT, CONTEXT_LENGTH),
+    Row(413, CONTEXT, CONTEXT_LENGTH),
+    Row(422, CONTEXT, CONTEXT_LENGTH),
+    // OpenAI's error guide, `invalid_request_error`: parameters, values, content policy.
+    Row(400, ANY, REQUEST),
+    // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
+    Row(413, ANY, REQUEST),
+    // OpenAI's clients, UnprocessableEntityError; Mistral's and vLLM's validation errors.
+    Row(422, ANY, REQUEST),
+];
+
+/// What an answer proves that is not a 200.
+pub(super) fn of_status(status: StatusCode, error: &UpstreamError) -> Failure {
+    let named = |codes: &[&str]| {
+        let names = [error.code.as_deref(), error.kind.as_deref()];
+        codes.is_empty() || names.into_iter().flatten().any(|name| codes.contains(&name))
+    };
+    let fits = |Row(of, codes, _): &&Row| status == *of && named(codes);
+    TABLE.iter().find(fits).map_or(Failure::Unknown(Unknown::Status), |Row(_, _, proves)| *proves)
+}
+
+/// What a missing answer proves.
+pub(super) const fn of_break(cause: Break) -> Failure {
+    match cause {
+        Break::Unsent => Failure::NotRun(NotRun::Connect),
+        Break::Sent => Failure::Unknown(Unknown::Broken),
+        Break::TooLarge => UNREADABLE,
+    }
+}

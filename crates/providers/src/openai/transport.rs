@@ -1,0 +1,176 @@
+//! One POST over HTTP/1.1 to one server: pooled, bounded, and never sent again. Says how far a
+//! request came when no answer did. Not what an answer means.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use tower_service::Service;
+
+/// An attempt to connect ends after this time even where nobody waits for it any more, because
+/// another connection became free first.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+
+/// How far a request came that got no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Break {
+    /// No connection took it, or none took a byte of its body: nobody can have run it.
+    Unsent,
+    /// The connection broke, and some of the request may have arrived.
+    Sent,
+    /// The answer is larger than it may be.
+    TooLarge,
+}
+
+/// A pooled client for one server.
+pub(super) struct Transport(Client<Bounded<HttpsConnector<HttpConnector>>, Prompt>);
+
+/// An answer whose body has not been read yet.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    body: Incoming,
+}
+
+impl Transport {
+    pub(super) fn new(tls: ClientConfig, pool_idle: Duration) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(pool_idle)
+            .retry_canceled_requests(false)
+            .build(Bounded(connector));
+        Self(client)
+    }
+
+    /// Posts once. `connect` bounds the time until a connection takes the request: resolving,
+    /// connecting and the TLS handshake, or a pooled connection becoming free. Dropping the future
+    /// closes the connection.
+    pub(super) async fn post(
+        &self,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        connect: Duration,
+    ) -> Result<Reply, Break> {
+        let taken = Arc::new(AtomicBool::new(false));
+        let body = Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        let mut connection = capture_connection(&mut request);
+        let mut response = pin!(self.0.request(request));
+        // In this order: a connection can take the request only while `response` is polled, so when
+        // the time is up and none has been seen, none ever had it.
+        let first = tokio::select! {
+            biased;
+            outcome = &mut response => Some(outcome),
+            _ = connection.wait_for_connection_metadata() => None,
+            () = tokio::time::sleep(connect) => return Err(Break::Unsent),
+        };
+        let outcome = match first {
+            Some(outcome) => outcome,
+            None => response.await,
+        };
+        let response = outcome.map_err(|_cause| {
+            if taken.load(Ordering::Acquire) { Break::Sent } else { Break::Unsent }
+        })?;
+        let (head, body) = response.into_parts();
+        Ok(Reply { status: head.status, body })
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transport")
+    }
+}
+
+impl Reply {
+    /// Reads the whole body, at most `bytes_max`.
+    pub(super) async fn read(self, bytes_max: usize) -> Result<Bytes, Break> {
+        match Limited::new(self.body, bytes_max).collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(cause) if cause.is::<LengthLimitError>() => Err(Break::TooLarge),
+            Err(_broken) => Err(Break::Sent),
+        }
+    }
+}
+
+/// A request body that remembers whether a connection ever took its bytes. Until then not one of
+/// them can have left, whatever became of the head.
+#[derive(Debug)]
+struct Prompt {
+    bytes: Option<Bytes>,
+    taken: Arc<AtomicBool>,
+}
+
+impl Body for Prompt {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.taken.store(true, Ordering::Release);
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = self.bytes.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
+    }
+}
+
+/// A connector that gives up after [`CONNECT_MAX`].
+#[derive(Debug, Clone)]
+struct Bounded<C>(C);
+
+type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<C> Service<Uri> for Bounded<C>
+where
+    C: Service<Uri, Error = BoxError>,
+    C::Future: Send + 'static,
+{
+    type Response = C::Response;
+    type Error = BoxError;
+    type Future = Connecting<C::Response>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let connecting = tokio::time::timeout(CONNECT_MAX, self.0.call(server));
+        Box::pin(async move { connecting.await? })
+    }
+}

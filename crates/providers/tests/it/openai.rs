@@ -1,0 +1,238 @@
+//! The OpenAI client against a scripted server: what goes out, what comes back, and how often.
+
+use std::time::Duration;
+
+use holdfast_domain::answer::FinishReason;
+use holdfast_domain::ports::{Call, Failure, NotRun, Unknown};
+use holdfast_domain::request::Request;
+use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, UpstreamKey};
+use holdfast_wire::chat::upstream::BoundField;
+
+use crate::calls::{call, request, run};
+use crate::upstream::{Reply, Upstream, answer};
+
+const COMPLETION: &str = r#"{
+    "id": "chatcmpl-upstream", "object": "chat.completion", "created": 1, "model": "gpt-upstream",
+    "system_fingerprint": "fp_upstream",
+    "choices": [{
+        "index": 0, "message": {"role": "assistant", "content": "Hello.", "refusal": null},
+        "logprobs": null, "finish_reason": "stop"
+    }],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+}"#;
+
+pub(crate) fn completion() -> Reply {
+    Reply::Send(answer(200, COMPLETION))
+}
+
+pub(crate) fn options(base_url: &str) -> OpenAiOptions {
+    OpenAiOptions::new(BaseUrl::try_from(base_url).unwrap())
+}
+
+fn client(upstream: &Upstream) -> OpenAi {
+    OpenAi::new(options(&upstream.base_url())).unwrap()
+}
+
+/// Lets the client's own tasks put a connection back into the pool.
+async fn settle() {
+    for _turn in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn answers_with_content_and_usage() {
+    let upstream = Upstream::start(completion()).await;
+    let ran = run(&client(&upstream), &call(request("hi"))).await;
+    assert_eq!(ran.choices(), [("Hello.", Some(FinishReason::Stop))]);
+    assert_eq!(ran.usage(), Some((9, 3)));
+    assert_eq!(upstream.arrived().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_usage_is_an_answer() {
+    let body = COMPLETION.replace("\"usage\"", "\"costs\"");
+    let upstream = Upstream::start(Reply::Send(answer(200, &body))).await;
+    let ran = run(&client(&upstream), &call(request("hi"))).await;
+    assert_eq!(ran.choices(), [("Hello.", Some(FinishReason::Stop))]);
+    assert_eq!(ran.usage(), None);
+}
+
+#[tokio::test]
+async fn sends_these_headers_and_no_others() {
+    let upstream = Upstream::start(completion()).await;
+    let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
+    let client = OpenAi::new(OpenAiOptions { api_key, ..options(&upstream.base_url()) }).unwrap();
+    run(&client, &call(request("hi"))).await.outcome.unwrap();
+    let arrived = &upstream.arrived()[0];
+    let mut lines: Vec<_> = arrived.head.trim_end().lines().collect();
+    lines.sort_unstable();
+    let port = upstream.address.port();
+    let length = arrived.body.len();
+    let mut expected = [
+        "POST /v1/chat/completions HTTP/1.1".to_owned(),
+        "accept: application/json".to_owned(),
+        "authorization: Bearer sk-operator".to_owned(),
+        format!("content-length: {length}"),
+        "content-type: application/json".to_owned(),
+        format!("host: localhost:{port}"),
+        format!("user-agent: holdfast/{}", env!("CARGO_PKG_VERSION")),
+    ];
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn sends_no_credential_where_there_is_none() {
+    let upstream = Upstream::start(completion()).await;
+    run(&client(&upstream), &call(request("hi"))).await.outcome.unwrap();
+    assert!(!upstream.arrived()[0].head.contains("authorization"));
+}
+
+#[tokio::test]
+async fn sends_the_routes_model_and_the_bound_of_the_hold() {
+    for (bound_field, field, other) in [
+        (BoundField::MaxTokens, "\"max_tokens\":77", "max_completion_tokens"),
+        (BoundField::MaxCompletionTokens, "\"max_completion_tokens\":77", "max_tokens"),
+    ] {
+        let upstream = Upstream::start(completion()).await;
+        let options = OpenAiOptions { bound_field, ..options(&upstream.base_url()) };
+        let call =
+            Call { model: "gpt-route".into(), max_output_tokens: 77, ..call(request("hi there")) };
+        run(&OpenAi::new(options).unwrap(), &call).await.outcome.unwrap();
+        let body = &upstream.arrived()[0].body;
+        assert!(body.contains(field) && !body.contains(other), "{body}");
+        assert!(body.contains("\"model\":\"gpt-route\"") && body.contains("hi there"), "{body}");
+        assert!(!body.contains("holdfast/sim-1"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_base_url_may_end_with_a_slash() {
+    let upstream = Upstream::start(completion()).await;
+    let client = OpenAi::new(options(&format!("{}/", upstream.base_url()))).unwrap();
+    run(&client, &call(request("hi"))).await.outcome.unwrap();
+    assert!(upstream.arrived()[0].head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
+async fn keeps_a_connection_for_the_next_call() {
+    let upstream = Upstream::start(completion()).await;
+    let client = client(&upstream);
+    for _call in 0..3 {
+        run(&client, &call(request("hi"))).await.outcome.unwrap();
+        settle().await;
+    }
+    assert_eq!((upstream.arrived().len(), upstream.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn closes_a_connection_that_idles() {
+    let upstream = Upstream::start(completion()).await;
+    let pool_idle = Duration::from_millis(100);
+    let client = OpenAi::new(OpenAiOptions { pool_idle, ..options(&upstream.base_url()) }).unwrap();
+    run(&client, &call(request("hi"))).await.outcome.unwrap();
+    upstream.closed().await;
+    run(&client, &call(request("hi"))).await.outcome.unwrap();
+    assert_eq!((upstream.arrived().len(), upstream.connections()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cut_upstream() {
+    let upstream = Upstream::start(Reply::SendAndHang(String::new())).await;
+    let client = client(&upstream);
+    let asked = call(request("hi"));
+    tokio::select! {
+        ran = run(&client, &asked) => panic!("answered: {:?}", ran.outcome),
+        () = upstream.requested() => {}
+    }
+    upstream.closed().await;
+    assert_eq!(upstream.arrived().len(), 1);
+}
+
+#[tokio::test]
+async fn connecting_is_bounded_and_answering_is_not() {
+    let upstream = Upstream::start(Reply::SendAndHang(String::new())).await;
+    let client = client(&upstream);
+    let connect = Duration::from_millis(50);
+    let asked = Call { connect, ..call(request("hi")) };
+    let waited = tokio::time::timeout(connect * 6, run(&client, &asked)).await;
+    assert!(waited.is_err(), "a call that was sent ended with its time to connect");
+}
+
+#[tokio::test]
+async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
+    let upstream = Upstream::start(completion()).await;
+    for (response_bytes_max, failure) in [
+        (COMPLETION.len(), None),
+        (COMPLETION.len() - 1, Some(Failure::Unknown(Unknown::Unreadable))),
+    ] {
+        let options = OpenAiOptions { response_bytes_max, ..options(&upstream.base_url()) };
+        let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+        assert_eq!(ran.outcome.err(), failure);
+    }
+}
+
+#[tokio::test]
+async fn asks_for_as_many_choices_as_the_request() {
+    let upstream = Upstream::start(completion()).await;
+    let ran = run(&client(&upstream), &call(Request { n: 2, ..request("hi") })).await;
+    assert_eq!(ran.outcome, Err(Failure::Unknown(Unknown::Unreadable)));
+    assert_eq!(ran.choices(), []);
+    assert!(upstream.arrived()[0].body.contains("\"n\":2"));
+}
+
+#[tokio::test]
+async fn a_pooled_connection_that_the_server_closed_is_not_used() {
+    let upstream = Upstream::start(Reply::SendAndClose(answer(200, COMPLETION))).await;
+    let client = client(&upstream);
+    for calls in 1..=3 {
+        run(&client, &call(request("hi"))).await.outcome.unwrap();
+        upstream.closed().await;
+        settle().await;
+        assert_eq!((upstream.arrived().len(), upstream.connections()), (calls, calls));
+    }
+}
+
+#[test]
+fn a_base_url_is_a_server_and_a_path() {
+    for url in ["https://api.openai.com/v1", "http://[::1]:8000", "http://ollama:11434/v1/"] {
+        assert!(BaseUrl::try_from(url).is_ok(), "{url}");
+    }
+    for (url, bad) in [
+        ("", BadBaseUrl::Malformed),
+        ("https://api example/v1", BadBaseUrl::Malformed),
+        ("http://localhost:99999/v1", BadBaseUrl::Malformed),
+        ("api.openai.com/v1", BadBaseUrl::Malformed),
+        ("/v1", BadBaseUrl::Server),
+        ("ftp://files/v1", BadBaseUrl::Server),
+        ("https://user:word@host/v1", BadBaseUrl::Userinfo),
+        ("https://host/v1?region=eu", BadBaseUrl::Query),
+        ("https://host/v1#top", BadBaseUrl::Query),
+    ] {
+        assert_eq!(BaseUrl::try_from(url), Err(bad), "{url}");
+    }
+}
+
+#[test]
+fn a_credential_is_visible_ascii_and_never_prints() {
+    for key in ["", "two words", "line\r\nbreak", "schlüssel"] {
+        assert!(UpstreamKey::try_from(key).is_err(), "{key}");
+    }
+    let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
+    let options = OpenAiOptions { api_key, ..options("https://host/v1") };
+    let client = OpenAi::new(options.clone()).unwrap();
+    for printed in [format!("{options:?}"), format!("{client:?}")] {
+        assert!(!printed.contains("sk-operator"), "{printed}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_sent_where_connecting_takes_too_long() {
+    // Accepts connections and never says a word: the TLS handshake hangs.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/v1", silent.local_addr().unwrap().port());
+    let asked = Call { connect: Duration::from_millis(100), ..call(request("hi")) };
+    let ran = run(&OpenAi::new(options(&url)).unwrap(), &asked).await;
+    assert_eq!(ran.outcome, Err(Failure::NotRun(NotRun::Connect)));
+}

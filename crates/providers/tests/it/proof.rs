@@ -1,0 +1,262 @@
+//! A test for every row of what proves what, through a real socket; and in every case the request
+//! was sent once at most.
+
+use std::sync::Arc;
+
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_providers::{OpenAi, OpenAiOptions};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::calls::{call, request, run};
+use crate::openai::{completion, options};
+use crate::upstream::{Reply, Upstream, answer};
+
+const CONNECT: Failure = Failure::NotRun(NotRun::Connect);
+const ACCOUNT: Failure = Failure::NotRun(NotRun::Account);
+const RATE_LIMITED: Failure = Failure::NotRun(NotRun::RateLimited);
+const OVERLOADED: Failure = Failure::NotRun(NotRun::Overloaded);
+const REQUEST: Failure = Failure::Refused(ProviderRefusal::Request);
+const CONTEXT_LENGTH: Failure = Failure::Refused(ProviderRefusal::ContextLength);
+const STATUS: Failure = Failure::Unknown(Unknown::Status);
+const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
+const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
+
+/// Asks once and expects this failure, nothing said, and one request upstream.
+async fn check(reply: Reply, failure: Failure) {
+    let upstream = Upstream::start(reply).await;
+    let client = OpenAi::new(options(&upstream.base_url())).unwrap();
+    let ran = run(&client, &call(request("hi"))).await;
+    let seen = (ran.outcome, ran.answer.choices().count(), upstream.arrived().len());
+    assert_eq!(seen, (Err(failure), 0, 1));
+}
+
+async fn check_status(status: u16, body: &str, failure: Failure) {
+    check(Reply::Send(answer(status, body)), failure).await;
+}
+
+fn error(code: &str) -> String {
+    format!(r#"{{"error":{{"message":"no","type":"some_error","param":null,"code":"{code}"}}}}"#)
+}
+
+/// Asks a server that cannot be reached, or not be trusted.
+async fn check_unsent(url: &str) {
+    let ran = run(&OpenAi::new(options(url)).unwrap(), &call(request("hi"))).await;
+    assert_eq!(ran.outcome, Err(CONNECT), "{url}");
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_not_run() {
+    check_status(429, &error("rate_limit_exceeded"), RATE_LIMITED).await;
+    check_status(429, &error("slow_down"), RATE_LIMITED).await;
+    check_status(429, "too many requests", RATE_LIMITED).await;
+}
+
+#[tokio::test]
+async fn a_billing_limit_is_the_accounts() {
+    for code in [
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "organization_spend_limit_exceeded",
+        "project_spend_limit_exceeded",
+        "organization_usage_limit_exceeded",
+        "billing_hard_limit_reached",
+    ] {
+        check_status(429, &error(code), ACCOUNT).await;
+    }
+    check_status(429, r#"{"error":{"type":"insufficient_quota","code":null}}"#, ACCOUNT).await;
+}
+
+#[tokio::test]
+async fn a_wrong_key_account_or_path_is_the_routes() {
+    for status in [401, 402, 403, 404] {
+        check_status(status, &error("anything"), ACCOUNT).await;
+        check_status(status, "<html>", ACCOUNT).await;
+    }
+}
+
+#[tokio::test]
+async fn an_overload_is_not_run_only_where_that_is_documented() {
+    check_status(503, &error("server_is_overloaded"), OVERLOADED).await;
+    check_status(503, &error("slow_down"), STATUS).await;
+    check_status(503, "{}", STATUS).await;
+    check_status(500, &error("server_is_overloaded"), STATUS).await;
+}
+
+#[tokio::test]
+async fn a_bad_request_is_refused() {
+    for status in [400, 413, 422] {
+        check_status(status, &error("invalid_value"), REQUEST).await;
+        check_status(status, "<html>", REQUEST).await;
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_does_not_fit_is_refused_as_such() {
+    let llama_cpp = r#"{"error":{"code":400,"message":"no","type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":8}}"#;
+    for status in [400, 413, 422] {
+        check_status(status, &error("context_length_exceeded"), CONTEXT_LENGTH).await;
+        check_status(status, llama_cpp, CONTEXT_LENGTH).await;
+    }
+}
+
+#[tokio::test]
+async fn a_status_without_a_row_proves_nothing() {
+    for status in [201, 202, 206, 300, 304, 405, 408, 409, 410, 418, 424, 451, 498] {
+        check_status(status, &error("rate_limit_exceeded"), STATUS).await;
+    }
+    for status in [500, 501, 502, 504, 520, 524, 529, 599] {
+        check_status(status, &error("context_length_exceeded"), STATUS).await;
+    }
+}
+
+#[tokio::test]
+async fn a_success_without_content_proves_nothing() {
+    check(Reply::Send("HTTP/1.1 204 Empty\r\n\r\n".to_owned()), STATUS).await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = Upstream::start(completion()).await;
+    let location = format!("{}/chat/completions", elsewhere.base_url());
+    for status in [301, 302, 303, 307, 308] {
+        let head =
+            format!("HTTP/1.1 {status} Elsewhere\r\nlocation: {location}\r\ncontent-length: 0");
+        check(Reply::Send(format!("{head}\r\n\r\n")), STATUS).await;
+    }
+    assert_eq!(elsewhere.connections(), 0);
+}
+
+#[tokio::test]
+async fn the_status_counts_where_its_body_breaks_hangs_or_never_ends() {
+    let head = "HTTP/1.1 429 Slow\r\ncontent-length: 1000000\r\n\r\n";
+    check(Reply::SendAndClose(head.to_owned()), RATE_LIMITED).await;
+    check(Reply::SendAndHang(head.to_owned()), RATE_LIMITED).await;
+    let filler = " ".repeat(1_000_000);
+    check(Reply::Send(format!("{head}{filler}")), RATE_LIMITED).await;
+    // Without its body, nothing says that a 503 was not processed.
+    let head = "HTTP/1.1 503 Busy\r\ncontent-length: 1000000\r\n\r\n";
+    check(Reply::SendAndClose(head.to_owned() + &error("server_is_overloaded")), STATUS).await;
+}
+
+#[tokio::test]
+async fn a_200_that_is_no_whole_completion_is_unreadable() {
+    let choice =
+        r#"{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}"#;
+    for body in [
+        String::new(),
+        "data: {}\n\n".to_owned(),
+        "null".to_owned(),
+        "{}".to_owned(),
+        error("server_error"),
+        format!(r#"{{"choices":[{choice}],"error":{{"code":502,"message":"no"}}}}"#),
+        r#"{"choices":[]}"#.to_owned(),
+        format!(r#"{{"choices":[{choice},{choice}]}}"#),
+        format!(r#"{{"choices":[{choice}]"#),
+        format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")),
+        format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "\"error\"")),
+    ] {
+        check_status(200, &body, UNREADABLE).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_unreadable() {
+    let body = " ".repeat(OpenAiOptions::RESPONSE_BYTES_MAX + 1);
+    check_status(200, &body, UNREADABLE).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_after_the_request_proves_nothing() {
+    let whole = answer(200, "0123456789");
+    let chunked = "HTTP/1.1 200 Fine\r\ntransfer-encoding: chunked\r\n\r\n5\r\n01234\r\n";
+    for cut in ["", "HTT", "HTTP/1.1 200 Fine\r\ncontent-", &whole[..whole.len() - 1], chunked] {
+        check(Reply::SendAndClose(cut.to_owned()), BROKEN).await;
+    }
+    check(Reply::Reset, BROKEN).await;
+    check(Reply::Send("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned()), BROKEN).await;
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_not_run() {
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    check_unsent(&format!("http://127.0.0.1:{port}/v1")).await;
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_resolve_is_not_run() {
+    // A label of more than 63 bytes is no name: no resolver is asked.
+    check_unsent(&format!("http://{}.invalid/v1", "a".repeat(64))).await;
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_not_run() {
+    let upstream = Upstream::start(Reply::Reset).await;
+    check_unsent(&upstream.base_url().replace("http://", "https://")).await;
+    assert_eq!(upstream.arrived().len(), 0);
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_not_run() {
+    let authority = Authority::new();
+    let upstream = Upstream::start_tls(completion(), authority.acceptor("localhost")).await;
+    check_unsent(&upstream.base_url()).await;
+    assert_eq!((upstream.connections(), upstream.arrived().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_not_run() {
+    let authority = Authority::new();
+    let upstream = Upstream::start_tls(completion(), authority.acceptor("elsewhere")).await;
+    let extra_roots = vec![authority.root()];
+    let options = OpenAiOptions { extra_roots, ..options(&upstream.base_url()) };
+    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    assert_eq!(ran.outcome, Err(CONNECT));
+    assert_eq!(upstream.arrived().len(), 0);
+}
+
+#[tokio::test]
+async fn a_server_with_a_trusted_certificate_answers() {
+    let authority = Authority::new();
+    let upstream = Upstream::start_tls(completion(), authority.acceptor("localhost")).await;
+    let extra_roots = vec![authority.root()];
+    let options = OpenAiOptions { extra_roots, ..options(&upstream.base_url()) };
+    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    assert_eq!(ran.usage(), Some((9, 3)));
+    assert_eq!(upstream.arrived().len(), 1);
+}
+
+/// Vouches for servers, to whoever trusts its root.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn root(&self) -> CertificateDer<'static> {
+        self.0.der().clone()
+    }
+
+    fn acceptor(&self, name: &str) -> TlsAcceptor {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+}

@@ -1,0 +1,186 @@
+//! A server on a loopback socket that reads requests, counts them and answers byte by byte as told.
+//! Not an HTTP library: what it sends may be broken on purpose.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// What the server does with each request that it has read.
+#[derive(Clone)]
+pub(crate) enum Reply {
+    /// Sends this and keeps the connection.
+    Send(String),
+    /// Sends this and closes the connection.
+    SendAndClose(String),
+    /// Sends this and then nothing more.
+    SendAndHang(String),
+    /// Resets the connection.
+    Reset,
+}
+
+/// A whole answer with a JSON body.
+pub(crate) fn answer(status: u16, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\nx-request-id: req_upstream\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// A request as it arrived.
+#[derive(Clone)]
+pub(crate) struct Arrived {
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// The server. Dropping it ends it.
+pub(crate) struct Upstream {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+    _tasks: JoinSet<()>,
+}
+
+struct Shared {
+    reply: Reply,
+    tls: Option<TlsAcceptor>,
+    arrived: Mutex<Vec<Arrived>>,
+    connections: Mutex<usize>,
+    requested: Notify,
+    closed: Semaphore,
+}
+
+impl Upstream {
+    pub(crate) async fn start(reply: Reply) -> Self {
+        Self::listen(reply, None).await
+    }
+
+    pub(crate) async fn start_tls(reply: Reply, tls: TlsAcceptor) -> Self {
+        Self::listen(reply, Some(tls)).await
+    }
+
+    async fn listen(reply: Reply, tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let shared = Arc::new(Shared {
+            reply,
+            tls,
+            arrived: Mutex::default(),
+            connections: Mutex::default(),
+            requested: Notify::new(),
+            closed: Semaphore::new(0),
+        });
+        let mut tasks = JoinSet::new();
+        let address = listener.local_addr().unwrap();
+        tasks.spawn(accept(listener, Arc::clone(&shared)));
+        Self { address, shared, _tasks: tasks }
+    }
+
+    pub(crate) fn base_url(&self) -> String {
+        let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://localhost:{}/v1", self.address.port())
+    }
+
+    /// Every request that has arrived whole.
+    pub(crate) fn arrived(&self) -> Vec<Arrived> {
+        self.shared.arrived.lock().unwrap().clone()
+    }
+
+    /// How many connections were made.
+    pub(crate) fn connections(&self) -> usize {
+        *self.shared.connections.lock().unwrap()
+    }
+
+    /// Waits for the next request.
+    pub(crate) async fn requested(&self) {
+        within(self.shared.requested.notified()).await;
+    }
+
+    /// Waits until the client has closed one more connection.
+    pub(crate) async fn closed(&self) {
+        within(self.shared.closed.acquire()).await.unwrap().forget();
+    }
+}
+
+/// Nothing that is waited for takes this long unless it never happens.
+async fn within<T>(waited_for: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), waited_for).await.expect("it never happened")
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        *shared.connections.lock().unwrap() += 1;
+        connections.spawn(serve(stream, Arc::clone(&shared)));
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    if matches!(shared.reply, Reply::Reset) {
+        stream.set_zero_linger().unwrap();
+    }
+    match &shared.tls {
+        None => talk(stream, &shared).await,
+        // A client that does not trust the certificate hangs up.
+        Some(tls) => {
+            if let Ok(stream) = tls.accept(stream).await {
+                talk(stream, &shared).await;
+            }
+        }
+    }
+    shared.closed.add_permits(1);
+}
+
+/// Answers until the client hangs up or the reply says otherwise.
+async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
+    while let Some(request) = read_request(&mut stream).await {
+        shared.arrived.lock().unwrap().push(request);
+        shared.requested.notify_one();
+        let (text, then) = match &shared.reply {
+            Reply::Send(text) => (text.as_str(), Then::Stay),
+            Reply::SendAndClose(text) => (text.as_str(), Then::Close),
+            Reply::SendAndHang(text) => (text.as_str(), Then::Hang),
+            Reply::Reset => ("", Then::Close),
+        };
+        // The client may have hung up already; what it makes of that is its own test.
+        if stream.write_all(text.as_bytes()).await.is_err() || stream.flush().await.is_err() {
+            return;
+        }
+        match then {
+            Then::Stay => {}
+            Then::Close => return,
+            Then::Hang => drop(stream.read(&mut [0; 1]).await),
+        }
+    }
+}
+
+enum Then {
+    Stay,
+    Close,
+    Hang,
+}
+
+/// One request with a `content-length`, or nothing when the client hung up.
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Arrived> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let (head, body) = bytes.split_at(at + 4);
+            let head = String::from_utf8(head.to_vec()).unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() == length.unwrap().parse::<usize>().unwrap() {
+                return Some(Arrived { head, body: String::from_utf8(body.to_vec()).unwrap() });
+            }
+        }
+        match stream.read_buf(&mut bytes).await {
+            Ok(0) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
+}
