@@ -1,5 +1,7 @@
 //! The OpenAI client against a scripted server: what goes out, what comes back, and how often.
 
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_domain::answer::FinishReason;
@@ -224,6 +226,45 @@ fn a_credential_is_visible_ascii_and_never_prints() {
     let client = OpenAi::new(options.clone()).unwrap();
     for printed in [format!("{options:?}"), format!("{client:?}")] {
         assert!(!printed.contains("sk-operator"), "{printed}");
+    }
+}
+
+#[tokio::test]
+async fn no_log_tells_what_was_said_or_by_whom() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let quoting = r#"{"error":{"code":"invalid_value","message":"you said prompt-words"}}"#;
+    for reply in [completion(), Reply::Send(answer(400, quoting))] {
+        let upstream = Upstream::start(reply).await;
+        let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
+        let options = OpenAiOptions { api_key, ..options(&upstream.base_url()) };
+        run(&OpenAi::new(options).unwrap(), &call(request("prompt-words"))).await;
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(log.contains("class=\"answered\" status=200"), "{log}");
+    assert!(log.contains("class=\"refused\" status=400"), "{log}");
+    for secret in ["prompt-words", "Hello.", "sk-operator", "req_upstream", "-upstream"] {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -7,6 +7,9 @@ use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Failure, NotRun, Unknown};
 use holdfast_providers::{OpenAi, OpenAiOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -45,8 +48,10 @@ fn error(code: &str) -> String {
 
 /// Asks a server that cannot be reached, or not be trusted.
 async fn check_unsent(url: &str) {
-    let ran = run(&OpenAi::new(options(url)).unwrap(), &call(request("hi"))).await;
+    let (begun, asked) = (Instant::now(), call(request("hi")));
+    let ran = run(&OpenAi::new(options(url)).unwrap(), &asked).await;
     assert_eq!(ran.outcome, Err(CONNECT), "{url}");
+    assert!(begun.elapsed() < asked.connect, "{url}: only the time to connect ended it");
 }
 
 #[tokio::test]
@@ -183,7 +188,7 @@ async fn a_connection_that_breaks_after_the_request_proves_nothing() {
 
 #[tokio::test]
 async fn a_refused_connection_is_not_run() {
-    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
     drop(taken);
     check_unsent(&format!("http://127.0.0.1:{port}/v1")).await;
@@ -197,9 +202,14 @@ async fn a_name_that_does_not_resolve_is_not_run() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_not_run() {
-    let upstream = Upstream::start(Reply::Reset).await;
-    check_unsent(&upstream.base_url().replace("http://", "https://")).await;
-    assert_eq!(upstream.arrived().len(), 0);
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://127.0.0.1:{}/v1", plain.local_addr().unwrap().port());
+    let serve = async {
+        let (mut stream, _) = plain.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        stream
+    };
+    tokio::join!(check_unsent(&url), serve);
 }
 
 #[tokio::test]
