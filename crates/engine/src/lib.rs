@@ -1,1 +1,80 @@
-//! Placeholder.
+//! How it runs: operations as tasks that outlive their callers, and everything around them in one
+//! process: admission, sealing, routes, heartbeat, reconciler, drain.
+//!
+//! What is true is decided in `holdfast-domain`; this crate brings time, tasks and randomness to it.
+//! It knows no HTTP and no SQL. An operation is a task on a set that drain waits for; whoever asked
+//! for it reads its [`tape`](crate) and may go away at any moment.
+
+mod admission;
+mod callers;
+mod catalogue;
+mod heartbeat;
+mod lifecycle;
+mod nodes;
+mod operate;
+mod options;
+mod pause;
+mod reconciler;
+mod reply;
+mod seal;
+mod submit;
+mod tape;
+mod views;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_domain::ports::{Journal, Keys, Nodes, Provider, Wallets};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use crate::callers::{AuthError, Caller, InHand, Secrets};
+pub use crate::catalogue::{Catalogue, Model, Price, Route, Timeouts};
+pub use crate::nodes::StartError;
+pub use crate::options::Options;
+pub use crate::reply::{Answered, Facts, Failure, Reply};
+pub use crate::submit::Submission;
+pub use crate::views::{LookUp, LookUpError, ResultState};
+
+/// The storage ports that an engine works on.
+#[derive(Clone)]
+pub struct Ports {
+    /// Operations and the book.
+    pub journal: Arc<dyn Journal>,
+    /// Leases of processes.
+    pub nodes: Arc<dyn Nodes>,
+    /// API keys.
+    pub keys: Arc<dyn Keys>,
+    /// Balances.
+    pub wallets: Arc<dyn Wallets>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// One running gateway process.
+#[derive(Debug)]
+pub struct Engine {
+    ports: Ports,
+    secrets: Arc<Secrets>,
+    catalogue: Catalogue,
+    providers: BTreeMap<String, Arc<dyn Provider>>,
+    options: Options,
+    pause: pause::BackOff,
+    callers: callers::Callers,
+    running: tape::Running,
+    node: nodes::Membership,
+    /// Operations.
+    tasks: TaskTracker,
+    /// Heartbeat and reconciler.
+    keepers: TaskTracker,
+    /// Heartbeat and reconciler end with this, after the operations have.
+    background: CancellationToken,
+    /// From the first moment of drain: nothing new.
+    draining: CancellationToken,
+    /// From the drain deadline: what still runs is cut.
+    cut: CancellationToken,
+}

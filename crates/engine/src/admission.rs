@@ -1,0 +1,100 @@
+//! What a request would hold and reserve: everything that is checked before its key is bound.
+
+use std::sync::Arc;
+
+use holdfast_domain::hold::Bound;
+use holdfast_domain::model::Terms;
+use holdfast_domain::operation::{Binding, Claim, Owner};
+use holdfast_domain::request::{FINGERPRINT_VERSION, Request};
+use holdfast_domain::{ClaimId, Micros};
+use uuid::Uuid;
+
+use crate::Engine;
+use crate::callers::Caller;
+use crate::catalogue::Model;
+use crate::options::Options;
+use crate::reply::Failure;
+use crate::submit::Submission;
+
+/// A request that may be claimed.
+#[derive(Debug, Clone)]
+pub(crate) struct Bid {
+    pub(crate) request: Arc<Request>,
+    pub(crate) model: Arc<Model>,
+    pub(crate) bound: Bound,
+    pub(crate) claim: Claim,
+}
+
+impl Engine {
+    /// Checks a request against the catalogue, its bounds and what its caller allows, in this order.
+    pub(crate) fn admit(
+        &self,
+        submission: &Submission,
+        request: &Arc<Request>,
+    ) -> Result<Bid, Failure> {
+        let caller = &submission.caller;
+        let model = self.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
+        if submission.body.len() > model.body_bytes {
+            return Err(Failure::TooLarge { limit: model.body_bytes });
+        }
+        let price = model.price(caller.currency, self.node.now());
+        let price = &price.ok_or(Failure::ModelNotAllowed)?.version;
+        holdfast_wire::chat::request::check(request, &model.contract)
+            .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
+        let bound = Bound::of(&request.facts(), &model.contract);
+        let hold = bound.hold(&price.rates).unwrap_or(Micros::MAX);
+        if let Some(allowed) = submission.max_charge.filter(|allowed| hold > *allowed) {
+            return Err(Failure::ChargeLimit { hold, allowed });
+        }
+        let binding = self.bind(submission, request, model)?;
+        let claim = Claim {
+            api_key: caller.api_key.id,
+            request_key: submission.request_key,
+            wallet: caller.api_key.wallet,
+            binding,
+            model: request.model.clone(),
+            price: price.clone(),
+            hold,
+            tokens: bound.prompt_tokens.saturating_add(bound.all_output_tokens()),
+            limits: caller.api_key.limits,
+            time: model.timeouts.total.saturating_add(Options::DEADLINE_MARGIN),
+            owner: Owner { claim: ClaimId::from(Uuid::new_v4()), node: self.node.node().clone() },
+            lease: self.node.lease(),
+        };
+        Ok(Bid { request: Arc::clone(request), model: Arc::clone(model), bound, claim })
+    }
+
+    fn bind(
+        &self,
+        submission: &Submission,
+        request: &Request,
+        model: &Model,
+    ) -> Result<Binding, Failure> {
+        let terms = Terms {
+            server_secret: self.secrets.first().id(),
+            fingerprint_version: FINGERPRINT_VERSION,
+            contract: model.contract.version,
+        };
+        let api_key = submission.caller.api_key.id;
+        self.secrets.bind(terms, api_key, request, &submission.body).ok_or(Failure::Internal(None))
+    }
+
+    /// Whether a request is the one that an operation is bound to, under the operation's own terms.
+    /// `request` is `None` where today's rules do not even parse it: the same bytes are the same.
+    pub(crate) fn is_same_request(
+        &self,
+        bound: &Binding,
+        caller: &Caller,
+        request: Option<&Request>,
+        body: &[u8],
+    ) -> bool {
+        let api_key = caller.api_key.id;
+        let digest = self.secrets.digest(bound.terms.server_secret, api_key, body);
+        digest == Some(bound.body_digest)
+            || request.is_some_and(|request| {
+                self.secrets
+                    .bind(bound.terms, api_key, request, body)
+                    .is_some_and(|binding| binding.is_same_request(bound))
+            })
+    }
+}

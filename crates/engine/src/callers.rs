@@ -1,0 +1,215 @@
+//! Who asks: credentials checked against the store, kept for a few seconds, and how much each API
+//! key has in hand.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::model::Terms;
+use holdfast_domain::operation::Binding;
+use holdfast_domain::ports::{KnownCredential, Unavailable};
+use holdfast_domain::request::{Request, fingerprint};
+use holdfast_domain::secret::{BodyDigest, ServerSecret, ServerSecretId, Verifier};
+use holdfast_domain::{ApiKeyId, CredentialId, Currency};
+
+use crate::Engine;
+
+/// How long a known credential is believed: a revocation bites within this.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// Credentials kept at once; beyond it the whole cache starts anew.
+const KEPT_MAX: usize = 16_384;
+
+/// The operator's secrets: the first writes, all read.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    first: ServerSecret,
+    others: Vec<ServerSecret>,
+}
+
+impl Secrets {
+    /// The first is used for whatever is new.
+    #[must_use]
+    pub fn new(first: ServerSecret, others: Vec<ServerSecret>) -> Self {
+        Self { first, others }
+    }
+
+    /// The secret that writes.
+    #[must_use]
+    pub fn first(&self) -> &ServerSecret {
+        &self.first
+    }
+
+    /// The secret that something was made with.
+    #[must_use]
+    pub fn find(&self, id: ServerSecretId) -> Option<&ServerSecret> {
+        std::iter::once(&self.first).chain(&self.others).find(|secret| secret.id() == id)
+    }
+
+    /// The digest of a body under one of the secrets; `None` when that secret is gone.
+    pub(crate) fn digest(
+        &self,
+        secret: ServerSecretId,
+        api_key: ApiKeyId,
+        body: &[u8],
+    ) -> Option<BodyDigest> {
+        Some(self.find(secret)?.body_digest_key(api_key).digest(body))
+    }
+
+    /// Binds a request under some terms; `None` when they cannot be met any more.
+    pub(crate) fn bind(
+        &self,
+        terms: Terms,
+        api_key: ApiKeyId,
+        request: &Request,
+        body: &[u8],
+    ) -> Option<Binding> {
+        let secret = self.find(terms.server_secret)?;
+        let key = secret.fingerprint_key(api_key);
+        Some(Binding {
+            terms,
+            fingerprint: fingerprint(&key, terms.fingerprint_version, terms.contract, request)?,
+            body_digest: secret.body_digest_key(api_key).digest(body),
+        })
+    }
+}
+
+/// An authenticated caller.
+#[derive(Debug)]
+pub struct Caller {
+    /// What it bears; its secret opens its results.
+    pub(crate) bearer: Bearer,
+    /// Its API key.
+    pub api_key: ApiKey,
+    /// The currency of its wallet.
+    pub currency: Currency,
+}
+
+/// Why a caller was not let in.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// Missing, malformed, unknown, revoked or expired: a caller is never told which.
+    #[error("the API key is not valid")]
+    Invalid,
+    /// Nothing is known about it.
+    #[error("API keys cannot be checked")]
+    Unavailable(#[source] Unavailable),
+}
+
+struct Kept {
+    verifier: Verifier,
+    server_secret: ServerSecretId,
+    caller: Arc<Caller>,
+    until: Instant,
+}
+
+/// What this process knows of its callers. Std mutexes: never held across an await.
+#[derive(Default)]
+pub(crate) struct Callers {
+    kept: Mutex<HashMap<CredentialId, Kept>>,
+    in_hand: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
+}
+
+impl std::fmt::Debug for Callers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Callers")
+    }
+}
+
+/// One request that an API key has in hand, until it is dropped.
+#[derive(Debug)]
+pub struct InHand {
+    counts: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
+    api_key: ApiKeyId,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.api_key) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                counts.remove(&self.api_key);
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Finds out who bears this text. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Invalid`] for whatever is wrong with it.
+    pub async fn authenticate(&self, bearer: &str) -> Result<Arc<Caller>, AuthError> {
+        let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
+        if let Some(caller) = self.callers.kept(&bearer, &self.secrets) {
+            return caller;
+        }
+        let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
+        let known = known.ok_or(AuthError::Invalid)?;
+        self.check(&bearer, &known)?;
+        let wallet = self.ports.wallets.find(known.api_key.wallet).await;
+        let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
+        let caller = Arc::new(Caller { bearer, api_key: known.api_key, currency: wallet.currency });
+        let credential = known.credential;
+        self.callers.keep(
+            credential.id,
+            Kept {
+                verifier: credential.verifier,
+                server_secret: credential.server_secret,
+                caller: Arc::clone(&caller),
+                until: Instant::now() + BELIEVED,
+            },
+        );
+        Ok(caller)
+    }
+
+    /// Counts a request of this caller until the guard is dropped; `None` when it has too many.
+    #[must_use]
+    pub fn take_in_hand(&self, caller: &Caller) -> Option<InHand> {
+        let api_key = caller.api_key.id;
+        let mut counts = self.callers.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(api_key).or_default();
+        if *count >= self.options.operations_per_key {
+            return None;
+        }
+        *count = count.saturating_add(1);
+        Some(InHand { counts: Arc::clone(&self.callers.in_hand), api_key })
+    }
+
+    fn check(&self, bearer: &Bearer, known: &KnownCredential) -> Result<(), AuthError> {
+        let KnownCredential { credential, api_key, now } = known;
+        let ended = credential.ends_at.is_some_and(|end| end <= *now);
+        let proven = self
+            .secrets
+            .find(credential.server_secret)
+            .is_some_and(|secret| secret.verifier(&bearer.secret) == credential.verifier);
+        if proven && !ended && api_key.revoked_at.is_none() {
+            Ok(())
+        } else {
+            Err(AuthError::Invalid)
+        }
+    }
+}
+
+impl Callers {
+    /// What is still believed of a credential: `None` when it has to be looked up.
+    fn kept(&self, bearer: &Bearer, secrets: &Secrets) -> Option<Result<Arc<Caller>, AuthError>> {
+        let (verifier, secret, caller) = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = kept.get(&bearer.id).filter(|kept| Instant::now() < kept.until)?;
+            (kept.verifier, kept.server_secret, Arc::clone(&kept.caller))
+        };
+        let proven = secrets.find(secret)?.verifier(&bearer.secret) == verifier;
+        Some(if proven { Ok(caller) } else { Err(AuthError::Invalid) })
+    }
+
+    fn keep(&self, credential: CredentialId, entry: Kept) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(credential, entry);
+    }
+}

@@ -1,0 +1,95 @@
+//! The models on offer: their contracts, prices and routes. Read-only after the start.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::model::{Contract, PublicModelId};
+use holdfast_domain::price::PriceVersion;
+use holdfast_domain::{Currency, Timestamp};
+
+/// Every model by its public id.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue(BTreeMap<PublicModelId, Arc<Model>>);
+
+/// A model on offer.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// What it promises about length.
+    pub contract: Contract,
+    /// How long its calls may take.
+    pub timeouts: Timeouts,
+    /// The largest body of a request for it.
+    pub body_bytes: usize,
+    /// In any order.
+    pub prices: Vec<Price>,
+    /// In the order in which they are tried.
+    pub routes: Vec<Route>,
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// To a connection that the request can be written to.
+    pub connect: Duration,
+    /// From before the claim to the answer, over all routes.
+    pub total: Duration,
+}
+
+/// A price version and when it begins.
+#[derive(Debug, Clone)]
+pub struct Price {
+    /// It holds from then on, until a later one begins.
+    pub effective_from: Timestamp,
+    /// Its numbers.
+    pub version: PriceVersion,
+}
+
+/// Who may answer.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// A configured provider.
+    pub provider: String,
+    /// What that provider calls the model.
+    pub model: Arc<str>,
+}
+
+impl Catalogue {
+    /// The catalogue of these models; a later one replaces an earlier one of the same id.
+    #[must_use]
+    pub fn new(models: impl IntoIterator<Item = Model>) -> Self {
+        let by_id = |model: Model| (model.contract.model.clone(), Arc::new(model));
+        Self(models.into_iter().map(by_id).collect())
+    }
+
+    /// The model of this id.
+    #[must_use]
+    pub fn find(&self, id: &PublicModelId) -> Option<&Arc<Model>> {
+        self.0.get(id)
+    }
+
+    /// Every model that a wallet of this currency can pay for now, with its price.
+    pub fn payable(
+        &self,
+        currency: Currency,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (&Model, &Price)> {
+        self.0.values().filter_map(move |model| Some((&**model, model.price(currency, now)?)))
+    }
+
+    /// The largest body that any of its models takes.
+    #[must_use]
+    pub fn body_bytes_max(&self) -> usize {
+        self.0.values().map(|model| model.body_bytes).max().unwrap_or(0)
+    }
+}
+
+impl Model {
+    /// The newest price in a currency that is in force.
+    #[must_use]
+    pub fn price(&self, currency: Currency, now: Timestamp) -> Option<&Price> {
+        let in_force =
+            |price: &&Price| price.version.currency == currency && price.effective_from <= now;
+        self.prices.iter().filter(in_force).max_by_key(|price| price.effective_from)
+    }
+}

@@ -1,0 +1,70 @@
+//! The heartbeat: renews this process's row, notices when it was superseded, and gives up claims
+//! that are leased to it and that no task of it runs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use holdfast_domain::operation::{Disown, Sent};
+use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::{ClaimId, OperationId};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::Engine;
+
+impl Engine {
+    /// Beats until the background ends. Not cancel safe between a beat and what it found.
+    pub(crate) async fn beat(self: Arc<Self>) {
+        let mut ticks = interval(self.options.heartbeat);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Claims that were seen once without a task: the task of a fresh claim may not be back yet.
+        let mut suspects = HashMap::new();
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = self.background.cancelled() => return,
+            }
+            match self.beat_once(&mut suspects).await {
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "heartbeat failed");
+                }
+            }
+        }
+    }
+
+    async fn beat_once(
+        &self,
+        suspects: &mut HashMap<OperationId, ClaimId>,
+    ) -> Result<(), Unavailable> {
+        let node = self.node.node();
+        match self.ports.nodes.beat(node, self.options.lease, Entry::Renew).await? {
+            Beat::Held { lease, now } => self.node.acknowledged(lease, now),
+            Beat::Lost { .. } => {
+                if !self.node.superseded.is_cancelled() {
+                    tracing::error!(node = %node.name, "superseded by another process: draining");
+                }
+                self.node.superseded.cancel();
+                return Ok(());
+            }
+        }
+        let mut seen = HashMap::new();
+        for (operation, claim) in self.ports.journal.leased_to(node).await? {
+            let Some(sent) = self.running.disowned(operation, claim) else { continue };
+            if suspects.get(&operation) == Some(&claim) {
+                self.disown(operation, Disown { claim, sent }).await?;
+            } else {
+                seen.insert(operation, claim);
+            }
+        }
+        *suspects = seen;
+        Ok(())
+    }
+
+    async fn disown(&self, operation: OperationId, disown: Disown) -> Result<(), Unavailable> {
+        if self.conduct().disown(operation, disown).await? {
+            let not_run = disown.sent == Sent::Never;
+            tracing::warn!(operation.id = %operation, not_run, "gave up a claim without a task");
+        }
+        Ok(())
+    }
+}

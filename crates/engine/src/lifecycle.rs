@@ -1,0 +1,91 @@
+//! How an engine starts and how it drains.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::ports::Provider;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::callers::{Callers, Secrets};
+use crate::catalogue::Catalogue;
+use crate::nodes::{Membership, StartError};
+use crate::options::Options;
+use crate::pause::BackOff;
+use crate::tape::Running;
+use crate::{Engine, Ports};
+
+impl Engine {
+    /// Takes the node's name and starts heartbeat and reconciler.
+    ///
+    /// # Errors
+    ///
+    /// A [`StartError`] where the name cannot be taken.
+    pub async fn start(
+        ports: Ports,
+        secrets: Secrets,
+        catalogue: Catalogue,
+        providers: BTreeMap<String, Arc<dyn Provider>>,
+        options: Options,
+    ) -> Result<Arc<Self>, StartError> {
+        let node = Membership::enter(&*ports.nodes, &options).await?;
+        let engine = Arc::new(Self {
+            ports,
+            secrets: Arc::new(secrets),
+            catalogue,
+            providers,
+            options,
+            pause: BackOff,
+            callers: Callers::default(),
+            running: Running::default(),
+            node,
+            tasks: TaskTracker::new(),
+            keepers: TaskTracker::new(),
+            background: CancellationToken::new(),
+            draining: CancellationToken::new(),
+            cut: CancellationToken::new(),
+        });
+        engine.keepers.spawn(Arc::clone(&engine).beat());
+        engine.keepers.spawn(Arc::clone(&engine).reconcile());
+        Ok(engine)
+    }
+
+    /// Completes when another process has taken this one's name: it has to drain.
+    pub async fn superseded(&self) {
+        self.node.superseded.cancelled().await;
+    }
+
+    /// Takes nothing new from now on.
+    pub fn stop_admitting(&self) {
+        self.draining.cancel();
+    }
+
+    /// Lets what runs finish until `patience` ends, cuts the rest, commits every ending, and gives
+    /// the name back. Says whether everything came to its end by itself.
+    pub async fn drain(&self, patience: Duration) -> bool {
+        self.stop_admitting();
+        self.tasks.close();
+        let finished = tokio::time::timeout(patience, self.tasks.wait()).await.is_ok();
+        if !finished {
+            tracing::warn!(
+                operations = self.tasks.len(),
+                "drain deadline: cutting what still runs"
+            );
+            self.cut.cancel();
+            let settled = tokio::time::timeout(Options::COMMIT_WAIT, self.tasks.wait()).await;
+            if settled.is_err() {
+                let operations = self.tasks.len();
+                tracing::error!(operations, "the store did not take every ending: reaped later");
+            }
+        }
+        self.background.cancel();
+        self.keepers.close();
+        self.keepers.wait().await;
+        if let Err(error) = self.ports.nodes.leave(self.node.node()).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "the node's row was not removed: its lease will end");
+        }
+        finished
+    }
+}

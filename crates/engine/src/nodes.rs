@@ -1,0 +1,128 @@
+//! This process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::operation::{Lease, Node};
+use holdfast_domain::ports::{Beat, Entry, Nodes, Unavailable};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::options::Options;
+
+/// How often a start that waits for its name looks again.
+const NAME_POLL: Duration = Duration::from_millis(500);
+
+/// Why a process did not become a node.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another live process has the name.
+    #[error("node name in use: another process renews the lease of {0}")]
+    NameInUse(String),
+    /// The store does not work.
+    #[error("the node's row could not be written")]
+    Unavailable(#[source] Unavailable),
+}
+
+/// What a process knows of its own row.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    node: Node,
+    /// A lock outside the database proves that nobody else has the name: its lease never ends here.
+    exclusive: bool,
+    lease: Duration,
+    state: Mutex<State>,
+    /// Another incarnation has the name.
+    pub(crate) superseded: CancellationToken,
+}
+
+#[derive(Debug, Clone)]
+struct State {
+    lease: Lease,
+    /// The database's clock at the last acknowledgement.
+    now: Timestamp,
+    acknowledged: Instant,
+    /// Since when every heartbeat has been acknowledged.
+    in_touch_since: Instant,
+}
+
+impl Membership {
+    /// Takes the node's name as the options say; waits at most one lease for another process's to end.
+    pub(crate) async fn enter(nodes: &dyn Nodes, options: &Options) -> Result<Self, StartError> {
+        let mut first_end = None;
+        loop {
+            let beat = nodes.beat(&options.node, options.lease, options.entry).await;
+            match beat.map_err(StartError::Unavailable)? {
+                Beat::Held { lease, now } => return Ok(Self::new(options, lease, now)),
+                Beat::Lost { lease, .. } => {
+                    let end = lease.map(|lease| lease.ends_at);
+                    if *first_end.get_or_insert(end) != end {
+                        let name = options.node.name.to_string();
+                        return Err(StartError::NameInUse(name));
+                    }
+                }
+            }
+            tokio::time::sleep(NAME_POLL.min(options.heartbeat)).await;
+        }
+    }
+
+    fn new(options: &Options, lease: Lease, now: Timestamp) -> Self {
+        let acknowledged = Instant::now();
+        Self {
+            node: options.node.clone(),
+            exclusive: options.entry == Entry::Take,
+            lease: options.lease,
+            state: Mutex::new(State { lease, now, acknowledged, in_touch_since: acknowledged }),
+            superseded: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// A heartbeat was acknowledged.
+    pub(crate) fn acknowledged(&self, lease: Lease, now: Timestamp) {
+        let mut state = self.lock();
+        let acknowledged = Instant::now();
+        if acknowledged.duration_since(state.acknowledged) >= self.lease {
+            state.in_touch_since = acknowledged;
+        }
+        state.lease = lease;
+        state.now = now;
+        state.acknowledged = acknowledged;
+    }
+
+    /// The database's clock, as well as this process can tell.
+    pub(crate) fn now(&self) -> Timestamp {
+        let state = self.lock();
+        state.now.after(state.acknowledged.elapsed())
+    }
+
+    /// The own row to judge a claim by.
+    pub(crate) fn lease(&self) -> Lease {
+        let mut lease = self.lock().lease.clone();
+        if self.exclusive {
+            lease.ends_at = Timestamp::from_micros(i64::MAX);
+        }
+        lease
+    }
+
+    /// Whether anything new may be sent to a provider.
+    pub(crate) fn may_send(&self) -> bool {
+        let silent = self.lock().acknowledged.elapsed();
+        let margin = self.lease.saturating_sub(Options::LEASE_MARGIN.min(self.lease / 3));
+        !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
+    }
+
+    /// Whether other nodes' dead leases may be believed: only when this process itself has been in
+    /// touch for a lease, so that an outage of the database does not look like the death of all.
+    pub(crate) fn believes_dead_leases(&self) -> bool {
+        self.lock().in_touch_since.elapsed() >= self.lease
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,37 @@
+//! What an operator sets about operations, with the meaning that `docs/operations.md` gives it.
+
+use std::time::Duration;
+
+use holdfast_domain::operation::Node;
+use holdfast_domain::ports::Entry;
+
+/// Times and limits of an engine.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// This process.
+    pub node: Node,
+    /// How its name is taken at the start. With [`Entry::Take`] something else proves that nobody
+    /// else has the name, and the process never expires itself.
+    pub entry: Entry,
+    /// How long a heartbeat keeps the name.
+    pub lease: Duration,
+    /// Between two heartbeats.
+    pub heartbeat: Duration,
+    /// After the end of a dead lease, before its operations are reaped.
+    pub orphan_grace: Duration,
+    /// How long sealed results are kept.
+    pub results: Duration,
+    /// Requests of one API key that this process has in hand at once.
+    pub operations_per_key: usize,
+    /// Callers that wait for one operation at once.
+    pub waiters_per_operation: usize,
+}
+
+impl Options {
+    /// How long before its lease ends a process without an acknowledged heartbeat stops sending.
+    pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
+    /// How long a caller waits for the store to take a claim or a result.
+    pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
+    /// What a deadline adds to a model's total timeout.
+    pub const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
+}

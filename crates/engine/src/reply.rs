@@ -1,0 +1,208 @@
+//! What a caller is told, in this crate's words; how it is spelled is the wire's and HTTP's business.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_domain::limits::Counter;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
+use holdfast_domain::usage::UsageRecord;
+use holdfast_domain::{Micros, OperationId};
+use holdfast_wire::chat::request::BadRequest;
+
+use crate::callers::Caller;
+use crate::seal;
+
+/// The answer to one request.
+#[derive(Debug)]
+pub struct Reply {
+    /// The answer, or why there is none.
+    pub outcome: Result<Answered, Failure>,
+    /// Whether it comes from an operation that an earlier request had bound.
+    pub replayed: bool,
+    /// For the log.
+    pub facts: Facts,
+}
+
+/// An answer with its exact bytes.
+#[derive(Debug, Clone)]
+pub enum Answered {
+    /// The completion.
+    Completed(Bytes),
+    /// The provider's definitive refusal, as it was told the first time.
+    Refused(ProviderRefusal, Bytes),
+}
+
+/// What the log may know of an operation: never content.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Which operation, once the key is bound.
+    pub operation: Option<OperationId>,
+    /// The public model id.
+    pub model: Option<PublicModelId>,
+    /// The phase's label.
+    pub phase: Option<&'static str>,
+    /// The last route that was tried.
+    pub route: Option<String>,
+    /// How long that route took.
+    pub upstream: Option<Duration>,
+    /// The billing fact.
+    pub usage: Option<UsageRecord>,
+}
+
+/// Why there is no answer. Every variant has one row in the table of errors.
+#[derive(Debug, Clone)]
+pub enum Failure {
+    /// The body cannot be taken.
+    BadRequest(Arc<BadRequest>),
+    /// The body is larger than its model takes.
+    TooLarge {
+        /// What it takes, in bytes.
+        limit: usize,
+    },
+    /// No such model.
+    ModelNotFound,
+    /// The model has no price in the wallet's currency.
+    ModelNotAllowed,
+    /// The hold would exceed what the caller allowed.
+    ChargeLimit {
+        /// What would be held.
+        hold: Micros,
+        /// What the caller allowed.
+        allowed: Micros,
+    },
+    /// The wallet has less available than the hold.
+    InsufficientFunds {
+        /// What would be held.
+        hold: Micros,
+    },
+    /// A limit of the API key is reached.
+    LimitReached(Counter),
+    /// Too many callers wait for this operation.
+    TooManyWaiters,
+    /// The key is bound to another request.
+    OtherRequest,
+    /// It runs, and the caller's patience ended first.
+    InProgress(OperationId),
+    /// It may have run, and was not charged.
+    OutcomeUnknown(OperationId),
+    /// It provably did not run.
+    NotRun(OperationId),
+    /// Refused for good; the words of the first answer are gone.
+    Refused(OperationId, ProviderRefusal),
+    /// Completed; the content was deleted after its time.
+    ResultExpired(OperationId, Box<UsageRecord>),
+    /// Completed; another credential sealed the content.
+    ResultSealed(OperationId, Box<UsageRecord>),
+    /// The store does not take or give what is needed; with the operation where the key is bound.
+    Storage(Option<OperationId>),
+    /// Too many commits wait.
+    Overloaded,
+    /// This process takes nothing new.
+    Draining,
+    /// A bug, told to the operator.
+    Internal(Option<OperationId>),
+}
+
+impl Reply {
+    /// A failure before anything was bound.
+    pub(crate) fn unbound(failure: Failure) -> Self {
+        Self { outcome: Err(failure), replayed: false, facts: Facts::default() }
+    }
+
+    /// What the row says to this caller, with the content that this process still has in memory.
+    pub(crate) fn from_run(
+        snapshot: &Snapshot,
+        body: Option<Bytes>,
+        caller: &Caller,
+        replayed: bool,
+    ) -> Self {
+        let sealed_by_caller =
+            snapshot.result.as_ref().is_some_and(|result| result.credential == caller.bearer.id);
+        let operation = snapshot.operation.as_ref();
+        let phase = operation.map(|operation| &operation.phase);
+        let answered = body.filter(|_body| sealed_by_caller).and_then(|body| match phase {
+            Some(Phase::Completed { .. }) => Some(Answered::Completed(body)),
+            Some(Phase::Refused { refusal, .. }) => Some(Answered::Refused(*refusal, body)),
+            Some(Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. })
+            | None => None,
+        });
+        match (answered, operation) {
+            (Some(answered), Some(operation)) => {
+                Self { outcome: Ok(answered), replayed, facts: Facts::of(operation) }
+            }
+            (_, _) => Self::from_row(snapshot, caller, replayed),
+        }
+    }
+
+    /// What the row says to this caller.
+    pub(crate) fn from_row(snapshot: &Snapshot, caller: &Caller, replayed: bool) -> Self {
+        let Some(operation) = &snapshot.operation else {
+            return Self::unbound(Failure::Storage(None));
+        };
+        let id = operation.id;
+        let outcome = match &operation.phase {
+            Phase::Leased => Err(Failure::InProgress(id)),
+            Phase::Recorded(_) => Err(Failure::Storage(Some(id))),
+            Phase::Open => Err(Failure::NotRun(id)),
+            Phase::Abandoned { .. } => Err(Failure::OutcomeUnknown(id)),
+            Phase::Completed { usage, .. } => match content(snapshot, operation, caller) {
+                Content::Kept(body) => Ok(Answered::Completed(body)),
+                Content::Expired => Err(Failure::ResultExpired(id, Box::new(usage.clone()))),
+                Content::Sealed => Err(Failure::ResultSealed(id, Box::new(usage.clone()))),
+                Content::Broken => Err(Failure::Internal(Some(id))),
+            },
+            Phase::Refused { refusal, .. } => match content(snapshot, operation, caller) {
+                Content::Kept(body) => Ok(Answered::Refused(*refusal, body)),
+                Content::Expired | Content::Sealed => Err(Failure::Refused(id, *refusal)),
+                Content::Broken => Err(Failure::Internal(Some(id))),
+            },
+        };
+        Self { outcome, replayed, facts: Facts::of(operation) }
+    }
+}
+
+impl Facts {
+    /// What a row tells.
+    pub(crate) fn of(operation: &Operation) -> Self {
+        let last = operation.attempts.last();
+        Self {
+            operation: Some(operation.id),
+            model: Some(operation.model.clone()),
+            phase: Some(operation.phase.label()),
+            route: last.map(|attempt| attempt.route.clone()),
+            upstream: last.map(|attempt| attempt.latency),
+            usage: operation.phase.usage().cloned(),
+        }
+    }
+}
+
+/// What became of an operation's content, for one caller.
+pub(crate) enum Content {
+    /// Here it is.
+    Kept(Bytes),
+    /// Deleted after its time.
+    Expired,
+    /// Sealed by another credential.
+    Sealed,
+    /// It does not open with the credential that sealed it: a bug or tampering.
+    Broken,
+}
+
+/// Opens a row's content for a caller.
+pub(crate) fn content(snapshot: &Snapshot, operation: &Operation, caller: &Caller) -> Content {
+    let Some(result) = &snapshot.result else { return Content::Expired };
+    if result.credential != caller.bearer.id {
+        return Content::Sealed;
+    }
+    let key = caller.bearer.secret.result_key(operation.id);
+    match seal::open(&key, operation, result) {
+        Ok(body) => Content::Kept(body.into()),
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::error!(operation.id = %operation.id, error, "a result does not open");
+            Content::Broken
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The operations that this process runs, and the tape that each is followed by: what stage it is in
+//! and, at last, how it ended. Any number of readers follow one tape; none of them can slow it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use holdfast_domain::operation::{Binding, Sent, Snapshot};
+use holdfast_domain::{ClaimId, OperationId};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use crate::options::Options;
+use crate::reply::Failure;
+
+/// Where a run is.
+#[derive(Debug, Clone)]
+enum Stage {
+    /// Its claim waits for the store's verdict: the key may not be bound.
+    Offered,
+    /// It is this process's, and the model may be running.
+    Running,
+    /// Its ending waits for the store.
+    Settling,
+    /// Over.
+    Ended(Outcome),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
+    /// The claim was not committed; the key is as it was before.
+    Unbound(Failure),
+    /// The key is bound, and this is what its row says.
+    Row {
+        /// Read after the last guarded write.
+        snapshot: Arc<Snapshot>,
+        /// The content before it was sealed, where this run made it.
+        body: Option<Bytes>,
+        /// Whether this run wrote it.
+        ran: bool,
+    },
+    /// Another process runs it.
+    Elsewhere,
+    /// The key is bound to another request.
+    OtherRequest,
+    /// The task died; heartbeat or reconciler will resolve the operation.
+    Lost,
+}
+
+/// What a reader gets.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    /// It is over.
+    Ended(Outcome),
+    /// The reader's patience ended first.
+    StillRunning,
+    /// The store did not give its verdict in time.
+    StoreSilent,
+}
+
+/// One run of one operation in this process.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    pub(crate) operation: OperationId,
+    pub(crate) claim: ClaimId,
+    /// What the claim was offered with.
+    pub(crate) binding: Binding,
+    stage: watch::Sender<Stage>,
+    readers: AtomicUsize,
+    sent: AtomicBool,
+}
+
+/// One reader of a tape, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Reader(Arc<Tape>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Tape {
+    /// Becomes a reader; `None` when there are too many.
+    pub(crate) fn read(self: &Arc<Self>, readers_max: usize) -> Option<Reader> {
+        let reader = Reader(Arc::clone(self));
+        let before = self.readers.fetch_add(1, Ordering::Relaxed);
+        (before < readers_max).then_some(reader)
+    }
+
+    /// Whether this run has bound the key: before that, another request may yet get it.
+    pub(crate) fn is_admitted(&self) -> bool {
+        matches!(*self.stage.borrow(), Stage::Running | Stage::Settling)
+    }
+
+    /// The claim was committed.
+    pub(crate) fn running(&self) {
+        self.stage.send_replace(Stage::Running);
+    }
+
+    /// From now on a provider may have seen the request.
+    pub(crate) fn sending(&self) {
+        self.sent.store(true, Ordering::Release);
+    }
+
+    /// The run is over and its ending is offered to the store.
+    pub(crate) fn settling(&self) {
+        self.stage.send_replace(Stage::Settling);
+    }
+
+    /// The end. A second end changes nothing: the first was told to readers.
+    pub(crate) fn end(&self, outcome: Outcome) {
+        self.stage.send_if_modified(|stage| {
+            let first = !matches!(stage, Stage::Ended(_));
+            if first {
+                *stage = Stage::Ended(outcome);
+            }
+            first
+        });
+    }
+
+    fn ended(&self) -> bool {
+        matches!(*self.stage.borrow(), Stage::Ended(_))
+    }
+}
+
+impl Reader {
+    /// Follows the tape to its end, at most until `patience`. Cancel safe.
+    pub(crate) async fn follow(&self, patience: Option<Instant>) -> Followed {
+        let mut stages = self.0.stage.subscribe();
+        loop {
+            let stage = stages.borrow_and_update().clone();
+            let store = match stage {
+                Stage::Ended(outcome) => return Followed::Ended(outcome),
+                Stage::Offered | Stage::Settling => Some(Instant::now() + Options::COMMIT_WAIT),
+                Stage::Running => None,
+            };
+            let store_first = match (store, patience) {
+                (Some(store), Some(patience)) => store <= patience,
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            let limit = if store_first { store } else { patience };
+            let changed = match limit {
+                Some(limit) => timeout_at(limit, stages.changed()).await,
+                None => Ok(stages.changed().await),
+            };
+            match changed {
+                Ok(Ok(())) => {}
+                // The sender lives in the tape that this reader holds.
+                Ok(Err(_closed)) => return Followed::Ended(Outcome::Lost),
+                Err(_elapsed) if store_first => return Followed::StoreSilent,
+                Err(_elapsed) => return Followed::StillRunning,
+            }
+        }
+    }
+}
+
+/// The runs of this process by operation. A std mutex: never held across an await.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    tapes: Mutex<HashMap<OperationId, Arc<Tape>>>,
+    /// Claims whose tasks died before anything was sent: the only ones that may be disowned as not run.
+    unsent: Mutex<Vec<ClaimId>>,
+}
+
+/// A run's place in [`Running`]. Dropping it removes the run, and ends its tape if nobody did.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    running: &'a Running,
+    tape: Arc<Tape>,
+}
+
+impl Place<'_> {
+    /// Leaves the place, then tells the end: a reader that tries again at once finds it free.
+    pub(crate) fn leave(self, outcome: Outcome) {
+        self.running.remove(&self.tape);
+        self.tape.end(outcome);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.tape.ended() && !self.tape.sent.load(Ordering::Acquire) {
+            let mut unsent = self.running.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+            unsent.push(self.tape.claim);
+        }
+        self.running.remove(&self.tape);
+        self.tape.end(Outcome::Lost);
+    }
+}
+
+impl Running {
+    /// The run of this operation, or a new one with this claim and binding.
+    pub(crate) fn find_or_register(
+        &self,
+        operation: OperationId,
+        claim: ClaimId,
+        binding: Binding,
+    ) -> Registered {
+        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tape) = tapes.get(&operation) {
+            return Registered::Found(Arc::clone(tape));
+        }
+        let tape = Arc::new(Tape {
+            operation,
+            claim,
+            binding,
+            stage: watch::Sender::new(Stage::Offered),
+            readers: AtomicUsize::new(0),
+            sent: AtomicBool::new(false),
+        });
+        tapes.insert(operation, Arc::clone(&tape));
+        Registered::New(tape)
+    }
+
+    /// The run of this operation.
+    pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
+        self.tapes.lock().unwrap_or_else(PoisonError::into_inner).get(&operation).cloned()
+    }
+
+    /// Takes the place of a registered run.
+    pub(crate) fn place(&self, tape: Arc<Tape>) -> Place<'_> {
+        Place { running: self, tape }
+    }
+
+    /// What this process knows of a claim on a row that is leased to it: `None` when a task runs it.
+    pub(crate) fn disowned(&self, operation: OperationId, claim: ClaimId) -> Option<Sent> {
+        if self.find(operation).is_some_and(|tape| tape.claim == claim) {
+            return None;
+        }
+        let unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(if unsent.contains(&claim) { Sent::Never } else { Sent::Perhaps })
+    }
+
+    fn remove(&self, tape: &Arc<Tape>) {
+        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
+        if tapes.get(&tape.operation).is_some_and(|found| Arc::ptr_eq(found, tape)) {
+            tapes.remove(&tape.operation);
+        }
+    }
+}
+
+/// Whether a run was there.
+#[derive(Debug)]
+pub(crate) enum Registered {
+    /// It runs already.
+    Found(Arc<Tape>),
+    /// It is to be run by whoever registered it.
+    New(Arc<Tape>),
+}

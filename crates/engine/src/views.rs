@@ -1,0 +1,120 @@
+//! What callers may look at besides completions: their operations, their wallet, the models.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::{Phase, Situation, Snapshot, situation};
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{OperationId, RequestKey};
+
+use crate::Engine;
+use crate::callers::Caller;
+use crate::catalogue::{Model, Price};
+use crate::reply::{Content, content};
+
+/// An operation as its caller sees it.
+#[derive(Debug)]
+pub struct LookUp {
+    /// The row; there is an operation in it.
+    pub snapshot: Snapshot,
+    /// Where it stands.
+    pub situation: Situation,
+    /// Its content.
+    pub result: ResultState,
+}
+
+/// What became of an operation's content.
+#[derive(Debug)]
+pub enum ResultState {
+    /// The exact bytes of the answer.
+    Kept(Bytes),
+    /// Deleted after its time.
+    Expired,
+    /// Another credential sealed it.
+    Sealed,
+    /// There is none.
+    None,
+}
+
+/// Why a look-up showed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum LookUpError {
+    /// This API key has no such operation.
+    #[error("there is no such operation")]
+    NotFound,
+    /// The store does not work.
+    #[error("the store could not be read")]
+    Unavailable(#[source] Unavailable),
+}
+
+impl Engine {
+    /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
+    /// anything. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// A [`LookUpError`].
+    pub async fn look_up(
+        &self,
+        caller: &Caller,
+        request_key: RequestKey,
+    ) -> Result<LookUp, LookUpError> {
+        let id = OperationId::of(caller.api_key.id, request_key);
+        let snapshot = self.conduct().reconcile(id).await.map_err(LookUpError::Unavailable)?;
+        let Some(operation) = &snapshot.operation else { return Err(LookUpError::NotFound) };
+        let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
+        let result = match operation.phase {
+            Phase::Completed { .. } | Phase::Refused { .. } => {
+                match content(&snapshot, operation, caller) {
+                    Content::Kept(body) => ResultState::Kept(body),
+                    Content::Expired => ResultState::Expired,
+                    Content::Sealed | Content::Broken => ResultState::Sealed,
+                }
+            }
+            Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
+                ResultState::None
+            }
+        };
+        Ok(LookUp { situation, result, snapshot })
+    }
+
+    /// The caller's wallet. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// Where the store does not work, or the wallet is gone.
+    pub async fn wallet(&self, caller: &Caller) -> Result<Wallet, LookUpError> {
+        let wallet = self.ports.wallets.find(caller.api_key.wallet).await;
+        wallet.map_err(LookUpError::Unavailable)?.ok_or(LookUpError::NotFound)
+    }
+
+    /// The model of this id, if the caller can pay for it, with its price now.
+    #[must_use]
+    pub fn model(&self, caller: &Caller, id: &PublicModelId) -> Option<(&Model, &Price)> {
+        let model = self.catalogue.find(id)?;
+        Some((model, model.price(caller.currency, self.node.now())?))
+    }
+
+    /// The models that a caller can pay for, with their prices now.
+    pub fn models(&self, caller: &Caller) -> impl Iterator<Item = (&Model, &Price)> {
+        self.catalogue.payable(caller.currency, self.node.now())
+    }
+
+    /// The largest request body that any model takes.
+    #[must_use]
+    pub fn body_bytes_max(&self) -> usize {
+        self.catalogue.body_bytes_max()
+    }
+
+    /// Whether requests are taken: not draining, and the store answers. Cancel safe.
+    pub async fn is_ready(&self) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let probe = self.ports.journal.load(OperationId::from_u128(0));
+        let store = tokio::time::timeout(PATIENCE, probe).await;
+        !self.draining.is_cancelled()
+            && !self.node.superseded.is_cancelled()
+            && matches!(store, Ok(Ok(_)))
+    }
+}
