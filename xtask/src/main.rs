@@ -1,1 +1,60 @@
-fn main() {}
+//! The repository's own commands: what is checked and how is said here and nowhere else.
+//!
+//! Not part of the product: nothing here is shipped, and the gateway does not know of it.
+
+mod lint;
+mod migrate;
+mod shell;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::{
+    env,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anyhow::Result;
+
+use crate::workspace::Workspace;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [suite]...     build and run the suites, all of them unless some are named
+  lint [check]...     run the checks, all of them unless some are named
+  ci                  test, then lint
+  migrate [args]...   the gateway's own `migrate`";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Without standard error there is nobody to tell; the exit code still says it.
+            let told = writeln!(io::stderr(), "error: {error:#}");
+            told.map_or(ExitCode::FAILURE, |()| ExitCode::from(2))
+        }
+    }
+}
+
+/// Whether everything that was asked for passed; an error when it could not be asked.
+fn run() -> Result<bool> {
+    let mut args = env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let workspace = Workspace::load()?;
+    match (command.as_deref(), rest.as_slice()) {
+        (Some("test"), suites) => test::run(&workspace, suites),
+        (Some("lint"), checks) => lint::run(&workspace, checks),
+        (Some("ci"), []) => {
+            let tested = test::run(&workspace, &[])?;
+            let linted = lint::run(&workspace, &[])?;
+            Ok(tested && linted)
+        }
+        (Some("migrate"), args) => migrate::run(args),
+        (Some("help" | "--help" | "-h"), []) => shell::say(USAGE).map(|()| true),
+        (Some(_) | None, _) => anyhow::bail!("not a command\n\n{USAGE}"),
+    }
+}

@@ -1,0 +1,159 @@
+//! Running programs and speaking to the person who waits for them.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io::{self, BufRead, BufReader, Read, Write},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+/// What a program printed, standard output and standard error, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Heard {
+    /// The last thing the program said, for a message of one line.
+    pub(crate) fn last_words(&self) -> &str {
+        let spoken = |text: &'_ str| !text.trim().is_empty();
+        self.stderr
+            .lines()
+            .chain(self.stdout.lines())
+            .rfind(|line| spoken(line))
+            .map_or("it said nothing", str::trim)
+    }
+}
+
+/// One line for the reader.
+pub(crate) fn say(line: &str) -> Result<()> {
+    writeln!(io::stdout(), "{line}").context("standard output is closed")
+}
+
+/// Cargo itself, in `folder`, with the environment as it is.
+pub(crate) fn cargo_as_configured(folder: &Path) -> Command {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(cargo);
+    command.current_dir(folder);
+    command
+}
+
+/// Cargo without the gateway's settings: a suite must not depend on what the person at the keyboard
+/// has configured.
+pub(crate) fn cargo(folder: &Path) -> Command {
+    let mut command = cargo_as_configured(folder);
+    for (name, _value) in env::vars_os() {
+        if name.to_string_lossy().starts_with("HOLDFAST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Whether `cargo <subcommand>` is installed.
+pub(crate) fn has_cargo(folder: &Path, subcommand: &str) -> bool {
+    answers(cargo(folder).args([subcommand, "--version"]))
+}
+
+/// Whether `program` can be started at all.
+pub(crate) fn has(program: &str) -> bool {
+    answers(Command::new(program).arg("--version"))
+}
+
+/// Runs to the end with the output shown as it comes; whether it succeeded.
+pub(crate) fn run(command: &mut Command) -> Result<bool> {
+    let status = command.stdin(Stdio::null()).status().with_context(|| cannot_start(command))?;
+    Ok(status.success())
+}
+
+/// Runs to the end in silence.
+pub(crate) fn hear(command: &mut Command) -> Result<Heard> {
+    let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
+    Ok(Heard {
+        status: output.status,
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+/// Runs to the end with the output shown as it comes, and keeps a copy of it.
+pub(crate) fn overhear(command: &mut Command) -> Result<Heard> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| cannot_start(command))?;
+    let stdout = child.stdout.take().context("the program has no standard output")?;
+    let stderr = child.stderr.take().context("the program has no standard error")?;
+    let aside = thread::spawn(move || copy_lines(stderr, &mut io::stderr()));
+    let stdout = copy_lines(stdout, &mut io::stdout());
+    let stderr = aside.join().map_err(|_panic| anyhow::anyhow!("the copying thread panicked"))?;
+    let status = child.wait().with_context(|| cannot_start(command))?;
+    Ok(Heard { status, stdout: stdout?, stderr: stderr? })
+}
+
+/// `1.5 s`, `2 min 3 s`.
+pub(crate) fn spell(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < 60 {
+        format!("{seconds}.{} s", duration.subsec_millis() / 100)
+    } else {
+        format!("{} min {} s", seconds / 60, seconds % 60)
+    }
+}
+
+fn answers(command: &mut Command) -> bool {
+    // A program that cannot be started is what this asks about, so the error is the answer.
+    hear(command).is_ok_and(|heard| heard.status.success())
+}
+
+fn copy_lines(from: impl Read, to: &mut impl Write) -> io::Result<String> {
+    let mut from = BufReader::new(from);
+    let mut copy = String::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if from.read_until(b'\n', &mut line)? == 0 {
+            return Ok(copy);
+        }
+        to.write_all(&line)?;
+        copy.push_str(&String::from_utf8_lossy(&line));
+    }
+}
+
+fn cannot_start(command: &Command) -> String {
+    let program: &OsStr = command.get_program();
+    format!("cannot run {}", program.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_shown_and_kept() {
+        let mut shown = Vec::new();
+        let kept = copy_lines("one\ntwo".as_bytes(), &mut shown).unwrap();
+        assert_eq!(kept, "one\ntwo");
+        assert_eq!(shown, b"one\ntwo");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_not_there() {
+        assert!(!has("holdfast-no-such-program"));
+    }
+
+    #[test]
+    fn durations_are_read_by_people() {
+        assert_eq!(spell(Duration::from_millis(1_570)), "1.5 s");
+        assert_eq!(spell(Duration::from_secs(123)), "2 min 3 s");
+    }
+}

@@ -1,0 +1,219 @@
+//! `cargo xtask test`: every suite, from a clean clone, and one line that counts them all.
+//!
+//! What cannot run here is counted as skipped and its reason is printed; nothing is left out in
+//! silence. A suite that does not build, or ends without saying why, counts as one failure.
+
+mod clients;
+mod runner;
+mod tally;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use self::{
+    clients::{Client, Clients},
+    runner::Runner,
+    tally::Tally,
+};
+use crate::{
+    shell::{self, say, spell},
+    workspace::Workspace,
+};
+
+/// The suites of one crate each: what the suite is called, and the crate.
+const CRATES: &[(&str, &str)] = &[
+    ("domain", "holdfast-domain"),
+    ("testkit", "holdfast-testkit"),
+    ("wire", "holdfast-wire"),
+    ("store", "holdfast-store"),
+    ("engine", "holdfast-engine"),
+    ("providers", "holdfast-providers"),
+    ("http", "holdfast-http"),
+    ("gateway", "holdfast"),
+    ("xtask", "xtask"),
+    (END_TO_END, "holdfast-tests"),
+];
+
+/// Drives the real binary with real client libraries.
+const END_TO_END: &str = "tests";
+/// Every example of the workspace, run to its end.
+const EXAMPLES: &str = "examples";
+/// The code in the documentation.
+const DOC: &str = "doc";
+
+struct Suite {
+    name: &'static str,
+    tally: Tally,
+    took: Duration,
+}
+
+/// Runs the named suites, all of them when none is named; whether nothing failed.
+pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
+    let names: Vec<&str> = CRATES.iter().map(|(name, _)| *name).chain([EXAMPLES, DOC]).collect();
+    for name in named {
+        ensure!(names.contains(&name.as_str()), "no suite {name}; there are {}", names.join(", "));
+    }
+    let unlisted = without_a_suite(workspace);
+    ensure!(unlisted.is_empty(), "crates without a suite in xtask: {}", unlisted.join(", "));
+
+    let is_wanted = |name: &str| named.is_empty() || named.iter().any(|it| it == name);
+    let wanted: Vec<_> = CRATES.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
+    let packages = wanted.iter().map(|(_, package)| *package).collect();
+    let runner = Runner::find(&workspace.root, packages, named.is_empty());
+    say(runner.introduce())?;
+
+    let started = Instant::now();
+    let mut notes = Vec::new();
+    let mut suites = Vec::new();
+    let is_built = runner.build()?;
+    say(&format!("build: {}", spell(started.elapsed())))?;
+    for (name, package) in wanted {
+        suites.push(time(name, || match name {
+            _ if !is_built => Ok(Tally::NOT_RUN),
+            END_TO_END => end_to_end(workspace, &runner, package, &mut notes),
+            _ => runner.run(package, &[], &[]),
+        })?);
+    }
+    if is_wanted(EXAMPLES) {
+        suites.push(time(EXAMPLES, || run_examples(workspace))?);
+    }
+    if is_wanted(DOC) {
+        suites.push(time(DOC, || runner::doc_tests(&workspace.root))?);
+    }
+    if !is_built {
+        notes.push("the suites do not build: each that was not run counts as one failure".into());
+    }
+    close(&suites, &notes, started.elapsed())
+}
+
+fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
+    let names = workspace.packages.iter().map(|package| package.name.as_str());
+    names.filter(|name| !CRATES.iter().any(|(_, package)| package == name)).collect()
+}
+
+fn time(name: &'static str, run: impl FnOnce() -> Result<Tally>) -> Result<Suite> {
+    say(&format!("\nsuite {name}"))?;
+    let started = Instant::now();
+    let tally = run()?;
+    let took = started.elapsed();
+    say(&format!("suite {name}: {tally} in {}", spell(took)))?;
+    Ok(Suite { name, tally, took })
+}
+
+fn end_to_end(
+    workspace: &Workspace,
+    runner: &Runner,
+    package: &str,
+    notes: &mut Vec<String>,
+) -> Result<Tally> {
+    let Some(gateway) = build_gateway(workspace)? else {
+        notes.push("the gateway does not build: its end-to-end suite counts as one failure".into());
+        return Ok(Tally::NOT_RUN);
+    };
+    let mut env = vec![("HOLDFAST_BIN", gateway)];
+    let mut skip = Vec::new();
+    let Clients { python, node } = clients::prepare(&workspace.target)?;
+    let clients =
+        [("python", "HOLDFAST_TEST_PYTHON", python), ("node", "HOLDFAST_TEST_NODE_DIR", node)];
+    for (name, variable, client) in clients {
+        match client {
+            Client::Ready(path) => env.push((variable, path)),
+            Client::Missing(reason) => {
+                notes.push(format!("skipped, the tests named {name}_*: {reason}"));
+                skip.push(name);
+            }
+        }
+    }
+    if !skip.is_empty() {
+        env.push(("HOLDFAST_SKIP", skip.join(",").into()));
+    }
+    let prefixes: Vec<String> = skip.iter().map(|name| format!("{name}_")).collect();
+    runner.run(package, &env, &prefixes)
+}
+
+/// Builds the binary as its users do, and says where it is.
+fn build_gateway(workspace: &Workspace) -> Result<Option<PathBuf>> {
+    let mut cargo = shell::cargo(&workspace.root);
+    cargo.args(["build", "--package", "holdfast", "--bin", "holdfast"]);
+    if !shell::run(&mut cargo)? {
+        return Ok(None);
+    }
+    let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
+    let path = heard.stdout.lines().find_map(executable);
+    path.map(Some).context("cargo does not say where the gateway is")
+}
+
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    message.get("executable")?.as_str().map(PathBuf::from)
+}
+
+fn run_examples(workspace: &Workspace) -> Result<Tally> {
+    let mut tally = Tally::default();
+    for package in &workspace.packages {
+        for example in &package.examples {
+            say(&format!("example {example} of {}", package.name))?;
+            let mut cargo = shell::cargo(&workspace.root);
+            cargo.args(["run", "--quiet", "--package", &package.name, "--example", example]);
+            let passed = shell::run(&mut cargo)?;
+            tally = tally + if passed { Tally::ONE_PASSED } else { Tally::NOT_RUN };
+        }
+    }
+    Ok(tally)
+}
+
+fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
+    say("")?;
+    for Suite { name, tally, took } in suites {
+        say(&format!("{name:<10} {tally} in {}", spell(*took)))?;
+    }
+    say(&format!("all suites in {}", spell(took)))?;
+    for note in notes {
+        say(note)?;
+    }
+    if let Some(note) = unexplained(suites) {
+        say(&note)?;
+    }
+    let total = suites.iter().fold(Tally::default(), |sum, suite| sum + suite.tally);
+    say(&total.to_string())?;
+    Ok(total.failed == 0)
+}
+
+/// Outside the end-to-end suite nothing is left out by us: then the tests say so themselves.
+fn unexplained(suites: &[Suite]) -> Option<String> {
+    let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0 && suite.name != END_TO_END);
+    let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("skipped, in {names}: tests marked as ignored"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_crate_of_the_workspace_has_a_suite() {
+        assert_eq!(without_a_suite(&Workspace::load().unwrap()), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn the_binary_is_where_cargo_says() {
+        let message = r#"{"reason":"compiler-artifact","executable":"/there/holdfast"}"#;
+        assert_eq!(executable(message), Some(PathBuf::from("/there/holdfast")));
+        assert_eq!(executable(r#"{"reason":"compiler-artifact","executable":null}"#), None);
+    }
+
+    #[test]
+    fn skipped_tests_are_explained() {
+        let tally = Tally { skipped: 1, ..Tally::default() };
+        let suites = [Suite { name: "wire", tally, took: Duration::ZERO }];
+        assert!(unexplained(&suites).is_some_and(|note| note.contains("wire")));
+        let suites = [Suite { name: "wire", tally: Tally::default(), took: Duration::ZERO }];
+        assert_eq!(unexplained(&suites), None);
+    }
+}

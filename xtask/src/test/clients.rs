@@ -1,0 +1,112 @@
+//! The client libraries that the end-to-end suite drives the gateway with, each in a private
+//! environment under the target folder.
+//!
+//! Pinned, because the suite states what these very versions do. Where one cannot be had, its
+//! tests are skipped and the reason is told; the rest of the suite runs.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::shell::{has, hear, say};
+
+const PYTHON_OPENAI: &str = "3.51.0";
+const NODE_OPENAI: &str = "6.49.0";
+
+/// The clients, as far as they are there.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    /// The path of a Python that has the library.
+    pub(crate) python: Client,
+    /// The path of a folder whose `node_modules` has the library.
+    pub(crate) node: Client,
+}
+
+#[derive(Debug)]
+pub(crate) enum Client {
+    Ready(PathBuf),
+    /// Why not, for people.
+    Missing(String),
+}
+
+/// Installs what is not there yet under `target`.
+pub(crate) fn prepare(target: &Path) -> Result<Clients> {
+    let folder = target.join("clients");
+    fs::create_dir_all(&folder).context("cannot make the folder of the clients")?;
+    Ok(Clients {
+        python: report("Python", PYTHON_OPENAI, python(&folder.join("python")))?,
+        node: report("Node", NODE_OPENAI, node(&folder.join("node")))?,
+    })
+}
+
+fn report(name: &str, version: &str, prepared: Result<PathBuf>) -> Result<Client> {
+    match prepared {
+        Ok(path) => {
+            say(&format!("{name} client: openai {version} is ready"))?;
+            Ok(Client::Ready(path))
+        }
+        Err(error) => {
+            say(&format!("{name} client: not to be had: {error:#}"))?;
+            Ok(Client::Missing(format!("{error:#}")))
+        }
+    }
+}
+
+fn python(folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("bin").join("python");
+    if python_version(&python).is_some_and(|version| version == PYTHON_OPENAI) {
+        return Ok(python);
+    }
+    ensure!(has("python3"), "there is no python3");
+    say(&format!("Python client: installing openai {PYTHON_OPENAI}"))?;
+    step("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    let options = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"];
+    let package = format!("openai=={PYTHON_OPENAI}");
+    let mut pip = Command::new(&python);
+    step("pip install", pip.args(["-m", "pip", "install"]).args(options).arg(package))?;
+    ensure!(python_version(&python).is_some(), "what pip installed cannot be imported");
+    Ok(python)
+}
+
+fn python_version(python: &Path) -> Option<String> {
+    let heard = hear(Command::new(python).args(["-c", "import openai; print(openai.__version__)"]));
+    // A Python that cannot be asked has no library: it is installed anew.
+    heard.ok().filter(|it| it.status.success()).map(|it| it.stdout.trim().to_owned())
+}
+
+fn node(folder: &Path) -> Result<PathBuf> {
+    ensure!(has("node"), "there is no node");
+    if node_version(folder).is_some_and(|version| version == NODE_OPENAI) {
+        return Ok(folder.to_owned());
+    }
+    ensure!(has("npm"), "there is no npm");
+    say(&format!("Node client: installing openai {NODE_OPENAI}"))?;
+    fs::create_dir_all(folder).context("cannot make the folder of the project")?;
+    // Without a manifest of its own npm would look for a project in the folders above.
+    fs::write(folder.join("package.json"), "{ \"private\": true }\n")
+        .context("cannot write the project's manifest")?;
+    let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=2"];
+    let package = format!("openai@{NODE_OPENAI}");
+    let mut npm = Command::new("npm");
+    step("npm install", npm.current_dir(folder).arg("install").args(options).arg(package))?;
+    ensure!(node_version(folder).is_some(), "npm did not install it");
+    Ok(folder.to_owned())
+}
+
+fn node_version(folder: &Path) -> Option<String> {
+    let manifest = folder.join("node_modules").join("openai").join("package.json");
+    // No manifest, or half of one: it is installed anew.
+    let manifest: Value = serde_json::from_slice(&fs::read(manifest).ok()?).ok()?;
+    manifest.get("version")?.as_str().map(str::to_owned)
+}
+
+fn step(name: &str, command: &mut Command) -> Result<()> {
+    let heard = hear(command)?;
+    ensure!(heard.status.success(), "{name} failed: {}", heard.last_words());
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! The program that runs the tests: nextest where it is installed, else Cargo's own.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Result;
+
+use super::tally::Tally;
+use crate::shell;
+
+/// What runs the tests of some crates.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    root: PathBuf,
+    kind: Kind,
+    /// What is built together, as arguments of Cargo: the features that crates share are then
+    /// resolved once, and nothing is compiled twice.
+    selection: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Nextest,
+    Cargo,
+}
+
+impl Runner {
+    /// The runner for `packages`, which may be all there are.
+    pub(crate) fn find(root: &Path, packages: Vec<&str>, is_all: bool) -> Self {
+        let kind = if shell::has_cargo(root, "nextest") { Kind::Nextest } else { Kind::Cargo };
+        let selection = if is_all {
+            vec!["--workspace".to_owned()]
+        } else {
+            packages.into_iter().map(|package| format!("--package={package}")).collect()
+        };
+        Self { root: root.to_owned(), kind, selection }
+    }
+
+    /// One line on what runs the tests.
+    pub(crate) fn introduce(&self) -> &'static str {
+        match self.kind {
+            Kind::Nextest => "tests run with cargo nextest",
+            Kind::Cargo => "tests run with cargo test: cargo nextest is not installed",
+        }
+    }
+
+    /// Builds everything that [`Self::run`] will need; whether it builds.
+    pub(crate) fn build(&self) -> Result<bool> {
+        if self.selection.is_empty() {
+            return Ok(true);
+        }
+        let mut command = shell::cargo(&self.root);
+        match self.kind {
+            Kind::Nextest => command.args(["nextest", "run"]),
+            Kind::Cargo => command.args(["test", "--tests"]),
+        };
+        shell::run(command.arg("--no-run").args(&self.selection))
+    }
+
+    /// Runs the tests of one crate, without those whose names contain one of `skip`.
+    pub(crate) fn run(
+        &self,
+        package: &str,
+        env: &[(&str, PathBuf)],
+        skip: &[String],
+    ) -> Result<Tally> {
+        let mut command = shell::cargo(&self.root);
+        match self.kind {
+            Kind::Nextest => {
+                let filter = format!("package(={package})");
+                command.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]);
+                command.args(&self.selection).args(["-E", &filter]);
+            }
+            Kind::Cargo => {
+                command.args(["test", "--tests", "--no-fail-fast", "--package", package]);
+            }
+        }
+        command.arg("--").args(skip.iter().flat_map(|pattern| ["--skip", pattern]));
+        command.envs(env.iter().map(|(name, value)| (name, value)));
+        self.count(&mut command)
+    }
+
+    fn count(&self, command: &mut Command) -> Result<Tally> {
+        let heard = shell::overhear(command)?;
+        Ok(match self.kind {
+            Kind::Nextest => Tally::of_nextest(&heard),
+            Kind::Cargo => Tally::of_libtest(&heard),
+        })
+    }
+}
+
+/// The code in the documentation of every crate, which only Cargo's own runner knows.
+pub(crate) fn doc_tests(root: &Path) -> Result<Tally> {
+    let mut command = shell::cargo(root);
+    command.args(["test", "--doc", "--workspace", "--no-fail-fast"]);
+    shell::overhear(&mut command).map(|heard| Tally::of_libtest(&heard))
+}

@@ -1,0 +1,173 @@
+//! Counting: what a test runner printed, as numbers.
+
+use std::{fmt, ops::Add};
+
+use crate::shell::Heard;
+
+/// How many tests ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
+    pub(crate) skipped: u32,
+}
+
+impl Tally {
+    pub(crate) const ONE_PASSED: Self = Self { passed: 1, failed: 0, skipped: 0 };
+    /// Something that should have run and did not.
+    pub(crate) const NOT_RUN: Self = Self { passed: 0, failed: 1, skipped: 0 };
+
+    /// From nextest, which sums up on standard error, last.
+    pub(crate) fn of_nextest(heard: &Heard) -> Self {
+        let lines = heard.stderr.lines().rev();
+        let summary = lines.filter_map(|line| line.trim_start().strip_prefix("Summary [")).next();
+        summary.and_then(nextest_summary).unwrap_or_default().unless_silent(heard)
+    }
+
+    /// From libtest, which sums up every test binary on standard output.
+    pub(crate) fn of_libtest(heard: &Heard) -> Self {
+        let summaries = heard.stdout.lines().filter_map(|line| line.strip_prefix("test result: "));
+        summaries.map(libtest_summary).fold(Self::default(), Add::add).unless_silent(heard)
+    }
+
+    /// A runner that failed without counting a failure did not run its tests.
+    fn unless_silent(self, heard: &Heard) -> Self {
+        if self.failed == 0 && !heard.status.success() { self + Self::NOT_RUN } else { self }
+    }
+
+    fn count(&mut self, number: u32, what: &str) {
+        match what {
+            "passed" => self.passed += number,
+            "skipped" | "ignored" | "filtered out" => self.skipped += number,
+            "measured" => {}
+            // "failed", "timed out", "exec failed" and what a later version may call it.
+            _ => self.failed += number,
+        }
+    }
+}
+
+impl Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passed, failed, skipped } = self;
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+/// `   0.089s] 2/3 tests run: 1 passed (1 slow), 1 timed out, 2 skipped`
+fn nextest_summary(line: &str) -> Option<Tally> {
+    let (_time, line) = line.split_once(']')?;
+    let (run, counts) = line.split_once(" run: ")?;
+    let mut tally = Tally::default();
+    for (number, what) in without_asides(counts).split(',').filter_map(numbered) {
+        tally.count(number, what);
+    }
+    // Cut short: those that did not get their turn have not passed.
+    if let Some((run, total)) = run.split_whitespace().next()?.split_once('/') {
+        tally.failed += total.parse::<u32>().ok()?.saturating_sub(run.parse().ok()?);
+    }
+    Some(tally)
+}
+
+/// `FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 1 filtered out; finished in 0.17s`
+fn libtest_summary(line: &str) -> Tally {
+    let mut tally = Tally::default();
+    let counts = line.split_once(". ").map_or(line, |(_verdict, counts)| counts);
+    for (number, what) in counts.split(';').filter_map(numbered) {
+        tally.count(number, what);
+    }
+    tally
+}
+
+fn numbered(part: &str) -> Option<(u32, &str)> {
+    let (number, what) = part.trim().split_once(' ')?;
+    Some((number.parse().ok()?, what.trim()))
+}
+
+fn without_asides(text: &str) -> String {
+    let mut depth = 0_u32;
+    let mut kept = String::new();
+    for character in text.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => kept.push(character),
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+
+    use super::*;
+
+    fn tally(passed: u32, failed: u32, skipped: u32) -> Tally {
+        Tally { passed, failed, skipped }
+    }
+
+    fn heard(code: i32, stdout: &str, stderr: &str) -> Heard {
+        let status = ExitStatus::from_raw(code << 8);
+        Heard { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
+    }
+
+    #[track_caller]
+    fn check_nextest(code: i32, stderr: &str, expected: Tally) {
+        assert_eq!(Tally::of_nextest(&heard(code, "", stderr)), expected);
+    }
+
+    #[test]
+    fn nextest_is_counted() {
+        let passed = "     Summary [   0.005s] 1 test run: 1 passed, 0 skipped\n";
+        check_nextest(0, passed, tally(1, 0, 0));
+        let mixed = "Summary [ 0.1s] 9 tests run: 4 passed (2 slow, 1 leaky), 2 failed (1 due to \
+                     being leaky), 1 exec failed, 2 timed out, 7 skipped";
+        check_nextest(100, mixed, tally(4, 5, 7));
+    }
+
+    #[test]
+    fn nextest_cut_short_has_not_passed() {
+        check_nextest(1, "Summary [ 0.1s] 2/5 tests run: 2 passed, 1 skipped", tally(2, 3, 1));
+    }
+
+    #[test]
+    fn nextest_counts_at_its_end_only() {
+        let quoted = "Summary [ 0.1s] 1 test run: 1 failed, 0 skipped";
+        let last = "Summary [ 0.1s] 1 test run: 1 passed, 0 skipped";
+        check_nextest(0, &format!("{quoted}\n{last}\n"), tally(1, 0, 0));
+    }
+
+    #[test]
+    fn libtest_is_summed_over_its_binaries() {
+        let stdout = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; \
+                      finished in 0.00s\n\
+                      test result: FAILED. 1 passed; 1 failed; 0 ignored; 5 measured; 0 filtered \
+                      out; finished in 0.17s\n";
+        assert_eq!(Tally::of_libtest(&heard(101, stdout, "")), tally(4, 1, 3));
+    }
+
+    #[test]
+    fn a_runner_that_fails_without_a_count_is_a_failure() {
+        check_nextest(1, "error: could not compile", tally(0, 1, 0));
+        assert_eq!(Tally::of_libtest(&heard(101, "", "")), tally(0, 1, 0));
+        check_nextest(0, "", tally(0, 0, 0));
+    }
+
+    #[test]
+    fn the_closing_line_is_spelled_in_one_way() {
+        assert_eq!(tally(3, 0, 2).to_string(), "3 passed, 0 failed, 2 skipped");
+    }
+}

@@ -1,0 +1,101 @@
+//! What no lint of the compiler knows: who may depend on whom, and how our files look.
+//!
+//! The rules are pure functions over text and over the list of crates; only this file reads.
+
+mod doors;
+mod files;
+mod layers;
+mod words;
+
+use std::{fmt, fs, io::ErrorKind, path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{shell, workspace::Workspace};
+
+/// A place that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// `path:line`, `path`, or a crate.
+    pub(crate) place: String,
+    pub(crate) what: String,
+}
+
+impl Finding {
+    fn new(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self { place: place.to_string(), what: what.to_string() }
+    }
+
+    /// Lines are counted from zero by the rules, from one by editors.
+    fn at(path: &str, index: usize, what: impl fmt::Display) -> Self {
+        Self::new(format_args!("{path}:{}", index + 1), what)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// All findings of all rules.
+pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let mut findings = layers::check(&workspace.packages);
+    findings.extend(doors::check(&workspace.packages));
+    for path in ours(&workspace.root)? {
+        if let Some(text) = read(&workspace.root.join(&path))? {
+            findings.extend(files::check(&path, &text));
+            findings.extend(words::check(&path, &text));
+        }
+    }
+    Ok(findings)
+}
+
+/// Files that are tracked, or would be by `git add`.
+fn ours(root: &Path) -> Result<Vec<String>> {
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let heard = shell::hear(&mut git)?;
+    ensure!(heard.status.success(), "git ls-files: {}", heard.last_words());
+    let paths = heard.stdout.split_terminator('\0');
+    Ok(paths.map(str::to_owned).collect())
+}
+
+/// The text of a file; none if it is not text, or deleted and not yet committed.
+fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// Whether `word` stands in `text` and is not part of a longer one.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    text.match_indices(word).any(|(start, _)| {
+        let (before, rest) = text.split_at(start);
+        let after = rest.strip_prefix(word).unwrap_or_default();
+        let goes_on_before = word.starts_with(is_part) && before.ends_with(is_part);
+        let goes_on_after = word.ends_with(is_part) && after.starts_with(is_part);
+        !goes_on_before && !goes_on_after
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_borders() {
+        assert!(has_word("use std::env;", "env"));
+        assert!(has_word("(env::var)", "env::"));
+        assert!(!has_word("environment, my_env", "env"));
+        assert!(!has_word("my_env::var", "env::"));
+    }
+
+    #[test]
+    fn a_finding_is_a_place_and_a_reason() {
+        assert_eq!(Finding::at("a.rs", 0, "too long").to_string(), "a.rs:1: too long");
+    }
+}

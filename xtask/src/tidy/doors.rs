@@ -1,0 +1,78 @@
+//! Third-party crates that have one door into the product. `deny.toml` says the same for the whole
+//! graph; this needs no tool that may be missing.
+
+use super::Finding;
+use crate::workspace::{Kind, Package};
+
+/// A crate of the first list is a normal dependency of the second list's only.
+const DOORS: &[(&[&str], &[&str])] = &[
+    (&["sea-orm", "sqlx", "libsqlite3-sys"], &["holdfast-store"]),
+    (&["hyper", "hyper-util"], &["holdfast-http", "holdfast-providers", "holdfast-tests"]),
+    (&["hyper-rustls"], &["holdfast-providers"]),
+    (&["clap", "toml", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
+    (&["serde"], &["holdfast", "holdfast-wire"]),
+];
+
+/// Not even its tests may: the wire would freeze the domain.
+const NEVER: &[(&str, &[&str])] = &[("holdfast-domain", &["serde", "serde_json"])];
+
+/// Who came in by another way.
+pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages {
+        for dependency in &package.dependencies {
+            let name = dependency.name.as_str();
+            if is_closed(&package.name, name, dependency.kind) {
+                let what = format_args!("depends on {name}, which doors.rs keeps from it");
+                findings.push(Finding::new(&package.name, what));
+            }
+        }
+    }
+    findings
+}
+
+fn is_closed(package: &str, dependency: &str, kind: Kind) -> bool {
+    let is_never = NEVER.iter().any(|(name, of)| *name == package && of.contains(&dependency));
+    let door = DOORS.iter().find(|(behind, _)| behind.contains(&dependency));
+    let is_outside = door.is_some_and(|(_, may)| !may.contains(&package));
+    is_never || (kind == Kind::Shipped && is_outside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Dependency;
+
+    #[track_caller]
+    fn check_pair(package: &str, dependency: &str, kind: Kind, is_found: bool) {
+        let dependencies = vec![Dependency { name: dependency.to_owned(), kind }];
+        let package = Package { name: package.to_owned(), dependencies, examples: Vec::new() };
+        assert_eq!(!check(&[package]).is_empty(), is_found);
+    }
+
+    #[test]
+    fn only_the_store_knows_the_database() {
+        check_pair("holdfast-store", "sea-orm", Kind::Shipped, false);
+        check_pair("holdfast", "sqlx", Kind::Shipped, true);
+    }
+
+    #[test]
+    fn only_the_edges_know_http() {
+        check_pair("holdfast-http", "hyper", Kind::Shipped, false);
+        check_pair("holdfast-tests", "hyper", Kind::Shipped, false);
+        check_pair("holdfast-engine", "hyper", Kind::Shipped, true);
+        check_pair("holdfast-http", "hyper-rustls", Kind::Shipped, true);
+    }
+
+    #[test]
+    fn only_the_process_knows_its_arguments() {
+        check_pair("holdfast", "clap", Kind::Shipped, false);
+        check_pair("holdfast-engine", "toml", Kind::Shipped, true);
+    }
+
+    #[test]
+    fn tests_are_free_but_the_domain_never_knows_serde() {
+        check_pair("holdfast-engine", "hyper", Kind::Dev, false);
+        check_pair("holdfast-domain", "serde_json", Kind::Dev, true);
+    }
+}

@@ -1,0 +1,188 @@
+//! Who may depend on whom, written down and compared with what the manifests say, both ways: a
+//! line that nobody needs any more is a finding too.
+
+use super::Finding;
+use crate::workspace::{Kind, Package};
+
+/// Normal dependencies between workspace crates, all of them.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("holdfast-domain", &[]),
+    ("holdfast-testkit", &["holdfast-domain"]),
+    ("holdfast-wire", &["holdfast-domain"]),
+    ("holdfast-store", &["holdfast-domain"]),
+    ("holdfast-engine", &["holdfast-domain", "holdfast-wire"]),
+    ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
+    ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
+    (
+        GATEWAY,
+        &[
+            "holdfast-domain",
+            "holdfast-engine",
+            "holdfast-http",
+            "holdfast-providers",
+            "holdfast-store",
+            "holdfast-wire",
+        ],
+    ),
+    ("holdfast-tests", &[]),
+    ("xtask", &[]),
+];
+
+const DOMAIN: &str = "holdfast-domain";
+const GATEWAY: &str = "holdfast";
+
+/// Everything the domain may use from outside the workspace.
+const DOMAIN_MAY_USE: &[&str] = &["async-trait", "blake3", "thiserror", "uuid"];
+
+/// Dependencies for tests are free, but for one: nobody tests through the gateway except these.
+const MAY_TEST_THE_GATEWAY: &[&str] = &["holdfast-tests", "xtask"];
+
+/// Compares the tables with `packages`.
+pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages {
+        let row = LAYERS.iter().find(|(name, _)| *name == package.name);
+        match row {
+            Some((_, allowed)) => {
+                compare(package, &among(packages, package), allowed, &mut findings);
+            }
+            None => findings.push(Finding::new(&package.name, "is not in LAYERS")),
+        }
+        if package.name == DOMAIN {
+            compare(package, &outside(packages, package), DOMAIN_MAY_USE, &mut findings);
+        }
+        let is_tester = MAY_TEST_THE_GATEWAY.contains(&package.name.as_str());
+        if !is_tester && package.dependencies.iter().any(|it| it.name == GATEWAY) {
+            findings.push(Finding::new(&package.name, "depends on the gateway"));
+        }
+    }
+    for (name, _) in LAYERS {
+        if !packages.iter().any(|package| package.name == *name) {
+            findings.push(Finding::new(name, "is in LAYERS and not in the workspace"));
+        }
+    }
+    findings
+}
+
+fn compare(package: &Package, actual: &[&str], allowed: &[&str], findings: &mut Vec<Finding>) {
+    for name in actual.iter().filter(|name| !allowed.contains(name)) {
+        let what = format_args!("depends on {name}, which layers.rs does not allow");
+        findings.push(Finding::new(&package.name, what));
+    }
+    for name in allowed.iter().filter(|name| !actual.contains(name)) {
+        let what = format_args!("does not depend on {name} any more: remove it from layers.rs");
+        findings.push(Finding::new(&package.name, what));
+    }
+}
+
+fn among<'a>(packages: &[Package], package: &'a Package) -> Vec<&'a str> {
+    shipped(package).filter(|name| is_ours(packages, name)).collect()
+}
+
+fn outside<'a>(packages: &[Package], package: &'a Package) -> Vec<&'a str> {
+    shipped(package).filter(|name| !is_ours(packages, name)).collect()
+}
+
+fn shipped(package: &Package) -> impl Iterator<Item = &str> {
+    let shipped = package.dependencies.iter().filter(|it| it.kind == Kind::Shipped);
+    shipped.map(|it| it.name.as_str())
+}
+
+fn is_ours(packages: &[Package], name: &str) -> bool {
+    packages.iter().any(|package| package.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Dependency;
+
+    /// The workspace exactly as the tables say.
+    fn as_written() -> Vec<Package> {
+        let rows = LAYERS.iter().map(|(name, allowed)| {
+            let outside = if *name == DOMAIN { DOMAIN_MAY_USE } else { &[] };
+            let names = allowed.iter().chain(outside);
+            Package {
+                name: (*name).to_owned(),
+                dependencies: names.map(|name| dependency(name, Kind::Shipped)).collect(),
+                examples: Vec::new(),
+            }
+        });
+        rows.collect()
+    }
+
+    fn dependency(name: &str, kind: Kind) -> Dependency {
+        Dependency { name: name.to_owned(), kind }
+    }
+
+    fn package<'a>(packages: &'a mut [Package], name: &str) -> &'a mut Package {
+        packages.iter_mut().find(|package| package.name == name).unwrap()
+    }
+
+    #[track_caller]
+    fn check_one(packages: &[Package], expected: &str) {
+        let findings: Vec<String> = check(packages).iter().map(ToString::to_string).collect();
+        assert_eq!(findings, [expected]);
+    }
+
+    #[test]
+    fn what_is_written_passes() {
+        assert_eq!(check(&as_written()), []);
+    }
+
+    #[test]
+    fn a_new_edge_is_found() {
+        let mut packages = as_written();
+        let store = package(&mut packages, "holdfast-store");
+        store.dependencies.push(dependency("holdfast-engine", Kind::Shipped));
+        check_one(
+            &packages,
+            "holdfast-store: depends on holdfast-engine, which layers.rs does not allow",
+        );
+    }
+
+    #[test]
+    fn an_edge_that_went_away_is_found() {
+        let mut packages = as_written();
+        package(&mut packages, "holdfast-wire").dependencies.clear();
+        check_one(
+            &packages,
+            "holdfast-wire: does not depend on holdfast-domain any more: remove it from layers.rs",
+        );
+    }
+
+    #[test]
+    fn the_domain_is_held_to_its_list() {
+        let mut packages = as_written();
+        package(&mut packages, DOMAIN).dependencies.push(dependency("tokio", Kind::Shipped));
+        check_one(&packages, "holdfast-domain: depends on tokio, which layers.rs does not allow");
+        let mut packages = as_written();
+        package(&mut packages, DOMAIN).dependencies.retain(|it| it.name != "uuid");
+        check_one(
+            &packages,
+            "holdfast-domain: does not depend on uuid any more: remove it from layers.rs",
+        );
+    }
+
+    #[test]
+    fn tests_use_what_they_like_but_not_the_gateway() {
+        let mut packages = as_written();
+        let engine = package(&mut packages, "holdfast-engine");
+        engine.dependencies.push(dependency("holdfast-testkit", Kind::Dev));
+        assert_eq!(check(&packages), []);
+        let engine = package(&mut packages, "holdfast-engine");
+        engine.dependencies.push(dependency(GATEWAY, Kind::Dev));
+        check_one(&packages, "holdfast-engine: depends on the gateway");
+    }
+
+    #[test]
+    fn crates_come_and_go_with_the_table() {
+        let mut packages = as_written();
+        packages.retain(|package| package.name != "xtask");
+        check_one(&packages, "xtask: is in LAYERS and not in the workspace");
+        let mut packages = as_written();
+        let (name, dependencies) = ("holdfast-extra".to_owned(), Vec::new());
+        packages.push(Package { name, dependencies, examples: Vec::new() });
+        check_one(&packages, "holdfast-extra: is not in LAYERS");
+    }
+}

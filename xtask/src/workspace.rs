@@ -1,0 +1,129 @@
+//! What Cargo knows of this workspace: its crates and what each of them asks for.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::shell;
+
+/// This workspace.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
+    pub(crate) packages: Vec<Package>,
+}
+
+/// One of its crates.
+#[derive(Debug)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) examples: Vec<String>,
+}
+
+/// One line of a crate's dependencies.
+#[derive(Debug)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Ends in what is built, or builds it.
+    Shipped,
+    /// For tests and examples.
+    Dev,
+}
+
+impl Workspace {
+    /// The workspace around the current folder.
+    pub(crate) fn load() -> Result<Self> {
+        let here = std::env::current_dir().context("no current folder")?;
+        let mut cargo = shell::cargo(&here);
+        let heard = shell::hear(cargo.args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        ensure!(heard.status.success(), "cargo metadata: {}", heard.last_words());
+        let metadata = serde_json::from_str(&heard.stdout).context("cargo metadata is not JSON")?;
+        Self::read(&metadata).context("cargo metadata has another shape")
+    }
+
+    fn read(metadata: &Value) -> Option<Self> {
+        let packages = metadata.get("packages")?.as_array()?;
+        Some(Self {
+            root: text(metadata, "workspace_root")?.into(),
+            target: text(metadata, "target_directory")?.into(),
+            packages: packages.iter().map(Package::read).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl Package {
+    fn read(package: &Value) -> Option<Self> {
+        let dependencies = package.get("dependencies")?.as_array()?;
+        let targets = package.get("targets")?.as_array()?;
+        let examples = targets.iter().filter(|target| is_example(target));
+        Some(Self {
+            name: text(package, "name")?,
+            dependencies: dependencies.iter().map(Dependency::read).collect::<Option<_>>()?,
+            examples: examples.map(|target| text(target, "name")).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl Dependency {
+    fn read(dependency: &Value) -> Option<Self> {
+        let kind = match dependency.get("kind")?.as_str() {
+            Some("dev") => Kind::Dev,
+            Some(_) | None => Kind::Shipped,
+        };
+        Some(Self { name: text(dependency, "name")?, kind })
+    }
+}
+
+fn is_example(target: &Value) -> bool {
+    let kinds = target.get("kind").and_then(Value::as_array);
+    kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "example"))
+}
+
+fn text(value: &Value, field: &str) -> Option<String> {
+    value.get(field)?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn crates_dependencies_and_examples_are_read() {
+        let metadata = json!({
+            "workspace_root": "/here",
+            "target_directory": "/here/target",
+            "packages": [{
+                "name": "a",
+                "dependencies": [
+                    { "name": "b", "kind": null },
+                    { "name": "c", "kind": "dev" },
+                    { "name": "d", "kind": "build" },
+                ],
+                "targets": [
+                    { "name": "a", "kind": ["lib"] },
+                    { "name": "tour", "kind": ["example"] },
+                ],
+            }],
+        });
+        let workspace = Workspace::read(&metadata).unwrap();
+        let package = &workspace.packages[0];
+        let kinds: Vec<_> = package.dependencies.iter().map(|it| (&*it.name, it.kind)).collect();
+        assert_eq!(kinds, [("b", Kind::Shipped), ("c", Kind::Dev), ("d", Kind::Shipped)]);
+        assert_eq!(package.examples, ["tour"]);
+    }
+
+    #[test]
+    fn another_shape_is_refused() {
+        assert!(Workspace::read(&json!({ "packages": [{}] })).is_none());
+    }
+}
