@@ -23,11 +23,9 @@ impl Engine {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
-            match self.beat_once(&mut suspects).await {
-                Ok(()) => {}
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "heartbeat failed");
-                }
+            if let Err(error) = self.beat_once(&mut suspects).await {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "heartbeat failed");
             }
         }
     }

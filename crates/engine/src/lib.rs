@@ -34,7 +34,7 @@ pub use crate::nodes::StartError;
 pub use crate::options::Options;
 pub use crate::reply::{Answered, Facts, Failure, Reply};
 pub use crate::submit::Submission;
-pub use crate::views::{LookUp, LookUpError, ResultState};
+pub use crate::views::{LookUp, LookUpError, Readiness, ResultState};
 
 /// The storage ports that an engine works on.
 #[derive(Clone)]

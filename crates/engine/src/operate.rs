@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use holdfast_domain::answer::{Answer, Delta};
 use holdfast_domain::conduct::{ClaimError, Claimed, Concluded, Ending, Order};
-use holdfast_domain::operation::{Attempt, Operation, Phase, ProviderRefusal};
+use holdfast_domain::operation::{Attempt, Operation, Phase, ProviderRefusal, SealedResult};
 use holdfast_domain::ports::{
     Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
 };
@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::Engine;
 use crate::admission::Bid;
+use crate::callers::Caller;
 use crate::catalogue::Route;
 use crate::reply::Failure;
 use crate::seal;
@@ -43,7 +44,9 @@ impl Engine {
         let outcome = match self.conduct().claim(&order).await {
             Ok(Claimed::Mine(operation)) => {
                 tape.running();
-                self.run(&tape, &submission, &bid, *operation, until).await
+                let (engine, bid, tape) = (&*self, &bid, &*tape);
+                let caller = &submission.caller;
+                Run { engine, tape, caller, bid, operation: &operation, until }.perform().await
             }
             Ok(Claimed::Ended(snapshot) | Claimed::Recorded(snapshot)) => {
                 Outcome::Row { snapshot: Arc::new(*snapshot), body: None, ran: false }
@@ -54,31 +57,44 @@ impl Engine {
         };
         place.leave(outcome);
     }
+}
 
-    /// Runs a claimed operation and concludes it.
-    async fn run(
-        &self,
-        tape: &Tape,
-        submission: &Submission,
-        bid: &Bid,
-        operation: Operation,
-        until: Instant,
-    ) -> Outcome {
+/// The run of one claimed operation.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    engine: &'a Engine,
+    tape: &'a Tape,
+    caller: &'a Caller,
+    bid: &'a Bid,
+    operation: &'a Operation,
+    until: Instant,
+}
+
+/// What came of the routes.
+enum Verdict {
+    Answered(Answer, Option<Meters>),
+    Refused(ProviderRefusal),
+    NotRun,
+    Unknown,
+}
+
+impl Run<'_> {
+    /// Has it answered, and concludes it.
+    async fn perform(self) -> Outcome {
+        let id = self.operation.id;
         let mut attempts = Vec::new();
-        let answering = self.answer(tape, bid, &operation, until, &mut attempts);
-        let run = match AssertUnwindSafe(answering).catch_unwind().await {
-            Ok(run) => run,
-            Err(_panic) => {
-                tracing::error!(operation.id = %operation.id, "an operation's task panicked");
-                Run::Unknown
-            }
-        };
-        tape.settling();
-        let (ending, body) = self.ending(submission, bid, &operation, run);
+        let answering = AssertUnwindSafe(self.answer(&mut attempts)).catch_unwind();
+        let verdict = answering.await.unwrap_or_else(|_panic| {
+            tracing::error!(operation.id = %id, "an operation's task panicked");
+            Verdict::Unknown
+        });
+        self.tape.settling();
+        let (ending, body) = self.ending(verdict);
+        let conduct = self.engine.conduct();
         let Concluded { snapshot, late } =
-            self.conduct().conclude(&operation, &ending, &attempts).await;
+            conduct.conclude(self.operation, &ending, &attempts).await;
         if late {
-            tracing::error!(operation.id = %operation.id, "a result came too late to be billed");
+            tracing::error!(operation.id = %id, "a result came too late to be billed");
             counter!("holdfast_late_results_total").increment(1);
         }
         count(snapshot.operation.as_ref());
@@ -87,99 +103,78 @@ impl Engine {
     }
 
     /// Tries the routes in their order: the next one only after proof that the last did not run.
-    async fn answer(
-        &self,
-        tape: &Tape,
-        bid: &Bid,
-        operation: &Operation,
-        until: Instant,
-        attempts: &mut Vec<Attempt>,
-    ) -> Run {
-        for route in &bid.model.routes {
-            if !self.node.may_send() || self.cut.is_cancelled() {
-                return Run::NotRun;
+    async fn answer(self, attempts: &mut Vec<Attempt>) -> Verdict {
+        for route in &self.bid.model.routes {
+            if !self.engine.node.may_send() || self.engine.cut.is_cancelled() {
+                return Verdict::NotRun;
             }
             let started = Instant::now();
             let mut answer = Assembly::default();
-            tape.sending();
-            let verdict = self.call(bid, operation, route, until, &mut answer).await;
+            self.tape.sending();
+            let called = self.call(route, &mut answer).await;
             let latency = started.elapsed();
-            let class = verdict.as_ref().map_or_else(ProviderFailure::label, |_meters| "finished");
-            let may_be_billed = !matches!(verdict, Err(ProviderFailure::NotRun(_)));
-            let name = format!("{}/{}", route.provider, route.model);
-            histogram!("holdfast_upstream_seconds", "provider" => route.provider.clone(), "class" => class)
+            let class = called.as_ref().map_or_else(ProviderFailure::label, |_meters| "finished");
+            let provider = route.provider.clone();
+            histogram!("holdfast_upstream_seconds", "provider" => provider, "class" => class)
                 .record(latency);
-            attempts.push(Attempt { route: name, class: class.to_owned(), latency, may_be_billed });
-            match verdict {
-                Ok(meters) => return Run::Answered(answer.0, meters),
-                Err(ProviderFailure::Refused(refusal)) => return Run::Refused(refusal),
-                Err(ProviderFailure::Unknown(_)) => return Run::Unknown,
-                Err(ProviderFailure::NotRun(why)) => {
-                    if why == NotRun::Account {
-                        let provider = &route.provider;
-                        tracing::error!(%provider, "a provider turned its account or route away");
-                    }
+            attempts.push(Attempt {
+                route: format!("{}/{}", route.provider, route.model),
+                class: class.to_owned(),
+                latency,
+                may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
+            });
+            match called {
+                Ok(meters) => return Verdict::Answered(answer.0, meters),
+                Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
+                Err(ProviderFailure::Unknown(_)) => return Verdict::Unknown,
+                Err(ProviderFailure::NotRun(NotRun::Account)) => {
+                    let provider = &route.provider;
+                    tracing::error!(%provider, "a provider turned its account or route away");
                 }
+                Err(ProviderFailure::NotRun(
+                    NotRun::Connect | NotRun::RateLimited | NotRun::Overloaded,
+                )) => {}
             }
         }
-        Run::NotRun
+        Verdict::NotRun
     }
 
     /// One call on one route, cut at the total timeout or at the drain deadline.
     async fn call(
-        &self,
-        bid: &Bid,
-        operation: &Operation,
+        self,
         route: &Route,
-        until: Instant,
         answer: &mut Assembly,
     ) -> Result<Option<Meters>, ProviderFailure> {
-        let Some(provider) = self.providers.get(&route.provider) else {
-            tracing::error!(operation.id = %operation.id, provider = route.provider, "no such provider");
+        let Some(provider) = self.engine.providers.get(&route.provider) else {
             return Err(ProviderFailure::NotRun(NotRun::Account));
         };
         let call = Call {
-            request: Arc::clone(&bid.request),
+            request: Arc::clone(&self.bid.request),
             model: Arc::clone(&route.model),
-            max_output_tokens: bid.bound.output_tokens,
-            connect: bid.model.timeouts.connect,
+            max_output_tokens: self.bid.bound.output_tokens,
+            connect: self.bid.model.timeouts.connect,
         };
         let meters = tokio::select! {
-            verdict = provider.run(&call, answer) => verdict?,
-            () = tokio::time::sleep_until(until) => {
+            called = provider.run(&call, answer) => called?,
+            () = tokio::time::sleep_until(self.until) => {
                 return Err(ProviderFailure::Unknown(Unknown::Timeout));
             }
-            () = self.cut.cancelled() => {
+            () = self.engine.cut.cancelled() => {
                 return Err(ProviderFailure::Unknown(Unknown::Timeout));
             }
         };
-        if !answer.0.is_whole(bid.request.n) {
+        if !answer.0.is_whole(self.bid.request.n) {
             return Err(ProviderFailure::Unknown(Unknown::Unreadable));
         }
         Ok(meters)
     }
 
-    /// What is told to the store, and the body that its caller gets if the store takes it.
-    fn ending(
-        &self,
-        submission: &Submission,
-        bid: &Bid,
-        operation: &Operation,
-        run: Run,
-    ) -> (Ending, Option<Bytes>) {
-        let bearer = &submission.caller.bearer;
-        let sealed = |body: &[u8]| {
-            let key = bearer.secret.result_key(operation.id);
-            seal::seal(&key, bearer.id, operation, body)
-                .inspect_err(|error| {
-                    let error: &dyn std::error::Error = error;
-                    tracing::error!(operation.id = %operation.id, error, "a result was not sealed");
-                })
-                .ok()
-        };
-        match run {
-            Run::Answered(answer, meters) => {
-                let metered = metered(meters, bid, &answer);
+    /// What is told to the store, and the body that the caller gets if the store takes it.
+    fn ending(self, verdict: Verdict) -> (Ending, Option<Bytes>) {
+        match verdict {
+            Verdict::Answered(answer, meters) => {
+                let metered = metered(meters, self.bid, &answer);
+                let operation = self.operation;
                 let usage = UsageRecord::of(metered, &operation.price, operation.hold);
                 let body = render(&CompletionView {
                     id: operation.id,
@@ -188,30 +183,35 @@ impl Engine {
                     answer: &answer,
                     usage: &usage,
                 });
-                match sealed(&body) {
-                    Some(result) => (Ending::Finished { metered, result }, Some(body.into())),
-                    None => (Ending::Unknown, None),
-                }
+                self.sealed(body, |result| Ending::Finished { metered, result })
             }
-            Run::Refused(refusal) => {
-                let (_code, body) = holdfast_wire::error::refused(refusal, operation.id);
-                match sealed(&body) {
-                    Some(result) => (Ending::Refused { refusal, result }, Some(body.into())),
-                    None => (Ending::Unknown, None),
-                }
+            Verdict::Refused(refusal) => {
+                let (_code, body) = holdfast_wire::error::refused(refusal, self.operation.id);
+                self.sealed(body, |result| Ending::Refused { refusal, result })
             }
-            Run::NotRun => (Ending::NotRun, None),
-            Run::Unknown => (Ending::Unknown, None),
+            Verdict::NotRun => (Ending::NotRun, None),
+            Verdict::Unknown => (Ending::Unknown, None),
         }
     }
-}
 
-/// What came of the routes.
-enum Run {
-    Answered(Answer, Option<Meters>),
-    Refused(ProviderRefusal),
-    NotRun,
-    Unknown,
+    /// An ending with sealed content; without a working cipher there is nothing to replay, and the
+    /// caller must not pay for it.
+    fn sealed(
+        self,
+        body: Vec<u8>,
+        ending: impl FnOnce(SealedResult) -> Ending,
+    ) -> (Ending, Option<Bytes>) {
+        let bearer = &self.caller.bearer;
+        let key = bearer.secret.result_key(self.operation.id);
+        match seal::seal(&key, bearer.id, self.operation, &body) {
+            Ok(result) => (ending(result), Some(body.into())),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(operation.id = %self.operation.id, error, "a result was not sealed");
+                (Ending::Unknown, None)
+            }
+        }
+    }
 }
 
 /// Puts an answer together.

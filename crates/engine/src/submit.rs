@@ -3,6 +3,7 @@
 //!
 //! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::Caller;
 use crate::reply::{Failure, Reply};
-use crate::tape::{Followed, Outcome, Reader, Registered, Tape};
+use crate::tape::{Followed, Outcome, Registered, Tape};
 
 /// Between two looks at an operation that another process runs.
 const POLL: Duration = Duration::from_millis(250);
@@ -48,9 +49,12 @@ impl Engine {
         if self.draining.is_cancelled() || self.node.superseded.is_cancelled() {
             return Reply::unbound(Failure::Draining);
         }
-        let patience = Instant::now() + submission.patience;
         let api_key = submission.caller.api_key.id;
-        let id = OperationId::of(api_key, submission.request_key);
+        let ask = &Ask {
+            submission: &submission,
+            id: OperationId::of(api_key, submission.request_key),
+            patience: Instant::now() + submission.patience,
+        };
         let request = match holdfast_wire::chat::request::parse(&submission.body) {
             Ok(request) => Arc::new(request),
             Err(bad) => {
@@ -59,142 +63,109 @@ impl Engine {
                 if !readable {
                     return Reply::unbound(failure);
                 }
-                return self.refuse(&submission, id, None, failure, patience).await;
+                return self.refuse(ask, None, failure).await;
             }
         };
         for _turn in 0..TURNS_MAX {
-            match self.turn(&submission, id, &request, patience).await {
-                Turn::Over(reply) => return reply,
-                Turn::Again => {}
+            if let ControlFlow::Break(reply) = self.turn(ask, &request).await {
+                return reply;
             }
         }
         Reply::unbound(Failure::Overloaded)
     }
 
-    /// Attaches to the run of this process, or starts one.
-    async fn turn(
-        self: &Arc<Self>,
-        submission: &Submission,
-        id: OperationId,
-        request: &Arc<Request>,
-        patience: Instant,
-    ) -> Turn {
-        if let Some(tape) = self.running.find(id) {
-            return self.attach(submission, request, &tape, patience).await;
+    /// Attaches to the run of this process, or starts one. `Continue`: the key is free again.
+    async fn turn(self: &Arc<Self>, ask: &Ask<'_>, request: &Arc<Request>) -> ControlFlow<Reply> {
+        if let Some(tape) = self.running.find(ask.id) {
+            return self.attach(ask, request, &tape).await;
         }
-        let bid = match self.admit(submission, request) {
+        let bid = match self.admit(ask.submission, request) {
             Ok(bid) => bid,
             Err(failure) => {
-                let request = Some(&**request);
-                let reply = self.refuse(submission, id, request, failure, patience).await;
-                return Turn::Over(reply);
+                return ControlFlow::Break(self.refuse(ask, Some(request), failure).await);
             }
         };
         let binding = bid.claim.binding;
-        let tape = match self.running.find_or_register(id, bid.claim.owner.claim, binding) {
-            Registered::Found(tape) => {
-                return self.attach(submission, request, &tape, patience).await;
-            }
+        let tape = match self.running.find_or_register(ask.id, bid.claim.owner.claim, binding) {
+            Registered::Found(tape) => return self.attach(ask, request, &tape).await,
             Registered::New(tape) => tape,
         };
         let reader = tape.read(self.options.waiters_per_operation);
-        let run = Arc::clone(self).operate(tape, submission.clone(), bid);
-        self.tasks.spawn(run);
+        self.tasks.spawn(Arc::clone(self).operate(tape, ask.submission.clone(), bid));
         let Some(reader) = reader else {
-            return Turn::Over(Reply::unbound(Failure::TooManyWaiters));
+            return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
         // The caller that started the run waits for its end, which the model's timeout bounds.
         let followed = reader.follow(None).await;
-        Turn::Over(self.told(submission, id, followed, patience).await)
+        ControlFlow::Break(self.told(ask, followed).await)
     }
 
     /// Follows a run that an earlier request started.
     async fn attach(
         &self,
-        submission: &Submission,
+        ask: &Ask<'_>,
         request: &Arc<Request>,
         tape: &Arc<Tape>,
-        patience: Instant,
-    ) -> Turn {
+    ) -> ControlFlow<Reply> {
+        let submission = ask.submission;
         let caller = &submission.caller;
         let same = self.is_same_request(&tape.binding, caller, Some(request), &submission.body);
         if !same && tape.is_admitted() {
-            return Turn::Over(Reply::unbound(Failure::OtherRequest));
+            return ControlFlow::Break(Reply::unbound(Failure::OtherRequest));
         }
         let Some(reader) = tape.read(self.options.waiters_per_operation) else {
-            return Turn::Over(Reply::unbound(Failure::TooManyWaiters));
+            return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
-        if !same {
-            return self.await_verdict(&reader, patience).await;
-        }
-        match reader.follow(Some(patience)).await {
+        match reader.follow(Some(ask.patience)).await {
             // What refused that claim may not refuse this one: other funds, another moment.
-            Followed::Ended(Outcome::Unbound(_)) => Turn::Again,
-            followed @ (Followed::Ended(_) | Followed::StillRunning | Followed::StoreSilent) => {
-                let mut reply = self.told(submission, tape.operation, followed, patience).await;
+            Followed::Ended(Outcome::Unbound(_)) => ControlFlow::Continue(()),
+            followed @ (Followed::Ended(_) | Followed::StillRunning | Followed::StoreSilent)
+                if same =>
+            {
+                let mut reply = self.told(ask, followed).await;
                 reply.replayed = true;
-                Turn::Over(reply)
+                ControlFlow::Break(reply)
             }
-        }
-    }
-
-    /// Another request has offered a claim for the key: this one conflicts only if that claim is
-    /// committed. The key may as well be bound to this one already.
-    async fn await_verdict(&self, reader: &Reader, patience: Instant) -> Turn {
-        match reader.follow(Some(patience)).await {
+            // Another request had offered a claim for the key. This one conflicts only if that claim
+            // was committed: the key may as well be bound to this one already.
             Followed::Ended(Outcome::Row { ran: true, .. }) => {
-                Turn::Over(Reply::unbound(Failure::OtherRequest))
+                ControlFlow::Break(Reply::unbound(Failure::OtherRequest))
             }
-            Followed::Ended(_) => Turn::Again,
-            Followed::StillRunning | Followed::StoreSilent => {
-                Turn::Over(Reply::unbound(Failure::Storage(None)))
-            }
+            Followed::Ended(_) => ControlFlow::Continue(()),
+            Followed::StillRunning => ControlFlow::Break(Reply::unbound(Failure::OtherRequest)),
+            Followed::StoreSilent => ControlFlow::Break(Reply::unbound(Failure::Storage(None))),
         }
     }
 
     /// What the end of a run tells this caller.
-    async fn told(
-        &self,
-        submission: &Submission,
-        id: OperationId,
-        followed: Followed,
-        patience: Instant,
-    ) -> Reply {
-        let caller = &submission.caller;
+    async fn told(&self, ask: &Ask<'_>, followed: Followed) -> Reply {
         match followed {
             Followed::Ended(Outcome::Unbound(failure)) => Reply::unbound(failure),
             Followed::Ended(Outcome::Row { snapshot, body, ran }) => {
-                Reply::from_run(&snapshot, body, caller, !ran)
+                Reply::from_run(&snapshot, body, &ask.submission.caller, !ran)
             }
-            Followed::Ended(Outcome::Elsewhere) => self.follow_row(caller, id, patience).await,
+            Followed::Ended(Outcome::Elsewhere) => self.follow_row(ask).await,
             Followed::Ended(Outcome::OtherRequest) => Reply::unbound(Failure::OtherRequest),
-            Followed::Ended(Outcome::Lost) => Reply::unbound(Failure::Internal(Some(id))),
-            Followed::StillRunning => Reply::unbound(Failure::InProgress(id)),
-            Followed::StoreSilent => Reply::unbound(Failure::Storage(Some(id))),
+            Followed::Ended(Outcome::Lost) => Reply::unbound(Failure::Internal(Some(ask.id))),
+            Followed::StillRunning => Reply::unbound(Failure::InProgress(ask.id)),
+            Followed::StoreSilent => Reply::unbound(Failure::Storage(Some(ask.id))),
         }
     }
 
     /// A refusal of today's rules stands only where the key is not bound, or is open.
-    async fn refuse(
-        &self,
-        submission: &Submission,
-        id: OperationId,
-        request: Option<&Request>,
-        failure: Failure,
-        patience: Instant,
-    ) -> Reply {
-        let caller = &submission.caller;
-        let snapshot = match self.conduct().reconcile(id).await {
+    async fn refuse(&self, ask: &Ask<'_>, request: Option<&Request>, failure: Failure) -> Reply {
+        let caller = &ask.submission.caller;
+        let snapshot = match self.conduct().reconcile(ask.id).await {
             Ok(snapshot) => snapshot,
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
-        if !self.is_same_request(&operation.binding, caller, request, &submission.body) {
+        if !self.is_same_request(&operation.binding, caller, request, &ask.submission.body) {
             return Reply::unbound(Failure::OtherRequest);
         }
         match operation.phase {
             Phase::Open => Reply::unbound(failure),
-            Phase::Leased => self.follow_row(caller, id, patience).await,
+            Phase::Leased => self.follow_row(ask).await,
             Phase::Recorded(_)
             | Phase::Completed { .. }
             | Phase::Refused { .. }
@@ -203,14 +174,15 @@ impl Engine {
     }
 
     /// Waits for an operation that this process does not run, by looking at its row.
-    async fn follow_row(&self, caller: &Caller, id: OperationId, patience: Instant) -> Reply {
+    async fn follow_row(&self, ask: &Ask<'_>) -> Reply {
+        let caller = &ask.submission.caller;
         loop {
-            let snapshot = match self.conduct().reconcile(id).await {
+            let snapshot = match self.conduct().reconcile(ask.id).await {
                 Ok(snapshot) => snapshot,
-                Err(error) => return unreadable(&error, Some(id)),
+                Err(error) => return unreadable(&error, Some(ask.id)),
             };
             let leased = is_leased(&snapshot);
-            if !leased || Instant::now() + POLL > patience || self.draining.is_cancelled() {
+            if !leased || Instant::now() + POLL > ask.patience || self.draining.is_cancelled() {
                 return Reply::from_row(&snapshot, caller, true);
             }
             tokio::time::sleep(POLL).await;
@@ -230,10 +202,13 @@ impl Engine {
     }
 }
 
-/// Whether a turn answered the caller.
-enum Turn {
-    Over(Reply),
-    Again,
+/// One request while it is answered.
+#[derive(Clone, Copy)]
+struct Ask<'a> {
+    submission: &'a Submission,
+    id: OperationId,
+    /// Until when an attached caller waits.
+    patience: Instant,
 }
 
 fn is_leased(snapshot: &Snapshot) -> bool {

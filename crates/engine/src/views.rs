@@ -108,13 +108,27 @@ impl Engine {
         self.catalogue.body_bytes_max()
     }
 
-    /// Whether requests are taken: not draining, and the store answers. Cancel safe.
-    pub async fn is_ready(&self) -> bool {
+    /// Whether requests are taken. Cancel safe.
+    pub async fn readiness(&self) -> Readiness {
         const PATIENCE: Duration = Duration::from_secs(2);
+        if self.draining.is_cancelled() || self.node.superseded.is_cancelled() {
+            return Readiness::Draining;
+        }
         let probe = self.ports.journal.load(OperationId::from_u128(0));
-        let store = tokio::time::timeout(PATIENCE, probe).await;
-        !self.draining.is_cancelled()
-            && !self.node.superseded.is_cancelled()
-            && matches!(store, Ok(Ok(_)))
+        match tokio::time::timeout(PATIENCE, probe).await {
+            Ok(Ok(_)) => Readiness::Ready,
+            Ok(Err(_)) | Err(_) => Readiness::Storage,
+        }
     }
+}
+
+/// Whether a process takes requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// It does.
+    Ready,
+    /// It is about to stop.
+    Draining,
+    /// Its store does not answer.
+    Storage,
 }

@@ -1,1 +1,39 @@
-//! Placeholder.
+//! Who asks: the public HTTP API over HTTP/1.1, and the operator's listener beside it.
+//!
+//! This crate turns requests into the engine's words and its replies into statuses, headers and
+//! bodies. It decides nothing about operations or money. A handler may be dropped at any await,
+//! because its client hung up: nothing in here owns work that must finish.
+
+mod admin;
+mod body;
+mod chat;
+mod error;
+mod headers;
+mod log;
+mod reply;
+mod resources;
+mod route;
+mod serve;
+mod service;
+
+use std::time::Duration;
+
+pub use crate::admin::{Admin, Metrics, serve_admin};
+pub use crate::serve::serve;
+
+/// Limits of connections and requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The largest head of a request.
+    pub header_bytes: usize,
+    /// The largest body where there is no model to say otherwise.
+    pub body_bytes: usize,
+    /// How long a head may take.
+    pub header_time: Duration,
+    /// How long a body may take.
+    pub body_time: Duration,
+    /// Connections at once.
+    pub connections: usize,
+    /// How long a retry waits for an operation that runs.
+    pub retry_wait: Duration,
+}

@@ -1,0 +1,100 @@
+//! The operator's listener: metrics behind a token, apart from the public API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use holdfast_wire::error::Code;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Options;
+use crate::error::Problem;
+use crate::headers;
+use crate::reply::{Answer, not_allowed, problem};
+use crate::serve::{accept, connection};
+
+/// Renders the metrics in Prometheus' text format.
+pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
+
+/// What the operator's listener serves.
+#[derive(Clone)]
+pub struct Admin {
+    /// What its bearer has to show.
+    pub token: String,
+    /// `GET /metrics`
+    pub metrics: Metrics,
+}
+
+impl std::fmt::Debug for Admin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Admin")
+    }
+}
+
+/// Limits of the operator's own connections.
+const LIMITS: Options = Options {
+    header_bytes: 16_384,
+    body_bytes: 0,
+    header_time: Duration::from_secs(10),
+    body_time: Duration::from_secs(10),
+    connections: 64,
+    retry_wait: Duration::ZERO,
+};
+
+/// Serves the operator's listener until `shutdown`.
+pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
+    let connections = TaskTracker::new();
+    while let Some(stream) = accept(&listener, &shutdown).await {
+        if connections.len() >= LIMITS.connections {
+            continue;
+        }
+        let (admin, shutdown) = (admin.clone(), shutdown.clone());
+        connections.spawn(async move {
+            let answer = |request| answer(&admin, request);
+            connection(stream, &LIMITS, &shutdown, answer).await;
+        });
+    }
+}
+
+async fn answer(admin: &Admin, request: Request<Incoming>) -> Answer {
+    let token = headers::bearer(request.headers()).unwrap_or("");
+    if !is_equal(token.as_bytes(), admin.token.as_bytes()) {
+        return problem(&Problem::new(Code::InvalidApiKey));
+    }
+    if request.uri().path() != "/metrics" {
+        return problem(&Problem::new(Code::NotFound));
+    }
+    if request.method() != Method::GET {
+        return not_allowed("GET");
+    }
+    let mut answer = Response::new(Full::new(Bytes::from((admin.metrics)().await)));
+    let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, format);
+    answer
+}
+
+/// Compares in a time that depends on the lengths alone.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));
+    one.len() == other.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_equal;
+
+    #[test]
+    fn only_equal_tokens_are_equal() {
+        assert!(is_equal(b"abc", b"abc"));
+        for other in [&b""[..], b"ab", b"abd", b"abcd"] {
+            assert!(!is_equal(b"abc", other));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `POST /v1/chat/completions`: reads the head in the order of `docs/api.md`, then asks the engine.
+
+use std::sync::Arc;
+
+use holdfast_engine::{Answered, Caller, Engine, Failure, Reply, Submission};
+use holdfast_wire::error::Code;
+use http::{HeaderMap, StatusCode};
+use hyper::body::Incoming;
+
+use crate::Options;
+use crate::error::Problem;
+use crate::log::RequestLog;
+use crate::reply::{Answer, IDEMPOTENT_REPLAYED, flag, json, problem, status, with_error_headers};
+use crate::{body, headers};
+
+/// Answers a completion request of an authenticated caller.
+pub(crate) async fn complete(
+    engine: &Arc<Engine>,
+    options: &Options,
+    caller: &Arc<Caller>,
+    request: (&HeaderMap, Incoming),
+    log: &mut RequestLog,
+) -> Result<Answer, Problem> {
+    let (head, body) = request;
+    let request_key = headers::request_key(head)?;
+    // Held until the answer is made: waiters are in hand too.
+    let in_hand = engine.take_in_hand(caller);
+    if in_hand.is_none() {
+        return Err(Problem::new(Code::TooManyOperations));
+    }
+    let max_charge = headers::max_charge(head)?;
+    if !headers::is_json(head) {
+        return Err(Problem::new(Code::UnsupportedMediaType));
+    }
+    let body_bytes = engine.body_bytes_max().max(options.body_bytes);
+    let body = body::read(body, body_bytes, options.body_time).await?;
+    let submission = Submission {
+        caller: Arc::clone(caller),
+        request_key,
+        body,
+        max_charge,
+        patience: headers::patience(head, options.retry_wait),
+    };
+    let reply = engine.complete(submission).await;
+    Ok(answer(reply, log))
+}
+
+fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
+    let Reply { outcome, replayed, facts } = reply;
+    log.facts = facts;
+    log.replayed = replayed;
+    let mut answer = match outcome {
+        Ok(Answered::Completed(body)) => json(StatusCode::OK, body),
+        Ok(Answered::Refused(refusal, body)) => {
+            let operation = log.facts.operation;
+            let code = operation.map_or(Code::ProviderRefused, |operation| {
+                Problem::from(&Failure::Refused(operation, refusal)).code
+            });
+            log.code = Some(code.label());
+            with_error_headers(json(status(code), body), code)
+        }
+        Err(failure) => {
+            let told = Problem::from(&failure);
+            log.code = Some(told.code.label());
+            problem(&told)
+        }
+    };
+    answer.headers_mut().insert(IDEMPOTENT_REPLAYED, flag(replayed));
+    answer
+}

@@ -1,0 +1,129 @@
+//! Every failure's row in the table of errors: code, message and what else its body tells. The rows
+//! themselves are in `holdfast-wire`; this is the one place that chooses among them.
+
+use std::borrow::Cow;
+
+use holdfast_domain::limits::Counter;
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::usage::{Meters, UsageRecord};
+use holdfast_domain::{Micros, OperationId};
+use holdfast_engine::Failure;
+use holdfast_wire::error::{Code, ErrorBody};
+
+use crate::body;
+
+/// An error as it is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) message: Cow<'static, str>,
+    pub(crate) param: Option<String>,
+    pub(crate) charged: Micros,
+    pub(crate) operation: Option<OperationId>,
+    /// What the run used up, where the answer is gone but its bill is not.
+    pub(crate) meters: Option<Box<Meters>>,
+}
+
+impl Problem {
+    /// An error with its usual message.
+    pub(crate) fn new(code: Code) -> Self {
+        Self {
+            code,
+            message: Cow::Borrowed(code.message()),
+            param: None,
+            charged: Micros::ZERO,
+            operation: None,
+            meters: None,
+        }
+    }
+
+    /// The body.
+    pub(crate) fn render(&self) -> Vec<u8> {
+        let body = ErrorBody {
+            message: &self.message,
+            param: self.param.as_deref(),
+            charged_micros: self.charged.get(),
+            operation_id: self.operation,
+            meters: self.meters.as_deref(),
+            ..ErrorBody::new(self.code)
+        };
+        body.render()
+    }
+
+    fn bound(code: Code, operation: OperationId) -> Self {
+        Self { operation: Some(operation), ..Self::new(code) }
+    }
+
+    fn billed(code: Code, operation: OperationId, usage: &UsageRecord) -> Self {
+        let meters = Some(Box::new(usage.metered.meters));
+        Self { charged: usage.charge, meters, ..Self::bound(code, operation) }
+    }
+}
+
+impl From<&Failure> for Problem {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::BadRequest(bad) => Self {
+                message: bad.message.clone().into(),
+                param: bad.param.clone(),
+                ..Self::new(bad.code)
+            },
+            Failure::TooLarge { limit } => body::too_large(*limit),
+            Failure::ModelNotFound => {
+                Self { param: Some("model".to_owned()), ..Self::new(Code::ModelNotFound) }
+            }
+            Failure::ModelNotAllowed => {
+                Self { param: Some("model".to_owned()), ..Self::new(Code::ModelNotAllowed) }
+            }
+            Failure::ChargeLimit { hold, allowed } => Self {
+                message: format!(
+                    "This request may cost up to {} micros and Holdfast-Max-Charge-Micros allows {}: \
+                     raise that header, or lower max_completion_tokens.",
+                    hold.get(),
+                    allowed.get()
+                )
+                .into(),
+                ..Self::new(Code::ChargeLimitExceeded)
+            },
+            Failure::InsufficientFunds { hold } => Self {
+                message: format!(
+                    "This request may cost up to {} micros and the wallet has less available: deposit \
+                     funds, lower max_completion_tokens, or wait for running requests to end.",
+                    hold.get()
+                )
+                .into(),
+                ..Self::new(Code::InsufficientFunds)
+            },
+            Failure::LimitReached(counter) => Self::new(match counter {
+                Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
+                    Code::SpendLimitExceeded
+                }
+                Counter::Requests | Counter::Tokens | Counter::Concurrency => {
+                    Code::RateLimitExceeded
+                }
+            }),
+            Failure::TooManyWaiters => Self::new(Code::TooManyOperations),
+            Failure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
+            Failure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),
+            Failure::OutcomeUnknown(id) => Self::bound(Code::OutcomeUnknown, *id),
+            Failure::NotRun(id) => Self::bound(Code::UpstreamUnavailable, *id),
+            Failure::Refused(id, refusal) => match refusal {
+                ProviderRefusal::Request => Self::bound(Code::ProviderRefused, *id),
+                ProviderRefusal::ContextLength => Self {
+                    param: Some("messages".to_owned()),
+                    ..Self::bound(Code::ContextLengthExceeded, *id)
+                },
+            },
+            Failure::ResultExpired(id, usage) => Self::billed(Code::ResultExpired, *id, usage),
+            Failure::ResultSealed(id, usage) => Self::billed(Code::ResultSealed, *id, usage),
+            Failure::Storage(operation) => {
+                Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
+            }
+            Failure::Overloaded => Self::new(Code::Overloaded),
+            Failure::Draining => Self::new(Code::Draining),
+            Failure::Internal(operation) => {
+                Self { operation: *operation, ..Self::new(Code::InternalError) }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the headers of a request say, each read strictly and once.
+
+use std::time::Duration;
+
+use holdfast_domain::{Micros, RequestKey};
+use holdfast_wire::error::{Code, malformed_key};
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+
+use crate::error::Problem;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const MAX_CHARGE: &str = "holdfast-max-charge-micros";
+/// Where official SDKs announce how long they wait.
+const ANNOUNCED: [&str; 2] = ["x-stainless-read-timeout", "x-stainless-timeout"];
+/// The shortest announced timeout that is believed.
+const ANNOUNCED_MIN: Duration = Duration::from_secs(5);
+/// How long before its announced timeout a waiting caller is answered.
+const ANNOUNCED_MARGIN: Duration = Duration::from_secs(2);
+
+/// The bytes of a head as they came over the wire, roughly: names, values and their separators.
+pub(crate) fn head_bytes(path: &str, headers: &HeaderMap) -> usize {
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    fields.sum::<usize>() + path.len()
+}
+
+/// The bearer text; `None` for anything but exactly one bearer credential.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, text) = once(headers, AUTHORIZATION.as_str())?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))
+}
+
+/// The caller's request key.
+pub(crate) fn request_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
+    let Some(value) = once(headers, IDEMPOTENCY_KEY) else {
+        let sent = headers.contains_key(IDEMPOTENCY_KEY);
+        return Err(if sent {
+            Problem::new(Code::IdempotencyKeyMalformed)
+        } else {
+            Problem::new(Code::IdempotencyKeyRequired)
+        });
+    };
+    request_key_of(value.as_bytes())
+}
+
+/// Reads a request key out of a header or a path.
+pub(crate) fn request_key_of(text: &[u8]) -> Result<RequestKey, Problem> {
+    let parsed = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    parsed.ok_or_else(|| Problem {
+        message: malformed_key(text).into(),
+        ..Problem::new(Code::IdempotencyKeyMalformed)
+    })
+}
+
+/// The echo of a request key: only of one that is well formed.
+pub(crate) fn echo(headers: &HeaderMap) -> Option<HeaderValue> {
+    let key = request_key(headers).ok()?;
+    HeaderValue::from_str(&key.to_string()).ok()
+}
+
+/// The most that the caller lets a request hold.
+pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Problem> {
+    if !headers.contains_key(MAX_CHARGE) {
+        return Ok(None);
+    }
+    let value = once(headers, MAX_CHARGE).and_then(|value| value.to_str().ok());
+    let micros = value
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|text| text.parse::<i64>().ok());
+    micros.map(|micros| Some(Micros::new(micros))).ok_or_else(|| Problem {
+        message: "Send Holdfast-Max-Charge-Micros once, as a whole number of micros.".into(),
+        param: Some("Holdfast-Max-Charge-Micros".to_owned()),
+        ..Problem::new(Code::InvalidValue)
+    })
+}
+
+/// Whether the body is announced as JSON.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    once(headers, CONTENT_TYPE.as_str())
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// How long a caller waits for an operation that runs: until shortly before its own announced
+/// timeout, and never longer than `longest`.
+pub(crate) fn patience(headers: &HeaderMap, longest: Duration) -> Duration {
+    let announced = ANNOUNCED.iter().filter_map(|name| {
+        let text = once(headers, name)?.to_str().ok()?;
+        let seconds = text.split('.').next()?.parse().ok()?;
+        Some(Duration::from_secs(seconds).max(ANNOUNCED_MIN).saturating_sub(ANNOUNCED_MARGIN))
+    });
+    announced.fold(longest, Duration::min)
+}
+
+fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_first| values.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn only_one_bearer_credential_is_one() {
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer abc")])), Some("abc"));
+        assert_eq!(bearer(&headers(&[("authorization", "bearer abc")])), Some("abc"));
+        for bad in [&[][..], &[("authorization", "Basic abc")], &[("authorization", "abc")]] {
+            assert_eq!(bearer(&headers(bad)), None, "{bad:?}");
+        }
+        let twice = [("authorization", "Bearer a"), ("authorization", "Bearer a")];
+        assert_eq!(bearer(&headers(&twice)), None);
+    }
+
+    #[test]
+    fn patience_ends_before_the_announced_timeout() {
+        let longest = Duration::from_secs(600);
+        let wait = |pairs: &[_]| patience(&headers(pairs), longest).as_secs();
+        assert_eq!(wait(&[]), 600);
+        assert_eq!(wait(&[("x-stainless-read-timeout", "60")]), 58);
+        assert_eq!(wait(&[("x-stainless-timeout", "60.5")]), 58);
+        assert_eq!(wait(&[("x-stainless-timeout", "1")]), 3);
+        assert_eq!(wait(&[("x-stainless-timeout", "soon")]), 600);
+        assert_eq!(wait(&[("x-stainless-timeout", "99999")]), 600);
+        let both = [("x-stainless-read-timeout", "30"), ("x-stainless-timeout", "20")];
+        assert_eq!(wait(&both), 18);
+    }
+}

@@ -1,0 +1,73 @@
+//! Builds responses: bodies, and the headers that every answer of a kind carries.
+
+use bytes::Bytes;
+use holdfast_wire::error::Code;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+use uuid::Uuid;
+
+use crate::error::Problem;
+
+/// Every response is whole.
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+
+/// The shortest hint for a retry.
+const RETRY_MS_MIN: u16 = 1_000;
+
+/// A JSON body.
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// An error with its status and headers.
+pub(crate) fn problem(problem: &Problem) -> Answer {
+    with_error_headers(json(status(problem.code), problem.render()), problem.code)
+}
+
+/// The headers that every error carries.
+pub(crate) fn with_error_headers(mut answer: Answer, code: Code) -> Answer {
+    let headers = answer.headers_mut();
+    headers.insert(X_SHOULD_RETRY, flag(code.retry()));
+    if code.retry() {
+        let wait_ms = jittered_ms();
+        headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
+        headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
+    }
+    // What is left of such a request is not read: the connection cannot be used again.
+    if matches!(code, Code::RequestTooLarge | Code::RequestTimeout | Code::HeadersTooLarge) {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// The status of a code.
+pub(crate) fn status(code: Code) -> StatusCode {
+    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// The refusal of a method.
+pub(crate) fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = problem(&Problem::new(Code::MethodNotAllowed));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+pub(crate) fn flag(value: bool) -> HeaderValue {
+    HeaderValue::from_static(if value { "true" } else { "false" })
+}
+
+/// One to two seconds, so that many clients that were turned away together do not come back together.
+fn jittered_ms() -> u16 {
+    let [random, ..] = *Uuid::new_v4().as_bytes();
+    RETRY_MS_MIN + u16::from(random) * 4
+}

@@ -1,0 +1,81 @@
+//! What callers look at: their operations, their wallet, the models.
+
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::ports::Unavailable;
+use holdfast_engine::{Caller, Engine, LookUpError, Model, Price, ResultState};
+use holdfast_wire::api::render;
+use holdfast_wire::api::{ModelListView, ModelView, OperationResult, OperationView, WalletView};
+use holdfast_wire::error::Code;
+use http::StatusCode;
+
+use crate::error::Problem;
+use crate::headers;
+use crate::log::RequestLog;
+use crate::reply::{Answer, json};
+
+/// `GET /v1/operations/{idempotency-key}`
+pub(crate) async fn operation(
+    engine: &Engine,
+    caller: &Caller,
+    key: &str,
+    log: &mut RequestLog,
+) -> Result<Answer, Problem> {
+    let request_key = headers::request_key_of(key.as_bytes())?;
+    let look_up = engine.look_up(caller, request_key).await.map_err(|error| problem(&error))?;
+    let Some(operation) = &look_up.snapshot.operation else {
+        return Err(Problem::new(Code::NotFound));
+    };
+    log.facts.operation = Some(operation.id);
+    log.facts.phase = Some(operation.phase.label());
+    let result = match &look_up.result {
+        ResultState::Kept(body) => OperationResult::kept(body).map_err(|error| {
+            let error: &dyn std::error::Error = &error;
+            tracing::error!(operation.id = %operation.id, error, "a kept result cannot be shown");
+            Problem { operation: Some(operation.id), ..Problem::new(Code::InternalError) }
+        })?,
+        ResultState::Expired => OperationResult::Expired,
+        ResultState::Sealed => OperationResult::Sealed,
+        ResultState::None => OperationResult::None,
+    };
+    let view = OperationView::of(operation, look_up.situation).with_result(result);
+    Ok(json(StatusCode::OK, render(&view)))
+}
+
+/// `GET /v1/wallet`
+pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<Answer, Problem> {
+    let wallet = engine.wallet(caller).await.map_err(|error| problem(&error))?;
+    Ok(json(StatusCode::OK, render(&WalletView::for_caller(&wallet))))
+}
+
+/// `GET /v1/models`
+pub(crate) fn models(engine: &Engine, caller: &Caller) -> Answer {
+    let models = engine.models(caller).map(|(model, price)| view(model, price)).collect();
+    json(StatusCode::OK, render(&ModelListView::of(models)))
+}
+
+/// `GET /v1/models/{publisher}/{name}`
+pub(crate) fn model(engine: &Engine, caller: &Caller, id: &str) -> Result<Answer, Problem> {
+    let found = PublicModelId::try_from(id)
+        .ok()
+        .and_then(|id| engine.model(caller, &id).map(|(model, price)| view(model, price)));
+    let view = found.ok_or_else(|| Problem::new(Code::ModelNotFound))?;
+    Ok(json(StatusCode::OK, render(&view)))
+}
+
+fn view(model: &Model, price: &Price) -> ModelView {
+    ModelView::of(&model.contract, price.effective_from, std::slice::from_ref(&price.version))
+}
+
+fn problem(error: &LookUpError) -> Problem {
+    match error {
+        LookUpError::NotFound => Problem::new(Code::NotFound),
+        LookUpError::Unavailable(cause) => unavailable(cause),
+    }
+}
+
+/// The store does not answer: told to the operator once, here.
+pub(crate) fn unavailable(cause: &Unavailable) -> Problem {
+    let error: &dyn std::error::Error = cause;
+    tracing::warn!(error, "the store could not be read");
+    Problem::new(Code::StorageUnavailable)
+}

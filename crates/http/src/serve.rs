@@ -1,0 +1,133 @@
+//! Accepts connections within their limit, and lets them finish at the end.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_engine::Engine;
+use holdfast_wire::error::Code;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Options;
+use crate::error::Problem;
+use crate::reply::{Answer, problem};
+use crate::service::Service;
+
+/// After an error of the listener itself, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections beyond the limit that are told so at once; more are closed unheard.
+const TURNED_AWAY_MAX: usize = 64;
+/// How long answers in flight may take once everything else has ended.
+const FINISH: Duration = Duration::from_secs(5);
+
+/// Serves the public API until `shutdown`, then lets connections finish for a short while.
+pub async fn serve(
+    listener: TcpListener,
+    engine: Arc<Engine>,
+    options: Options,
+    shutdown: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(options.connections));
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
+    let service = Arc::new(Service { engine, options });
+    let connections = TaskTracker::new();
+    while let Some(stream) = accept(&listener, &shutdown).await {
+        let shutdown = shutdown.clone();
+        if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+            let service = Arc::clone(&service);
+            connections.spawn(async move {
+                let answer = |request| {
+                    let service = Arc::clone(&service);
+                    async move { service.answer(request).await }
+                };
+                connection(stream, &options, &shutdown, answer).await;
+                drop(slot);
+            });
+        } else if let Ok(slot) = Arc::clone(&turned_away).try_acquire_owned() {
+            connections.spawn(async move {
+                let answer = |_request| async {
+                    let mut overloaded = problem(&Problem::new(Code::Overloaded));
+                    let close = http::HeaderValue::from_static("close");
+                    overloaded.headers_mut().insert(http::header::CONNECTION, close);
+                    overloaded
+                };
+                connection(stream, &options, &shutdown, answer).await;
+                drop(slot);
+            });
+        }
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(FINISH, connections.wait()).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections were cut at the end");
+    }
+}
+
+/// The next connection; `None` at the end.
+pub(crate) async fn accept(
+    listener: &TcpListener,
+    shutdown: &CancellationToken,
+) -> Option<TcpStream> {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => return None,
+        };
+        match accepted {
+            Ok((stream, _peer)) => return Some(stream),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "a connection was not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection until it ends, or until its request in flight is answered at shutdown.
+pub(crate) async fn connection<F, R>(
+    stream: TcpStream,
+    options: &Options,
+    shutdown: &CancellationToken,
+    answer: F,
+) where
+    F: Fn(http::Request<Incoming>) -> R,
+    R: Future<Output = Answer>,
+{
+    if let Err(error) = stream.set_nodelay(true) {
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(error, "a connection keeps its delay");
+    }
+    let service = service_fn(|request| {
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    // Twice the limit, so that a head just over it gets a body that says so.
+    let buffer = options.header_bytes.saturating_mul(2).max(16_384);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_time)
+        .max_buf_size(buffer)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        // A client that goes away is nobody's mistake.
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(error, "a connection ended");
+    }
+}
