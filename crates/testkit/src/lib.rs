@@ -1,1 +1,29 @@
-//! Placeholder.
+//! How to prove it: a journal in memory that loses commits on demand, a provider that follows a
+//! script, and the laws that every store passes. For tests only: no product code depends on it.
+//!
+//! A store runs all laws, each as a test of its own, by naming a function that makes a fresh one:
+//!
+//! ```
+//! # use holdfast_testkit::memory::MemoryJournal;
+//! async fn fresh() -> MemoryJournal {
+//!     MemoryJournal::new()
+//! }
+//!
+//! holdfast_testkit::journal_laws!(fresh);
+//! ```
+//!
+//! The using crate has `tokio` (`macros`, `rt`) among its dev-dependencies.
+#![warn(missing_docs)]
+
+pub mod join;
+pub mod laws;
+pub mod memory;
+pub mod pause;
+pub mod provider;
+pub mod sample;
+
+pub use crate::join::join_all;
+pub use crate::laws::Stores;
+pub use crate::memory::{Fault, MemoryJournal};
+pub use crate::pause::NoPause;
+pub use crate::provider::{Gate, Script, ScriptedProvider};

@@ -1,0 +1,57 @@
+//! Waits for many futures at once, without a runtime: each is polled whenever one of them wakes.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Runs the futures side by side on the calling task and returns what they say, in their order.
+pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut runs: Vec<Run<F>> =
+        futures.into_iter().map(|future| Run::Busy(Box::pin(future))).collect();
+    poll_fn(|context| {
+        let mut busy = false;
+        for run in &mut runs {
+            busy |= !run.is_done_after(context);
+        }
+        if busy { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    runs.into_iter().filter_map(Run::into_output).collect()
+}
+
+/// Lets every other future of the task run first, once.
+pub(crate) async fn step_back() {
+    let mut stepped = false;
+    poll_fn(|context| {
+        if stepped {
+            return Poll::Ready(());
+        }
+        stepped = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+enum Run<F: Future> {
+    Busy(Pin<Box<F>>),
+    Done(F::Output),
+}
+
+impl<F: Future> Run<F> {
+    fn is_done_after(&mut self, context: &mut Context<'_>) -> bool {
+        if let Self::Busy(future) = self
+            && let Poll::Ready(output) = future.as_mut().poll(context)
+        {
+            *self = Self::Done(output);
+        }
+        matches!(self, Self::Done(_))
+    }
+
+    fn into_output(self) -> Option<F::Output> {
+        match self {
+            Self::Busy(_) => None,
+            Self::Done(output) => Some(output),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The laws of every storage port: what a store must do whatever it is made of. [`journal_laws!`]
+//! runs each as a test of its own; a law that is added here runs on every store.
+//!
+//! The laws know no clock but the store's, sleep nowhere, and need a fresh store each.
+
+pub mod claims;
+pub mod counters;
+pub mod endings;
+pub mod keys;
+pub mod money;
+pub mod nodes;
+pub mod tenant;
+pub mod upkeep;
+
+use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
+
+/// All ports of one store. Whatever implements them all is one already; a test that needs more than
+/// the store (a folder that is deleted afterwards) implements this for its own bundle.
+pub trait Stores: Send + Sync {
+    /// Operations and the book.
+    fn journal(&self) -> &dyn Journal;
+    /// Leases.
+    fn nodes(&self) -> &dyn Nodes;
+    /// API keys.
+    fn keys(&self) -> &dyn Keys;
+    /// Wallets.
+    fn wallets(&self) -> &dyn Wallets;
+    /// Price versions.
+    fn prices(&self) -> &dyn Prices;
+}
+
+impl<T: Journal + Nodes + Keys + Wallets + Prices> Stores for T {
+    fn journal(&self) -> &dyn Journal {
+        self
+    }
+
+    fn nodes(&self) -> &dyn Nodes {
+        self
+    }
+
+    fn keys(&self) -> &dyn Keys {
+        self
+    }
+
+    fn wallets(&self) -> &dyn Wallets {
+        self
+    }
+
+    fn prices(&self) -> &dyn Prices {
+        self
+    }
+}
+
+/// Runs every law on the stores that an async function without arguments makes: each law is a
+/// `#[tokio::test]` on a fresh one. What follows the function goes to that attribute.
+///
+/// ```text
+/// journal_laws!(fresh);
+/// journal_laws!(fresh, flavor = "multi_thread", worker_threads = 2);
+/// ```
+#[macro_export]
+macro_rules! journal_laws {
+    ($fresh:path $(, $($setting:tt)+)?) => {
+        $crate::each_law! { $crate::law_as_test { $fresh } { $($($setting)+)? } }
+    };
+}
+
+/// Calls a macro once for each law: `$callback! { $given… module law }`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_law {
+    ($callback:path { $fresh:path } $settings:tt) => {
+        $crate::each_law! { @modules $callback { $fresh } $settings
+            claims {
+                a_claim_is_exclusive_among_concurrent_offers,
+                a_key_that_is_bound_is_a_conflict_whatever_else_is_wrong,
+                a_loser_leaves_no_trace,
+                a_missing_wallet_has_nothing,
+                a_refused_claim_leaves_no_trace,
+                an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is,
+                holds_never_overdraw,
+                one_wallets_operations_do_not_touch_another,
+            }
+            counters {
+                a_bound_holds_among_concurrent_claims,
+                a_correction_goes_to_the_window_of_the_admission,
+                a_correction_is_never_refused,
+                a_limit_names_its_counter_and_changes_nothing,
+                api_keys_count_apart,
+                endings_without_a_charge_give_back_what_was_reserved,
+                settlements_correct_what_was_reserved,
+            }
+            endings {
+                a_cancelled_operation_is_only_marked,
+                a_given_up_operation_is_abandoned,
+                a_permanent_id_stops_its_effect,
+                a_recorded_result_is_settled_later,
+                a_refused_operation_keeps_its_error,
+                a_result_completes_and_settles,
+                a_result_of_nothing_moves_nothing_to_revenue,
+                a_stale_version_is_a_conflict_and_changes_nothing,
+                an_open_operation_runs_again_as_its_next_generation,
+                concurrent_endings_settle_once,
+                receipts_carry_the_version_and_a_clock_that_never_goes_back,
+            }
+            keys {
+                a_key_needs_its_wallet,
+                a_revoked_key_stays_revoked,
+                an_issued_key_is_found_by_its_credential,
+                concurrent_issues_of_a_name_make_one_key,
+                names_of_keys_are_taken_once,
+                names_of_wallets_are_taken_once,
+                prices_never_change,
+                wallets_are_found_and_listed,
+            }
+            money {
+                a_deposit_is_posted_once,
+                a_deposit_to_no_wallet_is_refused,
+                adjustments_do_not_overdraw,
+                balances_are_the_sums_of_their_transfers,
+                concurrent_refunds_stay_within_the_charge,
+                refunds_need_a_captured_charge,
+                statements_show_the_newest_transfers_oldest_first,
+            }
+            nodes {
+                a_name_is_taken_when_its_lease_has_expired,
+                a_node_renews_only_its_own_row,
+                a_taken_name_is_taken_whoever_had_it,
+                one_of_many_starts_takes_an_expired_name,
+                only_its_own_process_leaves,
+            }
+            upkeep {
+                a_load_shows_the_owners_lease,
+                due_are_the_recorded_and_the_orphaned,
+                due_ends_at_its_limit,
+                leased_to_lists_the_running_claims_of_one_process,
+                purge_takes_only_what_has_ended_long_enough_ago,
+                purge_takes_the_content_and_nothing_else,
+            }
+        }
+    };
+    (@modules $callback:path { $fresh:path } $settings:tt
+        $($module:ident { $($law:ident,)+ })+
+    ) => {
+        $($crate::each_law! { @laws $callback { $fresh } $settings $module { $($law,)+ } })+
+    };
+    (@laws $callback:path { $fresh:path } $settings:tt $module:ident { $($law:ident,)+ }) => {
+        $($callback! { { $fresh } $settings $module $law })+
+    };
+}
+
+/// One law as a test.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! law_as_test {
+    ({ $fresh:path } { $($setting:tt)* } $module:ident $law:ident) => {
+        #[tokio::test($($setting)*)]
+        async fn $law() {
+            let stores = $fresh().await;
+            $crate::laws::$module::$law(&stores).await;
+        }
+    };
+}

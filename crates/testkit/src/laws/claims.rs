@@ -1,0 +1,148 @@
+//! Claims: one owner, no overdraft, and nothing left of those that lost.
+#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+
+use std::sync::Arc;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::limits::Limits;
+use holdfast_domain::operation::Claim;
+use holdfast_domain::ports::CommitError;
+
+use super::Stores;
+use super::tenant::Tenant;
+use crate::join::join_all;
+use crate::sample;
+
+/// Of many claims for one key one is admitted, and the row carries its claim id.
+pub async fn a_claim_is_exclusive_among_concurrent_offers(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let first = tenant.claim();
+    let claims: Vec<Claim> =
+        (0..20).map(|_| first.clone().claim_id(sample::fresh()).build()).collect();
+    let verdicts = join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
+    let mut winners = Vec::new();
+    for (claim, verdict) in claims.iter().zip(verdicts) {
+        match verdict {
+            Ok(_) => winners.push(claim.owner.claim),
+            Err(error) => assert!(matches!(error, CommitError::Conflict), "{error:?}"),
+        }
+    }
+    let row = tenant.load(operation_of(&first.build())).await.operation.unwrap();
+    assert_eq!(winners, [row.owner.claim]);
+    assert_eq!(tenant.balances().await, (9_900, 100));
+}
+
+/// Two hundred claims race for the funds of one hundred.
+pub async fn holds_never_overdraw(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 100).await;
+    let claims: Vec<Claim> = (0..200).map(|_| tenant.claim().hold(1).build()).collect();
+    let verdicts = join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
+    let mut admitted = 0;
+    for (claim, verdict) in claims.iter().zip(verdicts) {
+        let bound = tenant.load(operation_of(claim)).await.operation.is_some();
+        assert_eq!(bound, verdict.is_ok(), "what was refused is not there");
+        match verdict {
+            Ok(_) => admitted += 1,
+            Err(error) => assert!(matches!(error, CommitError::InsufficientFunds), "{error:?}"),
+        }
+    }
+    assert_eq!(admitted, 100);
+    assert_eq!(tenant.balances().await, (0, 100));
+}
+
+/// A claim that lost its race has reserved nothing: no funds, no counter, no transfer.
+pub async fn a_loser_leaves_no_trace(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let limits = Limits { concurrency: Some(2), ..Limits::default() };
+    let first = tenant.claim().limits(limits);
+    let second = first.clone().claim_id(sample::fresh()).hold(300).request("another").build();
+    let first = first.build();
+    let verdicts = join_all([&first, &second].map(|claim| tenant.offer(claim))).await;
+    assert_eq!(verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 1);
+    let row = tenant.load(operation_of(&first)).await.operation.unwrap();
+    assert_eq!(tenant.balances().await, (1_000 - row.hold.get(), row.hold.get()));
+    let holds = tenant.entries().await.iter().filter(|entry| entry.kind == "hold").count();
+    assert_eq!(holds, 1);
+    // One of two is reserved: one more fits, and no third.
+    let third = tenant.claim().limits(limits).build();
+    let fourth = tenant.claim().limits(limits).build();
+    assert!(tenant.offer(&third).await.is_ok());
+    assert!(matches!(tenant.offer(&fourth).await, Err(CommitError::LimitReached(_))));
+}
+
+/// A claim that funds or limits refuse binds nothing: the key is free as before.
+pub async fn a_refused_claim_leaves_no_trace(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 99).await;
+    let before = tenant.entries().await;
+    let limits = Limits { concurrency: Some(1), ..Limits::default() };
+    let claim = tenant.claim().limits(limits).hold(100);
+    let refused = tenant.offer(&claim.clone().build()).await;
+    assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
+    assert_eq!(tenant.load(operation_of(&claim.clone().build())).await.operation, None);
+    assert_eq!(tenant.entries().await, before);
+    assert_eq!(tenant.balances().await, (99, 0));
+    // Neither the key nor the concurrency is taken.
+    tenant.admit(&claim.hold(99).build()).await;
+}
+
+/// A wallet that does not exist pays for nothing, not even for a free run.
+pub async fn a_missing_wallet_has_nothing(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    for hold in [100, 0] {
+        let claim = tenant.claim().wallet(sample::fresh()).hold(hold).build();
+        let refused = tenant.offer(&claim).await;
+        assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
+        assert_eq!(tenant.load(operation_of(&claim)).await.operation, None);
+    }
+}
+
+/// Conflict is judged before funds, limits and permanent ids.
+pub async fn a_key_that_is_bound_is_a_conflict_whatever_else_is_wrong(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 100).await;
+    let limits = Limits { concurrency: Some(1), ..Limits::default() };
+    let claim = tenant.claim().limits(limits);
+    let operation = tenant.admit(&claim.clone().build()).await;
+    // The wallet is empty, the limit is reached, and the hold of generation 1 exists.
+    for hold in [0, 100, 1_000_000] {
+        let again = claim.clone().claim_id(sample::fresh()).hold(hold).build();
+        let refused = tenant.offer(&again).await;
+        assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    }
+    assert_eq!(tenant.load(operation.id).await.operation, Some(operation));
+    assert_eq!(tenant.balances().await, (0, 100));
+}
+
+/// The same change, offered again because its answer was lost, is a conflict; the row tells whose
+/// it is.
+pub async fn an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is(
+    stores: &dyn Stores,
+) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let claim = tenant.claim().build();
+    let change = sample::admission(&claim);
+    let journal = stores.journal();
+    journal.commit(Arc::clone(&change)).await.unwrap();
+    let verdicts = join_all((0..3).map(|_| journal.commit(Arc::clone(&change)))).await;
+    for again in verdicts {
+        assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
+    }
+    let row = tenant.load(operation_of(&claim)).await.operation.unwrap();
+    assert_eq!(row.owner, claim.owner);
+    assert_eq!(tenant.balances().await, (900, 100));
+}
+
+/// Two wallets with operations at the same time: each has its own balances and its own book.
+pub async fn one_wallets_operations_do_not_touch_another(stores: &dyn Stores) {
+    let (one, other) = (Tenant::new(stores, 500).await, Tenant::new(stores, 700).await);
+    let claims: Vec<_> = (0..5).flat_map(|_| [(&one, 10), (&other, 20)]).collect();
+    let offers = claims
+        .iter()
+        .map(|(tenant, hold)| async { tenant.offer(&tenant.claim().hold(*hold).build()).await });
+    assert!(join_all(offers).await.iter().all(Result::is_ok));
+    assert_eq!(one.balances().await, (450, 50));
+    assert_eq!(other.balances().await, (600, 100));
+}
+
+fn operation_of(claim: &Claim) -> OperationId {
+    OperationId::of(claim.api_key, claim.request_key)
+}

@@ -1,0 +1,224 @@
+//! Counters: reserved within their bounds, corrected to the truth, given back, in the window of the
+//! admission. Stores have clocks of their own, so a law that a minute's turn would spoil runs again.
+#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+
+use std::sync::Arc;
+
+use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
+use holdfast_domain::operation::{Change, Claim, Operation, Transition};
+use holdfast_domain::ports::CommitError;
+use holdfast_domain::{Event, Micros, OperationId, Timestamp};
+
+use super::Stores;
+use super::tenant::{Tenant, finish, give_up, judged, not_run, operation_change, record, refuse};
+use crate::join::join_all;
+use crate::sample;
+
+const DAYS_40: i64 = 40 * 86_400_000_000;
+
+/// Each counter, with limits under which ten claims of `hold` 100 and 100 tokens fit.
+fn limits_of_ten() -> [(Counter, Limits); 6] {
+    let none = Limits::default();
+    let spend = |window| {
+        let limit = SpendLimit { micros: Micros::new(1_000), window };
+        Limits { spend: Some(limit), ..none }
+    };
+    [
+        (Counter::Requests, Limits { requests_per_minute: Some(10), ..none }),
+        (Counter::Tokens, Limits { tokens_per_minute: Some(1_000), ..none }),
+        (Counter::Concurrency, Limits { concurrency: Some(10), ..none }),
+        (Counter::SpendTotal, spend(SpendWindow::Total)),
+        (Counter::SpendDay, spend(SpendWindow::Day)),
+        (Counter::SpendMonth, spend(SpendWindow::Month)),
+    ]
+}
+
+/// Limits under which one claim of `hold` 100 and 100 tokens fits, and what is left is countable.
+fn limits_of_one() -> Limits {
+    Limits {
+        requests_per_minute: Some(2),
+        tokens_per_minute: Some(100),
+        concurrency: Some(1),
+        spend: Some(SpendLimit { micros: Micros::new(100), window: SpendWindow::Total }),
+    }
+}
+
+/// Thirty claims race for room for ten; the others are told which counter.
+pub async fn a_bound_holds_among_concurrent_claims(stores: &dyn Stores) {
+    for (counter, limits) in limits_of_ten() {
+        let verdicts = in_one_minute(stores, async || {
+            let tenant = Tenant::new(stores, 10_000).await;
+            let claims: Vec<_> = (0..30).map(|_| tenant.claim().limits(limits).build()).collect();
+            let verdicts = join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
+            assert_eq!(tenant.balances().await.1 % 100, 0);
+            verdicts
+        })
+        .await;
+        let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
+        assert_eq!(admitted, 10, "{counter:?}");
+        for refused in verdicts.into_iter().filter_map(Result::err) {
+            assert!(is_limit(&refused, counter), "{counter:?}: {refused:?}");
+        }
+    }
+}
+
+/// A claim beyond a limit is refused by name, binds nothing, holds nothing and counts nothing.
+pub async fn a_limit_names_its_counter_and_changes_nothing(stores: &dyn Stores) {
+    for (counter, limits) in limits_of_ten() {
+        let (refused, exact) = in_one_minute(stores, async || {
+            let tenant = Tenant::new(stores, 10_000).await;
+            for _ in 0..9 {
+                tenant.admit(&tenant.claim().limits(limits).build()).await;
+            }
+            // Twice the room that is left, where the counter counts by amount.
+            let large = tenant.claim().limits(limits).hold(200).tokens(200).build();
+            let refused = tenant.offer(&large).await;
+            let bound = tenant.load(operation_of(&large)).await.operation;
+            assert_eq!(bound.is_some(), refused.is_ok());
+            (refused, tenant.offer(&tenant.claim().limits(limits).build()).await)
+        })
+        .await;
+        match counter {
+            Counter::Requests | Counter::Concurrency => {
+                assert!(refused.is_ok() && is_limit(&exact.unwrap_err(), counter), "{counter:?}");
+            }
+            Counter::Tokens | Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
+                assert!(is_limit(&refused.unwrap_err(), counter) && exact.is_ok(), "{counter:?}");
+            }
+        }
+    }
+}
+
+/// Two API keys of one wallet have counters of their own.
+pub async fn api_keys_count_apart(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let limits = Limits { concurrency: Some(1), ..Limits::default() };
+    let other = tenant.another_api_key().await;
+    tenant.admit(&tenant.claim().limits(limits).build()).await;
+    tenant.admit(&tenant.claim().api_key(other).limits(limits).build()).await;
+    let third = tenant.offer(&tenant.claim().limits(limits).build()).await;
+    assert!(is_limit(&third.unwrap_err(), Counter::Concurrency));
+}
+
+/// T3, T4 and T5 give everything back: the same room is there again.
+pub async fn endings_without_a_charge_give_back_what_was_reserved(stores: &dyn Stores) {
+    let ends: [fn(&Operation) -> Event; 3] = [not_run, refuse, give_up];
+    for end in ends {
+        let (during, after) = in_one_minute(stores, async || {
+            let tenant = Tenant::new(stores, 10_000).await;
+            let claim = || tenant.claim().limits(limits_of_one()).build();
+            let first = tenant.admit(&claim()).await;
+            let during = tenant.offer(&claim()).await;
+            tenant.step(first.id, end(&first)).await;
+            let mut after = Vec::new();
+            for _ in 0..2 {
+                let claim = claim();
+                after.push(tenant.offer(&claim).await);
+                let id = operation_of(&claim);
+                let again = tenant.load(id).await.operation;
+                if let Some(again) = again {
+                    tenant.step(again.id, end(&again)).await;
+                }
+            }
+            (during, after)
+        })
+        .await;
+        assert!(matches!(during, Err(CommitError::LimitReached(_))), "{during:?}");
+        assert!(after.iter().all(Result::is_ok), "{after:?}");
+    }
+}
+
+/// T2 and T2b correct the reservation to what was used: the request counts, the rest is the truth.
+pub async fn settlements_correct_what_was_reserved(stores: &dyn Stores) {
+    for settles_later in [false, true] {
+        let (recorded, beyond, fitting, third) = in_one_minute(stores, async || {
+            let tenant = Tenant::new(stores, 10_000).await;
+            let claim = |hold: i64, tokens: u64| {
+                tenant.claim().limits(limits_of_one()).hold(hold).tokens(tokens).build()
+            };
+            let first = tenant.admit(&claim(100, 100)).await;
+            let mut recorded = None;
+            if settles_later {
+                tenant.step(first.id, record(&first, 20, 10)).await;
+                recorded = Some(tenant.offer(&claim(1, 1)).await);
+                tenant.step(first.id, Event::Settle).await;
+            } else {
+                tenant.step(first.id, finish(&first, 20, 10)).await;
+            }
+            let beyond = [tenant.offer(&claim(71, 70)).await, tenant.offer(&claim(70, 71)).await];
+            let last = claim(70, 70);
+            let fitting = tenant.offer(&last).await;
+            let id = operation_of(&last);
+            if let Some(last) = tenant.load(id).await.operation {
+                tenant.step(last.id, finish(&last, 0, 0)).await;
+            }
+            (recorded, beyond, fitting, tenant.offer(&claim(0, 0)).await)
+        })
+        .await;
+        let [dear, long] = beyond.map(Result::unwrap_err);
+        assert!(is_limit(&dear, Counter::SpendTotal), "{dear:?}");
+        assert!(is_limit(&long, Counter::Tokens), "{long:?}");
+        assert!(fitting.is_ok(), "{fitting:?}");
+        assert!(is_limit(&third.unwrap_err(), Counter::Requests), "both requests count");
+        if let Some(recorded) = recorded {
+            assert!(matches!(recorded, Err(CommitError::LimitReached(_))), "still reserved");
+        }
+    }
+}
+
+/// A correction beyond the bound is written: what was used was used.
+pub async fn a_correction_is_never_refused(stores: &dyn Stores) {
+    let next = in_one_minute(stores, async || {
+        let tenant = Tenant::new(stores, 10_000).await;
+        let limits = Limits { tokens_per_minute: Some(100), ..Limits::default() };
+        let first = tenant.admit(&tenant.claim().limits(limits).tokens(10).build()).await;
+        tenant.step(first.id, finish(&first, 5_000, 0)).await;
+        tenant.offer(&tenant.claim().limits(limits).tokens(1).build()).await
+    })
+    .await;
+    assert!(is_limit(&next.unwrap_err(), Counter::Tokens));
+}
+
+/// A correction goes to the windows of its operation's admission, which may be long over: today's
+/// are not touched.
+pub async fn a_correction_goes_to_the_window_of_the_admission(stores: &dyn Stores) {
+    let (rest, beyond) = in_one_minute(stores, async || {
+        let tenant = Tenant::new(stores, 10_000).await;
+        let limits = Limits { tokens_per_minute: Some(100), ..Limits::default() };
+        let claim = |tokens: u64| tenant.claim().limits(limits).tokens(tokens).build();
+        let first = tenant.admit(&claim(10)).await;
+        let settled = judged(&tenant.load(first.id).await, finish(&first, 900, 0));
+        let long_ago = Timestamp::from_micros(first.admitted_at.as_micros() - DAYS_40);
+        let late = Transition { admitted_at: Some(long_ago), ..operation_change(&settled).clone() };
+        stores.journal().commit(Arc::new(Change::Operation(late))).await.unwrap();
+        (tenant.offer(&claim(90)).await, tenant.offer(&claim(1)).await)
+    })
+    .await;
+    assert!(rest.is_ok(), "{rest:?}");
+    assert!(is_limit(&beyond.unwrap_err(), Counter::Tokens));
+}
+
+fn is_limit(error: &CommitError, counter: Counter) -> bool {
+    matches!(error, CommitError::LimitReached(reached) if *reached == counter)
+}
+
+fn operation_of(claim: &Claim) -> OperationId {
+    OperationId::of(claim.api_key, claim.request_key)
+}
+
+/// Runs a scenario until one has begun and ended in the same minute, and so in the same day and
+/// month, and returns what that one found.
+async fn in_one_minute<T>(stores: &dyn Stores, scenario: impl AsyncFn() -> T) -> T {
+    loop {
+        let minute = minute(stores).await;
+        let found = scenario().await;
+        if self::minute(stores).await == minute {
+            return found;
+        }
+    }
+}
+
+async fn minute(stores: &dyn Stores) -> Timestamp {
+    let now = stores.journal().load(sample::fresh()).await.unwrap().now;
+    Counter::Requests.window(now)
+}

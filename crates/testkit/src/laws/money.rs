@@ -1,0 +1,235 @@
+//! Money that moves by itself, and the book as a whole.
+#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+
+use std::sync::Arc;
+
+use holdfast_domain::ledger::{Account, Posting, PostingKind};
+use holdfast_domain::operation::{Change, Operation, Phase};
+use holdfast_domain::ports::{CommitError, LedgerSource};
+use holdfast_domain::{Event, Micros, PostingId, WalletId};
+
+use super::Stores;
+use super::tenant::{Tenant, finish, give_up, judged, not_run, record, refuse};
+use crate::join::join_all;
+use crate::sample;
+
+/// The same posting twice is a conflict, whatever the second says; the first can be read again.
+pub async fn a_deposit_is_posted_once(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 0).await;
+    let deposit = deposit(tenant.wallet, 500);
+    let other = Posting { amount: Micros::new(7), ..deposit.clone() };
+    let changes = [&deposit, &deposit, &deposit].map(change);
+    let verdicts =
+        join_all(changes.iter().map(|change| stores.journal().commit(Arc::clone(change)))).await;
+    assert_eq!(verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 1, "{verdicts:?}");
+    for refused in verdicts.into_iter().filter_map(Result::err) {
+        assert!(matches!(refused, CommitError::Conflict), "{refused:?}");
+    }
+    let again = stores.journal().commit(change(&other)).await;
+    assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
+    assert_eq!(stores.wallets().posting(deposit.id).await.unwrap(), Some(deposit));
+    assert_eq!(stores.wallets().posting(sample::fresh()).await.unwrap(), None);
+    assert_eq!(tenant.balances().await, (500, 0));
+    // An amount that does not fit beside what is there is refused and posts nothing.
+    let huge = tenant.post(PostingKind::Deposit, i64::MAX).await;
+    assert!(matches!(huge, Err(CommitError::InsufficientFunds)), "{huge:?}");
+    assert_eq!(tenant.balances().await, (500, 0));
+}
+
+/// Money goes to no wallet that does not exist.
+pub async fn a_deposit_to_no_wallet_is_refused(stores: &dyn Stores) {
+    let lost = deposit(sample::fresh(), 500);
+    let refused = stores.journal().commit(change(&lost)).await;
+    assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
+    assert_eq!(stores.wallets().posting(lost.id).await.unwrap(), None);
+}
+
+/// An adjustment goes both ways, and takes no more than is available.
+pub async fn adjustments_do_not_overdraw(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let reason = || PostingKind::Adjustment("goodwill, “quoted”".to_owned());
+    tenant.admit(&tenant.claim().hold(600).build()).await;
+    let refused = tenant.post(reason(), -401).await;
+    assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
+    let taken = tenant.post(reason(), -400).await.unwrap();
+    assert_eq!(tenant.balances().await, (0, 600));
+    let given = tenant.post(reason(), 5).await.unwrap();
+    assert_eq!(tenant.balances().await, (5, 600));
+    let posting = stores.wallets().posting(taken).await.unwrap().unwrap();
+    assert_eq!((posting.kind, posting.amount.get()), (reason(), -400));
+    let sides: Vec<_> = tenant
+        .entries()
+        .await
+        .into_iter()
+        .filter(|entry| [taken, given].map(LedgerSource::Posting).contains(&entry.source))
+        .map(|entry| (entry.debit, entry.credit, entry.amount.get()))
+        .collect();
+    let (available, adjustments) = (Account::Available, Account::Adjustments);
+    assert_eq!(sides, [(available, adjustments, 400), (adjustments, available, 5)]);
+}
+
+/// A refund goes back from what an operation has paid: nothing before it is settled, and never more.
+pub async fn refunds_need_a_captured_charge(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    let refund = |amount| tenant.post(PostingKind::Refund(operation.id), amount);
+    let is_refused = |posted: Result<PostingId, CommitError>| {
+        assert!(matches!(posted, Err(CommitError::InsufficientFunds)), "{posted:?}");
+    };
+    is_refused(refund(1).await);
+    tenant.step(operation.id, record(&operation, 20, 10)).await;
+    is_refused(refund(1).await);
+    tenant.step(operation.id, Event::Settle).await;
+    is_refused(refund(31).await);
+    refund(10).await.unwrap();
+    is_refused(refund(21).await);
+    refund(20).await.unwrap();
+    is_refused(refund(1).await);
+    assert_eq!(tenant.balances().await, (1_000, 0));
+    is_refused(tenant.post(PostingKind::Refund(sample::fresh()), 1).await);
+    let ends: [fn(&Operation) -> Event; 3] = [not_run, refuse, give_up];
+    for end in ends {
+        let uncharged = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(uncharged.id, end(&uncharged)).await;
+        is_refused(tenant.post(PostingKind::Refund(uncharged.id), 1).await);
+    }
+}
+
+/// Refunds that race give back the charge once.
+pub async fn concurrent_refunds_stay_within_the_charge(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, finish(&operation, 30, 0)).await;
+    let refunds = (0..10).map(|_| tenant.post(PostingKind::Refund(operation.id), 10));
+    let posted = join_all(refunds).await;
+    assert_eq!(posted.iter().filter(|posted| posted.is_ok()).count(), 3, "{posted:?}");
+    assert_eq!(tenant.balances().await, (1_000, 0));
+}
+
+/// After any history: each balance is the sum of its transfers, what is held is the sum of the active
+/// holds, and nothing came from nowhere.
+pub async fn balances_are_the_sums_of_their_transfers(stores: &dyn Stores) {
+    for seed in 1..=3 {
+        let tenant = Tenant::new(stores, 2_000).await;
+        let mut dice = Dice(seed);
+        let mut operations: Vec<Operation> = Vec::new();
+        for _ in 0..60 {
+            wander(&tenant, &mut dice, &mut operations).await;
+        }
+        let (available, held) = tenant.balances().await;
+        let mut active = 0;
+        let mut captured = 0;
+        for operation in &operations {
+            let row = tenant.load(operation.id).await.operation.unwrap();
+            active += if row.phase.holds() { row.hold.get() } else { 0 };
+            captured += match &row.phase {
+                Phase::Completed { usage, .. } => usage.charge.get(),
+                Phase::Leased
+                | Phase::Recorded(_)
+                | Phase::Open
+                | Phase::Refused { .. }
+                | Phase::Abandoned { .. } => 0,
+            };
+        }
+        assert_eq!(held, active, "what is held is the sum of the active holds");
+        let posted: i64 = tenant
+            .entries()
+            .await
+            .iter()
+            .filter(|entry| matches!(entry.source, LedgerSource::Posting(_)))
+            .map(|entry| {
+                let amount = entry.amount.get();
+                if entry.credit == Account::Available { amount } else { -amount }
+            })
+            .sum();
+        assert_eq!(available + held + captured, posted, "nothing came from nowhere");
+    }
+}
+
+/// The newest so many, the oldest of them first, each with what it belongs to.
+pub async fn statements_show_the_newest_transfers_oldest_first(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, finish(&operation, 20, 10)).await;
+    let last = tenant.post(PostingKind::Deposit, 1).await.unwrap();
+    let all = tenant.entries().await;
+    let kinds: Vec<_> = all.iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, ["deposit", "hold", "settle", "rest", "deposit"]);
+    let sources: Vec<_> = all.iter().skip(1).map(|entry| entry.source).collect();
+    let of_operation = LedgerSource::Operation(operation.id, 1);
+    let of_posting = LedgerSource::Posting(last);
+    assert_eq!(sources, [of_operation, of_operation, of_operation, of_posting]);
+    assert!(all.is_sorted_by_key(|entry| entry.at));
+    for limit in 0..=6_u32 {
+        let newest = stores.wallets().transfers(tenant.wallet, limit).await.unwrap();
+        let skipped = all.len().saturating_sub(usize::try_from(limit).unwrap());
+        assert_eq!(newest, all.iter().skip(skipped).cloned().collect::<Vec<_>>());
+    }
+}
+
+/// One random step; whatever the store refuses is part of the history.
+async fn wander(tenant: &Tenant<'_>, dice: &mut Dice, operations: &mut Vec<Operation>) {
+    let amount = i64::try_from(dice.roll(400)).unwrap() + 1;
+    let choice = dice.roll(10);
+    let some = usize::try_from(dice.roll(8)).unwrap();
+    match (choice, operations.iter().rev().nth(some)) {
+        (0..4, _) | (_, None) => {
+            let claim = tenant.claim().hold(amount).build();
+            if tenant.offer(&claim).await.is_ok() {
+                let id = holdfast_domain::OperationId::of(claim.api_key, claim.request_key);
+                operations.extend(tenant.load(id).await.operation);
+            }
+        }
+        (4, Some(_)) => drop(tenant.post(PostingKind::Deposit, amount).await),
+        (5, Some(_)) => {
+            let reason = PostingKind::Adjustment("drift".to_owned());
+            drop(tenant.post(reason, 200 - amount).await);
+        }
+        (6, Some(operation)) => {
+            drop(tenant.post(PostingKind::Refund(operation.id), amount).await);
+        }
+        (_, Some(operation)) => {
+            let snapshot = tenant.load(operation.id).await;
+            let event = event(&snapshot.operation.clone().unwrap(), tenant, dice);
+            if holdfast_domain::decide(&snapshot, event.clone()).is_ok() {
+                drop(tenant.stores.journal().commit(judged(&snapshot, event)).await);
+            }
+        }
+    }
+}
+
+fn event(operation: &Operation, tenant: &Tenant<'_>, dice: &mut Dice) -> Event {
+    match (&operation.phase, dice.roll(5)) {
+        (Phase::Open, _) => {
+            let again = tenant.claim().request_key(operation.request_key).build();
+            Event::Claim(Box::new(again))
+        }
+        (Phase::Recorded(_), _) => Event::Settle,
+        (_, 0) => record(operation, dice.roll(300), dice.roll(300)),
+        (_, 1) => not_run(operation),
+        (_, 2) => give_up(operation),
+        (_, 3) => refuse(operation),
+        (_, _) => finish(operation, dice.roll(300), dice.roll(300)),
+    }
+}
+
+fn deposit(wallet: WalletId, amount: i64) -> Posting {
+    let (id, amount) = (sample::fresh(), Micros::new(amount));
+    Posting { id, wallet, kind: PostingKind::Deposit, amount }
+}
+
+fn change(posting: &Posting) -> Arc<Change> {
+    Arc::new(Change::Posting(posting.clone()))
+}
+
+/// SplitMix64: the same history on every store.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}

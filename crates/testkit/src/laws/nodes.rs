@@ -1,0 +1,103 @@
+//! Node names: who has one, until when, and who may take it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a law that fails panics")]
+
+use std::time::Duration;
+
+use holdfast_domain::operation::{Lease, Node};
+use holdfast_domain::ports::{Beat, Entry};
+use holdfast_domain::{NodeName, Timestamp};
+use uuid::Uuid;
+
+use super::Stores;
+use crate::join::join_all;
+use crate::sample;
+
+/// A start takes a free or expired name, and waits for a live one.
+pub async fn a_name_is_taken_when_its_lease_has_expired(stores: &dyn Stores) {
+    let first = node(&name());
+    let second = node(first.name.as_str());
+    let (lease, now) = held(beat(stores, &first, sample::LEASE, Entry::TakeExpired).await);
+    assert_eq!(lease, Lease { node: first.clone(), ends_at: now.after(sample::LEASE) });
+    assert_eq!(lost(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await), Some(lease));
+    // Its own name it may take again, and let it expire at once.
+    let (expired, _) = held(beat(stores, &first, Duration::ZERO, Entry::TakeExpired).await);
+    assert_eq!(expired.node, first);
+    let (lease, _) = held(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await);
+    assert_eq!(lease.node, second);
+}
+
+/// Where something else proves that nobody has the name, it is taken whatever its row says.
+pub async fn a_taken_name_is_taken_whoever_had_it(stores: &dyn Stores) {
+    let first = node(&name());
+    let second = node(first.name.as_str());
+    held(beat(stores, &first, sample::LEASE, Entry::Take).await);
+    let (lease, now) = held(beat(stores, &second, sample::LEASE, Entry::Take).await);
+    assert_eq!(lease, Lease { node: second.clone(), ends_at: now.after(sample::LEASE) });
+    assert_eq!(lost(beat(stores, &first, sample::LEASE, Entry::Renew).await), Some(lease));
+}
+
+/// A heartbeat renews its own row, expired or not, and no other; a row that is gone stays gone.
+pub async fn a_node_renews_only_its_own_row(stores: &dyn Stores) {
+    let first = node(&name());
+    assert_eq!(lost(beat(stores, &first, sample::LEASE, Entry::Renew).await), None);
+    held(beat(stores, &first, Duration::ZERO, Entry::Take).await);
+    let (lease, now) = held(beat(stores, &first, sample::LEASE, Entry::Renew).await);
+    assert_eq!(lease.ends_at, now.after(sample::LEASE));
+    let other = node(&name());
+    held(beat(stores, &other, sample::LEASE, Entry::Take).await);
+    let second = node(first.name.as_str());
+    assert_eq!(lost(beat(stores, &second, sample::LEASE, Entry::Renew).await), Some(lease));
+}
+
+/// Of many starts that find an expired row one has the name.
+pub async fn one_of_many_starts_takes_an_expired_name(stores: &dyn Stores) {
+    let old = node(&name());
+    held(beat(stores, &old, Duration::ZERO, Entry::Take).await);
+    let starts: Vec<Node> = (0..8).map(|_| node(old.name.as_str())).collect();
+    let beats = starts.iter().map(|node| beat(stores, node, sample::LEASE, Entry::TakeExpired));
+    let beats = join_all(beats).await;
+    let held = beats.iter().filter(|beat| matches!(beat, Beat::Held { .. })).count();
+    assert_eq!(held, 1, "{beats:?}");
+}
+
+/// Leaving removes a process's own row and no other's.
+pub async fn only_its_own_process_leaves(stores: &dyn Stores) {
+    let first = node(&name());
+    let second = node(first.name.as_str());
+    held(beat(stores, &first, sample::LEASE, Entry::Take).await);
+    stores.nodes().leave(&second).await.unwrap();
+    held(beat(stores, &first, sample::LEASE, Entry::Renew).await);
+    stores.nodes().leave(&first).await.unwrap();
+    assert_eq!(lost(beat(stores, &first, sample::LEASE, Entry::Renew).await), None);
+    stores.nodes().leave(&first).await.unwrap();
+    held(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await);
+}
+
+async fn beat(stores: &dyn Stores, node: &Node, lease: Duration, entry: Entry) -> Beat {
+    stores.nodes().beat(node, lease, entry).await.unwrap()
+}
+
+#[track_caller]
+fn held(beat: Beat) -> (Lease, Timestamp) {
+    match beat {
+        Beat::Held { lease, now } => (lease, now),
+        Beat::Lost { .. } => panic!("the name should be held: {beat:?}"),
+    }
+}
+
+#[track_caller]
+fn lost(beat: Beat) -> Option<Lease> {
+    match beat {
+        Beat::Lost { lease, .. } => lease,
+        Beat::Held { .. } => panic!("the name should be lost: {beat:?}"),
+    }
+}
+
+fn name() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
+/// A new process of this name.
+fn node(name: &str) -> Node {
+    Node { name: NodeName::try_from(name).unwrap(), incarnation: sample::fresh() }
+}

@@ -1,0 +1,269 @@
+//! Somebody to run operations for: a wallet with funds, an API key, a price and a live node, made
+//! through the ports, and the few questions that every law asks.
+#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+
+use std::sync::Arc;
+
+use holdfast_domain::credential::Credential;
+use holdfast_domain::ledger::{Account, Posting, PostingKind};
+use holdfast_domain::limits::Limits;
+use holdfast_domain::operation::{
+    Change, Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
+};
+use holdfast_domain::ports::{Beat, CommitError, Entry, LedgerEntry, NewApiKey};
+use holdfast_domain::secret::{ServerSecretId, Verifier};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, Event, Incarnation, Micros, NodeName, OperationId, PostingId, WalletId, decide,
+};
+use uuid::Uuid;
+
+use super::Stores;
+use crate::sample::{self, ClaimBuilder};
+
+/// One customer of a store.
+pub struct Tenant<'a> {
+    /// Where it is kept.
+    pub stores: &'a dyn Stores,
+    /// Who pays.
+    pub wallet: WalletId,
+    /// Whose operations.
+    pub api_key: ApiKeyId,
+    /// The row of the node that runs them.
+    pub lease: Lease,
+}
+
+impl std::fmt::Debug for Tenant<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tenant({}, {})", self.wallet, self.api_key)
+    }
+}
+
+impl<'a> Tenant<'a> {
+    /// A new one, with this much available.
+    pub async fn new(stores: &'a dyn Stores, funds: i64) -> Self {
+        let name = Uuid::new_v4().simple().to_string();
+        let wallet: WalletId = sample::fresh();
+        stores.wallets().create(wallet, &format!("wallet-{name}"), sample::usd()).await.unwrap();
+        stores.prices().pin(&[sample::price()]).await.unwrap();
+        let node = holdfast_domain::operation::Node {
+            name: NodeName::try_from(name.as_str()).unwrap(),
+            incarnation: sample::fresh::<Incarnation>(),
+        };
+        let beat = stores.nodes().beat(&node, sample::LEASE, Entry::Take).await.unwrap();
+        let Beat::Held { lease, .. } = beat else { unreachable_beat(&beat) };
+        let mut tenant = Self { stores, wallet, api_key: sample::fresh(), lease };
+        tenant.api_key = tenant.another_api_key().await;
+        if funds > 0 {
+            tenant.post(PostingKind::Deposit, funds).await.unwrap();
+        }
+        tenant
+    }
+
+    /// One more API key of the wallet.
+    pub async fn another_api_key(&self) -> ApiKeyId {
+        let id: ApiKeyId = sample::fresh();
+        let name = format!("key-{}", Uuid::new_v4().simple());
+        let limits = Limits::default();
+        let new = NewApiKey { id, wallet: self.wallet, name, limits };
+        self.stores.keys().issue(&new, &credential(id)).await.unwrap();
+        id
+    }
+
+    /// A claim for a new operation by a new task.
+    pub fn claim(&self) -> ClaimBuilder {
+        sample::claim()
+            .api_key(self.api_key)
+            .wallet(self.wallet)
+            .lease(self.lease.clone())
+            .request_key(sample::fresh_request_key())
+            .claim_id(sample::fresh())
+    }
+
+    /// Claims and expects to get it.
+    pub async fn admit(&self, claim: &Claim) -> Operation {
+        let change = sample::admission(claim);
+        let receipt = self.stores.journal().commit(Arc::clone(&change)).await.unwrap();
+        operation_change(&change).apply(None, receipt).unwrap()
+    }
+
+    /// Offers a claim over no row.
+    pub async fn offer(&self, claim: &Claim) -> Result<Receipt, CommitError> {
+        self.stores.journal().commit(sample::admission(claim)).await
+    }
+
+    /// Judges an event over the row as it stands and offers what follows.
+    pub async fn offer_event(
+        &self,
+        operation: OperationId,
+        event: Event,
+    ) -> Result<Receipt, CommitError> {
+        let snapshot = self.load(operation).await;
+        self.stores.journal().commit(judged(&snapshot, event)).await
+    }
+
+    /// Judges an event over the row as it stands, commits it, and checks that the rows are as the
+    /// change says: operation, result, wallet and book.
+    pub async fn step(&self, operation: OperationId, event: Event) -> Operation {
+        let before = self.load(operation).await;
+        let change = judged(&before, event);
+        self.commit_as_predicted(&before, &change).await
+    }
+
+    /// Commits a change and checks that the rows are as it says.
+    pub async fn commit_as_predicted(&self, before: &Snapshot, change: &Arc<Change>) -> Operation {
+        let transition = operation_change(change);
+        let (wallet, entries) = (self.wallet().await, self.entries().await);
+        let receipt = self.stores.journal().commit(Arc::clone(change)).await.unwrap();
+        let after = self.load(transition.operation).await;
+        let predicted = transition.apply(before.operation.as_ref(), receipt);
+        assert_eq!(after.operation, predicted, "the row is what the change predicts");
+        let result = transition.result().or(before.result.as_ref());
+        assert_eq!(after.result.as_ref(), result, "the result is kept");
+        let moves = transition.funds.moves();
+        let moved = Wallet {
+            available: wallet.available.plus(moves.available).unwrap(),
+            held: wallet.held.plus(moves.held).unwrap(),
+            ..wallet
+        };
+        assert_eq!(self.wallet().await, moved, "the wallet is what the change predicts");
+        let transfers = transition.funds.transfers();
+        let said: Vec<_> =
+            transfers.map(|t| (t.kind.label(), t.debit, t.credit, t.amount)).collect();
+        let written: Vec<_> = self
+            .entries()
+            .await
+            .into_iter()
+            .skip(entries.len())
+            .map(|entry| (entry.kind, entry.debit, entry.credit, entry.amount))
+            .collect();
+        assert_eq!(written, said, "the book says what moved");
+        after.operation.unwrap()
+    }
+
+    /// Posts money.
+    pub async fn post(&self, kind: PostingKind, amount: i64) -> Result<PostingId, CommitError> {
+        let id: PostingId = sample::fresh();
+        let posting = Posting { id, wallet: self.wallet, kind, amount: Micros::new(amount) };
+        self.stores.journal().commit(Arc::new(Change::Posting(posting))).await?;
+        Ok(id)
+    }
+
+    /// One read.
+    pub async fn load(&self, operation: OperationId) -> Snapshot {
+        self.stores.journal().load(operation).await.unwrap()
+    }
+
+    /// The wallet as it stands.
+    pub async fn wallet(&self) -> Wallet {
+        self.stores.wallets().find(self.wallet).await.unwrap().unwrap()
+    }
+
+    /// All its transfers.
+    pub async fn entries(&self) -> Vec<LedgerEntry> {
+        self.stores.wallets().transfers(self.wallet, u32::MAX).await.unwrap()
+    }
+
+    /// What is available and held, in micros; both are the sums of the wallet's transfers.
+    pub async fn balances(&self) -> (i64, i64) {
+        let entries = self.entries().await;
+        let sum = |account: Account| {
+            entries.iter().fold(0_i64, |sum, entry| {
+                let amount = entry.amount.get();
+                assert!(amount > 0, "no transfer is of nothing: {entry:?}");
+                let credited = if entry.credit == account { amount } else { 0 };
+                let debited = if entry.debit == account { amount } else { 0 };
+                sum.checked_add(credited).unwrap().checked_sub(debited).unwrap()
+            })
+        };
+        let wallet = self.wallet().await;
+        let balances = (wallet.available.get(), wallet.held.get());
+        let sums = (sum(Account::Available), sum(Account::Held));
+        assert_eq!(balances, sums, "balances are the sums of their transfers");
+        balances
+    }
+}
+
+/// A credential of an API key.
+#[must_use]
+pub fn credential(api_key: ApiKeyId) -> Credential {
+    Credential {
+        id: sample::fresh(),
+        api_key,
+        verifier: Verifier::from_bytes([3; 32]),
+        server_secret: ServerSecretId::from_bytes([1; 8]),
+        ends_at: None,
+    }
+}
+
+/// What an event does to a row that allows it.
+#[must_use]
+pub fn judged(snapshot: &Snapshot, event: Event) -> Arc<Change> {
+    Arc::new(Change::Operation(decide(snapshot, event).unwrap()))
+}
+
+/// The change of an operation.
+#[must_use]
+#[track_caller]
+pub fn operation_change(change: &Change) -> &Transition {
+    let transition = match change {
+        Change::Operation(transition) => Some(transition),
+        Change::Posting(_) => None,
+    };
+    transition.unwrap()
+}
+
+/// T2 by the owner of this operation.
+#[must_use]
+pub fn finish(operation: &Operation, input: u64, output: u64) -> Event {
+    Event::Finish(finishing(operation, input, output))
+}
+
+/// T2a by the owner of this operation.
+#[must_use]
+pub fn record(operation: &Operation, input: u64, output: u64) -> Event {
+    Event::Record(finishing(operation, input, output))
+}
+
+/// T3 by the owner of this operation.
+#[must_use]
+pub fn not_run(operation: &Operation) -> Event {
+    Event::NotRun { claim: operation.owner.claim, attempts: sample::attempts() }
+}
+
+/// T4 by the owner of this operation.
+#[must_use]
+pub fn refuse(operation: &Operation) -> Event {
+    Event::Refuse {
+        claim: operation.owner.claim,
+        refusal: holdfast_domain::operation::ProviderRefusal::ContextLength,
+        result: answer(),
+        attempts: sample::attempts(),
+    }
+}
+
+/// T5 by the owner of this operation.
+#[must_use]
+pub fn give_up(operation: &Operation) -> Event {
+    Event::GiveUp { claim: operation.owner.claim, attempts: sample::attempts() }
+}
+
+/// A sealed answer that has every byte in it.
+#[must_use]
+pub fn answer() -> SealedResult {
+    SealedResult { sealed: (0..=u8::MAX).collect(), ..sample::result("") }
+}
+
+fn finishing(operation: &Operation, input: u64, output: u64) -> Finish {
+    Finish {
+        claim: operation.owner.claim,
+        metered: sample::metered(input, output),
+        result: answer(),
+        attempts: sample::attempts(),
+    }
+}
+
+#[expect(clippy::panic, reason = "a law that fails panics")]
+fn unreachable_beat(beat: &Beat) -> ! {
+    panic!("a free name is taken: {beat:?}")
+}

@@ -1,0 +1,152 @@
+//! What a reconciler asks for: who is due, what runs here, and the content that may go.
+#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use holdfast_domain::operation::{Lease, Node, Operation};
+use holdfast_domain::ports::Entry;
+use holdfast_domain::{Event, OperationId, Timestamp};
+
+use super::Stores;
+use super::tenant::{Tenant, answer, finish, give_up, not_run, record, refuse};
+use crate::sample;
+
+/// How often a law reads a clock that does not move before it gives up.
+const READS_MAX: u32 = 1_000_000;
+
+/// A read shows the row of the owner's node name as it stands: whoever has it, or none.
+pub async fn a_load_shows_the_owners_lease(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    assert_eq!(tenant.load(operation.id).await.lease, Some(tenant.lease.clone()));
+    let next = Node { incarnation: sample::fresh(), ..tenant.lease.node.clone() };
+    stores.nodes().beat(&next, sample::LEASE, Entry::Take).await.unwrap();
+    assert_eq!(tenant.load(operation.id).await.lease.map(|lease| lease.node), Some(next.clone()));
+    stores.nodes().leave(&next).await.unwrap();
+    assert_eq!(tenant.load(operation.id).await.lease, None);
+}
+
+/// Due are the recorded, and the leased whose deadline has passed or whose node is missing, expired
+/// or superseded; nothing that runs well or has ended.
+pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let admit = async |lease: &Lease, time: Duration| {
+        tenant.admit(&tenant.claim().lease(lease.clone()).time(time).build()).await
+    };
+    let live = tenant.lease.clone();
+    admit(&live, sample::TIME).await;
+    let ends: [fn(&Operation) -> Event; 4] = [not_run, refuse, give_up, |o| finish(o, 1, 1)];
+    for end in ends {
+        let ended = admit(&live, Duration::ZERO).await;
+        tenant.step(ended.id, end(&ended)).await;
+    }
+    let mut due = BTreeSet::new();
+    let recorded = admit(&live, sample::TIME).await;
+    tenant.step(recorded.id, record(&recorded, 1, 1)).await;
+    due.insert(recorded.id);
+
+    let expired = Tenant::new(stores, 0).await.lease;
+    due.insert(admit(&expired, sample::TIME).await.id);
+    stores.nodes().beat(&expired.node, Duration::ZERO, Entry::Renew).await.unwrap();
+    let missing = Tenant::new(stores, 0).await.lease;
+    due.insert(admit(&missing, sample::TIME).await.id);
+    stores.nodes().leave(&missing.node).await.unwrap();
+    let superseded = Tenant::new(stores, 0).await.lease;
+    due.insert(admit(&superseded, sample::TIME).await.id);
+    let next = Node { incarnation: sample::fresh(), ..superseded.node };
+    stores.nodes().beat(&next, sample::LEASE, Entry::Take).await.unwrap();
+    let late = admit(&live, Duration::ZERO).await;
+    due.insert(late.id);
+    until_after(&tenant, late.deadline).await;
+
+    let found: BTreeSet<OperationId> =
+        stores.journal().due(100).await.unwrap().into_iter().collect();
+    assert_eq!(found, due);
+}
+
+/// Never more than were asked for, and none twice.
+pub async fn due_ends_at_its_limit(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    for _ in 0..5 {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(operation.id, record(&operation, 1, 1)).await;
+    }
+    for (limit, found) in [(0, 0), (1, 1), (4, 4), (5, 5), (100, 5)] {
+        let due = stores.journal().due(limit).await.unwrap();
+        assert_eq!(due.len(), found);
+        assert_eq!(due.into_iter().collect::<BTreeSet<_>>().len(), found);
+    }
+}
+
+/// The running operations of one process with their claims: not those of another incarnation, not
+/// those that have ended.
+pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let mine = tenant.lease.clone();
+    let namesake = Node { incarnation: sample::fresh(), ..mine.node.clone() };
+    let theirs = Lease { node: namesake.clone(), ..mine.clone() };
+    let mut running = BTreeSet::new();
+    for _ in 0..3 {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        running.insert((operation.id, operation.owner.claim));
+    }
+    let other = tenant.admit(&tenant.claim().lease(theirs).build()).await;
+    let ends: [fn(&Operation) -> Event; 3] = [not_run, give_up, |o| record(o, 1, 1)];
+    for end in ends {
+        let ended = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(ended.id, end(&ended)).await;
+    }
+    let found = async |node: &Node| -> BTreeSet<_> {
+        stores.journal().leased_to(node).await.unwrap().into_iter().collect()
+    };
+    assert_eq!(found(&mine.node).await, running);
+    assert_eq!(found(&namesake).await, [(other.id, other.owner.claim)].into());
+}
+
+/// The sealed content goes; row, wallet and book stay as they are.
+pub async fn purge_takes_the_content_and_nothing_else(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let ends: [fn(&Operation) -> Event; 2] = [|o| finish(o, 20, 10), refuse];
+    let mut ended = Vec::new();
+    for end in ends {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        ended.push(tenant.step(operation.id, end(&operation)).await);
+    }
+    for operation in &ended {
+        until_after(&tenant, operation.phase.finished_at().unwrap()).await;
+    }
+    let book = tenant.entries().await;
+    assert_eq!(stores.journal().purge(Duration::ZERO, 1).await.unwrap(), 1, "at most its limit");
+    assert_eq!(stores.journal().purge(Duration::ZERO, 9).await.unwrap(), 1, "the other one");
+    assert_eq!(stores.journal().purge(Duration::ZERO, 9).await.unwrap(), 0, "nothing twice");
+    for operation in ended {
+        let purged = tenant.load(operation.id).await;
+        assert_eq!((purged.operation, purged.result), (Some(operation), None));
+    }
+    assert_eq!(tenant.entries().await, book);
+    tenant.balances().await;
+}
+
+/// Young results stay, and the result of what is not settled stays whatever its age.
+pub async fn purge_takes_only_what_has_ended_long_enough_ago(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let young = tenant.admit(&tenant.claim().build()).await;
+    let young = tenant.step(young.id, finish(&young, 1, 1)).await;
+    until_after(&tenant, young.phase.finished_at().unwrap()).await;
+    assert_eq!(stores.journal().purge(Duration::from_secs(3_600), 9).await.unwrap(), 0);
+    let recorded = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(recorded.id, record(&recorded, 1, 1)).await;
+    assert_eq!(stores.journal().purge(Duration::ZERO, 9).await.unwrap(), 1, "the young one");
+    assert_eq!(tenant.load(recorded.id).await.result, Some(answer()));
+}
+
+/// Reads until the store's clock is past a moment.
+async fn until_after(tenant: &Tenant<'_>, at: Timestamp) {
+    for _ in 0..READS_MAX {
+        if tenant.load(sample::fresh()).await.now > at {
+            return;
+        }
+    }
+    assert_eq!(Some(at), None, "the store's clock does not move");
+}

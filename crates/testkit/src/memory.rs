@@ -1,0 +1,203 @@
+//! Every storage port in memory, with a clock that tests turn and commits that are lost on demand.
+//!
+//! It decides nothing: like any store it enforces the version, the bounds and the permanent ids,
+//! in that order ([`judge`]). Each call lets other futures of the task run first, so that calls that
+//! are joined race.
+
+mod book;
+mod faults;
+mod journal;
+mod judge;
+mod ports;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::ledger::Posting;
+use holdfast_domain::limits::Counter;
+use holdfast_domain::operation::{Lease, Operation, SealedResult};
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, CredentialId, Micros, NodeName, OperationId, PostingId, Timestamp, WalletId,
+};
+
+pub use self::book::Line;
+pub use self::faults::Fault;
+use self::faults::Faults;
+use crate::sample;
+
+/// Keeps everything in memory.
+pub struct MemoryJournal {
+    state: Mutex<State>,
+}
+
+/// What is kept.
+struct State {
+    now: Timestamp,
+    operations: BTreeMap<OperationId, Row>,
+    wallets: Vec<Wallet>,
+    lines: Vec<Line>,
+    postings: BTreeMap<PostingId, Posting>,
+    counters: BTreeMap<(ApiKeyId, Counter, Timestamp), i64>,
+    nodes: BTreeMap<NodeName, Lease>,
+    api_keys: Vec<ApiKey>,
+    credentials: BTreeMap<CredentialId, Credential>,
+    prices: BTreeMap<PriceVersionId, PriceVersion>,
+    faults: Faults,
+}
+
+struct Row {
+    operation: Operation,
+    result: Option<SealedResult>,
+}
+
+impl MemoryJournal {
+    /// An empty one, at [`sample::NOW`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                now: sample::NOW,
+                operations: BTreeMap::new(),
+                wallets: Vec::new(),
+                lines: Vec::new(),
+                postings: BTreeMap::new(),
+                counters: BTreeMap::new(),
+                nodes: BTreeMap::new(),
+                api_keys: Vec::new(),
+                credentials: BTreeMap::new(),
+                prices: BTreeMap::new(),
+                faults: Faults::default(),
+            }),
+        }
+    }
+
+    /// One with [`sample::WALLET`] in it, with this much available.
+    #[must_use]
+    pub fn with_funds(micros: i64) -> Self {
+        let journal = Self::new();
+        {
+            let mut state = journal.state();
+            state.wallets.push(Wallet {
+                id: sample::WALLET,
+                name: "sample".to_owned(),
+                currency: sample::usd(),
+                available: Micros::ZERO,
+                held: Micros::ZERO,
+            });
+            state.deposit(sample::WALLET, Micros::new(micros));
+        }
+        journal
+    }
+
+    /// The clock. Every call of a port moves it by a microsecond: no two readings are equal.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.state().now
+    }
+
+    /// Turns the clock on.
+    pub fn advance(&self, span: Duration) {
+        let mut state = self.state();
+        state.now = state.now.after(span);
+    }
+
+    /// Sets the clock.
+    pub fn set_now(&self, now: Timestamp) {
+        self.state().now = now;
+    }
+
+    /// What becomes of the next commits that are offered, in this order.
+    pub fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.state().faults.next.extend(faults);
+    }
+
+    /// The next so many reads of operations fail.
+    pub fn fail_loads(&self, n: u32) {
+        self.state().faults.loads = n;
+    }
+
+    /// Breaks a wallet's row: no change that moves its money is taken until it is repaired.
+    pub fn break_wallet(&self, wallet: WalletId) {
+        self.state().faults.broken.insert(wallet);
+    }
+
+    /// Repairs a broken wallet's row.
+    pub fn repair_wallet(&self, wallet: WalletId) {
+        self.state().faults.broken.remove(&wallet);
+    }
+
+    /// How many commits were offered.
+    #[must_use]
+    pub fn offers(&self) -> u64 {
+        self.state().faults.offers
+    }
+
+    /// Every operation, by id.
+    #[must_use]
+    pub fn operations(&self) -> Vec<Operation> {
+        self.state().operations.values().map(|row| row.operation.clone()).collect()
+    }
+
+    /// One operation.
+    #[must_use]
+    pub fn operation(&self, id: OperationId) -> Option<Operation> {
+        self.state().operations.get(&id).map(|row| row.operation.clone())
+    }
+
+    /// A wallet as it stands.
+    #[must_use]
+    pub fn wallet(&self, id: WalletId) -> Option<Wallet> {
+        self.state().wallet(id).cloned()
+    }
+
+    /// The whole book, in the order in which it was written.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        self.state().lines.clone()
+    }
+
+    /// A counter of an API key in the window that a moment falls into.
+    #[must_use]
+    pub fn counter(&self, api_key: ApiKeyId, counter: Counter, at: Timestamp) -> i64 {
+        let window = (api_key, counter, counter.window(at));
+        self.state().counters.get(&window).copied().unwrap_or(0)
+    }
+
+    /// Never held across an await. A test that panicked has not half-written anything.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryJournal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("MemoryJournal")
+            .field("now", &state.now)
+            .field("operations", &state.operations.len())
+            .field("lines", &state.lines)
+            .finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn tick(&mut self) -> Timestamp {
+        self.now = self.now.after(Duration::from_micros(1));
+        self.now
+    }
+
+    fn wallet(&self, id: WalletId) -> Option<&Wallet> {
+        self.wallets.iter().find(|wallet| wallet.id == id)
+    }
+}

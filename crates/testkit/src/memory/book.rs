@@ -1,0 +1,90 @@
+//! The book as rows, and the balances that follow it.
+
+use holdfast_domain::ledger::{Account, Funds, Moves, Posting, PostingKind};
+use holdfast_domain::limits::CounterMove;
+use holdfast_domain::ports::{LedgerEntry, LedgerSource};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+
+use super::State;
+
+/// A transfer and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The wallet on one of its sides.
+    pub wallet: WalletId,
+    /// The transfer.
+    pub entry: LedgerEntry,
+}
+
+/// Which generation of which operation a transfer belongs to.
+pub(super) struct Leg {
+    pub(super) operation: OperationId,
+    pub(super) generation: u32,
+    pub(super) wallet: WalletId,
+}
+
+impl State {
+    /// Writes what an operation's change moves; it was judged before.
+    pub(super) fn write_funds(&mut self, leg: &Leg, funds: Funds, at: Timestamp) {
+        let source = LedgerSource::Operation(leg.operation, leg.generation);
+        for transfer in funds.transfers() {
+            let kind = transfer.kind.label();
+            let (debit, credit, amount) = (transfer.debit, transfer.credit, transfer.amount);
+            let entry = LedgerEntry { at, source, kind, debit, credit, amount };
+            self.lines.push(Line { wallet: leg.wallet, entry });
+        }
+        self.add(leg.wallet, funds.moves());
+    }
+
+    /// Writes a posting; it was judged before.
+    pub(super) fn write_posting(&mut self, posting: &Posting, at: Timestamp) {
+        let counterpart = posting.kind.counterpart();
+        let (debit, credit) = if posting.amount < Micros::ZERO {
+            (Account::Available, counterpart)
+        } else {
+            (counterpart, Account::Available)
+        };
+        self.lines.push(Line {
+            wallet: posting.wallet,
+            entry: LedgerEntry {
+                at,
+                source: LedgerSource::Posting(posting.id),
+                kind: posting.kind.label(),
+                debit,
+                credit,
+                amount: posting.amount.max(posting.amount.negated()),
+            },
+        });
+        self.postings.insert(posting.id, posting.clone());
+        self.add(posting.wallet, Moves { available: posting.amount, held: Micros::ZERO });
+    }
+
+    pub(super) fn write_counters(
+        &mut self,
+        api_key: ApiKeyId,
+        counters: &[CounterMove],
+        at: Timestamp,
+    ) {
+        for moved in counters {
+            let window = (api_key, moved.counter, moved.counter.window(at));
+            let value = self.counters.entry(window).or_insert(0);
+            *value = value.saturating_add(moved.amount);
+        }
+    }
+
+    pub(super) fn deposit(&mut self, wallet: WalletId, amount: Micros) {
+        let id = PostingId::from_u128(u128::MAX);
+        let at = self.now;
+        self.write_posting(&Posting { id, wallet, kind: PostingKind::Deposit, amount }, at);
+    }
+
+    fn add(&mut self, id: WalletId, moves: Moves) {
+        if let Some(wallet) = self.wallets.iter_mut().find(|wallet| wallet.id == id)
+            && let Some(available) = wallet.available.plus(moves.available)
+            && let Some(held) = wallet.held.plus(moves.held)
+        {
+            wallet.available = available;
+            wallet.held = held;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What can go wrong with a commit, on demand.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use holdfast_domain::WalletId;
+use holdfast_domain::operation::Change;
+use holdfast_domain::ports::Cause;
+
+/// What becomes of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing unusual: lets one commit pass between two faults.
+    None,
+    /// Nothing is committed, and the store says so.
+    Unavailable,
+    /// Too many commits wait; nothing is committed.
+    Overloaded,
+    /// It is committed, and the answer is lost.
+    Landed,
+    /// It is not committed, and the answer is lost.
+    NotLanded,
+    /// The answer is lost while the transaction is still under way: reads show the old row, and the
+    /// next commit waits for it and finds it landed.
+    LandsLate,
+}
+
+/// The faults of one journal.
+#[derive(Default)]
+pub(super) struct Faults {
+    pub(super) next: VecDeque<Fault>,
+    pub(super) loads: u32,
+    pub(super) broken: BTreeSet<WalletId>,
+    pub(super) late: Vec<Arc<Change>>,
+    pub(super) offers: u64,
+}
+
+/// Names what a test made happen.
+#[derive(Debug, thiserror::Error)]
+#[error("the test made it so: {0:?}")]
+struct Asked(Fault);
+
+impl Fault {
+    pub(super) fn cause(self) -> Cause {
+        Box::new(Asked(self))
+    }
+}

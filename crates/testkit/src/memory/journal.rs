@@ -1,0 +1,150 @@
+//! The journal's port: reads and commits, each of which a test may have fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::operation::{Change, Node, Operation, Phase, Receipt, Snapshot, Version};
+use holdfast_domain::ports::{CommitError, Unavailable};
+use holdfast_domain::{ClaimId, Journal, OperationId, Timestamp};
+
+use super::book::Leg;
+use super::judge::judge;
+use super::{Fault, MemoryJournal, Row, State};
+use crate::join::step_back;
+
+#[async_trait]
+impl Journal for MemoryJournal {
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        if state.faults.loads > 0 {
+            state.faults.loads = state.faults.loads.saturating_sub(1);
+            return Err(Unavailable(Fault::Unavailable.cause()));
+        }
+        let now = state.tick();
+        let Some(row) = state.operations.get(&operation) else {
+            return Ok(Snapshot::vacant(now));
+        };
+        let lease = state.nodes.get(&row.operation.owner.node.name).cloned();
+        let (operation, result) = (Some(row.operation.clone()), row.result.clone());
+        Ok(Snapshot { operation, result, lease, now })
+    }
+
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        step_back().await;
+        let mut state = self.state();
+        state.faults.offers = state.faults.offers.saturating_add(1);
+        for late in std::mem::take(&mut state.faults.late) {
+            // Whatever became of it: nobody waits for its answer.
+            drop(state.write(&late));
+        }
+        let fault = state.faults.next.pop_front().unwrap_or(Fault::None);
+        match fault {
+            Fault::None => state.write(&change),
+            Fault::Unavailable => Err(CommitError::Unavailable(fault.cause())),
+            Fault::Overloaded => Err(CommitError::Overloaded),
+            Fault::NotLanded => Err(CommitError::Uncertain(fault.cause())),
+            Fault::Landed => {
+                state.write(&change)?;
+                Err(CommitError::Uncertain(fault.cause()))
+            }
+            Fault::LandsLate => {
+                state.faults.late.push(change);
+                Err(CommitError::Uncertain(fault.cause()))
+            }
+        }
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let mut due: Vec<&Operation> = state
+            .operations
+            .values()
+            .map(|row| &row.operation)
+            .filter(|operation| state.is_due(operation, now))
+            .collect();
+        due.sort_by_key(|operation| operation.admitted_at);
+        Ok(due.iter().map(|operation| operation.id).take(at_most(limit)).collect())
+    }
+
+    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+        step_back().await;
+        let state = self.state();
+        let operations = state.operations.values().map(|row| &row.operation);
+        Ok(operations
+            .filter(|operation| operation.phase == Phase::Leased && operation.owner.node == *node)
+            .map(|operation| (operation.id, operation.owner.claim))
+            .collect())
+    }
+
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let old = |row: &&mut Row| {
+            let ended = row.operation.phase.finished_at();
+            row.result.is_some() && ended.is_some_and(|ended| ended.after(age) < now)
+        };
+        let mut purged = 0_u64;
+        for row in state.operations.values_mut().filter(old).take(at_most(limit)) {
+            row.result = None;
+            purged = purged.saturating_add(1);
+        }
+        Ok(purged)
+    }
+}
+
+impl State {
+    /// Judges a change and writes all of it, or nothing.
+    fn write(&mut self, change: &Change) -> Result<Receipt, CommitError> {
+        let at = self.tick();
+        judge(self, change, at)?;
+        let transition = match change {
+            Change::Operation(transition) => transition,
+            Change::Posting(posting) => {
+                self.write_posting(posting, at);
+                return Ok(Receipt { version: Version::FIRST, at });
+            }
+        };
+        let receipt = Receipt { version: transition.version(), at };
+        let before = self.operations.get(&transition.operation);
+        // A change of another kind than its row was never judged over this version of it.
+        let after = transition
+            .apply(before.map(|row| &row.operation), receipt)
+            .ok_or(CommitError::Conflict)?;
+        let kept = before.and_then(|row| row.result.clone());
+        let result = transition.result().cloned().or(kept);
+        self.operations.insert(transition.operation, Row { operation: after, result });
+        let leg = Leg {
+            operation: transition.operation,
+            generation: transition.generation,
+            wallet: transition.wallet,
+        };
+        self.write_funds(&leg, transition.funds, at);
+        let window_of = transition.admitted_at.unwrap_or(at);
+        self.write_counters(transition.api_key, &transition.counters, window_of);
+        Ok(receipt)
+    }
+
+    fn is_due(&self, operation: &Operation, now: Timestamp) -> bool {
+        let owner = &operation.owner.node;
+        match operation.phase {
+            Phase::Recorded(_) => true,
+            Phase::Leased => {
+                let lease = self.nodes.get(&owner.name);
+                now > operation.deadline || !lease.is_some_and(|lease| lease.is_live(owner, now))
+            }
+            Phase::Open
+            | Phase::Completed { .. }
+            | Phase::Refused { .. }
+            | Phase::Abandoned { .. } => false,
+        }
+    }
+}
+
+fn at_most(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

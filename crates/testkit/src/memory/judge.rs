@@ -1,0 +1,92 @@
+//! The three things that a store enforces, in their order: the version, the bounds, the permanent
+//! ids. Nothing else is looked at.
+
+use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
+use holdfast_domain::operation::{Change, Phase, Transition};
+use holdfast_domain::ports::{CommitError, LedgerSource};
+use holdfast_domain::{Micros, OperationId, Timestamp, WalletId};
+
+use super::State;
+
+/// Whether a change may be written as things stand.
+pub(super) fn judge(state: &State, change: &Change, at: Timestamp) -> Result<(), CommitError> {
+    match change {
+        Change::Operation(transition) => transition_stands(state, transition, at),
+        Change::Posting(posting) => posting_stands(state, posting),
+    }
+}
+
+fn transition_stands(
+    state: &State,
+    transition: &Transition,
+    at: Timestamp,
+) -> Result<(), CommitError> {
+    let row = state.operations.get(&transition.operation);
+    if row.map(|row| row.operation.version) != transition.expected {
+        return Err(CommitError::Conflict);
+    }
+    if transition.funds != Funds::Unmoved {
+        within_bounds(state, transition.wallet, transition.funds.moves())?;
+    }
+    let at = transition.admitted_at.unwrap_or(at);
+    for moved in &transition.counters {
+        let window = (transition.api_key, moved.counter, moved.counter.window(at));
+        let value = state.counters.get(&window).copied().unwrap_or(0);
+        let reached = value.checked_add(moved.amount);
+        if moved.bound.is_some_and(|bound| reached.is_none_or(|reached| reached > bound)) {
+            return Err(CommitError::LimitReached(moved.counter));
+        }
+    }
+    let source = LedgerSource::Operation(transition.operation, transition.generation);
+    let repeats = transition.funds.transfers().any(|transfer| {
+        state
+            .lines
+            .iter()
+            .any(|line| line.entry.source == source && line.entry.kind == transfer.kind.label())
+    });
+    if repeats { Err(CommitError::Collision) } else { Ok(()) }
+}
+
+fn posting_stands(state: &State, posting: &Posting) -> Result<(), CommitError> {
+    if state.postings.contains_key(&posting.id) {
+        return Err(CommitError::Conflict);
+    }
+    if let PostingKind::Refund(operation) = &posting.kind {
+        let refunded = refunds(state, *operation).plus(posting.amount);
+        let charge = captured(state, *operation, posting.wallet);
+        if refunded.is_none_or(|refunded| refunded > charge) {
+            return Err(CommitError::InsufficientFunds);
+        }
+    }
+    within_bounds(state, posting.wallet, Moves { available: posting.amount, held: Micros::ZERO })
+}
+
+fn within_bounds(state: &State, id: WalletId, moves: Moves) -> Result<(), CommitError> {
+    let fits = |balance: Micros, moved: Micros| {
+        balance.plus(moved).is_some_and(|balance| balance >= Micros::ZERO)
+    };
+    let stands = !state.faults.broken.contains(&id)
+        && state.wallet(id).is_some_and(|wallet| {
+            fits(wallet.available, moves.available) && fits(wallet.held, moves.held)
+        });
+    if stands { Ok(()) } else { Err(CommitError::InsufficientFunds) }
+}
+
+/// What an operation paid. A charge that is recorded and not settled is not paid.
+fn captured(state: &State, operation: OperationId, wallet: WalletId) -> Micros {
+    state.operations.get(&operation).map_or(Micros::ZERO, |row| match &row.operation.phase {
+        Phase::Completed { usage, .. } if row.operation.wallet == wallet => usage.charge,
+        Phase::Completed { .. }
+        | Phase::Leased
+        | Phase::Recorded(_)
+        | Phase::Open
+        | Phase::Refused { .. }
+        | Phase::Abandoned { .. } => Micros::ZERO,
+    })
+}
+
+fn refunds(state: &State, operation: OperationId) -> Micros {
+    let of_operation = PostingKind::Refund(operation);
+    let refunds = state.postings.values().filter(|posting| posting.kind == of_operation);
+    refunds.fold(Micros::ZERO, |sum, refund| sum.plus(refund.amount).unwrap_or(Micros::MAX))
+}

@@ -1,0 +1,156 @@
+//! The smaller ports: nodes, keys, wallets, prices.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::ledger::Posting;
+use holdfast_domain::operation::{Lease, Node};
+use holdfast_domain::ports::{
+    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, Unavailable,
+};
+use holdfast_domain::price::PriceVersion;
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, CredentialId, Currency, Keys, Micros, Nodes, PostingId, Prices, Timestamp, WalletId,
+    Wallets,
+};
+
+use super::MemoryJournal;
+use crate::join::step_back;
+
+#[async_trait]
+impl Nodes for MemoryJournal {
+    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let row = state.nodes.get(&node.name);
+        let is_mine = row.is_some_and(|row| row.node == *node);
+        let may = match entry {
+            Entry::Take => true,
+            Entry::TakeExpired => is_mine || row.is_none_or(|row| row.ends_at <= now),
+            Entry::Renew => is_mine,
+        };
+        if !may {
+            return Ok(Beat::Lost { lease: row.cloned(), now });
+        }
+        let lease = Lease { node: node.clone(), ends_at: now.after(lease) };
+        state.nodes.insert(node.name.clone(), lease.clone());
+        Ok(Beat::Held { lease, now })
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
+        step_back().await;
+        self.state().nodes.retain(|_name, lease| lease.node != *node);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Keys for MemoryJournal {
+    async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let credential = state.credentials.get(&id);
+        let known = credential.and_then(|credential| {
+            let api_key = state.api_keys.iter().find(|key| key.id == credential.api_key)?;
+            let (credential, api_key) = (credential.clone(), api_key.clone());
+            Some(KnownCredential { credential, api_key, now })
+        });
+        Ok(known)
+    }
+
+    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
+        step_back().await;
+        let mut state = self.state();
+        let created_at = state.tick();
+        let taken = state.api_keys.iter().any(|k| k.id == key.id || k.name == key.name);
+        if taken || state.credentials.contains_key(&credential.id) {
+            return Err(CreateError::NameTaken);
+        }
+        if state.wallet(key.wallet).is_none() {
+            return Err(CreateError::NoWallet);
+        }
+        let NewApiKey { id, wallet, name, limits } = key.clone();
+        let api_key = ApiKey { id, wallet, name, limits, created_at, revoked_at: None };
+        state.api_keys.push(api_key.clone());
+        state.credentials.insert(credential.id, credential.clone());
+        Ok(api_key)
+    }
+
+    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let key = state.api_keys.iter_mut().find(|key| key.id == api_key);
+        Ok(key.map(|key| *key.revoked_at.get_or_insert(now)))
+    }
+
+    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
+        step_back().await;
+        Ok(self.state().api_keys.clone())
+    }
+}
+
+#[async_trait]
+impl Wallets for MemoryJournal {
+    async fn create(
+        &self,
+        id: WalletId,
+        name: &str,
+        currency: Currency,
+    ) -> Result<Wallet, CreateError> {
+        step_back().await;
+        let mut state = self.state();
+        if state.wallets.iter().any(|wallet| wallet.id == id || wallet.name == name) {
+            return Err(CreateError::NameTaken);
+        }
+        let (available, held) = (Micros::ZERO, Micros::ZERO);
+        let wallet = Wallet { id, name: name.to_owned(), currency, available, held };
+        state.wallets.push(wallet.clone());
+        Ok(wallet)
+    }
+
+    async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
+        step_back().await;
+        Ok(self.wallet(id))
+    }
+
+    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
+        step_back().await;
+        Ok(self.state().wallets.clone())
+    }
+
+    async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
+        step_back().await;
+        let state = self.state();
+        let of_wallet = state.lines.iter().filter(|line| line.wallet == id);
+        let all: Vec<LedgerEntry> = of_wallet.map(|line| line.entry.clone()).collect();
+        let skipped = all.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(all.into_iter().skip(skipped).collect())
+    }
+
+    async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable> {
+        step_back().await;
+        Ok(self.state().postings.get(&id).cloned())
+    }
+}
+
+#[async_trait]
+impl Prices for MemoryJournal {
+    async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
+        step_back().await;
+        let mut state = self.state();
+        let mut pinned = state.prices.clone();
+        for version in versions {
+            let known = pinned.entry(version.id.clone()).or_insert_with(|| version.clone());
+            if known != version {
+                return Err(PinError::Conflict(version.id.clone()));
+            }
+        }
+        state.prices = pinned;
+        Ok(())
+    }
+}

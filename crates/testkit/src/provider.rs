@@ -1,0 +1,199 @@
+//! A provider that does what a test wrote down, and a gate to stop it at.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use async_trait::async_trait;
+use holdfast_domain::Provider;
+use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::ports::{Call, Failure, Sink, Unknown};
+use holdfast_domain::usage::Meters;
+
+/// Runs one script a call, in their order. A call that no script was left for has an unknown outcome,
+/// and counts as a run.
+pub struct ScriptedProvider {
+    state: Mutex<State>,
+}
+
+struct State {
+    scripts: VecDeque<Script>,
+    calls: Vec<Call>,
+}
+
+/// What the provider does in one call.
+#[derive(Debug, Clone)]
+pub struct Script {
+    steps: Vec<Step>,
+    ending: Result<Option<Meters>, Failure>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Say(Delta),
+    Wait(Gate),
+}
+
+impl Script {
+    /// A call that ends well, with these meters as reported.
+    #[must_use]
+    pub const fn finishing(meters: Option<Meters>) -> Self {
+        Self { steps: Vec::new(), ending: Ok(meters) }
+    }
+
+    /// A call that fails.
+    #[must_use]
+    pub const fn failing(failure: Failure) -> Self {
+        Self { steps: Vec::new(), ending: Err(failure) }
+    }
+
+    /// Says this piece of the first choice.
+    #[must_use]
+    pub fn say(self, text: &str) -> Self {
+        self.delta(ChoiceDelta { content: Some(text.to_owned()), ..ChoiceDelta::default() })
+    }
+
+    /// Ends the first choice.
+    #[must_use]
+    pub fn stop(self) -> Self {
+        self.delta(ChoiceDelta { finish: Some(FinishReason::Stop), ..ChoiceDelta::default() })
+    }
+
+    /// Says this.
+    #[must_use]
+    pub fn delta(mut self, gained: ChoiceDelta) -> Self {
+        self.steps.push(Step::Say(Delta { choices: vec![gained] }));
+        self
+    }
+
+    /// Waits until the test opens the gate.
+    #[must_use]
+    pub fn wait(mut self, gate: &Gate) -> Self {
+        self.steps.push(Step::Wait(gate.clone()));
+        self
+    }
+}
+
+impl ScriptedProvider {
+    /// One that follows these.
+    #[must_use]
+    pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        let (scripts, calls) = (scripts.into_iter().collect(), Vec::new());
+        Self { state: Mutex::new(State { scripts, calls }) }
+    }
+
+    /// How often it ran.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.state().calls.len()
+    }
+
+    /// What it was asked, in order.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Call> {
+        self.state().calls.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self, call: &Call) -> Option<Script> {
+        let mut state = self.state();
+        state.calls.push(call.clone());
+        state.scripts.pop_front()
+    }
+}
+
+impl fmt::Debug for ScriptedProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScriptedProvider({} runs)", self.runs())
+    }
+}
+
+#[async_trait]
+impl Provider for ScriptedProvider {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+        let Some(script) = self.next(call) else {
+            return Err(Failure::Unknown(Unknown::Broken));
+        };
+        for step in script.steps {
+            match step {
+                Step::Say(delta) => sink.delta(delta),
+                Step::Wait(gate) => gate.pass().await,
+            }
+        }
+        script.ending
+    }
+}
+
+/// Stops whoever comes to it until the test opens it.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<Mutex<Passage>>);
+
+#[derive(Default)]
+struct Passage {
+    reached: usize,
+    open: bool,
+    wakers: Vec<Waker>,
+}
+
+impl Gate {
+    /// A closed one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets everybody pass, from now on.
+    pub fn open(&self) {
+        let mut passage = self.passage();
+        passage.open = true;
+        passage.wake();
+    }
+
+    /// Waits until somebody stands at it, or has passed.
+    pub async fn reached(&self) {
+        self.until(|passage| passage.reached > 0).await;
+    }
+
+    /// Waits until it is open.
+    pub async fn pass(&self) {
+        {
+            let mut passage = self.passage();
+            passage.reached = passage.reached.saturating_add(1);
+            passage.wake();
+        }
+        self.until(|passage| passage.open).await;
+    }
+
+    async fn until(&self, done: impl Fn(&Passage) -> bool) {
+        poll_fn(|context| {
+            let mut passage = self.passage();
+            if done(&passage) {
+                return Poll::Ready(());
+            }
+            passage.wakers.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn passage(&self) -> MutexGuard<'_, Passage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate(open: {})", self.passage().open)
+    }
+}
+
+impl Passage {
+    fn wake(&mut self) {
+        self.wakers.drain(..).for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,297 @@
+//! Values that are valid as they stand, for tests that vary one thing. Fixed ids belong to one
+//! operation that many tests are about; `fresh_…` ids never repeat, on any machine.
+#![expect(
+    clippy::unwrap_used,
+    reason = "fixed texts and tests' own numbers: a bad one is the test's bug"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::conduct::{Ending, Order};
+use holdfast_domain::limits::Limits;
+use holdfast_domain::model::{PublicModelId, Terms};
+use holdfast_domain::operation::{
+    Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
+};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
+use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
+use holdfast_domain::{
+    ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, RequestKey,
+    Snapshot, Timestamp, WalletId, decide,
+};
+use uuid::{Builder, Uuid};
+
+/// 2026-11-20T12:00:00Z: where the clock of a memory journal starts.
+pub const NOW: Timestamp = Timestamp::from_micros(1_795_176_000_000_000);
+/// How long leases last here.
+pub const LEASE: Duration = Duration::from_secs(15);
+/// From admission to the deadline here.
+pub const TIME: Duration = Duration::from_secs(660);
+/// The API key that every claim bears unless it says otherwise.
+pub const API_KEY: ApiKeyId = ApiKeyId::from_u128(0xa);
+/// The wallet that pays unless the claim says otherwise.
+pub const WALLET: WalletId = WalletId::from_u128(0xb);
+/// The claim id of a claim that does not say otherwise.
+pub const CLAIM: ClaimId = ClaimId::from_u128(0xc);
+
+/// A claim that is valid as it stands.
+#[must_use]
+pub fn claim() -> ClaimBuilder {
+    ClaimBuilder {
+        claim: Claim {
+            api_key: API_KEY,
+            request_key: request_key(1),
+            wallet: WALLET,
+            binding: binding("hello", terms()),
+            model: model(),
+            price: price(),
+            hold: Micros::new(100),
+            tokens: 100,
+            limits: Limits::default(),
+            time: TIME,
+            owner: Owner { claim: CLAIM, node: node("a") },
+            lease: Lease { node: node("a"), ends_at: NOW.after(LEASE) },
+        },
+    }
+}
+
+/// Varies a claim.
+#[derive(Debug, Clone)]
+pub struct ClaimBuilder {
+    claim: Claim,
+}
+
+impl ClaimBuilder {
+    /// Starts from this claim.
+    #[must_use]
+    pub const fn from_claim(claim: Claim) -> Self {
+        Self { claim }
+    }
+
+    /// Another API key.
+    #[must_use]
+    pub fn api_key(mut self, api_key: ApiKeyId) -> Self {
+        self.claim.api_key = api_key;
+        self
+    }
+
+    /// Another wallet.
+    #[must_use]
+    pub fn wallet(mut self, wallet: WalletId) -> Self {
+        self.claim.wallet = wallet;
+        self
+    }
+
+    /// Another request key.
+    #[must_use]
+    pub fn request_key(mut self, request_key: RequestKey) -> Self {
+        self.claim.request_key = request_key;
+        self
+    }
+
+    /// Another request, told apart by its text alone.
+    #[must_use]
+    pub fn request(mut self, text: &str) -> Self {
+        self.claim.binding = binding(text, self.claim.binding.terms);
+        self
+    }
+
+    /// Another binding.
+    #[must_use]
+    pub fn binding(mut self, binding: Binding) -> Self {
+        self.claim.binding = binding;
+        self
+    }
+
+    /// Other prices.
+    #[must_use]
+    pub fn price(mut self, price: PriceVersion) -> Self {
+        self.claim.price = price;
+        self
+    }
+
+    /// Another hold, in micros.
+    #[must_use]
+    pub fn hold(mut self, micros: i64) -> Self {
+        self.claim.hold = Micros::new(micros);
+        self
+    }
+
+    /// Another bound on its tokens.
+    #[must_use]
+    pub fn tokens(mut self, tokens: u64) -> Self {
+        self.claim.tokens = tokens;
+        self
+    }
+
+    /// Other limits of the API key.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.claim.limits = limits;
+        self
+    }
+
+    /// Another time from admission to the deadline.
+    #[must_use]
+    pub fn time(mut self, time: Duration) -> Self {
+        self.claim.time = time;
+        self
+    }
+
+    /// Another task.
+    #[must_use]
+    pub fn claim_id(mut self, claim: ClaimId) -> Self {
+        self.claim.owner.claim = claim;
+        self
+    }
+
+    /// Another process, with its own lease.
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.claim.owner.node = lease.node.clone();
+        self.claim.lease = lease;
+        self
+    }
+
+    /// The claim.
+    #[must_use]
+    pub fn build(self) -> Claim {
+        self.claim
+    }
+}
+
+/// An order for a claim whose lease is live now, which compares with no older terms.
+#[must_use]
+pub fn order(claim: &Claim) -> Order<'_> {
+    let now = Timestamp::from_micros(claim.lease.ends_at.as_micros().saturating_sub(1));
+    Order { claim, now, rebind: &|_terms| None }
+}
+
+/// T1 of this claim, judged over no row.
+#[must_use]
+pub fn admission(claim: &Claim) -> Arc<Change> {
+    let snapshot = Snapshot::vacant(order(claim).now);
+    let admitted = decide(&snapshot, Event::Claim(Box::new(claim.clone())));
+    Arc::new(Change::Operation(admitted.unwrap()))
+}
+
+/// The `n`th of many request keys.
+#[must_use]
+pub fn request_key(n: u64) -> RequestKey {
+    let mut bytes = [0; 16];
+    for (byte, of_n) in bytes.iter_mut().skip(8).zip(n.to_be_bytes()) {
+        *byte = of_n;
+    }
+    RequestKey::from_bytes(Builder::from_random_bytes(bytes).into_uuid().into_bytes()).unwrap()
+}
+
+/// A request key that was never used.
+#[must_use]
+pub fn fresh_request_key() -> RequestKey {
+    RequestKey::from_bytes(Uuid::new_v4().into_bytes()).unwrap()
+}
+
+/// An id that was never used.
+#[must_use]
+pub fn fresh<Id: From<Uuid>>() -> Id {
+    Id::from(Uuid::new_v4())
+}
+
+/// A process of this name.
+#[must_use]
+pub fn node(name: &str) -> Node {
+    Node { name: NodeName::try_from(name).unwrap(), incarnation: Incarnation::from_u128(0xd) }
+}
+
+/// The model that everything here is about.
+#[must_use]
+pub fn model() -> PublicModelId {
+    PublicModelId::try_from("holdfast/sample").unwrap()
+}
+
+/// What requests are bound under here.
+#[must_use]
+pub const fn terms() -> Terms {
+    Terms { server_secret: ServerSecretId::from_bytes([1; 8]), fingerprint_version: 1, contract: 1 }
+}
+
+/// How a request of this text is bound under these terms. The body digest depends on the server
+/// secret and the text, the fingerprint on all terms.
+#[must_use]
+pub fn binding(text: &str, terms: Terms) -> Binding {
+    let digest = |bytes: &[u8]| {
+        let secret = ServerSecret::new(&[7; 16]).unwrap();
+        secret.body_digest_key(API_KEY).digest(bytes).to_bytes()
+    };
+    let secret = terms.server_secret;
+    Binding {
+        terms,
+        fingerprint: Fingerprint::from_bytes(digest(format!("{terms:?} {text}").as_bytes())),
+        body_digest: BodyDigest::from_bytes(digest(format!("{secret} {text}").as_bytes())),
+    }
+}
+
+/// One micro a token of any kind, nothing for the request.
+#[must_use]
+pub fn price() -> PriceVersion {
+    priced("2026-01-01T00:00:00Z", 1_000_000)
+}
+
+/// So many micros for a million tokens of any kind, nothing for the request.
+#[must_use]
+pub fn priced(effective_from: &str, micros_per_million: u64) -> PriceVersion {
+    let rate = |kind: Kind| if kind.per_million() { micros_per_million } else { 0 };
+    PriceVersion {
+        id: PriceVersionId::new(&model(), usd(), effective_from),
+        currency: usd(),
+        rates: Rates::by(rate).unwrap(),
+    }
+}
+
+/// The currency of everything here.
+#[must_use]
+pub fn usd() -> Currency {
+    "USD".parse().unwrap()
+}
+
+/// Reported meters of so many prompt and completion tokens.
+#[must_use]
+pub fn metered(input: u64, output: u64) -> Metered {
+    Metered { meters: Meters::text(input, output).unwrap(), source: MetersSource::Reported }
+}
+
+/// A sealed result, told apart by its bytes.
+#[must_use]
+pub fn result(sealed: &str) -> SealedResult {
+    SealedResult {
+        credential: CredentialId::from_u128(0xe),
+        format: 1,
+        nonce: [9; 12],
+        sealed: sealed.as_bytes().to_vec(),
+    }
+}
+
+/// One attempt that finished.
+#[must_use]
+pub fn attempts() -> Vec<Attempt> {
+    vec![Attempt {
+        route: "sim/sample".to_owned(),
+        class: "finished".to_owned(),
+        latency: Duration::from_millis(12),
+        may_be_billed: true,
+    }]
+}
+
+/// The ending of a run that metered this much.
+#[must_use]
+pub fn finished(input: u64, output: u64) -> Ending {
+    Ending::Finished { metered: metered(input, output), result: result("answer") }
+}
+
+/// The ending of a run that the provider refused.
+#[must_use]
+pub fn refused() -> Ending {
+    Ending::Refused { refusal: ProviderRefusal::Request, result: result("refusal") }
+}
