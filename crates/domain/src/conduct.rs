@@ -161,6 +161,7 @@ impl Conduct<'_> {
                     | Refusal::NotRunning
                     | Refusal::NotOwner
                     | Refusal::OwnerAlive
+                    | Refusal::CancelAsked
                     | Refusal::Missing,
                 ) => return Err(ClaimError::LeaseLost),
             }

@@ -40,6 +40,10 @@ pub enum Refusal {
     /// Its owner may still be alive.
     #[error("the operation's owner may still be alive")]
     OwnerAlive,
+    /// Its caller has asked already: nothing is written, so that asking again and again never stands
+    /// in the way of its owner's own change.
+    #[error("the operation's caller has asked to cancel it already")]
+    CancelAsked,
     /// There is no row.
     #[error("there is no such operation")]
     Missing,
@@ -79,6 +83,9 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         Event::Settle => settle(operation),
         Event::AskCancel => {
             leased(operation)?;
+            if operation.cancel_asked {
+                return Err(Refusal::CancelAsked);
+            }
             Ok(unmoved(operation, Effect::AskCancel))
         }
         Event::NotRun { claim, attempts } => {
