@@ -128,6 +128,7 @@ impl Conduct<'_> {
     /// A [`ClaimError`] where the key is as it was before.
     pub async fn claim(&self, order: &Order<'_>) -> Result<Claimed, ClaimError> {
         let mut snapshot = Snapshot::vacant(order.now);
+        let mut is_read = false;
         for _race in 0..RACES_MAX {
             let claim = order.on(&snapshot);
             match decide(&snapshot, Event::Claim(Box::new(claim))) {
@@ -138,6 +139,9 @@ impl Conduct<'_> {
                         None => snapshot = self.load(order).await?,
                     }
                 }
+                // Whether the key is bound is not known yet, and a bound key gets its answer from
+                // any process that can read.
+                Err(Refusal::LeaseLost) if !is_read => snapshot = self.load(order).await?,
                 Err(Refusal::OtherRequest) => return Ok(Claimed::OtherRequest),
                 Err(Refusal::Ended) => return Ok(Claimed::Ended(Box::new(snapshot))),
                 Err(Refusal::Recorded) => match self.try_event(&snapshot, Event::Settle).await {
@@ -165,6 +169,7 @@ impl Conduct<'_> {
                     | Refusal::Missing,
                 ) => return Err(ClaimError::LeaseLost),
             }
+            is_read = true;
         }
         Err(ClaimError::Contended)
     }
