@@ -135,8 +135,11 @@ impl Conduct<'_> {
                 Ok(transition) => {
                     let before = snapshot.operation.take();
                     match self.offer_claim(transition, before.as_ref()).await? {
-                        Some(operation) => return Ok(Claimed::Mine(Box::new(operation))),
-                        None => snapshot = self.load(order).await?,
+                        Offered::Mine(operation) => return Ok(Claimed::Mine(operation)),
+                        Offered::Moved => snapshot = self.load(order).await?,
+                        // It may be this very claim that moved it: until that is known, saying
+                        // that the key is as it was would leave a run that nobody runs.
+                        Offered::MovedAfterLoss(id) => snapshot = self.load_until(id).await,
                     }
                 }
                 // Whether the key is bound is not known yet, and a bound key gets its answer from
@@ -197,7 +200,7 @@ impl Conduct<'_> {
                 break;
             };
             let change = Arc::new(Change::Operation(transition));
-            match self.offer(&change).await {
+            match self.offer(&change).await.of_store {
                 Ok(receipt) => {
                     if let Some(concluded) = concluded(&change, &current, receipt) {
                         return concluded;
@@ -299,7 +302,7 @@ impl Conduct<'_> {
         let Ok(transition) = decide(snapshot, event) else {
             return Tried::Stands;
         };
-        match self.offer(&Arc::new(Change::Operation(transition))).await {
+        match self.offer(&Arc::new(Change::Operation(transition))).await.of_store {
             Ok(_) | Err(CommitError::Conflict) => Tried::Moved,
             Err(
                 CommitError::InsufficientFunds
@@ -312,16 +315,20 @@ impl Conduct<'_> {
         }
     }
 
-    /// Offers a claim until there is a verdict. `None`: the row moved, load it.
+    /// Offers a claim until there is a verdict.
     async fn offer_claim(
         &self,
         transition: Transition,
         before: Option<&Operation>,
-    ) -> Result<Option<Operation>, ClaimError> {
+    ) -> Result<Offered, ClaimError> {
+        let id = transition.operation;
         let change = Arc::new(Change::Operation(transition));
-        match self.offer(&change).await {
-            Ok(receipt) => Ok(applied(&change, before, receipt)),
-            Err(CommitError::Conflict) => Ok(None),
+        let Verdict { of_store, was_lost } = self.offer(&change).await;
+        match of_store {
+            Ok(receipt) => Ok(applied(&change, before, receipt)
+                .map_or(Offered::Moved, |operation| Offered::Mine(Box::new(operation)))),
+            Err(CommitError::Conflict) if was_lost => Ok(Offered::MovedAfterLoss(id)),
+            Err(CommitError::Conflict) => Ok(Offered::Moved),
             Err(
                 error @ (CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
@@ -334,14 +341,16 @@ impl Conduct<'_> {
     }
 
     /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A
-    /// change that may have landed must be followed to its end: only `Conflict` or a receipt ends it.
-    async fn offer(&self, change: &Arc<Change>) -> Result<Receipt, CommitError> {
-        let mut uncertain = false;
-        for attempt in 1_u32.. {
+    /// change that may have landed must be followed to its end, whatever the store says meanwhile
+    /// about being reached.
+    async fn offer(&self, change: &Arc<Change>) -> Verdict {
+        let mut was_lost = false;
+        let mut attempt: u32 = 0;
+        loop {
             match self.journal.commit(Arc::clone(change)).await {
-                Err(CommitError::Uncertain(_)) => uncertain = true,
-                Err(CommitError::Unavailable(_) | CommitError::Overloaded) if uncertain => {}
-                verdict @ (Ok(_)
+                Err(CommitError::Uncertain(_)) => was_lost = true,
+                Err(CommitError::Unavailable(_) | CommitError::Overloaded) if was_lost => {}
+                of_store @ (Ok(_)
                 | Err(
                     CommitError::Conflict
                     | CommitError::InsufficientFunds
@@ -349,11 +358,11 @@ impl Conduct<'_> {
                     | CommitError::Collision
                     | CommitError::Overloaded
                     | CommitError::Unavailable(_),
-                )) => return verdict,
+                )) => return Verdict { of_store, was_lost },
             }
+            attempt = attempt.saturating_add(1);
             self.pause.pause(attempt).await;
         }
-        Err(CommitError::Conflict)
     }
 
     async fn load(&self, order: &Order<'_>) -> Result<Snapshot, ClaimError> {
@@ -382,6 +391,23 @@ enum Tried {
     Moved,
     /// It stands as it was.
     Stands,
+}
+
+/// What became of an offered claim.
+enum Offered {
+    /// It was committed.
+    Mine(Box<Operation>),
+    /// The row moved before it: load it.
+    Moved,
+    /// The row moved, and an answer of the store was lost before that was known.
+    MovedAfterLoss(OperationId),
+}
+
+/// What a store finally said of a change.
+struct Verdict {
+    of_store: Result<Receipt, CommitError>,
+    /// Whether an earlier answer to the same change was lost.
+    was_lost: bool,
 }
 
 /// Whether a result is offered with its settlement or without.
