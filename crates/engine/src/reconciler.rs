@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::OperationId;
 use holdfast_domain::conduct::Conduct;
-use holdfast_domain::operation::Phase;
+use holdfast_domain::operation::{Phase, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use metrics::counter;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Engine;
+use crate::options::Options;
 
 /// Operations that one look brings to rest.
 const OPERATIONS_PER_LOOK: u32 = 64;
@@ -30,6 +32,13 @@ impl Engine {
             pause: &self.pause,
             orphan_grace: self.node.believes_dead_leases().then_some(grace),
         }
+    }
+
+    /// Reconciles one operation for a caller that waits: not for ever, where the store does not say
+    /// whether it committed. Cancel safe.
+    pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
+        let reconciling = tokio::time::timeout(Options::COMMIT_WAIT, self.conduct().reconcile(id));
+        reconciling.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
     }
 
     /// Reconciles and purges until the background ends. Cancel safe.

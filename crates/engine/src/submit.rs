@@ -155,7 +155,7 @@ impl Engine {
     /// A refusal of today's rules stands only where the key is not bound, or is open.
     async fn refuse(&self, ask: &Ask<'_>, request: Option<&Request>, failure: Failure) -> Reply {
         let caller = &ask.submission.caller;
-        let snapshot = match self.conduct().reconcile(ask.id).await {
+        let snapshot = match self.reconciled(ask.id).await {
             Ok(snapshot) => snapshot,
             Err(error) => return unreadable(&error, None),
         };
@@ -177,7 +177,7 @@ impl Engine {
     async fn follow_row(&self, ask: &Ask<'_>) -> Reply {
         let caller = &ask.submission.caller;
         loop {
-            let snapshot = match self.conduct().reconcile(ask.id).await {
+            let snapshot = match self.reconciled(ask.id).await {
                 Ok(snapshot) => snapshot,
                 Err(error) => return unreadable(&error, Some(ask.id)),
             };

@@ -62,7 +62,7 @@ impl Engine {
         request_key: RequestKey,
     ) -> Result<LookUp, LookUpError> {
         let id = OperationId::of(caller.api_key.id, request_key);
-        let snapshot = self.conduct().reconcile(id).await.map_err(LookUpError::Unavailable)?;
+        let snapshot = self.reconciled(id).await.map_err(LookUpError::Unavailable)?;
         let Some(operation) = &snapshot.operation else { return Err(LookUpError::NotFound) };
         let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
         let result = match operation.phase {
