@@ -37,8 +37,10 @@ impl Engine {
     /// Reconciles one operation for a caller that waits: not for ever, where the store does not say
     /// whether it committed. Cancel safe.
     pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
-        let reconciling = tokio::time::timeout(Options::COMMIT_WAIT, self.conduct().reconcile(id));
-        reconciling.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
+        let conduct = self.conduct();
+        tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id))
+            .await
+            .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
     }
 
     /// Reconciles and purges until the background ends. Cancel safe.
