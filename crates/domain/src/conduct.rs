@@ -60,7 +60,8 @@ impl std::fmt::Debug for Order<'_> {
 pub enum Claimed {
     /// The operation is this claim's to run.
     Mine(Box<Operation>),
-    /// The key's operation has ended: its answer is in the snapshot.
+    /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it may
+    /// also be open again, where the run proved that it had not happened.
     Ended(Box<Snapshot>),
     /// Somebody else runs it and may be alive.
     InProgress(Box<Snapshot>),
@@ -255,8 +256,18 @@ impl Conduct<'_> {
             | Claimed::OtherRequest) => return Ok(bound),
         };
         let (ending, attempts) = run(Arc::clone(&operation)).await;
-        let concluded = self.conclude(&operation, &ending, &attempts).await;
-        Ok(Claimed::Ended(Box::new(concluded.snapshot)))
+        let snapshot = Box::new(self.conclude(&operation, &ending, &attempts).await.snapshot);
+        Ok(match snapshot.operation.as_ref().map(|operation| &operation.phase) {
+            Some(Phase::Recorded(_)) => Claimed::Recorded(snapshot),
+            Some(Phase::Leased) => Claimed::InProgress(snapshot),
+            Some(
+                Phase::Open
+                | Phase::Completed { .. }
+                | Phase::Refused { .. }
+                | Phase::Abandoned { .. },
+            )
+            | None => Claimed::Ended(snapshot),
+        })
     }
 
     /// Reaps or settles one operation where that is allowed, and says how it stands.
