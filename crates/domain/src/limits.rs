@@ -97,7 +97,7 @@ impl Counter {
         })
     }
 
-    /// The length of its window; `None` for counters without one.
+    /// How long its window is, a month being as long as the longest; `None` for counters without one.
     #[must_use]
     pub const fn span(self) -> Option<Duration> {
         match self {

@@ -67,15 +67,14 @@ impl FromStr for Micros {
 
     /// Reads decimal units with at most six decimals: `10`, `10.00`, `-0.000015`.
     fn from_str(text: &str) -> Result<Self, BadAmount> {
-        let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+        let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
         let (units, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !numeric(units) || !numeric(fraction) || fraction.len() > 6 {
             return Err(BadAmount);
         }
-        let all = format!("{units}{fraction:0<6}");
-        let micros: i64 = all.parse().map_err(|_overflow| BadAmount)?;
-        micros.checked_mul(sign).map(Self).ok_or(BadAmount)
+        let all = format!("{sign}{units}{fraction:0<6}");
+        all.parse().map(Self).map_err(|_overflow| BadAmount)
     }
 }
 
