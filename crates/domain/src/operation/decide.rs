@@ -55,6 +55,10 @@ pub enum Refusal {
 /// # Errors
 ///
 /// A [`Refusal`] where the event changes nothing.
+///
+/// # Panics
+///
+/// When a claim's hold is negative: it would pay the caller, so whoever computed it is stopped here.
 pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> {
     let Some(operation) = &snapshot.operation else {
         return match event {
@@ -182,6 +186,7 @@ fn reopen(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Transit
 }
 
 fn start(claim: Claim) -> Start {
+    assert!(claim.hold >= Micros::ZERO, "a hold is never negative");
     Start {
         owner: claim.owner,
         price: claim.price,
