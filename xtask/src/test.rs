@@ -176,7 +176,7 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     for note in notes {
         say(note)?;
     }
-    if let Some(note) = unexplained(suites) {
+    if let Some(note) = unexplained(suites, notes) {
         say(&note)?;
     }
     let total = suites.iter().fold(Tally::default(), |sum, suite| sum + suite.tally);
@@ -184,9 +184,10 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
-/// Outside the end-to-end suite nothing is left out by us: then the tests say so themselves.
-fn unexplained(suites: &[Suite]) -> Option<String> {
-    let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0 && suite.name != END_TO_END);
+/// What no note speaks of, the tests themselves have asked for.
+fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
+    let is_quiet = |suite: &&Suite| suite.name != END_TO_END || notes.is_empty();
+    let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);
     let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
     let names = names.join(", ");
     (!names.is_empty()).then(|| format!("skipped, in {names}: tests marked as ignored"))
@@ -210,10 +211,17 @@ mod tests {
 
     #[test]
     fn skipped_tests_are_explained() {
-        let tally = Tally { skipped: 1, ..Tally::default() };
-        let suites = [Suite { name: "wire", tally, took: Duration::ZERO }];
-        assert!(unexplained(&suites).is_some_and(|note| note.contains("wire")));
-        let suites = [Suite { name: "wire", tally: Tally::default(), took: Duration::ZERO }];
-        assert_eq!(unexplained(&suites), None);
+        let suite = |name, skipped| Suite {
+            name,
+            tally: Tally { skipped, ..Tally::default() },
+            took: Duration::ZERO,
+        };
+        let suites = [suite("wire", 1), suite("store", 0), suite(END_TO_END, 2)];
+        let note = "skipped, in wire, tests: tests marked as ignored";
+        assert_eq!(unexplained(&suites, &[]).as_deref(), Some(note));
+        let notes = ["skipped, the tests named node_*: there is no node".to_owned()];
+        let note = "skipped, in wire: tests marked as ignored";
+        assert_eq!(unexplained(&suites, &notes).as_deref(), Some(note));
+        assert_eq!(unexplained(&[suite("store", 0)], &[]), None);
     }
 }

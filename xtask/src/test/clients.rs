@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::shell::{has, hear, say};
@@ -65,7 +65,7 @@ fn python(folder: &Path) -> Result<PathBuf> {
     ensure!(has("python3"), "there is no python3");
     say(&format!("Python client: installing openai {PYTHON_OPENAI}"))?;
     step("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
-    let options = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "2"];
+    let options = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries=2"];
     let package = format!("openai=={PYTHON_OPENAI}");
     let mut pip = Command::new(&python);
     step("pip install", pip.args(["-m", "pip", "install"]).args(options).arg(package))?;
@@ -90,7 +90,7 @@ fn node(folder: &Path) -> Result<PathBuf> {
     // Without a manifest of its own npm would look for a project in the folders above.
     fs::write(folder.join("package.json"), "{ \"private\": true }\n")
         .context("cannot write the project's manifest")?;
-    let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=2"];
+    let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"];
     let package = format!("openai@{NODE_OPENAI}");
     let mut npm = Command::new("npm");
     step("npm install", npm.current_dir(folder).arg("install").args(options).arg(package))?;
@@ -107,6 +107,34 @@ fn node_version(folder: &Path) -> Option<String> {
 
 fn step(name: &str, command: &mut Command) -> Result<()> {
     let heard = hear(command)?;
-    ensure!(heard.status.success(), "{name} failed: {}", heard.last_words());
-    Ok(())
+    if heard.status.success() {
+        return Ok(());
+    }
+    say(&heard.stderr)?;
+    bail!("{name} failed: {}", complaint(&heard.stderr).unwrap_or(heard.last_words()))
+}
+
+/// The first line that calls itself an error: what follows it is advice.
+fn complaint(stderr: &str) -> Option<&str> {
+    let is_complaint = |line: &str| line.starts_with("ERROR") || line.starts_with("npm error");
+    stderr.lines().find(|line| is_complaint(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_first_error() {
+        let stderr = "npm warn x\nnpm error code ECONNREFUSED\nnpm error A complete log";
+        assert_eq!(complaint(stderr), Some("npm error code ECONNREFUSED"));
+        assert_eq!(complaint("WARNING: Retrying\n"), None);
+    }
+
+    #[test]
+    fn half_an_installation_is_none() {
+        let nowhere = Path::new("no-such-folder");
+        assert_eq!(node_version(nowhere), None);
+        assert_eq!(python_version(&nowhere.join("python")), None);
+    }
 }
