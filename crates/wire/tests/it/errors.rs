@@ -1,0 +1,178 @@
+//! The closed table of errors and the body that carries one.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::usage::Meters;
+use holdfast_wire::error::{Code, ErrorBody, malformed_key, refused};
+use serde_json::{Value, json};
+
+use crate::schema;
+
+/// The table of the API's documentation: status, type, retry, codes.
+const TABLE: &[(u16, &str, bool, &[&str])] = &[
+    (
+        400,
+        "invalid_request_error",
+        false,
+        &[
+            "idempotency_key_required",
+            "idempotency_key_malformed",
+            "invalid_json",
+            "invalid_value",
+            "unknown_parameter",
+            "unsupported_parameter",
+            "context_length_exceeded",
+        ],
+    ),
+    (401, "invalid_request_error", false, &["invalid_api_key"]),
+    (
+        402,
+        "insufficient_quota",
+        false,
+        &["insufficient_funds", "spend_limit_exceeded", "charge_limit_exceeded"],
+    ),
+    (403, "invalid_request_error", false, &["model_not_allowed"]),
+    (404, "invalid_request_error", false, &["model_not_found", "not_found"]),
+    (405, "invalid_request_error", false, &["method_not_allowed"]),
+    (408, "invalid_request_error", true, &["request_timeout"]),
+    (413, "invalid_request_error", false, &["request_too_large"]),
+    (415, "invalid_request_error", false, &["unsupported_media_type"]),
+    (431, "invalid_request_error", false, &["headers_too_large"]),
+    (409, "idempotency_error", false, &["idempotency_key_conflict"]),
+    (409, "idempotency_error", true, &["operation_in_progress"]),
+    (410, "idempotency_error", false, &["result_expired", "result_sealed"]),
+    (422, "invalid_request_error", false, &["provider_refused"]),
+    (429, "rate_limit_error", true, &["rate_limit_exceeded", "too_many_operations"]),
+    (500, "server_error", true, &["internal_error"]),
+    (502, "server_error", false, &["outcome_unknown"]),
+    (
+        503,
+        "server_error",
+        true,
+        &["upstream_unavailable", "storage_unavailable", "draining", "overloaded"],
+    ),
+];
+
+#[test]
+fn the_table_is_the_documented_one() {
+    let rows = TABLE.iter().flat_map(|(status, kind, retry, codes)| {
+        codes.iter().map(move |code| (*code, *status, *kind, *retry))
+    });
+    let codes =
+        Code::ALL.iter().map(|code| (code.label(), code.status(), code.kind(), code.retry()));
+    assert_eq!(codes.clone().collect::<BTreeSet<_>>(), rows.collect());
+    assert_eq!(codes.collect::<BTreeSet<_>>().len(), Code::ALL.len(), "a code stands twice");
+}
+
+#[test]
+fn messages_say_something_of_their_own() {
+    let messages: BTreeSet<_> = Code::ALL.iter().map(|code| code.message()).collect();
+    assert_eq!(messages.len(), Code::ALL.len());
+    for message in messages {
+        assert!(message.starts_with(|c: char| c.is_ascii_uppercase()), "{message}");
+        assert!(!message.contains("  ") && !message.contains('\\'), "{message}");
+    }
+}
+
+fn body(error: &ErrorBody<'_>) -> Value {
+    let body = serde_json::from_slice(&error.render()).unwrap();
+    assert_eq!(schema::fault("ErrorResponse", &body), None);
+    body
+}
+
+#[test]
+fn a_body_has_all_keys_of_openai_and_the_charge() {
+    assert_eq!(
+        body(&ErrorBody::new(Code::InvalidApiKey)),
+        json!({"error": {
+            "message": Code::InvalidApiKey.message(),
+            "type": "invalid_request_error",
+            "param": null,
+            "code": "invalid_api_key",
+            "charged_micros": 0,
+        }})
+    );
+    assert_eq!(
+        body(&ErrorBody {
+            message: "m",
+            code: Code::ResultExpired,
+            param: Some("p"),
+            charged_micros: 7,
+            operation_id: Some(OperationId::from_u128(1)),
+            meters: Meters::text(2, 3).as_ref(),
+        }),
+        json!({"error": {
+            "message": "m",
+            "type": "idempotency_error",
+            "param": "p",
+            "code": "result_expired",
+            "charged_micros": 7,
+            "operation_id": "00000000-0000-0000-0000-000000000001",
+            "meters": {
+                "input": 2, "cached_input": 0, "cache_write": 0, "audio_input": 0, "output": 3,
+                "reasoning": 0, "audio_output": 0, "request": 1, "image": 0,
+            },
+        }})
+    );
+}
+
+#[test]
+fn every_body_is_an_error_to_openai_s_clients() {
+    for code in Code::ALL {
+        assert_eq!(body(&ErrorBody::new(code))["error"]["code"], code.label());
+    }
+}
+
+#[test]
+fn a_refusal_says_nothing_of_the_provider() {
+    for (refusal, code, param) in [
+        (ProviderRefusal::Request, Code::ProviderRefused, json!(null)),
+        (ProviderRefusal::ContextLength, Code::ContextLengthExceeded, json!("messages")),
+    ] {
+        let (sealed, bytes) = refused(refusal, OperationId::from_u128(1));
+        let body: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(sealed, code);
+        assert_eq!(body["error"]["code"], code.label());
+        assert_eq!(body["error"]["param"], param);
+        assert_eq!(body["error"]["charged_micros"], 0);
+        assert_eq!(body["error"]["operation_id"], "00000000-0000-0000-0000-000000000001");
+        assert_eq!(bytes, refused(refusal, OperationId::from_u128(1)).1);
+    }
+}
+
+const FIXES: [&str; 3] = [
+    r#"extra_headers={"Idempotency-Key": str(uuid.uuid4())}"#,
+    r#"{ headers: { "Idempotency-Key": crypto.randomUUID() } }"#,
+    r#"-H "Idempotency-Key: $(uuidgen | tr A-Z a-z)""#,
+];
+
+#[test]
+fn key_errors_show_the_fix_for_three_clients() {
+    let codes = [Code::IdempotencyKeyRequired, Code::IdempotencyKeyMalformed];
+    let malformed = malformed_key(b"x");
+    for message in codes.map(Code::message).into_iter().chain([malformed.as_str()]) {
+        assert_eq!(message.lines().count(), 4, "{message}");
+        for fix in FIXES {
+            assert!(message.contains(fix), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_malformed_key_is_told_why() {
+    for (value, why) in [
+        (&b"stainless-python-retry-a4a25904-0b1c-4f6e-8a53-9a9e2b6a1f00"[..], "`stainless-`"),
+        (b"\"7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11\"", "quotation marks"),
+        (b"7F2C1A9E-5B7D-4C3E-9A51-0F8E6D2B4C11", "capital letters"),
+        (b"7f2c1a9e-5b7d-1c3e-9a51-0f8e6d2b4c11", "version 4"),
+        (b"7f2c1a9e5b7d4c3e9a510f8e6d2b4c11", "36 characters long"),
+        (b"\xff\x00", "36 characters long"),
+        (b"", "36 characters long"),
+    ] {
+        let message = malformed_key(value);
+        assert!(message.contains(why), "{message}");
+        assert!(value.is_empty() || !message.as_bytes().windows(value.len()).any(|w| w == value));
+    }
+}

@@ -1,0 +1,334 @@
+//! The shapes of our own API and of the command line's `--json`, key by key.
+
+use std::time::Duration;
+
+use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::ledger::{Account, Posting, PostingKind};
+use holdfast_domain::limits::{Limits, Reserved, SpendLimit, SpendWindow};
+use holdfast_domain::model::{Contract, PublicModelId, Terms};
+use holdfast_domain::operation::{
+    Attempt, Binding, Node, Operation, Owner, ProviderRefusal, Version,
+};
+use holdfast_domain::ports::{LedgerEntry, LedgerSource};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::secret::{CredentialSecret, Fingerprint, ServerSecret, ServerSecretId};
+use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, ClaimId, CredentialId, Incarnation, Micros, NodeName, OperationId, Phase, PostingId,
+    RequestKey, Situation, Timestamp, WalletId,
+};
+use holdfast_wire::api::{
+    self, ApiKeyView, IssuedKeyView, LedgerEntryView, MismatchView, ModelListView, ModelView,
+    OperationResult, OperationView, PostingView, VerificationView, WalletView, rfc3339,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::schema;
+
+const NIL: &str = "00000000-0000-0000-0000-00000000000";
+
+fn shown(view: &impl Serialize) -> Value {
+    serde_json::from_slice(&api::render(view)).unwrap()
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+#[test]
+fn moments_sort_as_text() {
+    for (micros, text) in [
+        (0, "1970-01-01T00:00:00.000000Z"),
+        (1_790_000_000_000_001, "2026-09-21T14:13:20.000001Z"),
+        (-1, "1969-12-31T23:59:59.999999Z"),
+        (i64::MAX, "9999-12-31T23:59:59.999999Z"),
+        (i64::MIN, "0000-01-01T00:00:00.000000Z"),
+    ] {
+        assert_eq!(rfc3339(Timestamp::from_micros(micros)), text);
+    }
+}
+
+fn price() -> PriceVersion {
+    PriceVersion {
+        id: PriceVersionId::from_stored("a/b/USD/2026-01-01T00:00:00Z"),
+        currency: "USD".parse().unwrap(),
+        rates: Rates::by(|kind| match kind {
+            Kind::Request => 9,
+            Kind::Image => 0,
+            Kind::Output | Kind::Reasoning | Kind::AudioOutput => 600_000,
+            Kind::Input | Kind::CachedInput | Kind::CacheWrite | Kind::AudioInput => 150_000,
+        })
+        .unwrap(),
+    }
+}
+
+fn operation(phase: Phase) -> Operation {
+    let server_secret = ServerSecretId::from_bytes([1; 8]);
+    let digest = ServerSecret::new(&[7; 32]).unwrap().body_digest_key(ApiKeyId::from_u128(2));
+    Operation {
+        id: OperationId::from_u128(1),
+        api_key: ApiKeyId::from_u128(2),
+        request_key: "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11".parse::<RequestKey>().unwrap(),
+        wallet: WalletId::from_u128(3),
+        binding: Binding {
+            terms: Terms { server_secret, fingerprint_version: 1, contract: 5 },
+            fingerprint: Fingerprint::from_bytes([2; 32]),
+            body_digest: digest.digest(b"x"),
+        },
+        model: PublicModelId::try_from("a/b").unwrap(),
+        price: price(),
+        generation: 2,
+        hold: Micros::new(500),
+        reserved: Reserved::default(),
+        owner: Owner {
+            claim: ClaimId::from_u128(4),
+            node: Node {
+                name: NodeName::try_from("gw-1").unwrap(),
+                incarnation: Incarnation::from_u128(6),
+            },
+        },
+        created_at: at(0),
+        admitted_at: at(1),
+        deadline: at(2),
+        cancel_asked: false,
+        attempts: vec![Attempt {
+            route: "p/m".to_owned(),
+            class: "finished".to_owned(),
+            latency: Duration::from_micros(1_999),
+            may_be_billed: true,
+        }],
+        phase,
+        version: Version::FIRST,
+    }
+}
+
+fn usage() -> UsageRecord {
+    let metered = Metered { meters: Meters::text(10, 5).unwrap(), source: MetersSource::Estimated };
+    UsageRecord {
+        metered,
+        charge: Micros::new(40),
+        shortfall: Micros::new(1),
+        price_version: price().id,
+    }
+}
+
+#[test]
+fn a_completed_operation_shows_its_bill() {
+    let operation = operation(Phase::Completed { usage: usage(), finished_at: at(3) });
+    let view = OperationView::of(&operation, Situation::Completed);
+    let expected = json!({
+        "id": format!("{NIL}1"),
+        "idempotency_key": "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        "api_key_id": format!("{NIL}2"),
+        "situation": "completed",
+        "status": "completed",
+        "model": "a/b",
+        "contract": 5,
+        "generation": 2,
+        "hold_id": operation.id.hold(2).to_string(),
+        "usage_id": operation.id.usage().to_string(),
+        "hold_micros": 500,
+        "charge_micros": 40,
+        "shortfall_micros": 1,
+        "meters": {
+            "input": 10, "cached_input": 0, "cache_write": 0, "audio_input": 0, "output": 5,
+            "reasoning": 0, "audio_output": 0, "request": 1, "image": 0,
+        },
+        "meters_source": "estimated",
+        "price_version": "a/b/USD/2026-01-01T00:00:00Z",
+        "created_at": "1970-01-01T00:00:00.000000Z",
+        "finished_at": "1970-01-01T00:00:03.000000Z",
+    });
+    assert_eq!(shown(&view), expected);
+    let with = |more: Value| {
+        let mut all = expected.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let attempt =
+        json!({"route": "p/m", "class": "finished", "latency_ms": 1, "may_be_billed": true});
+    assert_eq!(
+        shown(&view.clone().for_operator(&operation)),
+        with(json!({"attempts": [attempt], "node": "gw-1"}))
+    );
+    let kept = OperationResult::kept(br#"{"id":"chatcmpl_1","x":1.50}"#).unwrap();
+    let bytes = api::render(&view.clone().with_result(kept));
+    assert!(String::from_utf8(bytes).unwrap().contains(r#""result":{"id":"chatcmpl_1","x":1.50}"#));
+    for (result, state) in [
+        (OperationResult::Expired, "expired"),
+        (OperationResult::Sealed, "sealed"),
+        (OperationResult::None, "none"),
+    ] {
+        let shown = shown(&view.clone().with_result(result));
+        assert_eq!(shown, with(json!({"result": null, "result_state": state})));
+    }
+    assert!(OperationResult::kept(b"{").is_err());
+}
+
+#[test]
+fn what_is_not_known_is_null_and_what_is_free_costs_nothing() {
+    let refusal = ProviderRefusal::Request;
+    for (phase, charge, finished) in [
+        (Phase::Leased, json!(null), false),
+        (Phase::Recorded(usage()), json!(40), false),
+        (Phase::Open, json!(0), false),
+        (Phase::Refused { refusal, finished_at: at(3) }, json!(0), true),
+        (Phase::Abandoned { finished_at: at(3) }, json!(0), true),
+    ] {
+        let label = phase.label();
+        let has_usage = phase.usage().is_some();
+        let view = shown(&OperationView::of(&operation(phase), Situation::Stale));
+        assert_eq!(view["status"], label);
+        assert_eq!(view["situation"], "stale");
+        assert_eq!(view["charge_micros"], charge, "{label}");
+        for name in ["usage_id", "meters", "meters_source"] {
+            assert_eq!(view[name].is_null(), !has_usage, "{label} {name}");
+        }
+        assert_eq!(!view["finished_at"].is_null(), finished, "{label}");
+    }
+}
+
+#[test]
+fn models_are_openai_s_list_with_promises_and_prices() {
+    let contract = Contract {
+        model: PublicModelId::try_from("a/b").unwrap(),
+        version: 5,
+        context_tokens: 8_192,
+        max_output_tokens: 1_000,
+        prompt_tokens_per_byte_millionths: 1_000_000,
+        prompt_overhead_tokens: 64,
+    };
+    let list = shown(&ModelListView::of(vec![ModelView::of(&contract, at(7), &[price()])]));
+    assert_eq!(schema::fault("ListModelsResponse", &list), None);
+    assert_eq!(
+        list,
+        json!({"object": "list", "data": [{
+            "id": "a/b", "object": "model", "created": 7, "owned_by": "a", "context_length": 8192,
+            "max_output_tokens": 1000, "contract": 5,
+            "prices": [{
+                "currency": "USD",
+                "effective_from": "2026-01-01T00:00:00Z",
+                "price_version": "a/b/USD/2026-01-01T00:00:00Z",
+                "micros_per_million": {
+                    "input": 150_000, "cached_input": 150_000, "cache_write": 150_000,
+                    "audio_input": 150_000, "output": 600_000, "reasoning": 600_000,
+                    "audio_output": 600_000,
+                },
+                "micros_each": {"request": 9, "image": 0},
+            }],
+        }]})
+    );
+}
+
+#[test]
+fn a_wallet_has_a_name_for_the_operator_only() {
+    let wallet = Wallet {
+        id: WalletId::from_u128(3),
+        name: "acme".to_owned(),
+        currency: "EUR".parse().unwrap(),
+        available: Micros::new(10),
+        held: Micros::new(5),
+    };
+    let id = format!("{NIL}3");
+    let caller = json!({"id": id, "currency": "EUR", "available_micros": 10, "held_micros": 5});
+    assert_eq!(shown(&WalletView::for_caller(&wallet)), caller);
+    let operator = shown(&WalletView::for_operator(&wallet));
+    assert_eq!(
+        operator,
+        json!({"id": id, "name": "acme", "currency": "EUR", "available_micros": 10, "held_micros": 5})
+    );
+}
+
+#[test]
+fn the_book_is_shown_line_by_line() {
+    let entry = |source| LedgerEntry {
+        at: at(1),
+        source,
+        kind: "hold",
+        debit: Account::Available,
+        credit: Account::Held,
+        amount: Micros::new(5),
+    };
+    let expected = |operation: Value, generation: Value, posting: Value| {
+        json!({
+            "at": "1970-01-01T00:00:01.000000Z", "kind": "hold", "debit": "available",
+            "credit": "held", "amount_micros": 5, "operation_id": operation,
+            "generation": generation, "posting_id": posting,
+        })
+    };
+    let held = entry(LedgerSource::Operation(OperationId::from_u128(1), 2));
+    let line = expected(json!(format!("{NIL}1")), json!(2), json!(null));
+    assert_eq!(shown(&LedgerEntryView::of(&held)), line);
+    let posted = entry(LedgerSource::Posting(PostingId::from_u128(8)));
+    let line = expected(json!(null), json!(null), json!(format!("{NIL}8")));
+    assert_eq!(shown(&LedgerEntryView::of(&posted)), line);
+    let posting = Posting {
+        id: PostingId::from_u128(8),
+        wallet: WalletId::from_u128(3),
+        kind: PostingKind::Adjustment("reason".to_owned()),
+        amount: Micros::new(-5),
+    };
+    assert_eq!(
+        shown(&PostingView::of(&posting, true)),
+        json!({
+            "id": format!("{NIL}8"), "wallet_id": format!("{NIL}3"), "kind": "adjustment",
+            "amount_micros": -5, "replayed": true,
+        })
+    );
+}
+
+#[test]
+fn a_check_is_ok_when_nothing_mismatches() {
+    let none = shown(&VerificationView::of(1, 2, 3, Vec::new()));
+    assert_eq!(
+        none,
+        json!({"ok": true, "wallets": 1, "operations": 2, "transfers": 3, "mismatches": []})
+    );
+    let mismatch =
+        MismatchView { wallet_id: Some("w".to_owned()), operation_id: None, text: "t".to_owned() };
+    let some = shown(&VerificationView::of(1, 2, 3, vec![mismatch]));
+    assert_eq!(some["ok"], false);
+    assert_eq!(some["mismatches"], json!([{"wallet_id": "w", "text": "t"}]));
+}
+
+#[test]
+fn an_api_key_shows_its_secret_once() {
+    let key = ApiKey {
+        id: ApiKeyId::from_u128(2),
+        wallet: WalletId::from_u128(3),
+        name: "ci".to_owned(),
+        limits: Limits {
+            concurrency: Some(4),
+            spend: Some(SpendLimit { micros: Micros::new(25), window: SpendWindow::Month }),
+            ..Limits::default()
+        },
+        created_at: at(1),
+        revoked_at: Some(at(2)),
+    };
+    let (id, wallet) = (format!("{NIL}2"), format!("{NIL}3"));
+    let created_at = "1970-01-01T00:00:01.000000Z";
+    assert_eq!(
+        shown(&ApiKeyView::of(&key)),
+        json!({
+            "id": id, "wallet_id": wallet, "name": "ci",
+            "limits": {
+                "requests_per_minute": null, "tokens_per_minute": null, "concurrency": 4,
+                "spend_micros": 25, "spend_window": "month",
+            },
+            "created_at": created_at, "revoked_at": "1970-01-01T00:00:02.000000Z",
+        })
+    );
+    let bearer = Bearer { id: CredentialId::from_u128(9), secret: CredentialSecret::new([5; 32]) };
+    let issued = IssuedKeyView::of(&key, &bearer);
+    assert_eq!(
+        shown(&issued),
+        json!({
+            "id": id, "key": bearer.expose(), "wallet_id": wallet, "name": "ci",
+            "created_at": created_at,
+        })
+    );
+    let secret = bearer.expose();
+    assert!(!format!("{issued:?}").contains(&secret[30..]));
+}
