@@ -6,6 +6,14 @@
 //! redirect, and calls an outcome unknown unless a row of its table proves something better.
 //! Nothing that an upstream says about itself (texts of errors, ids, headers) leaves this crate.
 //!
+//! # OpenAI and whatever speaks like it
+//!
+//! [`OpenAi`] posts to `{base_url}/chat/completions` over HTTP/1.1, with TLS where the URL says so, and
+//! reads an answer that arrives whole. Besides what HTTP itself needs, only `content-type`, `accept`,
+//! `user-agent` and the operator's own `authorization` go upstream. The bound that the hold was made
+//! with always goes along, in the field that the server reads. Servers are verified against Mozilla's
+//! roots and the platform's; `SSL_CERT_FILE` names others instead of the platform's.
+//!
 //! # The simulated provider
 //!
 //! [`Simulated`] has one model, `sim-1`, and answers `You said: <the last user message>`; choices

@@ -37,7 +37,8 @@ pub struct OpenAiOptions {
     pub api_key: Option<UpstreamKey>,
     /// In which field the server reads the bound on output tokens.
     pub bound_field: BoundField,
-    /// How long a connection may idle before it is closed: less than the server's own keep-alive.
+    /// How long a connection may idle and still be used: less than the server's own keep-alive. It is
+    /// closed soon after.
     pub pool_idle: Duration,
     /// The largest answer that is read, in bytes.
     pub response_bytes_max: usize,
