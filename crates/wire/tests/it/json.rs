@@ -44,8 +44,8 @@ fn only_strings_with_escapes_are_copied() {
     let long = format!("\"{}é\u{10ffff}\u{7f}\"", "x".repeat(100));
     let read = parse(long.as_bytes()).unwrap();
     assert!(matches!(&read, Node::String(Cow::Borrowed(text)) if text.len() == 107), "{read:?}");
-    let escaped = r#""\"\\\/\b\f\n\r\t\u0000\u00e9\uD83D\ude00é\uffff""#;
-    let text = "\"\\/\u{8}\u{c}\n\r\t\0é😀é\u{ffff}".to_owned();
+    let escaped = r#""\"\\\/\b\f\n\r\t\u0000\u00e9\uD83D\ude00é\uffff\ud800\udc00\uDBFF\uDFFF""#;
+    let text = "\"\\/\u{8}\u{c}\n\r\t\0é😀é\u{ffff}\u{10000}\u{10ffff}".to_owned();
     assert_eq!(parse(escaped.as_bytes()).unwrap(), Node::String(Cow::Owned(text)));
 }
 
