@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod answers;
+mod docs;
 mod errors;
 mod json;
 mod requests;
