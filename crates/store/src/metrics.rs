@@ -1,0 +1,41 @@
+//! The store's metrics: their names, what they mean, and where they are counted.
+
+use std::time::Duration;
+
+use holdfast_domain::operation::Receipt;
+use holdfast_domain::ports::CommitError;
+use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
+
+const BATCH_SIZE: &str = "holdfast_commit_batch_size";
+const BATCH_SECONDS: &str = "holdfast_commit_batch_seconds";
+const COMMITS: &str = "holdfast_commits_total";
+
+/// Tells the recorder, which must be installed by then, what the metrics mean.
+pub(crate) fn describe() {
+    describe_histogram!(BATCH_SIZE, Unit::Count, "Changes committed in one transaction");
+    describe_histogram!(
+        BATCH_SECONDS,
+        Unit::Seconds,
+        "Time of one transaction of the writer, from its first statement to its commit"
+    );
+    describe_counter!(COMMITS, Unit::Count, "Changes that were offered, by what became of them");
+}
+
+pub(crate) fn batch(changes: usize, took: Duration) {
+    histogram!(BATCH_SIZE).record(f64::from(u32::try_from(changes).unwrap_or(u32::MAX)));
+    histogram!(BATCH_SECONDS).record(took.as_secs_f64());
+}
+
+pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {
+    let label = match verdict {
+        Ok(_) => "committed",
+        Err(CommitError::Conflict) => "conflict",
+        Err(CommitError::InsufficientFunds) => "insufficient_funds",
+        Err(CommitError::LimitReached(_)) => "limit_reached",
+        Err(CommitError::Collision) => "collision",
+        Err(CommitError::Overloaded) => "overloaded",
+        Err(CommitError::Unavailable(_)) => "unavailable",
+        Err(CommitError::Uncertain(_)) => "uncertain",
+    };
+    counter!(COMMITS, "verdict" => label).increment(1);
+}

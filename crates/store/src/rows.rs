@@ -1,0 +1,447 @@
+//! How the domain's values stand in rows, and how rows are read back. The same for every dialect:
+//! ids are raw bytes, enums their labels, moments and amounts integers.
+
+use std::time::Duration;
+
+use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::ledger::{Account, PostingKind, TransferKind};
+use holdfast_domain::limits::{Counter, Limits, Reserved, SpendLimit, SpendWindow};
+use holdfast_domain::model::{PublicModelId, Terms};
+use holdfast_domain::operation::{
+    Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
+};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
+use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, ClaimId, CredentialId, Incarnation, Micros, NodeName, OperationId, RequestKey,
+    Timestamp, WalletId,
+};
+use sea_orm::{DbErr, QueryResult, TryGetable};
+
+/// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
+pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
+    o.server_secret, o.fingerprint_version, o.contract, o.fingerprint, o.body_digest, \
+    o.created_at, o.generation, o.hold, o.reserved_counters, o.reserved_tokens, o.claim, o.node, \
+    o.incarnation, o.admitted_at, o.deadline, o.phase, o.version, o.cancel_asked, o.attempts, \
+    o.input, o.cached_input, o.cache_write, o.audio_input, o.output, o.reasoning, o.audio_output, \
+    o.request, o.image, o.meters_source, o.charge, o.shortfall, o.refusal, o.finished_at, \
+    p.price_version, p.currency, p.input, p.cached_input, p.cache_write, p.audio_input, p.output, \
+    p.reasoning, p.audio_output, p.request, p.image";
+
+/// The columns that [`lease`] reads, of `nodes AS n`.
+pub(crate) const LEASE: &str = "n.name, n.incarnation, n.ends_at";
+
+/// The columns that [`result`] reads, of `results AS r`.
+pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, r.sealed";
+
+/// The columns that [`api_key`] reads, of `api_keys AS k`.
+pub(crate) const API_KEY: &str = "k.id, k.wallet_id, k.name, k.requests_per_minute, \
+    k.tokens_per_minute, k.concurrency, k.spend_micros, k.spend_window, k.created_at, k.revoked_at";
+
+/// The columns that [`credential`] reads, of `credentials AS c`.
+pub(crate) const CREDENTIAL: &str = "c.id, c.api_key_id, c.verifier, c.server_secret, c.ends_at";
+
+/// The columns that [`wallet`] reads, of `wallets AS w`.
+pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held";
+
+/// The columns that [`posting_kind`] reads, of `postings AS t`.
+pub(crate) const POSTING_KIND: &str = "t.kind, t.operation_id, t.reason";
+
+/// A row that does not say what it must: somebody else wrote it, or the code is wrong.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadRow {
+    #[error("column {0} of a row cannot be read")]
+    Column(usize, #[source] DbErr),
+    #[error("column {0} of a row holds something else than it should")]
+    Value(usize),
+}
+
+/// Reads the columns of a row one after the other.
+#[derive(Debug)]
+pub(crate) struct Cells<'r> {
+    row: &'r QueryResult,
+    next: usize,
+}
+
+impl<'r> Cells<'r> {
+    pub(crate) const fn new(row: &'r QueryResult) -> Self {
+        Self { row, next: 0 }
+    }
+
+    fn get<T: TryGetable>(&mut self) -> Result<T, BadRow> {
+        let at = self.next;
+        self.next = at.saturating_add(1);
+        self.row.try_get_by_index(at).map_err(|error| BadRow::Column(at, error))
+    }
+
+    /// What `read` makes of the next column; `None` there means that it cannot stand there.
+    fn parse<T: TryGetable, U>(&mut self, read: impl FnOnce(T) -> Option<U>) -> Result<U, BadRow> {
+        let value = self.get()?;
+        read(value).ok_or(BadRow::Value(self.next.saturating_sub(1)))
+    }
+
+    /// Passes over columns that the row has in any case.
+    pub(crate) const fn skip(&mut self, columns: usize) {
+        self.next = self.next.saturating_add(columns);
+    }
+
+    /// Whether the next column holds nothing: an outer join found no row.
+    pub(crate) fn is_absent(&self) -> Result<bool, BadRow> {
+        let value = self.row.try_get_by_index::<Option<Vec<u8>>>(self.next);
+        Ok(value.map_err(|error| BadRow::Column(self.next, error))?.is_none())
+    }
+
+    pub(crate) fn int(&mut self) -> Result<i64, BadRow> {
+        self.get()
+    }
+
+    pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, BadRow> {
+        self.get()
+    }
+
+    pub(crate) fn small<T: TryFrom<i64>>(&mut self) -> Result<T, BadRow> {
+        self.parse(|value: i64| T::try_from(value).ok())
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, BadRow> {
+        self.get()
+    }
+
+    pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadRow> {
+        self.parse(|value: Vec<u8>| value.try_into().ok())
+    }
+
+    fn opt_bytes<const N: usize>(&mut self) -> Result<Option<[u8; N]>, BadRow> {
+        self.parse(|value: Option<Vec<u8>>| value.map(TryInto::try_into).transpose().ok())
+    }
+
+    pub(crate) fn micros(&mut self) -> Result<Micros, BadRow> {
+        self.int().map(Micros::new)
+    }
+
+    pub(crate) fn timestamp(&mut self) -> Result<Timestamp, BadRow> {
+        self.int().map(Timestamp::from_micros)
+    }
+
+    fn opt_timestamp(&mut self) -> Result<Option<Timestamp>, BadRow> {
+        Ok(self.opt_int()?.map(Timestamp::from_micros))
+    }
+
+    /// Nine counts; `None` where the row has none.
+    fn counts(&mut self) -> Result<Option<[u64; Kind::COUNT]>, BadRow> {
+        let mut counts = [0; Kind::COUNT];
+        let mut present = true;
+        for count in &mut counts {
+            match self.opt_int()? {
+                Some(value) => {
+                    *count = u64::try_from(value)
+                        .map_err(|_negative| BadRow::Value(self.next.saturating_sub(1)))?;
+                }
+                None => present = false,
+            }
+        }
+        Ok(present.then_some(counts))
+    }
+}
+
+/// One of nine counts, by its kind.
+fn of_kind(counts: &[u64; Kind::COUNT], kind: Kind) -> u64 {
+    Kind::ALL.iter().zip(counts).find_map(|(k, count)| (*k == kind).then_some(*count)).unwrap_or(0)
+}
+
+/// Reads [`OPERATION`].
+pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
+    let id = OperationId::from_bytes(cells.bytes()?);
+    let api_key = ApiKeyId::from_bytes(cells.bytes()?);
+    let request_key =
+        cells.parse(|bytes: Vec<u8>| bytes.try_into().ok().and_then(RequestKey::from_bytes))?;
+    let wallet = WalletId::from_bytes(cells.bytes()?);
+    let model = cells.parse(|text: String| PublicModelId::try_from(text.as_str()).ok())?;
+    let terms = Terms {
+        server_secret: ServerSecretId::from_bytes(cells.bytes()?),
+        fingerprint_version: cells.small()?,
+        contract: cells.small()?,
+    };
+    let fingerprint = Fingerprint::from_bytes(cells.bytes()?);
+    let body_digest = BodyDigest::from_bytes(cells.bytes()?);
+    let created_at = cells.timestamp()?;
+    let generation = cells.small()?;
+    let hold = cells.micros()?;
+    let reserved = Reserved::from_stored(cells.small()?, cells.small()?);
+    let claim = ClaimId::from_bytes(cells.bytes()?);
+    let owner = Owner { claim, node: node(cells)? };
+    let admitted_at = cells.timestamp()?;
+    let deadline = cells.timestamp()?;
+    let phase = cells.text()?;
+    let version = Version::new(cells.small()?);
+    let cancel_asked = cells.int()? != 0;
+    let attempts = cells.parse(|text: String| attempts(&text))?;
+    let ended = Ended::read(cells)?;
+    let price = price(cells)?;
+    let at = cells.next;
+    let phase = ended.phase(&phase, &price).ok_or(BadRow::Value(at))?;
+    Ok(Operation {
+        id,
+        api_key,
+        request_key,
+        wallet,
+        binding: Binding { terms, fingerprint, body_digest },
+        model,
+        price,
+        generation,
+        hold,
+        reserved,
+        owner,
+        created_at,
+        admitted_at,
+        deadline,
+        cancel_asked,
+        attempts,
+        phase,
+        version,
+    })
+}
+
+/// The columns that only some phases have.
+struct Ended {
+    metered: Option<Metered>,
+    charge: Option<Micros>,
+    shortfall: Option<Micros>,
+    refusal: Option<ProviderRefusal>,
+    finished_at: Option<Timestamp>,
+}
+
+impl Ended {
+    fn read(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        let counts = cells.counts()?;
+        let source = cells.parse(|label: Option<String>| match label.as_deref() {
+            Some("reported") => Some(Some(MetersSource::Reported)),
+            Some("estimated") => Some(Some(MetersSource::Estimated)),
+            None => Some(None),
+            Some(_) => None,
+        })?;
+        let meters = counts.and_then(|counts| Meters::by(|kind| of_kind(&counts, kind)));
+        let charge = cells.opt_int()?.map(Micros::new);
+        let shortfall = cells.opt_int()?.map(Micros::new);
+        let refusal = cells.parse(|label: Option<String>| match label.as_deref() {
+            Some("request") => Some(Some(ProviderRefusal::Request)),
+            Some("context_length") => Some(Some(ProviderRefusal::ContextLength)),
+            None => Some(None),
+            Some(_) => None,
+        })?;
+        let metered = meters.zip(source).map(|(meters, source)| Metered { meters, source });
+        Ok(Self { metered, charge, shortfall, refusal, finished_at: cells.opt_timestamp()? })
+    }
+
+    fn phase(&self, label: &str, price: &PriceVersion) -> Option<Phase> {
+        let usage = || {
+            Some(UsageRecord {
+                metered: self.metered?,
+                charge: self.charge?,
+                shortfall: self.shortfall?,
+                price_version: price.id.clone(),
+            })
+        };
+        Some(match label {
+            "leased" => Phase::Leased,
+            "recorded" => Phase::Recorded(usage()?),
+            "open" => Phase::Open,
+            "completed" => Phase::Completed { usage: usage()?, finished_at: self.finished_at? },
+            "refused" => Phase::Refused { refusal: self.refusal?, finished_at: self.finished_at? },
+            "abandoned" => Phase::Abandoned { finished_at: self.finished_at? },
+            _ => return None,
+        })
+    }
+}
+
+fn node(cells: &mut Cells<'_>) -> Result<Node, BadRow> {
+    let name = cells.parse(|text: String| NodeName::try_from(text.as_str()).ok())?;
+    Ok(Node { name, incarnation: Incarnation::from_bytes(cells.bytes()?) })
+}
+
+fn currency<T: std::str::FromStr>(cells: &mut Cells<'_>) -> Result<T, BadRow> {
+    cells.parse(|text: String| text.parse().ok())
+}
+
+/// Reads a price version: its name, its currency and its rates.
+pub(crate) fn price(cells: &mut Cells<'_>) -> Result<PriceVersion, BadRow> {
+    let id = PriceVersionId::from_stored(&cells.text()?);
+    let currency = currency(cells)?;
+    let at = cells.next;
+    let rates = cells
+        .counts()?
+        .and_then(|rates| Rates::by(|kind| of_kind(&rates, kind)))
+        .ok_or(BadRow::Value(at))?;
+    Ok(PriceVersion { id, currency, rates })
+}
+
+/// Reads [`LEASE`] of an outer join.
+pub(crate) fn lease(cells: &mut Cells<'_>) -> Result<Option<Lease>, BadRow> {
+    let name: Option<String> = cells.get()?;
+    let incarnation = cells.opt_bytes()?;
+    let ends_at = cells.opt_timestamp()?;
+    let Some(name) = name else { return Ok(None) };
+    let at = cells.next;
+    let lease = || {
+        let name = NodeName::try_from(name.as_str()).ok()?;
+        let incarnation = Incarnation::from_bytes(incarnation?);
+        Some(Lease { node: Node { name, incarnation }, ends_at: ends_at? })
+    };
+    lease().map(Some).ok_or(BadRow::Value(at))
+}
+
+/// Reads [`RESULT`] of an outer join.
+pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadRow> {
+    let credential = cells.opt_bytes()?.map(CredentialId::from_bytes);
+    let format = cells.opt_int()?;
+    let nonce = cells.opt_bytes()?;
+    let sealed: Option<Vec<u8>> = cells.get()?;
+    let Some(credential) = credential else { return Ok(None) };
+    let at = cells.next;
+    let result = || {
+        let format = u8::try_from(format?).ok()?;
+        Some(SealedResult { credential, format, nonce: nonce?, sealed: sealed? })
+    };
+    result().map(Some).ok_or(BadRow::Value(at))
+}
+
+/// Reads [`WALLET`].
+pub(crate) fn wallet(cells: &mut Cells<'_>) -> Result<Wallet, BadRow> {
+    Ok(Wallet {
+        id: WalletId::from_bytes(cells.bytes()?),
+        name: cells.text()?,
+        currency: currency(cells)?,
+        available: cells.micros()?,
+        held: cells.micros()?,
+    })
+}
+
+/// Reads [`API_KEY`].
+pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
+    let id = ApiKeyId::from_bytes(cells.bytes()?);
+    let wallet = WalletId::from_bytes(cells.bytes()?);
+    let name = cells.text()?;
+    let count = |value: Option<i64>| value.map(u64::try_from).transpose().ok();
+    let requests_per_minute = cells.parse(count)?;
+    let tokens_per_minute = cells.parse(count)?;
+    let concurrency = cells.parse(count)?;
+    let micros = cells.opt_int()?.map(Micros::new);
+    let window = cells.parse(|label: Option<String>| match label.as_deref() {
+        Some("total") => Some(Some(SpendWindow::Total)),
+        Some("day") => Some(Some(SpendWindow::Day)),
+        Some("month") => Some(Some(SpendWindow::Month)),
+        None => Some(None),
+        Some(_) => None,
+    })?;
+    let spend = micros.zip(window).map(|(micros, window)| SpendLimit { micros, window });
+    let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
+    let created_at = cells.timestamp()?;
+    Ok(ApiKey { id, wallet, name, limits, created_at, revoked_at: cells.opt_timestamp()? })
+}
+
+/// Reads [`CREDENTIAL`].
+pub(crate) fn credential(cells: &mut Cells<'_>) -> Result<Credential, BadRow> {
+    Ok(Credential {
+        id: CredentialId::from_bytes(cells.bytes()?),
+        api_key: ApiKeyId::from_bytes(cells.bytes()?),
+        verifier: Verifier::from_bytes(cells.bytes()?),
+        server_secret: ServerSecretId::from_bytes(cells.bytes()?),
+        ends_at: cells.opt_timestamp()?,
+    })
+}
+
+/// Reads [`POSTING_KIND`].
+pub(crate) fn posting_kind(cells: &mut Cells<'_>) -> Result<PostingKind, BadRow> {
+    let kind = cells.text()?;
+    let operation = cells.opt_bytes()?.map(OperationId::from_bytes);
+    let reason: Option<String> = cells.get()?;
+    let at = cells.next;
+    match (kind.as_str(), operation, reason) {
+        ("deposit", None, None) => Some(PostingKind::Deposit),
+        ("refund", Some(operation), None) => Some(PostingKind::Refund(operation)),
+        ("adjustment", None, Some(reason)) => Some(PostingKind::Adjustment(reason)),
+        _ => None,
+    }
+    .ok_or(BadRow::Value(at))
+}
+
+/// The label of a spend limit's window.
+pub(crate) const fn window_label(window: SpendWindow) -> &'static str {
+    match window {
+        SpendWindow::Total => "total",
+        SpendWindow::Day => "day",
+        SpendWindow::Month => "month",
+    }
+}
+
+/// The number of a counter in rows.
+pub(crate) const fn counter_code(counter: Counter) -> i64 {
+    match counter {
+        Counter::Requests => 0,
+        Counter::Tokens => 1,
+        Counter::Concurrency => 2,
+        Counter::SpendTotal => 3,
+        Counter::SpendDay => 4,
+        Counter::SpendMonth => 5,
+    }
+}
+
+/// Reads what [`counter_code`] wrote.
+pub(crate) fn counter(code: i64) -> Option<Counter> {
+    Counter::ALL.into_iter().find(|counter| counter_code(*counter) == code)
+}
+
+/// The number of a transfer in its operation: with the operation it is the transfer's permanent id.
+pub(crate) fn leg(generation: u32, kind: TransferKind) -> i64 {
+    let kind = match kind {
+        TransferKind::Hold => 0,
+        TransferKind::Settle => 1,
+        TransferKind::Rest => 2,
+        TransferKind::Release => 3,
+    };
+    i64::from(generation) * 4 + kind
+}
+
+/// Reads what [`leg`] wrote.
+pub(crate) fn transfer(leg: i64) -> Option<(u32, TransferKind)> {
+    let kind = match leg.rem_euclid(4) {
+        0 => TransferKind::Hold,
+        1 => TransferKind::Settle,
+        2 => TransferKind::Rest,
+        _ => TransferKind::Release,
+    };
+    Some((u32::try_from(leg.div_euclid(4)).ok()?, kind))
+}
+
+/// Reads the label of an account that an operation moves money between.
+pub(crate) fn account(cells: &mut Cells<'_>) -> Result<Account, BadRow> {
+    let known = [Account::Available, Account::Held, Account::Revenue];
+    cells.parse(|label: String| known.into_iter().find(|account| account.label() == label))
+}
+
+/// Attempts as a row holds them: a JSON array of `[route, class, nanoseconds, may be billed]`.
+pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
+    let rows: Vec<(&str, &str, u64, bool)> = attempts
+        .iter()
+        .map(|attempt| {
+            let latency = u64::try_from(attempt.latency.as_nanos()).unwrap_or(u64::MAX);
+            (&*attempt.route, &*attempt.class, latency, attempt.may_be_billed)
+        })
+        .collect();
+    // Texts, integers and booleans always have a spelling.
+    serde_json::to_string(&rows).unwrap_or_else(|_impossible| "[]".to_owned())
+}
+
+/// Reads what [`attempts_text`] wrote.
+fn attempts(text: &str) -> Option<Vec<Attempt>> {
+    let rows: Vec<(String, String, u64, bool)> = serde_json::from_str(text).ok()?;
+    let attempt = |(route, class, latency, may_be_billed)| Attempt {
+        route,
+        class,
+        latency: Duration::from_nanos(latency),
+        may_be_billed,
+    };
+    Some(rows.into_iter().map(attempt).collect())
+}
