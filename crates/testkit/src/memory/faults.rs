@@ -16,7 +16,7 @@ pub enum Fault {
     Unavailable,
     /// Too many commits wait; nothing is committed.
     Overloaded,
-    /// It is committed, and the answer is lost.
+    /// It is committed, or refused as it would have been anyway, and the answer is lost.
     Landed,
     /// It is not committed, and the answer is lost.
     NotLanded,

@@ -46,7 +46,8 @@ impl Journal for MemoryJournal {
             Fault::Overloaded => Err(CommitError::Overloaded),
             Fault::NotLanded => Err(CommitError::Uncertain(fault.cause())),
             Fault::Landed => {
-                state.write(&change)?;
+                // Refused or not, nobody hears of it.
+                drop(state.write(&change));
                 Err(CommitError::Uncertain(fault.cause()))
             }
             Fault::LandsLate => {

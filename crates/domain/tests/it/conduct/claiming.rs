@@ -1,0 +1,292 @@
+//! Claims: lost commits, races, and whatever stands in their way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::conduct::{ClaimError, Claimed, Conduct, Ending, Order};
+use holdfast_domain::limits::{Counter, Limits};
+use holdfast_domain::model::Terms;
+use holdfast_domain::operation::{Change, Lease, Node, Receipt, Snapshot};
+use holdfast_domain::ports::{CommitError, Entry, Unavailable};
+use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::{ClaimId, Journal, Nodes, OperationId};
+use holdfast_testkit::sample::{self, CLAIM, NOW};
+use holdfast_testkit::{Fault, MemoryJournal, NoPause, join_all};
+
+use super::{
+    GRACE, LOSSES, charge, check_wallet, claimed, conduct, journal, phase, row, transfers,
+};
+
+const OTHER: ClaimId = ClaimId::from_u128(0xff);
+
+/// What a claim by another task comes to.
+async fn claim_again(journal: &MemoryJournal) -> Result<Claimed, ClaimError> {
+    let claim = sample::claim().claim_id(OTHER).build();
+    conduct(journal).claim(&sample::order(&claim)).await
+}
+
+#[tokio::test]
+async fn a_claim_whose_commit_is_lost_is_held_once_and_mine() {
+    for faults in LOSSES {
+        let journal = journal().await;
+        journal.fail_next(faults.iter().copied());
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        assert_eq!(operation, row(&journal), "{faults:?}");
+        assert_eq!(operation.owner.claim, CLAIM);
+        assert_eq!(transfers(&journal, "hold"), 1, "{faults:?}");
+        check_wallet(&journal, 900, 100);
+    }
+}
+
+#[tokio::test]
+async fn a_lost_claim_is_followed_although_its_row_cannot_be_read() {
+    let journal = journal().await;
+    journal.fail_next([Fault::Landed]);
+    journal.fail_loads(5);
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    assert_eq!(operation, row(&journal));
+}
+
+#[tokio::test]
+async fn a_claim_that_the_store_did_not_take_leaves_the_key_as_it_was() {
+    for fault in [Fault::Unavailable, Fault::Overloaded] {
+        let journal = journal().await;
+        journal.fail_next([fault]);
+        let refused = claim_again(&journal).await;
+        let Err(ClaimError::Commit(said)) = refused else { panic!("{fault:?}: {refused:?}") };
+        assert_eq!(matches!(said, CommitError::Overloaded), fault == Fault::Overloaded);
+        assert_eq!(matches!(said, CommitError::Unavailable(_)), fault == Fault::Unavailable);
+        assert_eq!((journal.operations().len(), journal.offers()), (0, 1));
+        check_wallet(&journal, 1_000, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_bound_key_whose_row_cannot_be_read_is_told_apart_from_a_free_one() {
+    let journal = journal().await;
+    claimed(&journal, &sample::claim().build()).await;
+    journal.fail_loads(1);
+    assert!(matches!(claim_again(&journal).await, Err(ClaimError::Load(_))));
+}
+
+#[tokio::test]
+async fn funds_and_limits_are_refused_by_name() {
+    let journal = journal().await;
+    let dear = sample::claim().hold(1_001).build();
+    let refused = conduct(&journal).claim(&sample::order(&dear)).await;
+    assert!(matches!(refused, Err(ClaimError::Commit(CommitError::InsufficientFunds))));
+    let limits = Limits { concurrency: Some(0), ..Limits::default() };
+    let limited = sample::claim().limits(limits).build();
+    let refused = conduct(&journal).claim(&sample::order(&limited)).await;
+    let named = CommitError::LimitReached(Counter::Concurrency).to_string();
+    assert!(matches!(refused, Err(ClaimError::Commit(error)) if error.to_string() == named));
+    assert_eq!(journal.operations().len(), 0);
+}
+
+#[tokio::test]
+async fn of_two_claims_that_race_one_is_mine_and_the_other_finds_it_in_progress() {
+    let journal = journal().await;
+    let claims = [CLAIM, OTHER].map(|id| sample::claim().claim_id(id).build());
+    let claimed = join_all(claims.iter().map(async |claim| {
+        let order = sample::order(claim);
+        conduct(&journal).claim(&order).await.unwrap()
+    }))
+    .await;
+    let mine = claimed.iter().filter(|claimed| matches!(claimed, Claimed::Mine(_))).count();
+    let waiting =
+        claimed.iter().filter(|claimed| matches!(claimed, Claimed::InProgress(_))).count();
+    assert_eq!((mine, waiting), (1, 1), "{claimed:?}");
+    assert_eq!(transfers(&journal, "hold"), 1);
+    check_wallet(&journal, 900, 100);
+}
+
+#[tokio::test]
+async fn another_request_is_a_conflict_before_anything_else_happens() {
+    let endings = [sample::finished(20, 10), sample::refused()];
+    for ending in endings.iter().map(Some).chain([None]) {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        if let Some(ending) = ending {
+            conduct(&journal).conclude(&operation, ending, &[]).await;
+        }
+        // Stale by now, out of funds, and asked by a process whose own lease is dead.
+        journal.advance(GRACE * 2);
+        let before = row(&journal);
+        for lease in
+            [sample::claim().build().lease, Lease { node: sample::node("b"), ends_at: NOW }]
+        {
+            let claim = sample::claim().request("another").hold(9_999).lease(lease).build();
+            let order = Order { now: NOW, ..sample::order(&claim) };
+            let claimed = conduct(&journal).claim(&order).await.unwrap();
+            assert!(matches!(claimed, Claimed::OtherRequest), "{claimed:?}");
+        }
+        assert_eq!(row(&journal), before);
+    }
+}
+
+#[tokio::test]
+async fn an_ended_operation_is_replayed_with_its_result() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    let found = claim_again(&journal).await.unwrap();
+    let Claimed::Ended(snapshot) = found else { panic!("it should have ended: {found:?}") };
+    assert_eq!(snapshot.operation, Some(row(&journal)));
+    assert_eq!(snapshot.result, Some(sample::result("answer")));
+    check_wallet(&journal, 970, 0);
+}
+
+#[tokio::test]
+async fn a_lost_lease_starts_nothing_and_hides_no_answer() {
+    let journal = journal().await;
+    let dead = Lease { node: sample::node("b"), ends_at: NOW };
+    let claim = sample::claim().claim_id(OTHER).lease(dead).build();
+    let order = Order { now: NOW, ..sample::order(&claim) };
+    assert!(matches!(conduct(&journal).claim(&order).await, Err(ClaimError::LeaseLost)));
+    assert_eq!(journal.offers(), 0);
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    let found = conduct(&journal).claim(&order).await.unwrap();
+    assert!(matches!(found, Claimed::InProgress(_)), "{found:?}");
+    conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    let found = conduct(&journal).claim(&order).await.unwrap();
+    assert!(matches!(found, Claimed::Ended(_)), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_recorded_result_is_settled_by_the_next_claim_that_can() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    journal.break_wallet(sample::WALLET);
+    conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    let found = claim_again(&journal).await.unwrap();
+    assert!(matches!(&found, Claimed::Recorded(_)), "{found:?}");
+    check_wallet(&journal, 900, 100);
+    journal.repair_wallet(sample::WALLET);
+    let found = claim_again(&journal).await.unwrap();
+    assert!(matches!(&found, Claimed::Ended(snapshot) if phase(snapshot) == "completed"));
+    assert_eq!(charge(&row(&journal)), Some(30));
+    check_wallet(&journal, 970, 0);
+}
+
+#[tokio::test]
+async fn a_stale_operation_is_reaped_by_the_next_claim_once_its_grace_is_over() {
+    let journal = journal().await;
+    claimed(&journal, &sample::claim().build()).await;
+    journal.advance(sample::LEASE);
+    let found = claim_again(&journal).await.unwrap();
+    assert!(matches!(found, Claimed::InProgress(_)), "within the grace: {found:?}");
+    journal.advance(GRACE);
+    let claim = sample::claim().claim_id(OTHER).build();
+    let careful = Conduct { orphan_grace: None, ..conduct(&journal) };
+    let found = careful.claim(&sample::order(&claim)).await.unwrap();
+    assert!(matches!(found, Claimed::InProgress(_)), "just back: {found:?}");
+    let found = claim_again(&journal).await.unwrap();
+    assert!(matches!(&found, Claimed::Ended(snapshot) if phase(snapshot) == "abandoned"));
+    check_wallet(&journal, 1_000, 0);
+}
+
+#[tokio::test]
+async fn a_superseded_operation_is_reaped_at_once() {
+    let journal = journal().await;
+    claimed(&journal, &sample::claim().build()).await;
+    let next = Node { incarnation: sample::fresh(), ..sample::node("a") };
+    journal.beat(&next, sample::LEASE, Entry::Take).await.unwrap();
+    let found = claim_again(&journal).await.unwrap();
+    assert!(matches!(&found, Claimed::Ended(snapshot) if phase(snapshot) == "abandoned"));
+}
+
+#[tokio::test]
+async fn an_open_operation_runs_again_under_a_new_claim_id_and_no_other() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    conduct(&journal).conclude(&operation, &Ending::NotRun, &[]).await;
+    let same = sample::claim().build();
+    let reused = conduct(&journal).claim(&sample::order(&same)).await;
+    assert!(matches!(reused, Err(ClaimError::Contended)), "{reused:?}");
+    assert_eq!(row(&journal).generation, 1);
+    for faults in LOSSES {
+        let journal = super::journal().await;
+        let operation = claimed(&journal, &same).await;
+        conduct(&journal).conclude(&operation, &Ending::NotRun, &[]).await;
+        // The first offer finds the row; what is lost is the reopening.
+        journal.fail_next([Fault::None].into_iter().chain(faults.iter().copied()));
+        let second = claimed(&journal, &sample::claim().claim_id(OTHER).hold(250).build()).await;
+        assert_eq!((second.generation, second.owner.claim), (2, OTHER), "{faults:?}");
+        assert_eq!(second, row(&journal), "{faults:?}");
+        assert_eq!(transfers(&journal, "hold"), 2, "{faults:?}");
+        check_wallet(&journal, 750, 250);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_was_bound_under_older_terms_is_compared_under_them() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    let old = sample::terms();
+    let other_secret = ServerSecretId::from_bytes([2; 8]);
+    let new = Terms { server_secret: other_secret, contract: 2, ..old };
+    let claim = |text: &str, terms| {
+        let bound = sample::claim().binding(sample::binding(text, terms));
+        bound.claim_id(OTHER).build()
+    };
+    let rebound = async |text: &'static str| {
+        let claim = claim(text, new);
+        let rebind = |terms: &Terms| Some(sample::binding(text, *terms));
+        let order = Order { rebind: &rebind, ..sample::order(&claim) };
+        conduct(&journal).claim(&order).await.unwrap()
+    };
+    assert!(matches!(rebound("hello").await, Claimed::Ended(_)));
+    assert!(matches!(rebound("another").await, Claimed::OtherRequest));
+    // Where nothing can be computed any more, the same bytes are still the same request, as long as
+    // their digest was made with the same secret.
+    let same_secret = claim("hello", Terms { contract: 2, ..old });
+    let found = conduct(&journal).claim(&sample::order(&same_secret)).await.unwrap();
+    assert!(matches!(found, Claimed::Ended(_)), "{found:?}");
+    let unknown = claim("hello", new);
+    let found = conduct(&journal).claim(&sample::order(&unknown)).await.unwrap();
+    assert!(matches!(found, Claimed::OtherRequest), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_claim_gives_up_when_others_keep_moving_the_operation() {
+    let journal = journal().await;
+    let first = claimed(&journal, &sample::claim().build()).await;
+    conduct(&journal).conclude(&first, &Ending::NotRun, &[]).await;
+    let contested = Contested(&journal);
+    let claim = sample::claim().claim_id(OTHER).build();
+    let loser = Conduct { journal: &contested, pause: &NoPause, orphan_grace: None };
+    let given_up = loser.claim(&sample::order(&claim)).await;
+    assert!(matches!(given_up, Err(ClaimError::Contended)), "{given_up:?}");
+    check_wallet(&journal, 1_000, 0);
+    assert_ne!(row(&journal).owner.claim, OTHER);
+}
+
+/// A journal on which somebody else always claims, and finds that nothing runs, just before.
+struct Contested<'a>(&'a MemoryJournal);
+
+#[async_trait::async_trait]
+impl Journal for Contested<'_> {
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        let winner = sample::claim().claim_id(sample::fresh()).build();
+        let operation = claimed(self.0, &winner).await;
+        conduct(self.0).conclude(&operation, &Ending::NotRun, &[]).await;
+        self.0.commit(change).await
+    }
+
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        self.0.load(operation).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
+        self.0.due(limit).await
+    }
+
+    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+        self.0.leased_to(node).await
+    }
+
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        self.0.purge(age, limit).await
+    }
+}

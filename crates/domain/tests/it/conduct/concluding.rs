@@ -1,0 +1,211 @@
+//! Endings: told once however their commit is lost, and never thrown away.
+
+use std::time::Duration;
+
+use holdfast_domain::Event;
+use holdfast_domain::conduct::Ending;
+use holdfast_domain::operation::{Disown, Sent};
+use holdfast_testkit::laws::tenant::judged;
+use holdfast_testkit::sample::{self, CLAIM};
+use holdfast_testkit::{Fault, MemoryJournal, join_all};
+
+use super::{
+    GRACE, LOSSES, charge, check_wallet, claimed, conduct, journal, phase, row, transfers,
+};
+use holdfast_domain::Journal;
+
+/// Each ending, the phase that it leads to, and what its run of 30 tokens costs.
+fn endings() -> [(Ending, &'static str, i64); 4] {
+    [
+        (sample::finished(20, 10), "completed", 30),
+        (Ending::NotRun, "open", 0),
+        (sample::refused(), "refused", 0),
+        (Ending::Unknown, "abandoned", 0),
+    ]
+}
+
+#[tokio::test]
+async fn an_ending_whose_commit_is_lost_is_told_once() {
+    for (ending, label, cost) in endings() {
+        for faults in LOSSES {
+            let journal = journal().await;
+            let operation = claimed(&journal, &sample::claim().build()).await;
+            journal.fail_next(faults.iter().copied());
+            let attempts = sample::attempts();
+            let concluded = conduct(&journal).conclude(&operation, &ending, &attempts).await;
+            assert_eq!(phase(&concluded.snapshot), label, "{faults:?}");
+            assert_eq!(concluded.snapshot.operation, Some(row(&journal)), "{faults:?}");
+            assert!(!concluded.late);
+            assert_eq!(row(&journal).attempts, attempts);
+            assert_eq!(transfers(&journal, "settle"), usize::from(cost > 0), "{faults:?}");
+            check_wallet(&journal, 1_000 - cost, 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_ending_is_offered_until_the_store_takes_it() {
+    for (ending, label, cost) in endings() {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        journal.fail_next([Fault::Unavailable, Fault::Overloaded, Fault::Unavailable]);
+        let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
+        assert_eq!(phase(&concluded.snapshot), label);
+        assert_eq!(journal.offers(), 5);
+        check_wallet(&journal, 1_000 - cost, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_answered_with_what_was_stored() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    let concluded = conduct(&journal).conclude(&operation, &sample::finished(1, 1), &[]).await;
+    let read = journal.load(operation.id).await.unwrap();
+    assert_eq!(concluded.snapshot.operation, read.operation);
+    assert_eq!(concluded.snapshot.result, read.result);
+}
+
+#[tokio::test]
+async fn nobody_is_answered_before_the_row_could_be_read() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    journal.fail_next([Fault::Landed]);
+    journal.fail_loads(4);
+    let concluded = conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    assert_eq!(concluded.snapshot.operation, Some(row(&journal)));
+    assert_eq!((phase(&concluded.snapshot), concluded.late), ("completed", false));
+}
+
+#[tokio::test]
+async fn a_wish_to_cancel_between_claim_and_result_does_not_lose_the_result() {
+    for (ending, label, cost) in endings() {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        let seen = journal.load(operation.id).await.unwrap();
+        journal.commit(judged(&seen, Event::AskCancel)).await.unwrap();
+        let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
+        assert_eq!((phase(&concluded.snapshot), concluded.late), (label, false));
+        assert!(row(&journal).cancel_asked);
+        check_wallet(&journal, 1_000 - cost, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_result_whose_settlement_is_refused_is_recorded_with_its_hold() {
+    for faults in [&[][..]].into_iter().chain(LOSSES) {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        journal.break_wallet(sample::WALLET);
+        // The first offer is judged; what is lost is the recording.
+        journal.fail_next([Fault::None].into_iter().chain(faults.iter().copied()));
+        let concluded =
+            conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+        assert_eq!((phase(&concluded.snapshot), concluded.late), ("recorded", false));
+        assert_eq!(concluded.snapshot.result, Some(sample::result("answer")));
+        assert_eq!((charge(&row(&journal)), row(&journal).version.get()), (Some(30), 2));
+        check_wallet(&journal, 900, 100);
+        journal.repair_wallet(sample::WALLET);
+        let settled = conduct(&journal).reconcile(operation.id).await.unwrap();
+        assert_eq!(phase(&settled), "completed");
+        assert_eq!(transfers(&journal, "settle"), 1);
+        check_wallet(&journal, 970, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_ending_without_a_result_waits_for_its_wallet_to_be_repaired() {
+    for (ending, label, _) in endings().into_iter().skip(1) {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        journal.break_wallet(sample::WALLET);
+        let offers = journal.offers();
+        let conclude = async {
+            let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
+            phase(&concluded.snapshot)
+        };
+        let repair = async {
+            while journal.offers() < offers + 5 {
+                tokio::task::yield_now().await;
+            }
+            journal.repair_wallet(sample::WALLET);
+            "repaired"
+        };
+        let (concluded, _) = tokio::join!(conclude, repair);
+        assert_eq!(concluded, label);
+        check_wallet(&journal, 1_000, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_result_after_a_reaping_is_late_and_the_row_answers() {
+    for (ending, _, cost) in endings() {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        journal.advance(sample::LEASE + GRACE);
+        conduct(&journal).reconcile(operation.id).await.unwrap();
+        let before = row(&journal);
+        let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
+        assert_eq!(phase(&concluded.snapshot), "abandoned");
+        assert_eq!(concluded.late, cost > 0, "only a result is an unbilled cost");
+        assert_eq!((row(&journal), journal.lines().len()), (before, 3));
+        check_wallet(&journal, 1_000, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
+    for (ending, _, cost) in endings() {
+        let journal = journal().await;
+        let first = claimed(&journal, &sample::claim().build()).await;
+        let disown = Disown { claim: CLAIM, sent: Sent::Never };
+        assert!(conduct(&journal).disown(first.id, disown).await.unwrap());
+        let again = sample::claim().claim_id(sample::fresh()).hold(200).build();
+        let second = claimed(&journal, &again).await;
+        let concluded = conduct(&journal).conclude(&first, &ending, &[]).await;
+        assert_eq!((phase(&concluded.snapshot), concluded.late), ("leased", cost > 0));
+        assert_eq!(row(&journal), second);
+        check_wallet(&journal, 800, 200);
+    }
+}
+
+#[tokio::test]
+async fn endings_of_one_claim_that_race_settle_once() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    let ending = sample::finished(20, 10);
+    let conducts = (0..4).map(|_| conduct(&journal)).collect::<Vec<_>>();
+    let concluded =
+        join_all(conducts.iter().map(|conduct| conduct.conclude(&operation, &ending, &[]))).await;
+    for concluded in concluded {
+        assert_eq!(concluded.snapshot.operation, Some(row(&journal)));
+        assert!(!concluded.late);
+    }
+    assert_eq!(transfers(&journal, "settle"), 1);
+    check_wallet(&journal, 970, 0);
+}
+
+#[tokio::test]
+async fn a_counter_is_corrected_in_the_window_of_the_admission_after_it_has_passed() {
+    use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
+    let journal: MemoryJournal = journal().await;
+    let limits = Limits {
+        requests_per_minute: Some(5),
+        tokens_per_minute: Some(1_000),
+        concurrency: Some(5),
+        spend: Some(SpendLimit {
+            micros: holdfast_domain::Micros::new(1_000),
+            window: SpendWindow::Day,
+        }),
+    };
+    let claim = |limits| sample::claim().limits(limits).time(Duration::from_secs(900_000)).build();
+    let operation = claimed(&journal, &claim(limits)).await;
+    let admitted = operation.admitted_at;
+    journal.advance(Duration::from_secs(2 * 86_400));
+    conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    let counted = |counter, at| journal.counter(sample::API_KEY, counter, at);
+    let then = Counter::ALL.map(|counter| counted(counter, admitted));
+    assert_eq!(then, [1, 30, 0, 0, 30, 0]);
+    let now = Counter::ALL.map(|counter| counted(counter, journal.now()));
+    assert_eq!(now, [0; 6]);
+}

@@ -1,0 +1,190 @@
+//! The fingerprint: equal for equal requests, another one for any difference.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::ApiKeyId;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::request::{Content, FINGERPRINT_VERSION, Message, Request, Role, fingerprint};
+use holdfast_domain::secret::{Fingerprint, FingerprintKey, ServerSecret};
+use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
+
+fn key(n: u8) -> FingerprintKey {
+    ServerSecret::new(&[n; 16]).unwrap().fingerprint_key(ApiKeyId::from_u128(1))
+}
+
+fn of(request: &Request) -> Fingerprint {
+    fingerprint(&key(1), FINGERPRINT_VERSION, 1, request).unwrap()
+}
+
+fn turn(role: Role, text: &str) -> Message {
+    Message { role, name: None, content: Some(Content::Text(text.to_owned())) }
+}
+
+fn request() -> Request {
+    Request {
+        model: PublicModelId::try_from("holdfast/sample").unwrap(),
+        messages: vec![turn(Role::System, "Be brief."), turn(Role::User, "hello")],
+        max_output_tokens: None,
+        n: 1,
+        temperature: None,
+        top_p: None,
+        presence_penalty: None,
+        frequency_penalty: None,
+        stop: Vec::new(),
+        seed: None,
+        user: None,
+        metadata: BTreeMap::new(),
+    }
+}
+
+/// The sample request with one thing changed, each time another.
+fn variants() -> Vec<(&'static str, Request)> {
+    let mut variants = vec![("nothing", request())];
+    let mut vary = |name, change: &dyn Fn(&mut Request)| {
+        let mut request = request();
+        change(&mut request);
+        variants.push((name, request));
+    };
+    let decimal = |text: &str| Some(text.parse().unwrap());
+    let pair = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+    vary("model", &|r| r.model = PublicModelId::try_from("holdfast/other").unwrap());
+    vary("text", &|r| r.messages[1] = turn(Role::User, "Hello"));
+    vary("empty text", &|r| r.messages[1] = turn(Role::User, ""));
+    vary("no content", &|r| r.messages[1].content = None);
+    vary("assistant", &|r| r.messages[1].role = Role::Assistant);
+    vary("developer", &|r| r.messages[0].role = Role::Developer);
+    vary("name", &|r| r.messages[1].name = Some("hello".to_owned()));
+    vary("empty name", &|r| r.messages[1].name = Some(String::new()));
+    vary("name of the other turn", &|r| r.messages[0].name = Some("hello".to_owned()));
+    vary("order", &|r| r.messages.reverse());
+    vary("one turn less", &|r| r.messages.truncate(1));
+    vary("one turn more", &|r| r.messages.push(turn(Role::Assistant, "")));
+    let parts = |texts: &[&str]| Content::Parts(texts.iter().map(|t| (*t).to_owned()).collect());
+    vary("parts", &|r| r.messages[1].content = Some(parts(&["hel", "lo"])));
+    vary("other parts", &|r| r.messages[1].content = Some(parts(&["hell", "o"])));
+    vary("joined turns", &|r| r.messages = vec![turn(Role::System, "Be brief.hello")]);
+    vary("bound", &|r| r.max_output_tokens = Some(1));
+    vary("other bound", &|r| r.max_output_tokens = Some(256));
+    vary("choices", &|r| r.n = 2);
+    vary("temperature", &|r| r.temperature = decimal("1"));
+    vary("other temperature", &|r| r.temperature = decimal("0.1"));
+    vary("cold", &|r| r.temperature = decimal("0"));
+    vary("top_p", &|r| r.top_p = decimal("1"));
+    vary("presence", &|r| r.presence_penalty = decimal("1"));
+    vary("negative presence", &|r| r.presence_penalty = decimal("-1"));
+    vary("frequency", &|r| r.frequency_penalty = decimal("1"));
+    vary("stop", &|r| r.stop = vec!["a".to_owned()]);
+    vary("empty stop", &|r| r.stop = vec![String::new()]);
+    vary("two stops", &|r| r.stop = vec!["a".to_owned(), "b".to_owned()]);
+    vary("stops in another order", &|r| r.stop = vec!["b".to_owned(), "a".to_owned()]);
+    vary("joined stops", &|r| r.stop = vec!["ab".to_owned()]);
+    vary("seed", &|r| r.seed = Some(0));
+    vary("negative seed", &|r| r.seed = Some(-1));
+    vary("user", &|r| r.user = Some("a".to_owned()));
+    vary("empty user", &|r| r.user = Some(String::new()));
+    vary("metadata", &|r| r.metadata = pair("a", "b"));
+    vary("metadata turned", &|r| r.metadata = pair("b", "a"));
+    vary("metadata shifted", &|r| r.metadata = pair("ab", ""));
+    variants
+}
+
+#[test]
+fn any_difference_is_another_fingerprint() {
+    let variants = variants();
+    for (at, (name, one)) in variants.iter().enumerate() {
+        for (other_name, other) in &variants[at + 1..] {
+            assert_ne!(of(one), of(other), "{name} and {other_name}");
+        }
+    }
+}
+
+#[test]
+fn the_same_request_under_other_terms_is_another_fingerprint() {
+    let under = |key, contract| fingerprint(&key, FINGERPRINT_VERSION, contract, &request());
+    assert_ne!(under(key(1), 1), under(key(1), 2));
+    assert_ne!(under(key(1), 1), under(key(2), 1));
+    assert_eq!(under(key(1), 1), Some(of(&request())));
+    assert_eq!(fingerprint(&key(1), FINGERPRINT_VERSION + 1, 1, &request()), None);
+    assert_eq!(fingerprint(&key(1), 0, 1, &request()), None);
+}
+
+#[test]
+fn the_first_version_of_the_feed_never_changes() {
+    let mut whole = request();
+    whole.messages[0].name = Some("ops".to_owned());
+    whole.messages.push(Message {
+        role: Role::Developer,
+        name: None,
+        content: Some(Content::Parts(vec!["ä".to_owned(), String::new()])),
+    });
+    whole.messages.push(Message { role: Role::Assistant, name: None, content: None });
+    whole.max_output_tokens = Some(77);
+    whole.n = 3;
+    whole.temperature = Some("0.7".parse().unwrap());
+    whole.top_p = Some("1".parse().unwrap());
+    whole.presence_penalty = Some("-1.5".parse().unwrap());
+    whole.frequency_penalty = Some("2e-3".parse().unwrap());
+    whole.stop = vec!["\n".to_owned(), "END".to_owned()];
+    whole.seed = Some(i64::MIN);
+    whole.user = Some("u".to_owned());
+    whole.metadata = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+    let hex = |request: &Request| blake3::Hash::from_bytes(of(request).to_bytes()).to_string();
+    let golden = [
+        "fc1357dbe28a4a5a4685e9fde00db896c0269ca5a0afbfff6f200089c004ba5e",
+        "ccae45b79700a062cc3d7c968a1abcf88180c6a0068010836acba3444138bd3a",
+    ];
+    assert_eq!([hex(&request()), hex(&whole)], golden);
+}
+
+/// Requests that differ in a few small ways, so that equal ones come up too.
+fn any_request() -> impl Strategy<Value = Request> {
+    let text = || proptest::sample::select(vec!["", "a", "b", "ab", "\0"]);
+    let role =
+        proptest::sample::select(vec![Role::Developer, Role::System, Role::User, Role::Assistant]);
+    let content =
+        (any::<bool>(), proptest::collection::vec(text(), 0..3)).prop_map(|(is_some, texts)| {
+            let mut texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+            let content = if texts.len() == 1 {
+                Content::Text(texts.remove(0))
+            } else {
+                Content::Parts(texts)
+            };
+            is_some.then_some(content)
+        });
+    let message = (role, proptest::option::of(text()), content)
+        .prop_map(|(role, name, content)| Message { role, name: name.map(str::to_owned), content });
+    let messages = proptest::collection::vec(message, 0..3);
+    let number = || proptest::option::of(proptest::sample::select(vec!["0", "1", "-1", "0.1"]));
+    let stop = proptest::collection::vec(text(), 0..3);
+    let metadata = proptest::collection::btree_map(text(), text(), 0..3);
+    let rest = (proptest::option::of(0_i64..2), proptest::option::of(text()), metadata);
+    (messages, proptest::option::of(1_u64..3), 1_u32..3, [number(), number()], stop, rest).prop_map(
+        |(messages, max_output_tokens, n, [temperature, top_p], stop, (seed, user, metadata))| {
+            Request {
+                messages,
+                max_output_tokens,
+                n,
+                temperature: temperature.map(|text| text.parse().unwrap()),
+                top_p: top_p.map(|text| text.parse().unwrap()),
+                stop: stop.into_iter().map(str::to_owned).collect(),
+                seed,
+                user: user.map(str::to_owned),
+                metadata: metadata
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
+                ..request()
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn requests_are_equal_exactly_where_their_fingerprints_are(
+        one in any_request(),
+        other in any_request(),
+    ) {
+        prop_assert_eq!(of(&one) == of(&other), one == other);
+    }
+}

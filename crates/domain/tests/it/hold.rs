@@ -1,0 +1,125 @@
+//! The hold is an upper bound: no run that keeps to what was sent upstream costs more.
+
+use holdfast_domain::Micros;
+use holdfast_domain::hold::Bound;
+use holdfast_domain::model::Contract;
+use holdfast_domain::price::Rates;
+use holdfast_domain::request::Facts;
+use holdfast_domain::usage::{Kind, Meters};
+use holdfast_testkit::sample;
+use proptest::prelude::{Strategy, any, prop_assert, proptest};
+
+fn contract() -> Contract {
+    Contract {
+        model: sample::model(),
+        version: 1,
+        context_tokens: 1_000,
+        max_output_tokens: 200,
+        prompt_tokens_per_byte_millionths: 1_000_000,
+        prompt_overhead_tokens: 64,
+    }
+}
+
+fn facts() -> Facts {
+    Facts { prompt_bytes: 100, messages: 2, max_output_tokens: None, n: 1 }
+}
+
+/// Micros per million of input, cached input, cache write, output and reasoning; micros a request.
+fn rates([input, cached, write, output, reasoning, request]: [u64; 6]) -> Rates {
+    Rates::by(|kind| match kind {
+        Kind::Input => input,
+        Kind::CachedInput => cached,
+        Kind::CacheWrite => write,
+        Kind::Output => output,
+        Kind::Reasoning => reasoning,
+        Kind::Request => request,
+        Kind::AudioInput | Kind::AudioOutput | Kind::Image => u64::MAX / 100,
+    })
+    .unwrap()
+}
+
+#[test]
+fn the_prompt_is_bounded_by_its_bytes_its_frames_and_the_overhead() {
+    assert_eq!(Bound::of(&facts(), &contract()).prompt_tokens, 100 + 2 * 16 + 64);
+    let half = Contract { prompt_tokens_per_byte_millionths: 333_333, ..contract() };
+    assert_eq!(Bound::of(&facts(), &half).prompt_tokens, 34 + 32 + 64, "rounded up");
+    let long = Facts { prompt_bytes: u64::MAX, messages: u64::MAX, ..facts() };
+    assert_eq!(Bound::of(&long, &contract()).prompt_tokens, 1_000, "the context bounds all");
+}
+
+#[test]
+fn the_output_is_bounded_by_the_request_or_the_model_times_the_choices() {
+    assert_eq!(Bound::of(&facts(), &contract()).all_output_tokens(), 200);
+    let asked = Facts { max_output_tokens: Some(7), n: 3, ..facts() };
+    assert_eq!(Bound::of(&asked, &contract()).all_output_tokens(), 21);
+}
+
+#[test]
+fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_once() {
+    let bound = Bound { prompt_tokens: 100, output_tokens: 10, n: 2 };
+    let micros = |rates: Rates| bound.hold(&rates).map(Micros::get);
+    assert_eq!(micros(rates([1_000_000, 0, 0, 2_000_000, 0, 5])), Some(100 + 40 + 5));
+    assert_eq!(micros(rates([1_000_000, 0, 3_000_000, 0, 0, 0])), Some(300));
+    assert_eq!(micros(rates([0, 1_000_000, 0, 0, 4_000_000, 0])), Some(100 + 80));
+    // 0.0001 and 0.00002 of a micro: together one, not two.
+    assert_eq!(micros(rates([1, 0, 0, 1, 0, 0])), Some(1));
+    assert_eq!(micros(rates([0, 0, 0, 0, 0, 0])), Some(0));
+}
+
+#[test]
+fn a_hold_that_is_no_amount_is_told() {
+    let bound = Bound { prompt_tokens: u64::MAX, output_tokens: u64::MAX, n: u32::MAX };
+    let dearest = rates([Rates::RATE_MAX, 0, 0, Rates::RATE_MAX, 0, 0]);
+    assert_eq!(bound.hold(&dearest), None);
+    let huge = Bound { prompt_tokens: 1_000_000_000, output_tokens: 0, n: 1 };
+    assert_eq!(huge.hold(&rates([Rates::RATE_MAX, 0, 0, 0, 0, 0])), None);
+}
+
+/// Rates of every size, zero and odd ones among them.
+fn any_rate() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0_u32..63).prop_map(|(rate, shift)| (rate >> shift).min(1_000_000_000_000))
+}
+
+fn any_rates() -> impl Strategy<Value = Rates> {
+    [any_rate(), any_rate(), any_rate(), any_rate(), any_rate(), any_rate()].prop_map(rates)
+}
+
+proptest! {
+    #[test]
+    fn no_meters_within_the_bounds_cost_more_than_the_hold(
+        rates in any_rates(),
+        (bytes, messages, per_byte) in (0_u64..50_000, 1_u64..50, 1_u64..4_000_000),
+        (asked, n) in (proptest::option::of(1_u64..5_000), 1_u32..=128),
+        prompt in [0_u64..=1_000, 0..=1_000, 0..=1_000],
+        output in [0_u64..=1_000, 0..=1_000],
+        is_full in any::<bool>(),
+    ) {
+        let contract = Contract {
+            context_tokens: 20_000,
+            prompt_tokens_per_byte_millionths: per_byte,
+            ..contract()
+        };
+        let facts = Facts { prompt_bytes: bytes, messages, max_output_tokens: asked, n };
+        let bound = Bound::of(&facts, &contract);
+        // Shares of what is allowed, in thousandths; all of it where the run is a full one.
+        let share = |of: u64, parts: &[u64], at: usize| {
+            let all: u64 = parts.iter().sum::<u64>().max(if is_full { 1 } else { 1_000 * 3 });
+            of * parts[at] / all
+        };
+        let all_output = bound.all_output_tokens();
+        let meters = Meters::by(|kind| match kind {
+            Kind::Input => share(bound.prompt_tokens, &prompt, 0),
+            Kind::CachedInput => share(bound.prompt_tokens, &prompt, 1),
+            Kind::CacheWrite => share(bound.prompt_tokens, &prompt, 2),
+            Kind::Output => share(all_output, &output, 0),
+            Kind::Reasoning => share(all_output, &output, 1),
+            Kind::Request => 1,
+            Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
+        })
+        .unwrap();
+        prop_assert!(meters.prompt_tokens() <= bound.prompt_tokens);
+        prop_assert!(meters.completion_tokens() <= all_output);
+        let hold = bound.hold(&rates).unwrap();
+        prop_assert!(rates.cost(&meters) <= hold);
+    }
+}

@@ -1,0 +1,18 @@
+//! What the domain promises, checked through its public doors.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails panics"
+)]
+
+mod conduct;
+mod credential;
+mod decide;
+mod fingerprint;
+mod hold;
+mod identity;
+mod limits;
+mod money;
+mod situation;
+mod usage;
