@@ -24,16 +24,29 @@
 //!
 //! A service that sells something else than chat brings a [`Journal`], says what a request is worth
 //! and runs its work in a closure; everything that concerns money and retries happens in here.
-//! `docs/embedding.md` has the whole example, which the tests run.
+//! `examples/embed.rs` goes on with a replay and a conflict.
 //!
 //! ```
-//! use holdfast_domain::{OperationId, ApiKeyId, RequestKey};
+//! use holdfast_domain::conduct::{Claimed, Conduct, Ending};
+//! use holdfast_testkit::{MemoryJournal, NoPause, sample};
 //!
-//! // The same API key and request key are the same operation, on every machine and for ever.
-//! let api_key = ApiKeyId::from_u128(7);
-//! let request_key: RequestKey = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11".parse()?;
-//! assert_eq!(OperationId::of(api_key, request_key), OperationId::of(api_key, request_key));
-//! # Ok::<(), holdfast_domain::BadRequestKey>(())
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), holdfast_domain::conduct::ClaimError> {
+//! let journal = MemoryJournal::with_funds(1_000);
+//! let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: None };
+//!
+//! let claim = sample::claim().hold(100).build();
+//! let sold = conduct
+//!     .perform(&sample::order(&claim), async |operation| {
+//!         // The hold of `operation` is committed. Do the work now: it is asked for at most once.
+//!         let (metered, result) = (sample::metered(20, 10), sample::result("sealed"));
+//!         (Ending::Finished { metered, result }, Vec::new())
+//!     })
+//!     .await?;
+//!
+//! assert!(matches!(sold, Claimed::Ended(_)));
+//! # Ok(())
+//! # }
 //! ```
 #![warn(missing_docs, clippy::arithmetic_side_effects, clippy::float_arithmetic)]
 

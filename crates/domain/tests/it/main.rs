@@ -9,6 +9,7 @@
 mod conduct;
 mod credential;
 mod decide;
+mod embed;
 mod fingerprint;
 mod hold;
 mod identity;
