@@ -1,6 +1,9 @@
-//! What a model said, as it arrives and when it is whole.
+//! What a model said, as it arrives and when it is whole. Nothing of the provider is in it: not its
+//! ids, not its name.
 
 use std::collections::BTreeMap;
+
+use crate::request::{Opaque, ToolKind};
 
 /// Why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +14,10 @@ pub enum FinishReason {
     Length,
     /// The provider's filter cut it.
     ContentFilter,
+    /// It called tools.
+    ToolCalls,
+    /// It called a function, in the older form.
+    FunctionCall,
 }
 
 /// A piece of an answer. An answer that arrives whole is one delta.
@@ -29,8 +36,62 @@ pub struct ChoiceDelta {
     pub content: Option<String>,
     /// More of a refusal.
     pub refusal: Option<String>,
+    /// More of what it thought, where the provider tells.
+    pub reasoning: Option<String>,
+    /// More of its tool calls.
+    pub tool_calls: Vec<ToolCallDelta>,
+    /// More of its function call, in the older form.
+    pub function_call: Option<FunctionCallDelta>,
+    /// How likely more of its tokens were.
+    pub logprobs: Option<Logprobs>,
+    /// More sources, each as the provider gives it.
+    pub annotations: Vec<Opaque>,
+    /// More of what it spoke.
+    pub audio: Option<Audio>,
     /// Its end.
     pub finish: Option<FinishReason>,
+}
+
+/// What one tool call gained. Its first piece says which tool it calls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolCallDelta {
+    /// Which call of the choice, from zero.
+    pub index: u32,
+    /// Which sort of tool.
+    pub kind: Option<ToolKind>,
+    /// More of the tool's name: all of it, as a rule.
+    pub name: Option<String>,
+    /// More of the `arguments` or the `input`.
+    pub input: Option<String>,
+}
+
+/// What a function call in the older form gained.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FunctionCallDelta {
+    /// More of the function's name: all of it, as a rule.
+    pub name: Option<String>,
+    /// More of the arguments.
+    pub arguments: Option<String>,
+}
+
+/// How likely tokens were, each as the provider gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Logprobs {
+    /// Those of the text.
+    pub content: Option<Vec<Opaque>>,
+    /// Those of the refusal.
+    pub refusal: Option<Vec<Opaque>>,
+}
+
+/// What was spoken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Audio {
+    /// Base64.
+    pub data: String,
+    /// The same in words.
+    pub transcript: String,
+    /// Until when the provider keeps it, in seconds since 1970.
+    pub expires_at: i64,
 }
 
 /// An answer put together from its deltas.
@@ -46,18 +107,47 @@ pub struct Choice {
     pub content: Option<String>,
     /// The refusal, if there was one.
     pub refusal: Option<String>,
+    /// What it thought, where the provider tells.
+    pub reasoning: Option<String>,
+    /// Its tool calls by their index.
+    pub tool_calls: BTreeMap<u32, ToolCall>,
+    /// Its function call, in the older form.
+    pub function_call: Option<FunctionCall>,
+    /// How likely its tokens were.
+    pub logprobs: Option<Logprobs>,
+    /// Its sources.
+    pub annotations: Vec<Opaque>,
+    /// What it spoke.
+    pub audio: Option<Audio>,
     /// Why it ended; `None` while it has not.
     pub finish: Option<FinishReason>,
+}
+
+/// A tool call. Callers get an id of ours for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Which sort of tool.
+    pub kind: ToolKind,
+    /// Which tool.
+    pub name: String,
+    /// A function's `arguments` or a custom tool's `input`.
+    pub input: String,
+}
+
+/// A function call in the older form.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FunctionCall {
+    /// Which function.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: String,
 }
 
 impl Answer {
     /// Adds what arrived.
     pub fn append(&mut self, delta: Delta) {
         for gained in delta.choices {
-            let choice = self.choices.entry(gained.index).or_default();
-            append(&mut choice.content, gained.content);
-            append(&mut choice.refusal, gained.refusal);
-            choice.finish = choice.finish.or(gained.finish);
+            self.choices.entry(gained.index).or_default().append(gained);
         }
     }
 
@@ -73,13 +163,57 @@ impl Answer {
         self.choices.iter().map(|(index, choice)| (*index, choice))
     }
 
-    /// UTF-8 bytes of everything the model said: what an estimate counts.
+    /// UTF-8 bytes of everything the model said: what an estimate counts. Of what it spoke, the words.
     #[must_use]
     pub fn text_bytes(&self) -> u64 {
-        let texts = self.choices.values().flat_map(|choice| [&choice.content, &choice.refusal]);
-        texts.flatten().fold(0_u64, |sum, text| {
+        self.choices.values().flat_map(Choice::texts).fold(0_u64, |sum, text| {
             sum.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX))
         })
+    }
+}
+
+impl Choice {
+    fn append(&mut self, gained: ChoiceDelta) {
+        append(&mut self.content, gained.content);
+        append(&mut self.refusal, gained.refusal);
+        append(&mut self.reasoning, gained.reasoning);
+        for piece in gained.tool_calls {
+            let call = self.tool_calls.entry(piece.index).or_insert_with(|| ToolCall {
+                kind: ToolKind::Function,
+                name: String::new(),
+                input: String::new(),
+            });
+            call.kind = piece.kind.unwrap_or(call.kind);
+            call.name.push_str(piece.name.as_deref().unwrap_or_default());
+            call.input.push_str(piece.input.as_deref().unwrap_or_default());
+        }
+        if let Some(piece) = gained.function_call {
+            let call = self.function_call.get_or_insert_default();
+            call.name.push_str(piece.name.as_deref().unwrap_or_default());
+            call.arguments.push_str(piece.arguments.as_deref().unwrap_or_default());
+        }
+        if let Some(Logprobs { content, refusal }) = gained.logprobs {
+            let logprobs = self.logprobs.get_or_insert_default();
+            extend(&mut logprobs.content, content);
+            extend(&mut logprobs.refusal, refusal);
+        }
+        self.annotations.extend(gained.annotations);
+        if let Some(Audio { data, transcript, expires_at }) = gained.audio {
+            let audio = self.audio.get_or_insert_default();
+            audio.data.push_str(&data);
+            audio.transcript.push_str(&transcript);
+            audio.expires_at = audio.expires_at.max(expires_at);
+        }
+        self.finish = self.finish.or(gained.finish);
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let said = [&self.content, &self.refusal, &self.reasoning];
+        let tools = self.tool_calls.values().flat_map(|call| [&call.name, &call.input]);
+        let function = self.function_call.iter().flat_map(|call| [&call.name, &call.arguments]);
+        let spoken = self.audio.iter().map(|audio| &audio.transcript);
+        let said = said.into_iter().flatten();
+        said.chain(tools).chain(function).chain(spoken).map(String::as_str)
     }
 }
 
@@ -87,6 +221,12 @@ fn append(to: &mut Option<String>, more: Option<String>) {
     match (to.as_mut(), more) {
         (Some(text), Some(more)) => text.push_str(&more),
         (None, Some(more)) => *to = Some(more),
-        (_, None) => {}
+        (Some(_) | None, None) => {}
+    }
+}
+
+fn extend(to: &mut Option<Vec<Opaque>>, more: Option<Vec<Opaque>>) {
+    if let Some(more) = more {
+        to.get_or_insert_default().extend(more);
     }
 }

@@ -19,22 +19,38 @@ pub struct Bound {
     pub output_tokens: u64,
     /// Choices.
     pub n: u32,
+    /// Pictures in the prompt, exactly.
+    pub images: u64,
+    /// Whether prompt tokens may be of audio.
+    pub hears: bool,
+    /// Whether output tokens may be of audio.
+    pub speaks: bool,
 }
 
 impl Bound {
-    /// Bounds a request under a model's contract.
+    /// Bounds a request under a model's contract. What has no cap of its own makes the prompt as long as
+    /// the context: a recording, a document, what is found on the web, and a picture unless the
+    /// contract caps it.
     #[must_use]
     pub fn of(facts: &Facts, contract: &Contract) -> Self {
         let text = u128::from(facts.prompt_bytes)
             .saturating_mul(u128::from(contract.prompt_tokens_per_byte_millionths))
             .div_ceil(MILLION);
         let frames = u128::from(facts.messages).saturating_mul(TOKENS_PER_MESSAGE);
+        let image = contract.image_tokens.unwrap_or(contract.context_tokens);
+        let images = u128::from(facts.images).saturating_mul(u128::from(image));
+        let overhead = contract.overhead_tokens(facts.tools > 0);
         let tokens =
-            text.saturating_add(frames).saturating_add(u128::from(contract.prompt_overhead_tokens));
+            [frames, images, u128::from(overhead)].into_iter().fold(text, u128::saturating_add);
+        let is_capped = facts.recordings == 0 && facts.files == 0 && !facts.searches;
+        let tokens = if is_capped { u64::try_from(tokens).unwrap_or(u64::MAX) } else { u64::MAX };
         Self {
-            prompt_tokens: u64::try_from(tokens).unwrap_or(u64::MAX).min(contract.context_tokens),
+            prompt_tokens: tokens.min(contract.context_tokens),
             output_tokens: facts.max_output_tokens.unwrap_or(contract.max_output_tokens),
             n: facts.n,
+            images: facts.images,
+            hears: facts.recordings > 0,
+            speaks: facts.speaks,
         }
     }
 
@@ -48,13 +64,17 @@ impl Bound {
     /// `None` where it does not fit into an amount: no wallet has that much.
     #[must_use]
     pub fn hold(&self, rates: &Rates) -> Option<Micros> {
-        let prompt = rates.dearest(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite]);
-        let output = rates.dearest(&[Kind::Output, Kind::Reasoning]);
-        let cost = |tokens: u64, rate: u64| u128::from(tokens).checked_mul(u128::from(rate));
-        let request = u128::from(rates.rate(Kind::Request)).checked_mul(MILLION)?;
+        let heard = if self.hears { Kind::AudioInput } else { Kind::Input };
+        let spoken = if self.speaks { Kind::AudioOutput } else { Kind::Output };
+        let prompt = rates.dearest(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite, heard]);
+        let output = rates.dearest(&[Kind::Output, Kind::Reasoning, spoken]);
+        let cost = |units: u64, rate: u64| u128::from(units).checked_mul(u128::from(rate));
+        let each = cost(self.images, rates.rate(Kind::Image))?
+            .checked_add(u128::from(rates.rate(Kind::Request)))?
+            .checked_mul(MILLION)?;
         let millionths = cost(self.prompt_tokens, prompt)?
             .checked_add(cost(self.all_output_tokens(), output)?)?
-            .checked_add(request)?;
+            .checked_add(each)?;
         i64::try_from(millionths.div_ceil(MILLION)).ok().map(Micros::new)
     }
 }

@@ -1,5 +1,6 @@
 //! A model as callers know it: a public id and the contract behind it. Not its prices, not its routes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::secret::ServerSecretId;
@@ -49,8 +50,8 @@ impl fmt::Display for PublicModelId {
 #[error("not a model id: publisher/name, at most 128 bytes")]
 pub struct BadModelId;
 
-/// What a model promises about length: the part of it that bounds money and is fingerprinted by
-/// version. Prices are not part of it.
+/// What a model promises and takes: the part of it that bounds money and is fingerprinted by version.
+/// Prices are not part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contract {
     /// The public id.
@@ -63,8 +64,105 @@ pub struct Contract {
     pub max_output_tokens: u64,
     /// Millionths of a token that one byte of prompt may be at most.
     pub prompt_tokens_per_byte_millionths: u64,
-    /// Tokens that the provider may add to any prompt.
-    pub prompt_overhead_tokens: u64,
+    /// Tokens that the provider may add to any prompt; `None` is what [`Contract::overhead_tokens`]
+    /// says.
+    pub prompt_overhead_tokens: Option<u64>,
+    /// Tokens that a picture may cost at most; `None` makes a prompt with one as long as the context.
+    pub image_tokens: Option<u64>,
+    /// Members of a request that the model takes although nobody here knows them, by name.
+    pub accepts: Vec<String>,
+    /// What it takes of the fields that are refused by default.
+    pub allow: BTreeSet<Restricted>,
+}
+
+impl Contract {
+    /// Tokens of a byte of prompt, in millionths, unless the operator says otherwise.
+    pub const PROMPT_TOKENS_PER_BYTE_MILLIONTHS: u64 = 1_000_000;
+    /// Overhead of a prompt without tools unless the operator says otherwise.
+    pub const OVERHEAD_TOKENS: u64 = 64;
+    /// Overhead of a prompt with tools unless the operator says otherwise: templates list them with
+    /// much around them.
+    pub const OVERHEAD_TOKENS_WITH_TOOLS: u64 = 1_024;
+
+    /// A contract with the usual bounds, which takes nothing unusual.
+    #[must_use]
+    pub const fn new(
+        model: PublicModelId,
+        version: u32,
+        context_tokens: u64,
+        max_output_tokens: u64,
+    ) -> Self {
+        Self {
+            model,
+            version,
+            context_tokens,
+            max_output_tokens,
+            prompt_tokens_per_byte_millionths: Self::PROMPT_TOKENS_PER_BYTE_MILLIONTHS,
+            prompt_overhead_tokens: None,
+            image_tokens: None,
+            accepts: Vec::new(),
+            allow: BTreeSet::new(),
+        }
+    }
+
+    /// Tokens that the provider may add to a prompt.
+    #[must_use]
+    pub fn overhead_tokens(&self, has_tools: bool) -> u64 {
+        let usual =
+            if has_tools { Self::OVERHEAD_TOKENS_WITH_TOOLS } else { Self::OVERHEAD_TOKENS };
+        self.prompt_overhead_tokens.unwrap_or(usual)
+    }
+}
+
+/// A field that a model refuses unless its contract allows it: it reaches objects or tiers of the
+/// account that all callers share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Restricted {
+    /// A document that the account keeps.
+    FileId,
+    /// Audio of an earlier answer that the account keeps.
+    AudioId,
+    /// A voice that the account keeps.
+    VoiceId,
+    /// Keeping the completion in the account.
+    Store,
+    /// Another tier than the account's usual one.
+    ServiceTier,
+    /// Searching the web at the account's cost.
+    WebSearchOptions,
+    /// The account's moderation.
+    Moderation,
+    /// Keeping the prompt in the account's cache.
+    PromptCacheRetention,
+}
+
+impl Restricted {
+    /// Every one of them.
+    pub const ALL: [Self; 8] = [
+        Self::FileId,
+        Self::AudioId,
+        Self::VoiceId,
+        Self::Store,
+        Self::ServiceTier,
+        Self::WebSearchOptions,
+        Self::Moderation,
+        Self::PromptCacheRetention,
+    ];
+
+    /// The name in configuration.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::FileId => "file_id",
+            Self::AudioId => "audio.id",
+            Self::VoiceId => "voice.id",
+            Self::Store => "store",
+            Self::ServiceTier => "service_tier",
+            Self::WebSearchOptions => "web_search_options",
+            Self::Moderation => "moderation",
+            Self::PromptCacheRetention => "prompt_cache_retention",
+        }
+    }
 }
 
 /// What a fingerprint was computed under. Stored with it, so that a retry is compared under the

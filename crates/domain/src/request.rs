@@ -5,13 +5,53 @@
 //! what is asked for), and the model's contract, which joins it in [`crate::hold`] and in
 //! [`fingerprint`].
 
+/// An enum whose variants have names on the wire.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $label:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every one of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name on the wire.
+            #[must_use]
+            pub const fn label(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $label,)+
+                }
+            }
+        }
+    };
+}
+
 mod canon;
 mod decimal;
+mod facts;
+mod message;
+mod opaque;
+mod option;
+mod tool;
 
 use std::collections::BTreeMap;
 
 pub use self::canon::{FINGERPRINT_VERSION, fingerprint};
 pub use self::decimal::{BadDecimal, Decimal};
+pub use self::facts::Facts;
+pub use self::message::{
+    BreakpointTtl, CacheBreakpoint, Content, FunctionCall, ImageDetail, Item, Message, Part,
+    RecordingFormat, Reply, Role, ToolCall, ToolKind,
+};
+pub use self::opaque::Opaque;
+pub use self::option::{
+    Audio, AudioFormat, CacheMode, CacheOptions, CacheRetention, CacheTtl, JsonSchema, Modalities,
+    ReasoningEffort, ResponseFormat, ServiceTier, Verbosity, Voice,
+};
+pub use self::tool::{CustomTool, Function, FunctionChoice, Tool, ToolChoice, ToolMode};
 use crate::model::PublicModelId;
 
 /// A chat completion request in normal form: absent and default are one thing where no provider can
@@ -42,96 +82,94 @@ pub struct Request {
     pub user: Option<String>,
     /// At most 16 pairs.
     pub metadata: BTreeMap<String, String>,
-}
-
-/// One turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Who speaks.
-    pub role: Role,
-    /// The speaker's name.
-    pub name: Option<String>,
-    /// What is said. An assistant's turn may say nothing.
-    pub content: Option<Content>,
-}
-
-/// Who speaks. Developer and system are two roles: providers treat them differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Instructions of the application.
-    Developer,
-    /// Instructions, in the older role.
-    System,
-    /// The person.
-    User,
-    /// The model.
-    Assistant,
-}
-
-impl Role {
-    /// The name on the wire.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Developer => "developer",
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-}
-
-/// What a turn says. One bare text part is the same as a string; several parts are never joined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// A string, or one bare text part.
-    Text(String),
-    /// Two or more text parts.
-    Parts(Vec<String>),
-}
-
-impl Content {
-    /// Its texts, in order.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let (one, many) = match self {
-            Self::Text(text) => (Some(text), &[][..]),
-            Self::Parts(parts) => (None, &parts[..]),
-        };
-        one.into_iter().chain(many).map(String::as_str)
-    }
-}
-
-/// What a request says about its own length: all that its hold bound needs to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
-    /// UTF-8 bytes of every string that may reach the prompt.
-    pub prompt_bytes: u64,
-    /// Number of messages.
-    pub messages: u64,
-    /// The request's own bound on output tokens of each choice.
-    pub max_output_tokens: Option<u64>,
-    /// Choices wanted.
-    pub n: u32,
+    /// Whether the answer says how likely its tokens were.
+    pub logprobs: bool,
+    /// How many other tokens it says that of: 0 to 20, with `logprobs` only.
+    pub top_logprobs: Option<u8>,
+    /// By token id: -100 to 100.
+    pub logit_bias: BTreeMap<String, i8>,
+    /// At most 128, in order.
+    pub tools: Vec<Tool>,
+    /// Which of them the model calls.
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether it may call several at once.
+    pub parallel_tool_calls: Option<bool>,
+    /// Functions on offer in the older form, whose calls come in the older form: at most 128.
+    pub functions: Vec<Function>,
+    /// Which of them the model calls.
+    pub function_call: Option<FunctionChoice>,
+    /// The shape of the answer, where it is not plain text.
+    pub response_format: Option<ResponseFormat>,
+    /// In what the model answers.
+    pub modalities: Modalities,
+    /// How the model speaks.
+    pub audio: Option<Audio>,
+    /// What most of the answer is expected to be.
+    pub prediction: Option<Opaque>,
+    /// How long the model thinks.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// How much it says.
+    pub verbosity: Option<Verbosity>,
+    /// Which tier serves the request.
+    pub service_tier: Option<ServiceTier>,
+    /// Whether the provider keeps the completion.
+    pub store: Option<bool>,
+    /// The caller's end user, for the provider's safety checks.
+    pub safety_identifier: Option<String>,
+    /// Which of the provider's caches to look into.
+    pub prompt_cache_key: Option<String>,
+    /// How long the prompt is kept for the cache.
+    pub prompt_cache_retention: Option<CacheRetention>,
+    /// How the prompt is cached.
+    pub prompt_cache_options: Option<CacheOptions>,
+    /// How the model searches the web.
+    pub web_search_options: Option<Opaque>,
+    /// How the provider moderates prompt and answer.
+    pub moderation: Option<Opaque>,
+    /// Members that are not known here, by name. Only a model that accepts them gets them.
+    pub extras: BTreeMap<String, Opaque>,
 }
 
 impl Request {
-    /// The facts that bound what it can cost.
+    /// Asks a model to go on with a conversation, and for nothing else.
     #[must_use]
-    pub fn facts(&self) -> Facts {
-        let length = |text: &str| u64::try_from(text.len()).unwrap_or(u64::MAX);
-        let turns = self.messages.iter().flat_map(|message| {
-            let said = message.content.iter().flat_map(Content::texts);
-            said.chain(message.name.as_deref())
-        });
-        let pairs = self.metadata.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]);
-        let others = self.stop.iter().map(String::as_str).chain(self.user.as_deref()).chain(pairs);
-        Facts {
-            prompt_bytes: turns
-                .chain(others)
-                .fold(0, |sum: u64, text| sum.saturating_add(length(text))),
-            messages: u64::try_from(self.messages.len()).unwrap_or(u64::MAX),
-            max_output_tokens: self.max_output_tokens,
-            n: self.n,
+    pub const fn new(model: PublicModelId, messages: Vec<Message>) -> Self {
+        Self {
+            model,
+            messages,
+            max_output_tokens: None,
+            n: 1,
+            temperature: None,
+            top_p: None,
+            presence_penalty: None,
+            frequency_penalty: None,
+            stop: Vec::new(),
+            seed: None,
+            user: None,
+            metadata: BTreeMap::new(),
+            logprobs: false,
+            top_logprobs: None,
+            logit_bias: BTreeMap::new(),
+            tools: Vec::new(),
+            tool_choice: None,
+            parallel_tool_calls: None,
+            functions: Vec::new(),
+            function_call: None,
+            response_format: None,
+            modalities: Modalities::Text,
+            audio: None,
+            prediction: None,
+            reasoning_effort: None,
+            verbosity: None,
+            service_tier: None,
+            store: None,
+            safety_identifier: None,
+            prompt_cache_key: None,
+            prompt_cache_retention: None,
+            prompt_cache_options: None,
+            web_search_options: None,
+            moderation: None,
+            extras: BTreeMap::new(),
         }
     }
 }

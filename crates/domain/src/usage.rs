@@ -106,6 +106,12 @@ impl Meters {
         })
     }
 
+    /// The same with another count of one kind; `None` when that is absurd.
+    #[must_use]
+    pub fn with(&self, kind: Kind, count: u64) -> Option<Self> {
+        Self::by(|other| if other == kind { count } else { self.count(other) })
+    }
+
     /// How much of one kind.
     #[must_use]
     pub fn count(&self, kind: Kind) -> u64 {

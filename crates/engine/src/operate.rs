@@ -224,17 +224,22 @@ impl Sink for Assembly {
     }
 }
 
-/// The reported meters, or an own count of the text.
+/// The reported meters, or an own count of the text. Pictures are what the request says they are.
 fn metered(reported: Option<Meters>, bid: &Bid, answer: &Answer) -> Metered {
-    if let Some(meters) = reported {
-        return Metered { meters, source: MetersSource::Reported };
-    }
+    let (meters, source) = match reported {
+        Some(meters) => (meters, MetersSource::Reported),
+        None => (estimate(bid, answer), MetersSource::Estimated),
+    };
+    // Counts of a body that was held in memory are never absurd.
+    let meters = meters.with(Kind::Image, bid.bound.images).unwrap_or(meters);
+    Metered { meters, source }
+}
+
+fn estimate(bid: &Bid, answer: &Answer) -> Meters {
     let prompt = bid.request.facts().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
     let input = prompt.min(bid.bound.prompt_tokens);
     let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
-    // Counts of a body that was held in memory are never absurd.
-    let meters = Meters::text(input, output).unwrap_or_default();
-    Metered { meters, source: MetersSource::Estimated }
+    Meters::text(input, output).unwrap_or_default()
 }
 
 /// Why no key was bound, for the caller; what is behind it, for the log.

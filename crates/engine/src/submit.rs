@@ -13,6 +13,7 @@ use holdfast_domain::operation::{Binding, Phase, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
+use holdfast_wire::chat::request::{Parsed, check_delivery, parse};
 use holdfast_wire::error::Code;
 use tokio::time::Instant;
 
@@ -55,8 +56,8 @@ impl Engine {
             id: OperationId::of(api_key, submission.request_key),
             patience: Instant::now() + submission.patience,
         };
-        let request = match holdfast_wire::chat::request::parse(&submission.body) {
-            Ok(request) => Arc::new(request),
+        let (request, delivery) = match parse(&submission.body) {
+            Ok(Parsed { request, delivery }) => (Arc::new(request), delivery),
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
                 let failure = Failure::BadRequest(Arc::new(bad));
@@ -66,6 +67,9 @@ impl Engine {
                 return self.refuse(ask, None, failure).await;
             }
         };
+        if let Err(bad) = check_delivery(delivery) {
+            return self.refuse(ask, Some(&request), Failure::BadRequest(Arc::new(bad))).await;
+        }
         for _turn in 0..TURNS_MAX {
             if let ControlFlow::Break(reply) = self.turn(ask, &request).await {
                 return reply;

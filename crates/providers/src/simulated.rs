@@ -131,7 +131,7 @@ fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
         }
         let finish = if text.len() > bytes_max { FinishReason::Length } else { FinishReason::Stop };
         text.truncate(text.floor_char_boundary(bytes_max));
-        ChoiceDelta { index, content: Some(text), refusal: None, finish: Some(finish) }
+        ChoiceDelta { index, content: Some(text), finish: Some(finish), ..ChoiceDelta::default() }
     };
     (0..call.request.n).map(choice).collect()
 }

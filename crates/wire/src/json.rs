@@ -1,9 +1,11 @@
-//! A strict reader of request bodies, into a small tree that borrows from the body. Members keep their
-//! order, numbers their spelling, and a repeated name, a lone surrogate or a depth over the limit is an
-//! error: here these are data or attacks, and a general reader loses or forgives them.
+//! A reader of JSON into a small tree that borrows from the text. Members keep their order, numbers
+//! their spelling. Request bodies are read strictly: a repeated name, a lone surrogate or a depth over
+//! the limit is an error, because here these are data or attacks, and a general reader loses or forgives
+//! them. Answers of providers may repeat names: an answer that was paid for is not lost over that.
 //!
-//! Not for answers of providers, which are read leniently, nor for writing.
+//! Not for writing, but for what is passed through.
 
+mod opaque;
 mod text;
 
 use std::borrow::Cow;
@@ -26,7 +28,7 @@ pub enum Node<'a> {
     String(Cow<'a, str>),
     /// Its elements.
     Array(Vec<Self>),
-    /// Its members, in order, no name twice.
+    /// Its members, in order; in a request no name twice.
     Object(Vec<(Cow<'a, str>, Self)>),
 }
 
@@ -79,14 +81,69 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Reads a body: one value with white space around it.
+/// Reads a request body: one value with white space around it, no name twice in an object.
 pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
+    read(body, Names::Once)
+}
+
+/// Reads an answer, in which a repeated name is allowed and the last one counts.
+pub(crate) fn parse_answer(body: &[u8]) -> Result<Node<'_>, BadJson> {
+    read(body, Names::Any)
+}
+
+impl<'a> Node<'a> {
+    /// The member of this name, if this is an object that has it and it is not null.
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => {
+                let found = members.iter().rev().find(|(other, _)| other == name);
+                found.map(|(_, node)| node).filter(|node| **node != Self::Null)
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => None,
+        }
+    }
+
+    /// The spelling, if this is a number.
+    pub(crate) fn as_number(&self) -> Option<&'a str> {
+        match self {
+            Self::Number(lexeme) => Some(lexeme),
+            Self::Null | Self::Bool(_) | Self::String(_) | Self::Array(_) | Self::Object(_) => None,
+        }
+    }
+
+    /// The elements, if this is an array.
+    pub(crate) fn as_array(&self) -> Option<&[Self]> {
+        match self {
+            Self::Array(elements) => Some(elements),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Object(_) => {
+                None
+            }
+        }
+    }
+}
+
+/// How often a name may stand in one object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Once,
+    Any,
+}
+
+fn read(body: &[u8], names: Names) -> Result<Node<'_>, BadJson> {
     let text = str::from_utf8(body)
         .map_err(|error| BadJson { fault: Fault::Encoding, at: error.valid_up_to() })?;
     if text.starts_with('\u{feff}') {
         return Err(BadJson { fault: Fault::ByteOrderMark, at: 0 });
     }
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, at: 0, names };
     reader.skip_space();
     let node = reader.value(0)?;
     reader.skip_space();
@@ -100,6 +157,7 @@ const PAIRED_MAX: usize = 16;
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    names: Names,
 }
 
 impl<'a> Reader<'a> {
@@ -224,7 +282,9 @@ impl<'a> Reader<'a> {
         }
         loop {
             let name = self.string()?;
-            if members.len() < PAIRED_MAX && members.iter().any(|(other, _)| *other == name) {
+            let once = self.names == Names::Once;
+            let paired = once && members.len() < PAIRED_MAX;
+            if paired && members.iter().any(|(other, _)| *other == name) {
                 return Err(self.fault(Fault::Duplicate));
             }
             self.skip_space();
@@ -238,7 +298,7 @@ impl<'a> Reader<'a> {
             }
             self.skip_space();
         }
-        if members.len() > PAIRED_MAX {
+        if self.names == Names::Once && members.len() > PAIRED_MAX {
             let mut names = HashSet::with_capacity(members.len());
             if !members.iter().all(|(name, _)| names.insert(name.as_ref())) {
                 return Err(self.fault(Fault::Duplicate));

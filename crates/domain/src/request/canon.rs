@@ -1,12 +1,22 @@
 //! The canonical feed: the bytes of a normalized request that its fingerprint hashes.
 //!
 //! Prefix-free: every item begins with a tag, everything of variable length carries its length, and
-//! every field is fed under its own tag, so no two requests feed the same bytes. Old versions of the
-//! feed are kept: operations have no end, and a retry is compared under the version it was made with.
+//! every field is fed under its own tag in a fixed order, so no two requests feed the same bytes. What
+//! a request does not ask for is not fed at all: a field that is added later changes no fingerprint.
+//! Old versions of the feed are kept: operations have no end, and a retry is compared under the version
+//! it was made with.
+
+mod conversation;
+pub(super) mod tag;
+mod tools;
+
+use std::collections::BTreeMap;
 
 use blake3::Hasher;
 
-use super::{Content, Decimal, Message, Request, Role};
+use super::{
+    Audio, CacheOptions, Decimal, JsonSchema, Modalities, Opaque, Request, ResponseFormat, Voice,
+};
 use crate::model::Contract;
 use crate::secret::{Fingerprint, FingerprintKey};
 
@@ -43,115 +53,199 @@ impl Contract {
     }
 }
 
-/// One byte before every item. Numbers are never used again for another meaning.
-mod tag {
-    pub(super) const VERSION: u8 = 1;
-    pub(super) const ROUTE: u8 = 2;
-    pub(super) const CONTRACT: u8 = 3;
-    pub(super) const MODEL: u8 = 4;
-    pub(super) const MESSAGES: u8 = 5;
-    pub(super) const ROLE: u8 = 6;
-    pub(super) const NAME: u8 = 7;
-    pub(super) const TEXT: u8 = 8;
-    pub(super) const PARTS: u8 = 9;
-    pub(super) const MAX_OUTPUT_TOKENS: u8 = 10;
-    pub(super) const N: u8 = 11;
-    pub(super) const TEMPERATURE: u8 = 12;
-    pub(super) const TOP_P: u8 = 13;
-    pub(super) const PRESENCE_PENALTY: u8 = 14;
-    pub(super) const FREQUENCY_PENALTY: u8 = 15;
-    pub(super) const STOP: u8 = 16;
-    pub(super) const SEED: u8 = 17;
-    pub(super) const USER: u8 = 18;
-    pub(super) const METADATA: u8 = 19;
-    pub(super) const END: u8 = 20;
+/// Takes in what is fed: strings of the request apart from the bytes that give them their structure.
+pub(super) trait Absorb {
+    /// Takes in tags, lengths and numbers.
+    fn bytes(&mut self, structure: &[u8]);
+    /// Takes in a string, or an opaque value, that was fed under `tag`.
+    fn string(&mut self, tag: u8, text: &str);
 }
 
-struct Feed(Hasher);
-
-impl Feed {
-    fn integer(&mut self, tag: u8, value: u64) {
-        self.0.update(&[tag]).update(&value.to_be_bytes());
+impl Absorb for Hasher {
+    fn bytes(&mut self, structure: &[u8]) {
+        self.update(structure);
     }
 
-    fn text(&mut self, tag: u8, text: &str) {
-        self.count(tag, text.len());
-        self.0.update(text.as_bytes());
+    fn string(&mut self, _tag: u8, text: &str) {
+        self.update(text.as_bytes());
+    }
+}
+
+pub(super) struct Feed<A>(pub(super) A);
+
+impl<A: Absorb> Feed<A> {
+    pub(super) fn request(&mut self, request: &Request) {
+        self.text(tag::MODEL, request.model.as_str());
+        self.each(tag::MESSAGES, &request.messages, Self::message);
+        if let Some(bound) = request.max_output_tokens {
+            self.integer(tag::MAX_OUTPUT_TOKENS, bound);
+        }
+        self.integer(tag::N, u64::from(request.n));
+        self.decimal(tag::TEMPERATURE, request.temperature);
+        self.decimal(tag::TOP_P, request.top_p);
+        self.decimal(tag::PRESENCE_PENALTY, request.presence_penalty);
+        self.decimal(tag::FREQUENCY_PENALTY, request.frequency_penalty);
+        self.each(tag::STOP, &request.stop, |feed, sequence| feed.text(tag::TEXT, sequence));
+        if let Some(seed) = request.seed {
+            self.mark(tag::SEED, &seed.to_be_bytes());
+        }
+        self.optional_text(tag::USER, request.user.as_deref());
+        self.count(tag::METADATA, request.metadata.len());
+        for (name, value) in &request.metadata {
+            self.text(tag::NAME, name);
+            self.text(tag::TEXT, value);
+        }
+        self.sampling(request);
+        self.offers(request);
+        self.output(request);
+        self.service(request);
+        self.extras(&request.extras);
+        self.mark(tag::END, &[]);
+    }
+
+    fn sampling(&mut self, request: &Request) {
+        if request.logprobs {
+            self.mark(tag::LOGPROBS, &[]);
+        }
+        if let Some(number) = request.top_logprobs {
+            self.mark(tag::TOP_LOGPROBS, &[number]);
+        }
+        if !request.logit_bias.is_empty() {
+            self.count(tag::LOGIT_BIAS, request.logit_bias.len());
+            for (token, bias) in &request.logit_bias {
+                self.text(tag::NAME, token);
+                self.mark(tag::BIAS, &bias.to_be_bytes());
+            }
+        }
+    }
+
+    fn output(&mut self, request: &Request) {
+        match &request.response_format {
+            None => {}
+            Some(ResponseFormat::JsonObject) => self.mark(tag::JSON_OBJECT, &[]),
+            Some(ResponseFormat::JsonSchema(schema)) => self.schema(schema),
+        }
+        if request.modalities != Modalities::Text {
+            self.label(tag::MODALITIES, request.modalities.label());
+        }
+        if let Some(Audio { voice, format }) = &request.audio {
+            self.label(tag::AUDIO, format.label());
+            match voice {
+                Voice::Named(name) => self.text(tag::VOICE, name),
+                Voice::Custom(id) => self.text(tag::VOICE_ID, id),
+            }
+        }
+        self.optional_opaque(tag::PREDICTION, request.prediction.as_ref());
+        if let Some(effort) = request.reasoning_effort {
+            self.label(tag::REASONING_EFFORT, effort.label());
+        }
+        if let Some(verbosity) = request.verbosity {
+            self.label(tag::VERBOSITY, verbosity.label());
+        }
+    }
+
+    fn service(&mut self, request: &Request) {
+        if let Some(tier) = request.service_tier {
+            self.label(tag::SERVICE_TIER, tier.label());
+        }
+        self.flag(tag::STORE, request.store);
+        self.optional_text(tag::SAFETY_IDENTIFIER, request.safety_identifier.as_deref());
+        self.optional_text(tag::PROMPT_CACHE_KEY, request.prompt_cache_key.as_deref());
+        if let Some(retention) = request.prompt_cache_retention {
+            self.label(tag::PROMPT_CACHE_RETENTION, retention.label());
+        }
+        if let Some(CacheOptions { mode, ttl }) = request.prompt_cache_options {
+            self.mark(tag::PROMPT_CACHE_OPTIONS, &[]);
+            if let Some(mode) = mode {
+                self.label(tag::CACHE_MODE, mode.label());
+            }
+            if let Some(ttl) = ttl {
+                self.label(tag::CACHE_TTL, ttl.label());
+            }
+        }
+        self.optional_opaque(tag::WEB_SEARCH_OPTIONS, request.web_search_options.as_ref());
+        self.optional_opaque(tag::MODERATION, request.moderation.as_ref());
+    }
+
+    fn schema(&mut self, schema: &JsonSchema) {
+        let JsonSchema { name, description, schema, strict } = schema;
+        self.text(tag::JSON_SCHEMA, name);
+        self.optional_text(tag::DESCRIPTION, description.as_deref());
+        self.optional_opaque(tag::SCHEMA, schema.as_ref());
+        self.flag(tag::STRICT, *strict);
+    }
+
+    fn extras(&mut self, extras: &BTreeMap<String, Opaque>) {
+        if extras.is_empty() {
+            return;
+        }
+        self.count(tag::EXTRAS, extras.len());
+        for (name, value) in extras {
+            self.text(tag::NAME, name);
+            self.opaque(tag::OPAQUE, value);
+        }
+    }
+}
+
+/// What everything is fed as.
+impl<A: Absorb> Feed<A> {
+    fn mark(&mut self, tag: u8, fixed: &[u8]) {
+        self.0.bytes(&[tag]);
+        self.0.bytes(fixed);
+    }
+
+    fn integer(&mut self, tag: u8, value: u64) {
+        self.mark(tag, &value.to_be_bytes());
     }
 
     fn count(&mut self, tag: u8, length: usize) {
         self.integer(tag, u64::try_from(length).unwrap_or(u64::MAX));
     }
 
+    fn each<T>(&mut self, tag: u8, items: &[T], feed: impl Fn(&mut Self, &T)) {
+        self.count(tag, items.len());
+        items.iter().for_each(|item| feed(self, item));
+    }
+
+    fn text(&mut self, tag: u8, text: &str) {
+        self.count(tag, text.len());
+        self.0.string(tag, text);
+    }
+
+    fn optional_text(&mut self, tag: u8, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(tag, text);
+        }
+    }
+
+    /// A word of ours, no string of the request.
+    fn label(&mut self, tag: u8, label: &str) {
+        self.count(tag, label.len());
+        self.0.bytes(label.as_bytes());
+    }
+
+    fn opaque(&mut self, tag: u8, value: &Opaque) {
+        self.text(tag, value.as_str());
+    }
+
+    fn optional_opaque(&mut self, tag: u8, value: Option<&Opaque>) {
+        if let Some(value) = value {
+            self.opaque(tag, value);
+        }
+    }
+
+    fn flag(&mut self, tag: u8, flag: Option<bool>) {
+        if let Some(flag) = flag {
+            self.mark(tag, &[u8::from(flag)]);
+        }
+    }
+
     fn decimal(&mut self, tag: u8, number: Option<Decimal>) {
         if let Some(number) = number {
             let (negative, digits, exponent) = number.parts();
-            self.0.update(&[tag, u8::from(negative)]);
-            self.0.update(&digits.to_be_bytes()).update(&exponent.to_be_bytes());
+            self.mark(tag, &[u8::from(negative)]);
+            self.0.bytes(&digits.to_be_bytes());
+            self.0.bytes(&exponent.to_be_bytes());
         }
-    }
-
-    fn request(&mut self, request: &Request) {
-        let Request {
-            model,
-            messages,
-            max_output_tokens,
-            n,
-            temperature,
-            top_p,
-            presence_penalty,
-            frequency_penalty,
-            stop,
-            seed,
-            user,
-            metadata,
-        } = request;
-        self.text(tag::MODEL, model.as_str());
-        self.count(tag::MESSAGES, messages.len());
-        messages.iter().for_each(|message| self.message(message));
-        if let Some(bound) = max_output_tokens {
-            self.integer(tag::MAX_OUTPUT_TOKENS, *bound);
-        }
-        self.integer(tag::N, u64::from(*n));
-        self.decimal(tag::TEMPERATURE, *temperature);
-        self.decimal(tag::TOP_P, *top_p);
-        self.decimal(tag::PRESENCE_PENALTY, *presence_penalty);
-        self.decimal(tag::FREQUENCY_PENALTY, *frequency_penalty);
-        self.count(tag::STOP, stop.len());
-        stop.iter().for_each(|sequence| self.text(tag::TEXT, sequence));
-        if let Some(seed) = seed {
-            self.0.update(&[tag::SEED]).update(&seed.to_be_bytes());
-        }
-        if let Some(user) = user {
-            self.text(tag::USER, user);
-        }
-        self.count(tag::METADATA, metadata.len());
-        for (name, value) in metadata {
-            self.text(tag::NAME, name);
-            self.text(tag::TEXT, value);
-        }
-        self.0.update(&[tag::END]);
-    }
-
-    fn message(&mut self, message: &Message) {
-        let role = match message.role {
-            Role::Developer => 0,
-            Role::System => 1,
-            Role::User => 2,
-            Role::Assistant => 3,
-        };
-        self.integer(tag::ROLE, role);
-        if let Some(name) = &message.name {
-            self.text(tag::NAME, name);
-        }
-        match &message.content {
-            None => {}
-            Some(Content::Text(text)) => self.text(tag::TEXT, text),
-            Some(Content::Parts(parts)) => {
-                self.count(tag::PARTS, parts.len());
-                parts.iter().for_each(|part| self.text(tag::TEXT, part));
-            }
-        }
-        self.0.update(&[tag::END]);
     }
 }

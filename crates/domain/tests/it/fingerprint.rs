@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::ApiKeyId;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::request::{Content, FINGERPRINT_VERSION, Message, Request, Role, fingerprint};
+use holdfast_domain::request::{
+    Content, FINGERPRINT_VERSION, Message, Part, Reply, Request, Role, fingerprint,
+};
 use holdfast_domain::secret::{Fingerprint, FingerprintKey, ServerSecret};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
 
@@ -21,20 +23,8 @@ fn turn(role: Role, text: &str) -> Message {
 }
 
 fn request() -> Request {
-    Request {
-        model: PublicModelId::try_from("holdfast/sample").unwrap(),
-        messages: vec![turn(Role::System, "Be brief."), turn(Role::User, "hello")],
-        max_output_tokens: None,
-        n: 1,
-        temperature: None,
-        top_p: None,
-        presence_penalty: None,
-        frequency_penalty: None,
-        stop: Vec::new(),
-        seed: None,
-        user: None,
-        metadata: BTreeMap::new(),
-    }
+    let model = PublicModelId::try_from("holdfast/sample").unwrap();
+    Request::new(model, vec![turn(Role::System, "Be brief."), turn(Role::User, "hello")])
 }
 
 /// The sample request with one thing changed, each time another.
@@ -51,15 +41,17 @@ fn variants() -> Vec<(&'static str, Request)> {
     vary("text", &|r| r.messages[1] = turn(Role::User, "Hello"));
     vary("empty text", &|r| r.messages[1] = turn(Role::User, ""));
     vary("no content", &|r| r.messages[1].content = None);
-    vary("assistant", &|r| r.messages[1].role = Role::Assistant);
+    vary("assistant", &|r| r.messages[1].role = Role::Assistant(Reply::default()));
     vary("developer", &|r| r.messages[0].role = Role::Developer);
     vary("name", &|r| r.messages[1].name = Some("hello".to_owned()));
     vary("empty name", &|r| r.messages[1].name = Some(String::new()));
     vary("name of the other turn", &|r| r.messages[0].name = Some("hello".to_owned()));
     vary("order", &|r| r.messages.reverse());
     vary("one turn less", &|r| r.messages.truncate(1));
-    vary("one turn more", &|r| r.messages.push(turn(Role::Assistant, "")));
-    let parts = |texts: &[&str]| Content::Parts(texts.iter().map(|t| (*t).to_owned()).collect());
+    vary("one turn more", &|r| r.messages.push(turn(Role::Assistant(Reply::default()), "")));
+    let parts = |texts: &[&str]| {
+        Content::Parts(texts.iter().map(|t| Part::from((*t).to_owned())).collect())
+    };
     vary("parts", &|r| r.messages[1].content = Some(parts(&["hel", "lo"])));
     vary("other parts", &|r| r.messages[1].content = Some(parts(&["hell", "o"])));
     vary("joined turns", &|r| r.messages = vec![turn(Role::System, "Be brief.hello")]);
@@ -115,9 +107,13 @@ fn the_first_version_of_the_feed_never_changes() {
     whole.messages.push(Message {
         role: Role::Developer,
         name: None,
-        content: Some(Content::Parts(vec!["ä".to_owned(), String::new()])),
+        content: Some(Content::Parts(vec!["ä".to_owned().into(), String::new().into()])),
     });
-    whole.messages.push(Message { role: Role::Assistant, name: None, content: None });
+    whole.messages.push(Message {
+        role: Role::Assistant(Reply::default()),
+        name: None,
+        content: None,
+    });
     whole.max_output_tokens = Some(77);
     whole.n = 3;
     whole.temperature = Some("0.7".parse().unwrap());
@@ -139,15 +135,19 @@ fn the_first_version_of_the_feed_never_changes() {
 /// Requests that differ in a few small ways, so that equal ones come up too.
 fn any_request() -> impl Strategy<Value = Request> {
     let text = || proptest::sample::select(vec!["", "a", "b", "ab", "\0"]);
-    let role =
-        proptest::sample::select(vec![Role::Developer, Role::System, Role::User, Role::Assistant]);
+    let role = proptest::sample::select(vec![
+        Role::Developer,
+        Role::System,
+        Role::User,
+        Role::Assistant(Reply::default()),
+    ]);
     let content =
         (any::<bool>(), proptest::collection::vec(text(), 0..3)).prop_map(|(is_some, texts)| {
             let mut texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
             let content = if texts.len() == 1 {
                 Content::Text(texts.remove(0))
             } else {
-                Content::Parts(texts)
+                Content::Parts(texts.into_iter().map(Part::from).collect())
             };
             is_some.then_some(content)
         });

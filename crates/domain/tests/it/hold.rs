@@ -10,18 +10,27 @@ use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 
 fn contract() -> Contract {
-    Contract {
-        model: sample::model(),
-        version: 1,
-        context_tokens: 1_000,
-        max_output_tokens: 200,
-        prompt_tokens_per_byte_millionths: 1_000_000,
-        prompt_overhead_tokens: 64,
-    }
+    Contract::new(sample::model(), 1, 1_000, 200)
 }
 
 fn facts() -> Facts {
-    Facts { prompt_bytes: 100, messages: 2, max_output_tokens: None, n: 1 }
+    Facts {
+        prompt_bytes: 100,
+        messages: 2,
+        max_output_tokens: None,
+        n: 1,
+        tools: 0,
+        images: 0,
+        recordings: 0,
+        files: 0,
+        searches: false,
+        speaks: false,
+    }
+}
+
+/// Bounds of a request of text alone.
+fn bound(prompt_tokens: u64, output_tokens: u64, n: u32) -> Bound {
+    Bound { prompt_tokens, output_tokens, n, images: 0, hears: false, speaks: false }
 }
 
 /// Micros per million of input, cached input, cache write, output and reasoning; micros a request.
@@ -56,7 +65,7 @@ fn the_output_is_bounded_by_the_request_or_the_model_times_the_choices() {
 
 #[test]
 fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_once() {
-    let bound = Bound { prompt_tokens: 100, output_tokens: 10, n: 2 };
+    let bound = bound(100, 10, 2);
     let micros = |rates: Rates| bound.hold(&rates).map(Micros::get);
     assert_eq!(micros(rates([1_000_000, 0, 0, 2_000_000, 0, 5])), Some(100 + 40 + 5));
     assert_eq!(micros(rates([1_000_000, 0, 3_000_000, 0, 0, 0])), Some(300));
@@ -68,10 +77,10 @@ fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_onc
 
 #[test]
 fn a_hold_that_is_no_amount_is_told() {
-    let bound = Bound { prompt_tokens: u64::MAX, output_tokens: u64::MAX, n: u32::MAX };
+    let most = bound(u64::MAX, u64::MAX, u32::MAX);
     let dearest = rates([Rates::RATE_MAX, 0, 0, Rates::RATE_MAX, 0, 0]);
-    assert_eq!(bound.hold(&dearest), None);
-    let huge = Bound { prompt_tokens: 1_000_000_000, output_tokens: 0, n: 1 };
+    assert_eq!(most.hold(&dearest), None);
+    let huge = bound(1_000_000_000, 0, 1);
     assert_eq!(huge.hold(&rates([Rates::RATE_MAX, 0, 0, 0, 0, 0])), None);
 }
 
@@ -99,7 +108,7 @@ proptest! {
             prompt_tokens_per_byte_millionths: per_byte,
             ..contract()
         };
-        let facts = Facts { prompt_bytes: bytes, messages, max_output_tokens: asked, n };
+        let facts = Facts { prompt_bytes: bytes, messages, max_output_tokens: asked, n, ..facts() };
         let bound = Bound::of(&facts, &contract);
         // Shares of what is allowed, in thousandths; all of it where the run is a full one.
         let share = |of: u64, parts: &[u64], at: usize| {

@@ -1,6 +1,5 @@
 //! Calls that begin valid and vary one thing, and a sink that keeps what was said.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,20 +15,8 @@ pub(crate) fn message(role: Role, text: &str) -> Message {
 
 /// A request whose only message is the user's.
 pub(crate) fn request(text: &str) -> Request {
-    Request {
-        model: PublicModelId::try_from("holdfast/sim-1").unwrap(),
-        messages: vec![message(Role::User, text)],
-        max_output_tokens: None,
-        n: 1,
-        temperature: None,
-        top_p: None,
-        presence_penalty: None,
-        frequency_penalty: None,
-        stop: Vec::new(),
-        seed: None,
-        user: None,
-        metadata: BTreeMap::new(),
-    }
+    let model = PublicModelId::try_from("holdfast/sim-1").unwrap();
+    Request::new(model, vec![message(Role::User, text)])
 }
 
 /// A call for the upstream model `sim-1` with a bound of 1,000 tokens.

@@ -7,7 +7,7 @@ use holdfast_domain::hold::Bound;
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Call, Failure, NotRun, Unknown};
-use holdfast_domain::request::{Content, Request, Role};
+use holdfast_domain::request::{Content, Part, Reply, Request, Role};
 use holdfast_providers::Simulated;
 use tokio::time::Instant;
 
@@ -28,7 +28,7 @@ fn check(ran: &Ran, text: &str, finish: FinishReason) {
 #[tokio::test]
 async fn echoes_the_last_user_message_and_counts_every_message() {
     let mut request = request("first");
-    request.messages.push(message(Role::Assistant, "aye"));
+    request.messages.push(message(Role::Assistant(Reply::default()), "aye"));
     request.messages.push(message(Role::User, "second"));
     request.messages.push(message(Role::System, "be kind"));
     let ran = say(request).await;
@@ -47,7 +47,8 @@ async fn answers_a_prompt_that_says_nothing() {
 #[tokio::test]
 async fn joins_the_parts_of_a_message() {
     let mut request = request("");
-    let parts = ["one", "[[sim: no-usage]]", "two"].map(str::to_owned).to_vec();
+    let parts =
+        ["one", "[[sim: no-usage]]", "two"].map(|text| Part::from(text.to_owned())).to_vec();
     request.messages[0].content = Some(Content::Parts(parts));
     let ran = say(request).await;
     check(&ran, "You said: one\ntwo", FinishReason::Stop);
@@ -104,14 +105,9 @@ async fn the_bound_never_cuts_a_character() {
 
 #[tokio::test]
 async fn usage_fits_into_the_hold_of_the_strictest_contract() {
-    let contract = Contract {
-        model: PublicModelId::try_from("holdfast/sim-1").unwrap(),
-        version: 1,
-        context_tokens: u64::MAX,
-        max_output_tokens: 1_000,
-        prompt_tokens_per_byte_millionths: 1_000_000,
-        prompt_overhead_tokens: 0,
-    };
+    let model = PublicModelId::try_from("holdfast/sim-1").unwrap();
+    let contract =
+        Contract { prompt_overhead_tokens: Some(0), ..Contract::new(model, 1, u64::MAX, 1_000) };
     for text in ["", "a", "a much longer text with é and €", "[[sim: slow 1ms]]\nx"] {
         let request = Request { n: 2, ..request(text) };
         let bound = Bound::of(&request.facts(), &contract);
@@ -236,7 +232,7 @@ async fn refuses_what_only_looks_like_a_directive() {
 #[tokio::test]
 async fn directives_count_in_the_last_user_message_alone() {
     let mut request = request("[[sim: refuse]]");
-    request.messages.push(message(Role::Assistant, "[[sim: refuse]]"));
+    request.messages.push(message(Role::Assistant(Reply::default()), "[[sim: refuse]]"));
     request.messages.push(message(Role::User, "say [[sim: refuse]]"));
     check(&say(request).await, "You said: say [[sim: refuse]]", FinishReason::Stop);
 }

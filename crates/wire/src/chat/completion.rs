@@ -1,10 +1,13 @@
 //! The answer that a caller gets: OpenAI's chat completion, with the charge. Nothing of the provider.
 
-use holdfast_domain::answer::{Answer, Choice, FinishReason};
+use holdfast_domain::answer::{Answer, Audio, Choice, FinishReason, FunctionCall, ToolCall};
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::request::{Opaque, ToolKind};
 use holdfast_domain::usage::{Kind, UsageRecord};
 use holdfast_domain::{OperationId, Timestamp};
-use serde::Serialize;
+use serde::ser::Error;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::render;
 
@@ -31,7 +34,7 @@ pub fn render(view: &CompletionView<'_>) -> Vec<u8> {
         object: "chat.completion",
         created: view.created.as_seconds(),
         model: view.model.as_str(),
-        choices: view.answer.choices().map(choice).collect(),
+        choices: view.answer.choices().map(|choice| choice_of(view.id, choice)).collect(),
         usage: usage(view.usage),
     })
 }
@@ -50,7 +53,7 @@ struct Completion<'a> {
 struct ChoiceFields<'a> {
     index: u32,
     message: Message<'a>,
-    logprobs: (),
+    logprobs: Option<Logprobs<'a>>,
     finish_reason: &'static str,
 }
 
@@ -59,7 +62,62 @@ struct Message<'a> {
     role: &'static str,
     content: Option<&'a str>,
     refusal: Option<&'a str>,
-    annotations: [(); 0],
+    annotations: Vec<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<AudioFields<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCallFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Function<'a>>,
+}
+
+#[derive(Serialize)]
+struct Logprobs<'a> {
+    content: Option<Vec<Json<'a>>>,
+    refusal: Option<Vec<Json<'a>>>,
+}
+
+#[derive(Serialize)]
+struct AudioFields<'a> {
+    id: String,
+    expires_at: i64,
+    data: &'a str,
+    transcript: &'a str,
+}
+
+#[derive(Serialize)]
+struct ToolCallFields<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<Function<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom: Option<Custom<'a>>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Custom<'a> {
+    name: &'a str,
+    input: &'a str,
+}
+
+/// Written as the provider wrote it.
+struct Json<'a>(&'a Opaque);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = serde_json::from_str::<&RawValue>(self.0.as_str());
+        raw.map_err(S::Error::custom)?.serialize(serializer)
+    }
 }
 
 #[derive(Serialize)]
@@ -87,18 +145,60 @@ struct CompletionDetails {
     rejected_prediction_tokens: u64,
 }
 
-fn choice((index, choice): (u32, &Choice)) -> ChoiceFields<'_> {
+fn choice_of(id: OperationId, (index, choice): (u32, &Choice)) -> ChoiceFields<'_> {
+    let calls = choice.tool_calls.iter();
     ChoiceFields {
         index,
         message: Message {
             role: "assistant",
             content: choice.content.as_deref(),
             refusal: choice.refusal.as_deref(),
-            annotations: [],
+            annotations: choice.annotations.iter().map(Json).collect(),
+            reasoning_content: choice.reasoning.as_deref(),
+            audio: choice.audio.as_ref().map(|audio| audio_of(id, index, audio)),
+            tool_calls: calls.map(|(at, call)| tool_call_of(id, [index, *at], call)).collect(),
+            function_call: choice
+                .function_call
+                .as_ref()
+                .map(|FunctionCall { name, arguments }| Function { name, arguments }),
         },
-        logprobs: (),
+        logprobs: choice.logprobs.as_ref().map(|logprobs| Logprobs {
+            content: logprobs.content.as_ref().map(|all| all.iter().map(Json).collect()),
+            refusal: logprobs.refusal.as_ref().map(|all| all.iter().map(Json).collect()),
+        }),
         finish_reason: label(choice.finish.unwrap_or(FinishReason::Length)),
     }
+}
+
+fn tool_call_of(id: OperationId, at: [u32; 2], call: &ToolCall) -> ToolCallFields<'_> {
+    let ToolCall { kind, name, input } = call;
+    let (function, custom) = match kind {
+        ToolKind::Function => (Some(Function { name, arguments: input }), None),
+        ToolKind::Custom => (None, Some(Custom { name, input })),
+    };
+    ToolCallFields { id: tool_call_id(id, at), kind: kind.label(), function, custom }
+}
+
+/// The id of a tool call: ours, not the provider's, and the same at every replay. `at` is its choice and
+/// its place among that choice's calls. Servers take at most 40 characters.
+#[must_use]
+pub fn tool_call_id(id: OperationId, at: [u32; 2]) -> String {
+    let [choice, call] = at;
+    format!("call_{}_{choice}_{call}", digits(id, 24))
+}
+
+fn audio_of(id: OperationId, choice: u32, audio: &Audio) -> AudioFields<'_> {
+    AudioFields {
+        id: format!("audio_{}_{choice}", digits(id, 32)),
+        expires_at: audio.expires_at,
+        data: &audio.data,
+        transcript: &audio.transcript,
+    }
+}
+
+/// The first hexadecimal digits of an operation's id.
+fn digits(id: OperationId, n: usize) -> String {
+    id.to_string().chars().filter(char::is_ascii_hexdigit).take(n).collect()
 }
 
 /// OpenAI's counts contain one another; ours are disjoint.
@@ -129,5 +229,7 @@ const fn label(finish: FinishReason) -> &'static str {
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",
         FinishReason::ContentFilter => "content_filter",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::FunctionCall => "function_call",
     }
 }

@@ -1,29 +1,33 @@
 //! A caller's chat completion request, from its bytes to the normal form that is hashed, priced and
-//! translated. Everything that is not known here is refused, never dropped: a field that nobody reads
-//! would be part of what was asked for and of nothing that was done.
+//! translated. Nothing is dropped: a field that nobody reads would be part of what was asked for and of
+//! nothing that was done. So what is not known here is kept as it is at the top and in an assistant's
+//! turn, for a model that accepts it by name, and refused elsewhere.
 //!
 //! Parsing does not depend on the model; [`check`] holds a request against one model's contract.
 
+mod content;
+mod contract;
 mod field;
 mod message;
+mod object;
+mod option;
+mod tool;
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::request::{
+    CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
+};
 
-use holdfast_domain::model::{Contract, PublicModelId};
-use holdfast_domain::request::{Decimal, Message, Request};
-
+pub use self::contract::{check, check_delivery};
 use self::field::{Field, Path};
+use self::object::Object;
 use crate::error::Code;
 use crate::json::{self, BadJson, Node};
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
 const INTEGER_MAX: i64 = 1 << 53;
 const N_MAX: i64 = 128;
-const STOP_MAX: usize = 4;
-const METADATA_PAIRS_MAX: usize = 16;
-const METADATA_KEY_CHARS_MAX: usize = 64;
-const METADATA_VALUE_CHARS_MAX: usize = 512;
+const TOP_LOGPROBS_MAX: i64 = 20;
 
 /// Why a request was refused before anything was bound. Nothing in it repeats what messages say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,31 +41,38 @@ pub struct BadRequest {
     pub message: String,
 }
 
+/// What a body says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// What is asked for: what the fingerprint covers.
+    pub request: Request,
+    /// How the answer is to travel: a retry may choose anew.
+    pub delivery: Delivery,
+}
+
+/// How an answer travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delivery {
+    /// As a stream.
+    pub stream: bool,
+    /// With a last chunk that says what it used up.
+    pub include_usage: bool,
+}
+
 /// Reads a request body.
-pub fn parse(body: &[u8]) -> Result<Request, BadRequest> {
-    let Node::Object(members) = json::parse(body)? else {
+pub fn parse(body: &[u8]) -> Result<Parsed, BadRequest> {
+    let node = json::parse(body)?;
+    let Node::Object(_) = node else {
         return Err(BadRequest {
             code: Code::InvalidJson,
             param: None,
             message: "The body is JSON, but not an object. Send one JSON object.".to_owned(),
         });
     };
-    let mut draft = Draft::default();
-    for (name, node) in members {
-        draft.take(Field { path: Path::Member(&Path::Body, &name), node })?;
-    }
-    draft.finish()
-}
-
-/// Holds a request against the contract of its model.
-pub fn check(request: &Request, contract: &Contract) -> Result<(), BadRequest> {
-    let bound = contract.max_output_tokens;
-    if request.max_output_tokens.is_some_and(|wanted| wanted > bound) {
-        let name = "max_completion_tokens";
-        return Err(Path::Member(&Path::Body, name)
-            .invalid(format_args!("an integer from 1 to {bound} for this model")));
-    }
-    Ok(())
+    let mut body = Object::read(Field { path: Path::Body, node }, "an object")?;
+    let delivery = delivery(&mut body)?;
+    let request = request(&mut body)?;
+    Ok(Parsed { request: Request { extras: body.extras(), ..request }, delivery })
 }
 
 impl From<BadJson> for BadRequest {
@@ -74,81 +85,107 @@ impl From<BadJson> for BadRequest {
     }
 }
 
-/// The members that were seen so far.
-#[derive(Default)]
-struct Draft {
-    model: Option<PublicModelId>,
-    messages: Option<Vec<Message>>,
-    max_tokens: Option<i64>,
-    max_completion_tokens: Option<i64>,
-    n: Option<i64>,
-    temperature: Option<Decimal>,
-    top_p: Option<Decimal>,
-    presence_penalty: Option<Decimal>,
-    frequency_penalty: Option<Decimal>,
-    stop: Vec<String>,
-    seed: Option<i64>,
-    user: Option<String>,
-    metadata: BTreeMap<String, String>,
+fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
+    let model = body.required("model", model)?;
+    let messages = body.required("messages", messages)?;
+    let stop = body.optional("stop", option::stop)?;
+    let metadata = body.optional("metadata", option::metadata)?;
+    let logprobs = body.optional("logprobs", field::boolean)?.unwrap_or(false);
+    let bias = body.optional("logit_bias", option::logit_bias)?;
+    let tools = body.optional("tools", tool::tools)?;
+    let functions = body.optional("functions", tool::functions)?;
+    let format = body.optional("response_format", option::response_format)?;
+    let modalities = body.optional("modalities", option::modalities)?;
+    Ok(Request {
+        max_output_tokens: output_bound(body)?,
+        n: count(body, "n", 1, N_MAX)?.unwrap_or(1),
+        temperature: body.optional("temperature", |field| field.decimal(0, 2))?,
+        top_p: body.optional("top_p", |field| field.decimal(0, 1))?,
+        presence_penalty: body.optional("presence_penalty", |field| field.decimal(-2, 2))?,
+        frequency_penalty: body.optional("frequency_penalty", |field| field.decimal(-2, 2))?,
+        stop: stop.unwrap_or_default(),
+        seed: body.optional("seed", |field| field.integer(i64::MIN, i64::MAX))?,
+        user: body.optional("user", field::string)?,
+        metadata: metadata.unwrap_or_default(),
+        logprobs,
+        top_logprobs: top_logprobs(body, logprobs)?,
+        logit_bias: bias.unwrap_or_default(),
+        tools: tools.unwrap_or_default(),
+        tool_choice: body.optional("tool_choice", tool::choice)?,
+        parallel_tool_calls: body.optional("parallel_tool_calls", field::boolean)?,
+        functions: functions.unwrap_or_default(),
+        function_call: body.optional("function_call", tool::function_choice)?,
+        response_format: format.flatten(),
+        modalities: modalities.unwrap_or(Modalities::Text),
+        audio: body.optional("audio", option::audio)?,
+        prediction: body.optional("prediction", option::prediction)?,
+        reasoning_effort: named(
+            body,
+            "reasoning_effort",
+            ReasoningEffort::ALL,
+            ReasoningEffort::label,
+        )?,
+        verbosity: named(body, "verbosity", Verbosity::ALL, Verbosity::label)?,
+        service_tier: named(body, "service_tier", ServiceTier::ALL, ServiceTier::label)?,
+        store: body.optional("store", field::boolean)?,
+        safety_identifier: body.optional("safety_identifier", option::safety_identifier)?,
+        prompt_cache_key: body.optional("prompt_cache_key", field::string)?,
+        prompt_cache_retention: named(
+            body,
+            "prompt_cache_retention",
+            CacheRetention::ALL,
+            CacheRetention::label,
+        )?,
+        prompt_cache_options: body.optional("prompt_cache_options", option::cache_options)?,
+        web_search_options: body.optional("web_search_options", option::web_search)?,
+        moderation: body.optional("moderation", option::moderation)?,
+        ..Request::new(model, messages)
+    })
 }
 
-impl Draft {
-    fn take(&mut self, field: Field<'_, '_>) -> Result<(), BadRequest> {
-        let Path::Member(_, name) = field.path else { return Err(field.path.unknown()) };
-        match name {
-            "model" => self.model = Some(model(field)?),
-            "messages" => self.messages = Some(messages(field)?),
-            "max_tokens" => self.max_tokens = field.optional_integer(1, INTEGER_MAX)?,
-            "max_completion_tokens" => {
-                self.max_completion_tokens = field.optional_integer(1, INTEGER_MAX)?;
-            }
-            "n" => self.n = field.optional_integer(1, N_MAX)?,
-            "temperature" => self.temperature = field.optional_decimal(0, 2)?,
-            "top_p" => self.top_p = field.optional_decimal(0, 1)?,
-            "presence_penalty" => self.presence_penalty = field.optional_decimal(-2, 2)?,
-            "frequency_penalty" => self.frequency_penalty = field.optional_decimal(-2, 2)?,
-            "stop" => self.stop = stop(field)?,
-            "seed" => self.seed = field.optional_integer(i64::MIN, i64::MAX)?,
-            "user" => self.user = field.optional_string()?,
-            "metadata" => self.metadata = metadata(field)?,
-            "stream" => stream(&field)?,
-            "stream_options" => stream_options(&field)?,
-            _ => return Err(field.path.unknown()),
-        }
-        Ok(())
-    }
+fn named<T: Copy>(
+    body: &mut Object<'_, '_>,
+    name: &str,
+    all: &[T],
+    label: fn(T) -> &'static str,
+) -> Result<Option<T>, BadRequest> {
+    body.optional(name, |field| field.one_of(all, label))
+}
 
-    fn finish(self) -> Result<Request, BadRequest> {
-        let missing = |name| Path::Member(&Path::Body, name).missing();
-        let count = |wanted: i64| u64::try_from(wanted).unwrap_or(u64::MAX);
-        let bound = match (self.max_tokens, self.max_completion_tokens) {
-            (Some(old), Some(new)) if old != new => {
-                return Err(Path::Member(&Path::Body, "max_tokens")
-                    .invalid(format_args!("left out, or the same as max_completion_tokens")));
-            }
-            (old, new) => new.or(old),
-        };
-        Ok(Request {
-            model: self.model.ok_or_else(|| missing("model"))?,
-            messages: self.messages.ok_or_else(|| missing("messages"))?,
-            max_output_tokens: bound.map(count),
-            n: self.n.and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
-            temperature: self.temperature,
-            top_p: self.top_p,
-            presence_penalty: self.presence_penalty,
-            frequency_penalty: self.frequency_penalty,
-            stop: self.stop,
-            seed: self.seed,
-            user: self.user,
-            metadata: self.metadata,
-        })
+fn count<T: TryFrom<i64>>(
+    body: &mut Object<'_, '_>,
+    name: &str,
+    low: i64,
+    high: i64,
+) -> Result<Option<T>, BadRequest> {
+    let number = body.optional(name, |field| field.integer(low, high))?;
+    Ok(number.and_then(|number| T::try_from(number).ok()))
+}
+
+/// The older name and the newer one are one bound.
+fn output_bound(body: &mut Object<'_, '_>) -> Result<Option<u64>, BadRequest> {
+    let old = count(body, "max_tokens", 1, INTEGER_MAX)?;
+    let new = count(body, "max_completion_tokens", 1, INTEGER_MAX)?;
+    match (old, new) {
+        (Some(old), Some(new)) if old != new => Err(Path::Member(&Path::Body, "max_tokens")
+            .invalid(format_args!("left out, or the same as max_completion_tokens"))),
+        (old, new) => Ok(new.or(old)),
     }
+}
+
+fn top_logprobs(body: &mut Object<'_, '_>, logprobs: bool) -> Result<Option<u8>, BadRequest> {
+    let number = count(body, "top_logprobs", 0, TOP_LOGPROBS_MAX)?;
+    if number.is_some() && !logprobs {
+        return Err(Path::Member(&Path::Body, "top_logprobs")
+            .invalid(format_args!("left out unless logprobs is true")));
+    }
+    Ok(number)
 }
 
 /// An id that cannot be one is a model that does not exist.
 fn model(field: Field<'_, '_>) -> Result<PublicModelId, BadRequest> {
     let path = field.path;
-    let id = field.string()?;
+    let id = field::string(field)?;
     if id.is_empty() {
         return Err(path.invalid(format_args!("the id of a model")));
     }
@@ -160,74 +197,21 @@ fn model(field: Field<'_, '_>) -> Result<PublicModelId, BadRequest> {
 }
 
 fn messages(field: Field<'_, '_>) -> Result<Vec<Message>, BadRequest> {
-    let path = field.path;
-    let turns = field.elements("an array of messages")?;
-    if turns.is_empty() {
-        return Err(path.invalid(format_args!("an array of at least one message")));
-    }
-    let element = |(at, node)| message::read(Field { path: Path::Element(&path, at), node });
-    turns.into_iter().enumerate().map(element).collect()
+    field.array(1..=usize::MAX, "an array of at least one message", message::read)
 }
 
-/// A string is an array of one.
-fn stop(field: Field<'_, '_>) -> Result<Vec<String>, BadRequest> {
-    let path = field.path;
-    let bad = || path.invalid(format_args!("a string or an array of 1 to {STOP_MAX} strings"));
-    match field.node {
-        Node::Null => Ok(Vec::new()),
-        Node::String(text) => Ok(vec![text.into_owned()]),
-        Node::Array(nodes) if (1..=STOP_MAX).contains(&nodes.len()) => {
-            let element = |(at, node)| {
-                Field { path: Path::Element(&path, at), node }.string().map(String::from)
-            };
-            nodes.into_iter().enumerate().map(element).collect()
+/// Padding of a stream is taken note of and never sent.
+fn delivery(body: &mut Object<'_, '_>) -> Result<Delivery, BadRequest> {
+    let stream = body.optional("stream", field::boolean)?.unwrap_or(false);
+    let include_usage = body.optional("stream_options", |field| {
+        if !stream {
+            return Err(field.path.invalid(format_args!("left out unless stream is true")));
         }
-        Node::Array(_) | Node::Bool(_) | Node::Number(_) | Node::Object(_) => Err(bad()),
-    }
-}
-
-fn metadata(field: Field<'_, '_>) -> Result<BTreeMap<String, String>, BadRequest> {
-    let path = field.path;
-    if field.node == Node::Null {
-        return Ok(BTreeMap::new());
-    }
-    let members = field.members("an object of strings")?;
-    if members.len() > METADATA_PAIRS_MAX {
-        return Err(path.invalid(format_args!("an object of at most {METADATA_PAIRS_MAX} pairs")));
-    }
-    let pair = |(name, node): (Cow<'_, str>, Node<'_>)| {
-        let path = Path::Member(&path, &name);
-        let value = Field { path, node }.string()?;
-        if name.chars().count() > METADATA_KEY_CHARS_MAX {
-            return Err(path.invalid(format_args!(
-                "under a key of at most {METADATA_KEY_CHARS_MAX} characters"
-            )));
-        }
-        if value.chars().count() > METADATA_VALUE_CHARS_MAX {
-            return Err(path.invalid(format_args!(
-                "a string of at most {METADATA_VALUE_CHARS_MAX} characters"
-            )));
-        }
-        Ok((name.into_owned(), value.into_owned()))
-    };
-    members.into_iter().map(pair).collect()
-}
-
-fn stream(field: &Field<'_, '_>) -> Result<(), BadRequest> {
-    match &field.node {
-        Node::Null | Node::Bool(false) => Ok(()),
-        Node::Bool(true) => {
-            Err(field.path.unsupported("false: answers come whole, not as a stream"))
-        }
-        Node::Number(_) | Node::String(_) | Node::Array(_) | Node::Object(_) => {
-            Err(field.path.invalid(format_args!("true or false")))
-        }
-    }
-}
-
-fn stream_options(field: &Field<'_, '_>) -> Result<(), BadRequest> {
-    if field.node == Node::Null {
-        return Ok(());
-    }
-    Err(field.path.unsupported("left out: answers come whole, not as a stream"))
+        let mut options = Object::read(field, "an object")?;
+        let include_usage = options.optional("include_usage", field::boolean)?;
+        options.optional("include_obfuscation", field::boolean)?;
+        options.end()?;
+        Ok(include_usage)
+    })?;
+    Ok(Delivery { stream, include_usage: include_usage.flatten().unwrap_or(false) })
 }

@@ -12,7 +12,12 @@ use crate::schema;
 
 fn choice(index: u32, content: Option<&str>, refusal: Option<&str>) -> ChoiceDelta {
     let owned = |text: Option<&str>| text.map(str::to_owned);
-    ChoiceDelta { index, content: owned(content), refusal: owned(refusal), finish: None }
+    ChoiceDelta {
+        index,
+        content: owned(content),
+        refusal: owned(refusal),
+        ..ChoiceDelta::default()
+    }
 }
 
 fn rendered(choices: Vec<ChoiceDelta>) -> Value {

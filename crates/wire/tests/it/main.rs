@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod answers;
+mod contracts;
 mod docs;
 mod errors;
+mod generated;
 mod json;
 mod requests;
 mod respelling;

@@ -1,18 +1,17 @@
 //! What a request may say, and how it is told what is wrong: the code and the path of the field.
 
-use holdfast_domain::model::{Contract, PublicModelId};
-use holdfast_domain::request::{Content, Message, Role};
-use holdfast_wire::chat::request::{check, parse};
+use holdfast_domain::request::{Content, Message, Part, Reply, Role};
+use holdfast_wire::chat::request::{Delivery, check_delivery, parse};
 use holdfast_wire::error::Code;
 
 /// A whole body around more members.
-fn body(members: &str) -> String {
+pub(crate) fn body(members: &str) -> String {
     let comma = if members.is_empty() { "" } else { "," };
     format!(r#"{{"model":"a/b","messages":[{{"role":"user","content":"hi"}}]{comma}{members}}}"#)
 }
 
 /// A whole body around one message.
-fn turn(message: &str) -> String {
+pub(crate) fn turn(message: &str) -> String {
     format!(r#"{{"model":"a/b","messages":[{message}]}}"#)
 }
 
@@ -31,7 +30,7 @@ fn accepts(body: &str) {
 }
 
 #[test]
-fn the_whole_request_is_read() {
+fn the_first_fields_are_read() {
     let request = parse(
         br#"{"model":"a/b","messages":[
             {"role":"developer","content":"d","name":"app"},
@@ -43,7 +42,8 @@ fn the_whole_request_is_read() {
             "presence_penalty":-2,"frequency_penalty":2.0,"stop":["a","b"],"seed":-9223372036854775808,
             "user":"u","metadata":{"k":"v"},"stream":false,"stream_options":null}"#,
     )
-    .unwrap();
+    .unwrap()
+    .request;
     let said = |role, name: Option<&str>, content| Message {
         role,
         name: name.map(str::to_owned),
@@ -56,8 +56,12 @@ fn the_whole_request_is_read() {
         [
             said(Role::Developer, Some("app"), text("d")),
             said(Role::System, None, text("s")),
-            said(Role::User, None, Content::Parts(vec!["u1".to_owned(), "u2".to_owned()])),
-            said(Role::Assistant, None, text("")),
+            said(
+                Role::User,
+                None,
+                Content::Parts(["u1", "u2"].map(|text| Part::from(text.to_owned())).to_vec())
+            ),
+            said(Role::Assistant(Reply::default()), None, text("")),
         ]
     );
     assert_eq!((request.max_output_tokens, request.n), (Some(16), 2));
@@ -125,6 +129,9 @@ fn values_out_of_bounds_are_refused_at_their_field() {
         (r#""metadata":{"a":1}"#, "metadata.a"),
         (r#""metadata":{"a":null}"#, "metadata.a"),
         (r#""stream":"yes""#, "stream"),
+        (r#""stream_options":{}"#, "stream_options"),
+        (r#""stream":false,"stream_options":{"include_usage":true}"#, "stream_options"),
+        (r#""stream":true,"stream_options":{"include_usage":1}"#, "stream_options.include_usage"),
     ] {
         refuses(&body(bad), Code::InvalidValue, Some(param));
     }
@@ -141,6 +148,68 @@ fn values_out_of_bounds_are_refused_at_their_field() {
     accepts(&pair(64, 512));
     refuses(&pair(65, 1), Code::InvalidValue, Some(&format!("metadata.{}", "é".repeat(64))));
     refuses(&pair(1, 513), Code::InvalidValue, Some("metadata.é"));
+    let identifier = |n: usize| body(&format!("\"safety_identifier\":\"{}\"", "é".repeat(n)));
+    accepts(&identifier(128));
+    refuses(&identifier(129), Code::InvalidValue, Some("safety_identifier"));
+}
+
+#[test]
+fn options_are_refused_at_their_field() {
+    for (bad, param) in [
+        (r#""logprobs":1"#, "logprobs"),
+        (r#""top_logprobs":1"#, "top_logprobs"),
+        (r#""logprobs":false,"top_logprobs":0"#, "top_logprobs"),
+        (r#""logprobs":true,"top_logprobs":21"#, "top_logprobs"),
+        (r#""logprobs":true,"top_logprobs":-1"#, "top_logprobs"),
+        (r#""logit_bias":[]"#, "logit_bias"),
+        (r#""logit_bias":{"1":101}"#, "logit_bias.1"),
+        (r#""logit_bias":{"1":-101}"#, "logit_bias.1"),
+        (r#""logit_bias":{"1":0.5}"#, "logit_bias.1"),
+        (r#""logit_bias":{"1":null}"#, "logit_bias.1"),
+        (r#""modalities":[]"#, "modalities"),
+        (r#""modalities":["video"]"#, "modalities[0]"),
+        (r#""audio":{"voice":"alloy"}"#, "audio.format"),
+        (r#""audio":{"voice":"alloy","format":"midi"}"#, "audio.format"),
+        (r#""audio":{"voice":7,"format":"wav"}"#, "audio.voice"),
+        (r#""reasoning_effort":"extreme""#, "reasoning_effort"),
+        (r#""verbosity":"huge""#, "verbosity"),
+        (r#""service_tier":"gold""#, "service_tier"),
+        (r#""store":"yes""#, "store"),
+        (r#""prompt_cache_key":1"#, "prompt_cache_key"),
+        (r#""prompt_cache_retention":"1h""#, "prompt_cache_retention"),
+        (r#""prompt_cache_options":{"mode":"never"}"#, "prompt_cache_options.mode"),
+        (r#""prompt_cache_options":{"ttl":"12h"}"#, "prompt_cache_options.ttl"),
+        (r#""prediction":{"type":"content"}"#, "prediction.content"),
+        (r#""prediction":{"type":"code","content":"x"}"#, "prediction.type"),
+        (r#""prediction":{"type":"content","content":[]}"#, "prediction.content"),
+        (
+            r#""web_search_options":{"search_context_size":"all"}"#,
+            "web_search_options.search_context_size",
+        ),
+        (
+            r#""web_search_options":{"user_location":{"type":"approximate"}}"#,
+            "web_search_options.user_location.approximate",
+        ),
+        (r#""moderation":{}"#, "moderation.model"),
+        (
+            r#""moderation":{"model":"m","policy":{"input":{"mode":"x"}}}"#,
+            "moderation.policy.input.mode",
+        ),
+        (r#""response_format":{}"#, "response_format.type"),
+        (r#""response_format":{"type":"xml"}"#, "response_format.type"),
+        (r#""response_format":{"type":"json_schema"}"#, "response_format.json_schema"),
+        (
+            r#""response_format":{"type":"json_schema","json_schema":{"name":"a b"}}"#,
+            "response_format.json_schema.name",
+        ),
+        (
+            r#""response_format":{"type":"json_schema","json_schema":{"name":"a","schema":[]}}"#,
+            "response_format.json_schema.schema",
+        ),
+        (r#""parallel_tool_calls":"no""#, "parallel_tool_calls"),
+    ] {
+        refuses(&body(bad), Code::InvalidValue, Some(param));
+    }
 }
 
 #[test]
@@ -159,107 +228,211 @@ fn bounds_are_within_bounds() {
         r#""user":"\u0000""#,
         r#""metadata":{}"#,
         r#""stream":null"#,
+        r#""stream":true,"stream_options":null"#,
+        r#""logprobs":true,"top_logprobs":20"#,
+        r#""logprobs":true,"top_logprobs":null"#,
+        r#""logit_bias":{"50256":-100,"x":1e2}"#,
+        r#""modalities":["audio","text","audio"]"#,
+        r#""tools":null,"functions":null,"tool_choice":null"#,
+        r#""response_format":{"type":"json_schema","json_schema":{"name":"a","schema":null,"strict":null}}"#,
+        r#""web_search_options":{"user_location":null}"#,
+        r#""moderation":{"model":"m","policy":null}"#,
     ] {
         accepts(&body(good));
     }
 }
 
 #[test]
-fn what_nobody_reads_is_refused() {
-    for name in [
-        "tools",
-        "logprobs",
-        "top_logprobs",
-        "response_format",
-        "logit_bias",
-        "functions",
-        "audio",
-        "modalities",
-        "service_tier",
-        "store",
-        "reasoning_effort",
-        "top_k",
-        "Model",
-        "",
-    ] {
-        refuses(&body(&format!("\"{name}\":null")), Code::UnknownParameter, Some(name));
-    }
-    refuses(&body(r#""stream":true"#), Code::UnsupportedParameter, Some("stream"));
-    refuses(&body(r#""stream_options":{}"#), Code::UnsupportedParameter, Some("stream_options"));
-    let hostile = format!("\\u001b[31m\\u202e{}", "x".repeat(100));
-    let echoed = format!("?[31m?{}", "x".repeat(58));
-    refuses(&body(&format!("\"{hostile}\":1")), Code::UnknownParameter, Some(&echoed));
+fn how_an_answer_travels_is_no_part_of_the_request() {
+    let said = |members: &str| parse(body(members).as_bytes()).unwrap();
+    let whole = said("");
+    assert_eq!(whole.delivery, Delivery { stream: false, include_usage: false });
+    assert_eq!(check_delivery(whole.delivery), Ok(()));
+    let options =
+        r#""stream":true,"stream_options":{"include_obfuscation":true,"include_usage":true}"#;
+    let stream = said(options);
+    assert_eq!(stream.delivery, Delivery { stream: true, include_usage: true });
+    assert_eq!(stream.request, whole.request);
+    let bad = check_delivery(stream.delivery).unwrap_err();
+    assert_eq!((bad.code, bad.param.as_deref()), (Code::UnsupportedParameter, Some("stream")));
+    assert!(!said(r#""stream":true,"stream_options":{}"#).delivery.include_usage);
 }
 
 #[test]
 fn turns_are_refused_at_their_place() {
-    use Code::{InvalidValue, UnknownParameter};
-    for (message, code, param) in [
-        ("7", InvalidValue, "messages[0]"),
-        (r#"{"content":"x"}"#, InvalidValue, "messages[0].role"),
-        (r#"{"role":"wizard","content":"x"}"#, InvalidValue, "messages[0].role"),
-        (r#"{"role":null,"content":"x"}"#, InvalidValue, "messages[0].role"),
+    let call = |call: &str| format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#);
+    let turns = [
+        ("7", ""),
+        (r#"{"content":"x"}"#, ".role"),
+        (r#"{"role":"wizard","content":"x"}"#, ".role"),
+        (r#"{"role":null,"content":"x"}"#, ".role"),
+        (r#"{"role":"tool","content":"1"}"#, ".tool_call_id"),
+        (r#"{"role":"tool","tool_call_id":null,"content":"1"}"#, ".tool_call_id"),
+        (r#"{"role":"tool","tool_call_id":"c","content":null}"#, ".content"),
+        (r#"{"role":"function","content":"1"}"#, ".name"),
+        (r#"{"role":"function","name":"f"}"#, ".content"),
+        (r#"{"role":"function","name":"f","content":[]}"#, ".content"),
+        (r#"{"role":"user"}"#, ".content"),
+        (r#"{"role":"user","content":null}"#, ".content"),
+        (r#"{"role":"user","content":7}"#, ".content"),
+        (r#"{"role":"user","content":[]}"#, ".content"),
+        (r#"{"role":"user","content":["x"]}"#, ".content[0]"),
+        (r#"{"role":"user","content":"x","name":7}"#, ".name"),
+        (r#"{"role":"assistant"}"#, ".content"),
+        (r#"{"role":"assistant","content":null,"tool_calls":[],"annotations":[]}"#, ".content"),
+        (r#"{"role":"assistant","content":"x","refusal":7}"#, ".refusal"),
+        (r#"{"role":"assistant","content":"x","audio":[]}"#, ".audio"),
+        (r#"{"role":"assistant","content":"x","audio":{}}"#, ".audio.id"),
+        (r#"{"role":"assistant","function_call":{"name":"f"}}"#, ".function_call.arguments"),
         (
-            r#"{"tool_call_id":"c","role":"tool","content":"1"}"#,
-            UnknownParameter,
-            "messages[0].role",
-        ),
-        (r#"{"role":"function","name":"f","content":"1"}"#, UnknownParameter, "messages[0].role"),
-        (r#"{"role":"user"}"#, InvalidValue, "messages[0].content"),
-        (r#"{"role":"user","content":null}"#, InvalidValue, "messages[0].content"),
-        (r#"{"role":"user","content":7}"#, InvalidValue, "messages[0].content"),
-        (r#"{"role":"user","content":[]}"#, InvalidValue, "messages[0].content"),
-        (r#"{"role":"user","content":["x"]}"#, InvalidValue, "messages[0].content[0]"),
-        (r#"{"role":"user","content":"x","name":7}"#, InvalidValue, "messages[0].name"),
-        (
-            r#"{"role":"user","content":"x","refusal":null}"#,
-            UnknownParameter,
-            "messages[0].refusal",
-        ),
-        (r#"{"role":"user","content":"x","id":"1"}"#, UnknownParameter, "messages[0].id"),
-        (r#"{"role":"assistant"}"#, InvalidValue, "messages[0].content"),
-        (
-            r#"{"role":"assistant","content":null,"tool_calls":[]}"#,
-            InvalidValue,
-            "messages[0].content",
+            r#"{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"refusal","refusal":"x"}]}"#,
+            ".content",
         ),
         (
-            r#"{"role":"assistant","content":null,"tool_calls":[{}]}"#,
-            UnknownParameter,
-            "messages[0].tool_calls",
+            r#"{"role":"assistant","content":[{"type":"image_url","image_url":{"url":"data:x"}}]}"#,
+            ".content[0].type",
         ),
+    ];
+    for (message, at) in turns {
+        refuses(&turn(message), Code::InvalidValue, Some(&format!("messages[0]{at}")));
+    }
+    for (one, at) in [
+        ("{}", ".id"),
+        (r#"{"id":"c","type":"retrieval"}"#, ".type"),
+        (r#"{"id":"c","type":"function"}"#, ".function"),
+        (r#"{"id":"c","type":"function","function":{"arguments":"{}"}}"#, ".function.name"),
+        (r#"{"id":"c","type":"function","function":{"name":"f"}}"#, ".function.arguments"),
         (
-            r#"{"role":"assistant","content":"x","refusal":"no"}"#,
-            UnknownParameter,
-            "messages[0].refusal",
+            r#"{"id":"c","type":"function","function":{"name":"f","arguments":{}}}"#,
+            ".function.arguments",
         ),
-        (r#"{"role":"assistant","content":"x","audio":[]}"#, UnknownParameter, "messages[0].audio"),
+        (r#"{"id":"c","type":"custom","custom":{"name":"f","arguments":"x"}}"#, ".custom.input"),
     ] {
-        refuses(&turn(message), code, Some(param));
+        let param = format!("messages[0].tool_calls[0]{at}");
+        refuses(&turn(&call(one)), Code::InvalidValue, Some(&param));
+    }
+    for (message, at) in [
+        (r#"{"role":"user","content":"x","refusal":null}"#, ".refusal"),
+        (r#"{"role":"user","content":"x","id":"1"}"#, ".id"),
+        (r#"{"role":"tool","tool_call_id":"c","content":"x","x":1}"#, ".x"),
+        (r#"{"role":"assistant","audio":{"id":"a","data":"x"}}"#, ".audio.data"),
+    ] {
+        refuses(&turn(message), Code::UnknownParameter, Some(&format!("messages[0]{at}")));
     }
 }
 
 #[test]
 fn parts_are_refused_at_their_place() {
-    use Code::{InvalidValue, UnknownParameter};
-    for (part, code, member) in [
-        (r#"{"text":"x"}"#, InvalidValue, ".type"),
-        (r#"{"type":"text"}"#, InvalidValue, ".text"),
-        (r#"{"type":"text","text":null}"#, InvalidValue, ".text"),
-        (r#"{"type":"hologram","text":"x"}"#, InvalidValue, ".type"),
-        (r#"{"type":1,"text":"x"}"#, InvalidValue, ".type"),
-        (r#"{"type":"image_url","image_url":{"url":"x"}}"#, UnknownParameter, ".type"),
-        (r#"{"type":"refusal","refusal":"x"}"#, UnknownParameter, ".type"),
+    for (part, member) in [
+        (r#"{"text":"x"}"#, ".type"),
+        (r#"{"type":"text"}"#, ".text"),
+        (r#"{"type":"text","text":null}"#, ".text"),
+        (r#"{"type":"hologram","text":"x"}"#, ".type"),
+        (r#"{"type":1,"text":"x"}"#, ".type"),
+        (r#"{"type":"refusal","refusal":"x"}"#, ".type"),
+        (r#"{"type":"image_url","image_url":"https://x"}"#, ".image_url"),
+        (r#"{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}"#, ".image_url.url"),
+        (r#"{"type":"image_url","image_url":{"url":"x"}}"#, ".image_url.url"),
+        (
+            r#"{"type":"image_url","image_url":{"url":"https://x","detail":"max"}}"#,
+            ".image_url.detail",
+        ),
+        (r#"{"type":"input_audio","input_audio":{"format":"wav"}}"#, ".input_audio.data"),
+        (
+            r#"{"type":"input_audio","input_audio":{"data":"","format":"flac"}}"#,
+            ".input_audio.format",
+        ),
+        (r#"{"type":"file","file":{}}"#, ".file.file_data"),
+        (r#"{"type":"file","file":{"filename":"x"}}"#, ".file.file_data"),
         (
             r#"{"type":"text","text":"x","prompt_cache_breakpoint":{}}"#,
-            UnknownParameter,
-            ".prompt_cache_breakpoint",
+            ".prompt_cache_breakpoint.mode",
+        ),
+        (
+            r#"{"type":"text","text":"x","prompt_cache_breakpoint":{"mode":"explicit","ttl":"1h"}}"#,
+            ".prompt_cache_breakpoint.ttl",
         ),
     ] {
         let message =
             format!(r#"{{"role":"user","content":[{{"type":"text","text":"ok"}},{part}]}}"#);
-        refuses(&turn(&message), code, Some(&format!("messages[0].content[1]{member}")));
+        let param = format!("messages[0].content[1]{member}");
+        refuses(&turn(&message), Code::InvalidValue, Some(&param));
     }
+    let unknown = r#"{"role":"user","content":[{"type":"text","text":"ok","x":1}]}"#;
+    refuses(&turn(unknown), Code::UnknownParameter, Some("messages[0].content[0].x"));
+}
+
+#[test]
+fn tools_are_refused_at_their_place() {
+    let function = |name: &str| format!(r#"{{"type":"function","function":{{"name":"{name}"}}}}"#);
+    let tools = |n: usize| format!("\"tools\":[{}]", vec![function("f"); n].join(","));
+    accepts(&body(&tools(0)));
+    accepts(&body(&tools(128)));
+    refuses(&body(&tools(129)), Code::InvalidValue, Some("tools"));
+    let functions = |n: usize| format!("\"functions\":[{}]", vec![r#"{"name":"f"}"#; n].join(","));
+    accepts(&body(&functions(128)));
+    refuses(&body(&functions(0)), Code::InvalidValue, Some("functions"));
+    refuses(&body(&functions(129)), Code::InvalidValue, Some("functions"));
+    accepts(&body(&format!("\"tools\":[{}]", function(&"a-Z_9".repeat(12)))));
+    for name in ["", "a b", "é", "a.b", &"x".repeat(65)] {
+        let tools = format!("\"tools\":[{},{}]", function("f"), function(name));
+        refuses(&body(&tools), Code::InvalidValue, Some("tools[1].function.name"));
+    }
+    let grammar = |format: &str| {
+        format!(r#""tools":[{{"type":"custom","custom":{{"name":"f","format":{format}}}}}]"#)
+    };
+    for (members, param) in [
+        (r#""tools":[7]"#.to_owned(), "tools[0]"),
+        (r#""tools":[{"type":"retrieval"}]"#.to_owned(), "tools[0].type"),
+        (r#""tools":[{"type":"function"}]"#.to_owned(), "tools[0].function"),
+        (
+            r#""tools":[{"type":"function","function":{"name":"f","parameters":"{}"}}]"#.to_owned(),
+            "tools[0].function.parameters",
+        ),
+        (grammar(r#"{"type":"json"}"#), "tools[0].custom.format.type"),
+        (grammar(r#"{"type":"grammar"}"#), "tools[0].custom.format.grammar"),
+        (
+            grammar(r#"{"type":"grammar","grammar":{"definition":"x","syntax":"ebnf"}}"#),
+            "tools[0].custom.format.grammar.syntax",
+        ),
+        (r#""tool_choice":"any""#.to_owned(), "tool_choice"),
+        (r#""tool_choice":{"type":"function"}"#.to_owned(), "tool_choice.function"),
+        (r#""tool_choice":{"type":"any"}"#.to_owned(), "tool_choice.type"),
+        (
+            r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}}"#
+                .to_owned(),
+            "tool_choice.allowed_tools.mode",
+        ),
+        (
+            r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[7]}}"#
+                .to_owned(),
+            "tool_choice.allowed_tools.tools[0]",
+        ),
+        (r#""function_call":"required""#.to_owned(), "function_call"),
+        (r#""function_call":{}"#.to_owned(), "function_call.name"),
+    ] {
+        refuses(&body(&members), Code::InvalidValue, Some(param));
+    }
+    let unknown = r#""tools":[{"type":"function","function":{"name":"f","x":1}}]"#;
+    refuses(&body(unknown), Code::UnknownParameter, Some("tools[0].function.x"));
+}
+
+#[test]
+fn opaque_json_goes_upstream_in_its_order_and_its_numbers() {
+    let sent =
+        |members: &str| crate::upstream_body(&parse(body(members).as_bytes()).unwrap().request);
+    let parameters = r#"{"z":1.0,"a":[1e400,-0,null,{}],"é\u0000\"/":"\n"}"#;
+    let spaced = r#"{ "z" : 1.0 , "a":[1e400,-0 ,null,{ }],"\u00e9\u0000\u0022\/":"\u000a" }"#;
+    let tool = |parameters: &str| {
+        format!(
+            r#""tools":[{{"function":{{"parameters":{parameters},"name":"f"}},"type":"function"}}]"#
+        )
+    };
+    let expected = format!(
+        r#""tools":[{{"type":"function","function":{{"name":"f","parameters":{parameters}}}}}]"#
+    );
+    assert!(sent(&tool(spaced)).contains(&expected), "{}", sent(&tool(spaced)));
+    assert!(sent(r#""top_k" : { "b":1.50, "a":2 }"#).ends_with(r#""top_k":{"b":1.50,"a":2}}"#));
 }
 
 #[test]
@@ -276,25 +449,4 @@ fn what_messages_say_is_never_repeated() {
         let bad = parse(body.as_bytes()).unwrap_err();
         assert!(!format!("{bad:?}").contains("SECRET"), "{bad:?}");
     }
-}
-
-#[test]
-fn a_bound_over_the_contract_is_refused() {
-    let contract = Contract {
-        model: PublicModelId::try_from("a/b").unwrap(),
-        version: 1,
-        context_tokens: 8_192,
-        max_output_tokens: 1_000,
-        prompt_tokens_per_byte_millionths: 1_000_000,
-        prompt_overhead_tokens: 64,
-    };
-    let checked = |members: &str| check(&parse(body(members).as_bytes()).unwrap(), &contract);
-    assert_eq!(checked(""), Ok(()));
-    assert_eq!(checked(r#""max_tokens":1000"#), Ok(()));
-    let bad = checked(r#""max_tokens":1001"#).unwrap_err();
-    assert_eq!(
-        (bad.code, bad.param.as_deref()),
-        (Code::InvalidValue, Some("max_completion_tokens"))
-    );
-    assert!(bad.message.contains("1000"), "{bad}");
 }

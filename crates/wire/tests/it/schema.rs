@@ -1,29 +1,43 @@
-//! As much of JSON Schema as the schema of OpenAI's answers uses. A keyword that is not known here is
-//! an error of the test, so that nothing is held valid because nobody looked.
+//! As much of JSON Schema as the schemas of OpenAI's requests and answers use. A keyword that is not
+//! known here is an error of the test, so that nothing is held valid because nobody looked.
+
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// Why `value` is no `name` of the schema; `None` when it is one.
+static ANSWERS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../vectors/answers.schema.json")).unwrap());
+static REQUESTS: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../vectors/requests.schema.json")).unwrap()
+});
+
+/// Why `value` is no `name` of the schema of answers; `None` when it is one.
 pub(crate) fn fault(name: &str, value: &Value) -> Option<String> {
-    let root: Value = serde_json::from_str(include_str!("../vectors/answers.schema.json")).unwrap();
-    judge(&root, &root["$defs"][name], value, name).err()
+    judge(&ANSWERS, &ANSWERS["$defs"][name], value, name).err()
+}
+
+/// Why `value` is no chat completion request; `None` when it is one.
+pub(crate) fn request_fault(value: &Value) -> Option<String> {
+    let name = "CreateChatCompletionRequest";
+    judge(&REQUESTS, &REQUESTS["$defs"][name], value, name).err()
 }
 
 fn judge(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (keyword, rule) in schema.as_object().ok_or(format!("{at}: no schema"))? {
+        let holds = |is: bool| is.then_some(()).ok_or(format!("{at}: not {keyword} {rule}"));
         match keyword.as_str() {
             "type" => {
-                is_a(rule.as_str().unwrap(), value).then_some(()).ok_or(format!("{at}: not {rule}"))
+                let one = std::slice::from_ref(rule);
+                let mut kinds = rule.as_array().map_or(one, Vec::as_slice).iter();
+                holds(kinds.any(|kind| is_a(kind.as_str().unwrap(), value)))
             }
-            "enum" => rule
-                .as_array()
-                .unwrap()
-                .contains(value)
-                .then_some(())
-                .ok_or(format!("{at}: not one of {rule}")),
+            "enum" => holds(rule.as_array().unwrap().contains(value)),
             "$ref" => {
                 let target = root.pointer(rule.as_str().unwrap().trim_start_matches('#'));
                 judge(root, target.unwrap(), value, at)
+            }
+            "allOf" => {
+                rule.as_array().unwrap().iter().try_for_each(|part| judge(root, part, value, at))
             }
             "anyOf" | "oneOf" => {
                 let fits =
@@ -49,11 +63,40 @@ fn judge(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), St
                 .flatten()
                 .enumerate()
                 .try_for_each(|(i, element)| judge(root, rule, element, &format!("{at}[{i}]"))),
-            "additionalProperties" => Ok(()),
+            "minItems" => holds(value.as_array().is_none_or(|all| all.len() >= whole(rule))),
+            "maxItems" => holds(value.as_array().is_none_or(|all| all.len() <= whole(rule))),
+            "maxLength" => {
+                holds(value.as_str().is_none_or(|text| text.chars().count() <= whole(rule)))
+            }
+            "minimum" => {
+                holds(value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()))
+            }
+            "maximum" => {
+                holds(value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()))
+            }
+            "additionalProperties" => others(root, schema, value, at),
             other => Err(format!("{at}: keyword {other} is not known to this test")),
         }?;
     }
     Ok(())
+}
+
+/// Members that `properties` does not name.
+fn others(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+    let members = value.as_object().into_iter().flatten();
+    let mut unnamed = members.filter(|(name, _)| schema["properties"].get(name).is_none());
+    let rule = &schema["additionalProperties"];
+    match rule.as_bool() {
+        Some(true) => Ok(()),
+        Some(false) => {
+            unnamed.next().map_or(Ok(()), |(name, _)| Err(format!("{at}: {name} is too much")))
+        }
+        None => unnamed.try_for_each(|(name, it)| judge(root, rule, it, &format!("{at}.{name}"))),
+    }
+}
+
+fn whole(rule: &Value) -> usize {
+    usize::try_from(rule.as_u64().unwrap()).unwrap()
 }
 
 fn is_a(kind: &str, value: &Value) -> bool {
@@ -79,4 +122,17 @@ fn the_judge_finds_what_is_wrong() {
     .unwrap();
     let fault = fault("CreateChatCompletionResponse", &wrong).unwrap();
     assert!(fault.contains("choices[0].finish_reason"), "{fault}");
+    for (member, at) in [
+        (r#""temperature":2.5"#, "temperature"),
+        (r#""stop":[]"#, "stop"),
+        (r#""tools":[{"type":"function"}]"#, "tools[0]"),
+        (r#""metadata":{"a":1}"#, "metadata"),
+        (r#""audio":{"voice":{"id":"v","x":1},"format":"wav"}"#, "audio.voice"),
+        (r#""n":0"#, "n"),
+    ] {
+        let body =
+            format!(r#"{{"model":"m","messages":[{{"role":"user","content":"x"}}],{member}}}"#);
+        let fault = request_fault(&serde_json::from_str(&body).unwrap()).unwrap();
+        assert!(fault.contains(at), "{fault}");
+    }
 }

@@ -15,7 +15,8 @@ fn everything_that_was_asked_for_is_sent() {
             "messages":[{"role":"system","content":"s","name":"app"},
             {"role":"user","content":[{"type":"text","text":"1"},{"type":"text","text":"2\u0000"}]}]}"#,
     )
-    .unwrap();
+    .unwrap()
+    .request;
     let sent = render_request(&request, "real", 7, BoundField::MaxCompletionTokens);
     let expected = concat!(
         r#"{"model":"real","messages":[{"role":"system","name":"app","content":"s"},"#,
@@ -28,7 +29,8 @@ fn everything_that_was_asked_for_is_sent() {
 
 #[test]
 fn what_was_not_asked_for_is_not_sent_but_the_bound_always_is() {
-    let request = parse(br#"{"model":"a/b","messages":[{"role":"user","content":"x"}]}"#).unwrap();
+    let request =
+        parse(br#"{"model":"a/b","messages":[{"role":"user","content":"x"}]}"#).unwrap().request;
     let sent = render_request(&request, "m", 64, BoundField::MaxTokens);
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":64}"#;
     assert_eq!(str::from_utf8(&sent), Ok(expected));
@@ -52,8 +54,8 @@ fn says(body: &str, content: Option<&str>, finish: FinishReason) {
     let expected = ChoiceDelta {
         index: 0,
         content: content.map(str::to_owned),
-        refusal: None,
         finish: Some(finish),
+        ..ChoiceDelta::default()
     };
     assert_eq!(completion.delta.choices, [expected], "{body}");
 }
@@ -79,7 +81,7 @@ fn answers_are_read_with_what_providers_add_and_leave_out() {
     says(
         r#"{"id":7,"object":"x","created":"now","model":null,"error":null,"kv_transfer_params":null,
             "choices":[{"index":0,"logprobs":null,"stop_reason":7,"finish_reason":"stop","message":
-            {"role":"assistant","content":"hi","reasoning_content":"hm","tool_calls":[],
+            {"role":"assistant","content":"hi","tool_calls":[],
              "function_call":null,"refusal":null,"audio":null}}],"system_fingerprint":"fp"}"#,
         Some("hi"),
         FinishReason::Stop,

@@ -192,14 +192,7 @@ fn what_is_not_known_is_null_and_what_is_free_costs_nothing() {
 
 #[test]
 fn models_are_openai_s_list_with_promises_and_prices() {
-    let contract = Contract {
-        model: PublicModelId::try_from("a/b").unwrap(),
-        version: 5,
-        context_tokens: 8_192,
-        max_output_tokens: 1_000,
-        prompt_tokens_per_byte_millionths: 1_000_000,
-        prompt_overhead_tokens: 64,
-    };
+    let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 5, 8_192, 1_000);
     let list = shown(&ModelListView::of(vec![ModelView::of(&contract, at(7), &[price()])]));
     assert_eq!(schema::fault("ListModelsResponse", &list), None);
     assert_eq!(

@@ -1,10 +1,10 @@
 //! One member of a request with the path that names it, and its reading as a type. Paths are built
 //! only when something is wrong.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 
-use holdfast_domain::request::Decimal;
+use holdfast_domain::request::{Decimal, Opaque};
 
 use super::BadRequest;
 use crate::error::Code;
@@ -12,6 +12,8 @@ use crate::json::Node;
 
 /// How much of a name that the caller made up is repeated.
 const ECHO_CHARS_MAX: usize = 64;
+/// The longest name of a function or a schema.
+const NAME_CHARS_MAX: usize = 64;
 
 /// A member or an element, and where it stands.
 #[derive(Debug)]
@@ -21,71 +23,108 @@ pub(super) struct Field<'p, 'a> {
 }
 
 impl<'a> Field<'_, 'a> {
-    pub(super) fn string(self) -> Result<Cow<'a, str>, BadRequest> {
-        match self.node {
-            Node::String(text) => Ok(text),
-            Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_) | Node::Object(_) => {
-                Err(self.path.invalid(format_args!("a string")))
-            }
-        }
-    }
-
-    pub(super) fn optional_string(self) -> Result<Option<String>, BadRequest> {
-        if self.node == Node::Null {
-            return Ok(None);
-        }
-        self.string().map(|text| Some(text.into_owned()))
-    }
-
     /// Reads a whole number however it is spelled: `1`, `1.0` and `1e0` are one.
-    pub(super) fn optional_integer(self, low: i64, high: i64) -> Result<Option<i64>, BadRequest> {
-        if self.node == Node::Null {
-            return Ok(None);
-        }
-        self.decimal()
+    pub(super) fn integer(self, low: i64, high: i64) -> Result<i64, BadRequest> {
+        self.exact()
             .and_then(|number| i64::try_from(number.to_integer()?).ok())
             .filter(|number| (low..=high).contains(number))
-            .map(Some)
             .ok_or_else(|| self.path.invalid(format_args!("an integer from {low} to {high}")))
     }
 
-    pub(super) fn optional_decimal(
-        self,
-        low: i32,
-        high: i32,
-    ) -> Result<Option<Decimal>, BadRequest> {
-        if self.node == Node::Null {
-            return Ok(None);
-        }
-        self.decimal()
+    pub(super) fn decimal(self, low: i32, high: i32) -> Result<Decimal, BadRequest> {
+        self.exact()
             .filter(|number| number.is_within(low, high))
-            .map(Some)
             .ok_or_else(|| self.path.invalid(format_args!("a number from {low} to {high}")))
     }
 
-    fn decimal(&self) -> Option<Decimal> {
-        match &self.node {
-            Node::Number(lexeme) => lexeme.parse().ok(),
-            Node::Null | Node::Bool(_) | Node::String(_) | Node::Array(_) | Node::Object(_) => None,
-        }
+    fn exact(&self) -> Option<Decimal> {
+        self.node.as_number()?.parse().ok()
     }
 
-    pub(super) fn elements(self, what: &str) -> Result<Vec<Node<'a>>, BadRequest> {
-        match self.node {
-            Node::Array(elements) => Ok(elements),
-            Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Object(_) => {
-                Err(self.path.invalid(format_args!("{what}")))
-            }
-        }
+    /// Reads one of these by its name.
+    pub(super) fn one_of<T: Copy>(
+        self,
+        all: &[T],
+        label: fn(T) -> &'static str,
+    ) -> Result<T, BadRequest> {
+        let said = self.node.as_str();
+        let found = all.iter().copied().find(|one| said == Some(label(*one)));
+        found.ok_or_else(|| {
+            let labels: Vec<_> = all.iter().map(|one| label(*one)).collect();
+            self.path.invalid(format_args!("{}", either(&labels)))
+        })
     }
 
-    pub(super) fn members(self, what: &str) -> Result<Vec<(Cow<'a, str>, Node<'a>)>, BadRequest> {
+    /// Reads an array of some length, each element by its reader.
+    pub(super) fn array<T>(
+        self,
+        length: RangeInclusive<usize>,
+        what: &str,
+        read: impl Fn(Field<'_, 'a>) -> Result<T, BadRequest>,
+    ) -> Result<Vec<T>, BadRequest> {
+        let path = self.path;
         match self.node {
-            Node::Object(members) => Ok(members),
-            Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) => {
-                Err(self.path.invalid(format_args!("{what}")))
+            Node::Array(nodes) if length.contains(&nodes.len()) => {
+                let element = |(at, node)| read(Field { path: Path::Element(&path, at), node });
+                nodes.into_iter().enumerate().map(element).collect()
             }
+            Node::Array(_)
+            | Node::Null
+            | Node::Bool(_)
+            | Node::Number(_)
+            | Node::String(_)
+            | Node::Object(_) => Err(path.invalid(format_args!("{what}"))),
         }
+    }
+}
+
+pub(super) fn string(field: Field<'_, '_>) -> Result<String, BadRequest> {
+    match field.node {
+        Node::String(text) => Ok(text.into_owned()),
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_) | Node::Object(_) => {
+            Err(field.path.invalid(format_args!("a string")))
+        }
+    }
+}
+
+pub(super) fn boolean(field: Field<'_, '_>) -> Result<bool, BadRequest> {
+    match field.node {
+        Node::Bool(flag) => Ok(flag),
+        Node::Null | Node::Number(_) | Node::String(_) | Node::Array(_) | Node::Object(_) => {
+            Err(field.path.invalid(format_args!("true or false")))
+        }
+    }
+}
+
+/// Reads a name of a function or a schema.
+pub(super) fn identifier(field: Field<'_, '_>) -> Result<String, BadRequest> {
+    let path = field.path;
+    let name = string(field)?;
+    let fits = (1..=NAME_CHARS_MAX).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if fits {
+        return Ok(name);
+    }
+    Err(path
+        .invalid(format_args!("1 to {NAME_CHARS_MAX} letters, digits, underscores and hyphens")))
+}
+
+/// Takes an object as it is.
+pub(super) fn opaque_object(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
+    match &field.node {
+        Node::Object(_) => Ok(field.node.to_opaque()),
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) => {
+            Err(field.path.invalid(format_args!("an object")))
+        }
+    }
+}
+
+/// `a, b or c`.
+fn either(labels: &[&str]) -> String {
+    match labels {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
 }
 
@@ -114,11 +153,7 @@ impl Path<'_> {
         self.bad(Code::UnknownParameter, format!("`{self}` is not known here. Remove it."))
     }
 
-    /// It is known to OpenAI's callers and has a value that is not known here.
-    pub(super) fn unknown_value(&self, rule: &str) -> BadRequest {
-        self.bad(Code::UnknownParameter, format!("`{self}` must be {rule} here."))
-    }
-
+    /// It is known, and this model or this gateway does not take it.
     pub(super) fn unsupported(&self, rule: &str) -> BadRequest {
         self.bad(Code::UnsupportedParameter, format!("`{self}` must be {rule}."))
     }

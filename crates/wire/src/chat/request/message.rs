@@ -1,100 +1,125 @@
-//! One turn of a conversation: texts by the four roles that are known here.
+//! One turn of a conversation: the role first, wherever it stands, for it says which other members
+//! there may be.
 
-use holdfast_domain::request::{Content, Message, Role};
+use holdfast_domain::request::{
+    Content, FunctionCall, Item, Message, Reply, Role, ToolCall, ToolKind,
+};
 
 use super::BadRequest;
-use super::field::{Field, Path};
+use super::content;
+use super::field::{self, Field, Path};
+use super::object::Object;
 use crate::json::Node;
 
+const ROLES: [&str; 6] = ["developer", "system", "user", "assistant", "tool", "function"];
+
 pub(super) fn read(field: Field<'_, '_>) -> Result<Message, BadRequest> {
-    let path = field.path;
-    let members = field.members("an object")?;
-    // The role first, wherever it stands: it says which of the others there may be.
-    let role_path = Path::Member(&path, "role");
-    let (_, role) =
-        members.iter().find(|(name, _)| name == "role").ok_or_else(|| role_path.missing())?;
-    let role = read_role(&role_path, role)?;
-    let (mut name, mut content) = (None, None);
-    for (member, node) in members {
-        let field = Field { path: Path::Member(&path, &member), node };
-        match &*member {
-            "role" => {}
-            "name" => name = field.optional_string()?,
-            "content" => content = read_content(field)?,
-            "refusal" | "audio" | "function_call"
-                if role == Role::Assistant && field.node == Node::Null => {}
-            "tool_calls" if role == Role::Assistant && calls_nothing(&field.node) => {}
-            _ => return Err(field.path.unknown()),
+    let mut turn = Object::read(field, "an object")?;
+    let role = turn.required("role", |field| field.one_of(&ROLES, |role| role))?;
+    let message = match role {
+        "developer" => said(Role::Developer, &mut turn, content::TEXT)?,
+        "system" => said(Role::System, &mut turn, content::TEXT)?,
+        "user" => said(Role::User, &mut turn, content::ANY)?,
+        "tool" => {
+            let call_id = turn.required("tool_call_id", field::string)?;
+            said(Role::Tool { call_id }, &mut turn, content::TEXT)?
         }
-    }
-    // An assistant's turn may do without only where it calls tools, which are not known here.
-    let content = content.ok_or_else(|| Path::Member(&path, "content").missing())?;
+        "function" => Message {
+            role: Role::Function,
+            name: Some(turn.required("name", field::string)?),
+            content: turn.required("content", null_or_text)?,
+        },
+        _ => return assistant(turn),
+    };
+    turn.end()?;
+    Ok(message)
+}
+
+fn said(
+    role: Role,
+    turn: &mut Object<'_, '_>,
+    kinds: &'static [&'static str],
+) -> Result<Message, BadRequest> {
+    let name = turn.optional("name", field::string)?;
+    let content = turn.required("content", |field| content::read(field, kinds))?;
     Ok(Message { role, name, content: Some(content) })
 }
 
-fn read_role(path: &Path<'_>, node: &Node<'_>) -> Result<Role, BadRequest> {
-    const ROLES: &str = "developer, system, user or assistant";
-    let roles = [Role::Developer, Role::System, Role::User, Role::Assistant];
-    let label = match node {
-        Node::String(label) => &**label,
-        Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_) | Node::Object(_) => "",
-    };
-    if let "tool" | "function" = label {
-        return Err(path.unknown_value(ROLES));
+fn null_or_text(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
+    if field.node == Node::Null {
+        return Ok(None);
     }
-    let role = roles.into_iter().find(|role| role.label() == label);
-    role.ok_or_else(|| path.invalid(format_args!("{ROLES}")))
+    field::string(field).map(Content::Text).map(Some)
 }
 
-/// Some clients send what they do not use.
-fn calls_nothing(tool_calls: &Node<'_>) -> bool {
-    match tool_calls {
-        Node::Null => true,
-        Node::Array(calls) => calls.is_empty(),
-        Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Object(_) => false,
+/// What an answer of ours held is taken back as it is: clients append it to the conversation.
+fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
+    let name = turn.optional("name", field::string)?;
+    let content = turn.optional("content", assistant_content)?;
+    let refusal = turn.optional("refusal", field::string)?;
+    let audio_id = turn.optional("audio", |field| {
+        let mut audio = Object::read(field, "an object with `id`")?;
+        let id = audio.required("id", field::string)?;
+        audio.end()?;
+        Ok(id)
+    })?;
+    let tool_calls = turn.optional("tool_calls", |field| {
+        field.array(0..=usize::MAX, "an array of tool calls", tool_call)
+    })?;
+    let tool_calls = tool_calls.unwrap_or_default();
+    let function_call = turn.optional("function_call", function_call)?;
+    let says = content.is_some() || refusal.is_some() || audio_id.is_some();
+    if !says && tool_calls.is_empty() && function_call.is_none() {
+        return Err(Path::Member(&turn.path, "content").missing());
     }
+    if turn.peek("annotations").is_some_and(says_nothing) {
+        turn.optional("annotations", |_nothing| Ok(()))?;
+    }
+    let extras = turn.extras();
+    let reply = Reply { refusal, audio_id, tool_calls, function_call, extras };
+    Ok(Message { role: Role::Assistant(reply), name, content })
 }
 
-/// One bare text part is the same as a string; several are kept apart.
-fn read_content(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
+fn says_nothing(annotations: &Node<'_>) -> bool {
+    *annotations == Node::Null || annotations.as_array().is_some_and(<[Node<'_>]>::is_empty)
+}
+
+/// Texts, or one refusal.
+fn assistant_content(field: Field<'_, '_>) -> Result<Content, BadRequest> {
     let path = field.path;
-    let parts = match field.node {
-        Node::Null => return Ok(None),
-        Node::String(text) => return Ok(Some(Content::Text(text.into_owned()))),
-        Node::Array(parts) => parts,
-        Node::Bool(_) | Node::Number(_) | Node::Object(_) => Vec::new(),
-    };
-    let part = |(at, node)| read_part(Field { path: Path::Element(&path, at), node });
-    let mut texts = parts.into_iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?;
-    if texts.len() > 1 {
-        return Ok(Some(Content::Parts(texts)));
+    let content = content::read(field, content::TEXT_OR_REFUSAL)?;
+    if let Content::Parts(parts) = &content
+        && parts.len() > 1
+        && parts.iter().any(|part| matches!(part.item, Item::Refusal(_)))
+    {
+        return Err(path.invalid(format_args!("text parts, or exactly one refusal part")));
     }
-    let one = texts.pop().map(Content::Text);
-    one.map(Some).ok_or_else(|| path.invalid(format_args!("a string or an array of text parts")))
+    Ok(content)
 }
 
-fn read_part(field: Field<'_, '_>) -> Result<String, BadRequest> {
-    let path = field.path;
-    let members = field.members("an object with `type` and `text`")?;
-    let kind_path = Path::Member(&path, "type");
-    match members.iter().find(|(name, _)| name == "type").map(|(_, kind)| kind) {
-        Some(Node::String(kind)) if kind == "text" => {}
-        Some(Node::String(kind))
-            if ["image_url", "input_audio", "file", "refusal"].contains(&&**kind) =>
-        {
-            return Err(kind_path.unknown_value("text"));
-        }
-        Some(_) => return Err(kind_path.invalid(format_args!("text"))),
-        None => return Err(kind_path.missing()),
-    }
-    let mut text = None;
-    for (member, node) in members {
-        let field = Field { path: Path::Member(&path, &member), node };
-        match &*member {
-            "type" => {}
-            "text" => text = Some(field.string()?.into_owned()),
-            _ => return Err(field.path.unknown()),
-        }
-    }
-    text.ok_or_else(|| Path::Member(&path, "text").missing())
+fn tool_call(field: Field<'_, '_>) -> Result<ToolCall, BadRequest> {
+    let mut call = Object::read(field, "an object")?;
+    let id = call.required("id", field::string)?;
+    let kinds = [ToolKind::Function, ToolKind::Custom];
+    let kind = call.required("type", |field| field.one_of(&kinds, ToolKind::label))?;
+    let (name, input) = call.required(kind.label(), |field| called(field, kind))?;
+    call.end()?;
+    Ok(ToolCall { id, kind, name, input })
+}
+
+fn function_call(field: Field<'_, '_>) -> Result<FunctionCall, BadRequest> {
+    let (name, arguments) = called(field, ToolKind::Function)?;
+    Ok(FunctionCall { name, arguments })
+}
+
+/// The input is a string that nobody reads: it need not be JSON.
+fn called(field: Field<'_, '_>, kind: ToolKind) -> Result<(String, String), BadRequest> {
+    let mut called = Object::read(field, "an object")?;
+    let name = called.required("name", field::string)?;
+    let input = match kind {
+        ToolKind::Function => called.required("arguments", field::string)?,
+        ToolKind::Custom => called.required("input", field::string)?,
+    };
+    called.end()?;
+    Ok((name, input))
 }

@@ -2,13 +2,14 @@
 //! another: cached and written tokens are prompt tokens, reasoning is completion.
 
 use holdfast_domain::usage::{Kind, Meters};
-use serde_json::Value;
+
+use crate::json::Node;
 
 /// Reads a usage block; `None` when a count is missing, negative, fractional or absurd, or a part is
 /// larger than its whole.
-pub(super) fn read(usage: &Value) -> Option<Meters> {
-    let prompt = usage.get("prompt_tokens")?.as_u64()?;
-    let completion = usage.get("completion_tokens")?.as_u64()?;
+pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
+    let prompt = count(usage.get("prompt_tokens"))??;
+    let completion = count(usage.get("completion_tokens"))??;
     // Absurd wholes first: their disjoint parts might each still look sane.
     if prompt.max(completion) > Meters::COUNT_MAX {
         return None;
@@ -18,32 +19,44 @@ pub(super) fn read(usage: &Value) -> Option<Meters> {
         None => count(usage.get("prompt_cache_hit_tokens"))?.unwrap_or(0),
     };
     let written = part(usage, "prompt_tokens_details", "cache_write_tokens")?.unwrap_or(0);
+    let heard = part(usage, "prompt_tokens_details", "audio_tokens")?.unwrap_or(0);
     let reasoning = part(usage, "completion_tokens_details", "reasoning_tokens")?.unwrap_or(0);
-    let input = prompt.checked_sub(cached)?.checked_sub(written)?;
-    let output = completion.checked_sub(reasoning)?;
+    let spoken = part(usage, "completion_tokens_details", "audio_tokens")?.unwrap_or(0);
+    if heard > prompt || spoken > completion {
+        return None;
+    }
+    // Audio may be cached or thought too: what is counted twice is counted as that.
+    let read_anew = prompt.checked_sub(cached)?.checked_sub(written)?;
+    let (heard, said) = (heard.min(read_anew), completion.checked_sub(reasoning)?);
+    let spoken = spoken.min(said);
     Meters::by(|kind| match kind {
-        Kind::Input => input,
+        Kind::Input => read_anew.saturating_sub(heard),
         Kind::CachedInput => cached,
         Kind::CacheWrite => written,
-        Kind::Output => output,
+        Kind::AudioInput => heard,
+        Kind::Output => said.saturating_sub(spoken),
         Kind::Reasoning => reasoning,
+        Kind::AudioOutput => spoken,
         Kind::Request => 1,
-        Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
+        // Providers do not count pictures: the request's own count is added where a run is metered.
+        Kind::Image => 0,
     })
 }
 
 /// A count in a block of details: `Some(None)` where there is none, `None` where it is not a count.
-fn part(usage: &Value, details: &str, name: &str) -> Option<Option<u64>> {
+fn part(usage: &Node<'_>, details: &str, name: &str) -> Option<Option<u64>> {
     match usage.get(details) {
-        None | Some(Value::Null) => Some(None),
-        Some(Value::Object(details)) => count(details.get(name)),
-        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => None,
+        None => Some(None),
+        Some(details @ Node::Object(_)) => count(details.get(name)),
+        Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_)) => {
+            None
+        }
     }
 }
 
-fn count(value: Option<&Value>) -> Option<Option<u64>> {
+fn count(value: Option<&Node<'_>>) -> Option<Option<u64>> {
     match value {
-        None | Some(Value::Null) => Some(None),
-        Some(value) => value.as_u64().map(Some),
+        None => Some(None),
+        Some(value) => value.as_number()?.parse().ok().map(Some),
     }
 }

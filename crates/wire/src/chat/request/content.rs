@@ -1,0 +1,110 @@
+//! What a turn says: a string, or parts of the kinds that its role may use.
+
+use holdfast_domain::request::{
+    BreakpointTtl, CacheBreakpoint, Content, ImageDetail, Item, Part, RecordingFormat,
+};
+
+use super::BadRequest;
+use super::field::{self, Field, Path};
+use super::object::Object;
+use crate::json::Node;
+
+pub(super) const TEXT: &[&str] = &["text"];
+pub(super) const TEXT_OR_REFUSAL: &[&str] = &["text", "refusal"];
+pub(super) const ANY: &[&str] = &["text", "image_url", "input_audio", "file"];
+
+/// Reads content of these kinds of parts. One bare text part is the same as a string; several are kept
+/// apart.
+pub(super) fn read(
+    field: Field<'_, '_>,
+    kinds: &'static [&'static str],
+) -> Result<Content, BadRequest> {
+    if let Node::String(text) = field.node {
+        return Ok(Content::Text(text.into_owned()));
+    }
+    let what = "a string or an array of at least one part";
+    let mut parts = field.array(1..=usize::MAX, what, |field| part(field, kinds))?;
+    let is_bare =
+        |part: &mut Part| matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none();
+    if parts.len() == 1
+        && let Some(Part { item: Item::Text(text), .. }) = parts.pop_if(is_bare)
+    {
+        return Ok(Content::Text(text));
+    }
+    Ok(Content::Parts(parts))
+}
+
+fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<Part, BadRequest> {
+    let mut part = Object::read(field, "an object with a `type`")?;
+    let kind = part.required("type", |field| field.one_of(kinds, |kind| kind))?;
+    let item = match kind {
+        "image_url" => part.required("image_url", image)?,
+        "input_audio" => part.required("input_audio", recording)?,
+        "file" => part.required("file", file)?,
+        "refusal" => Item::Refusal(part.required("refusal", field::string)?),
+        _ => Item::Text(part.required("text", field::string)?),
+    };
+    let cache_breakpoint = if matches!(item, Item::Refusal(_)) {
+        None
+    } else {
+        part.optional("prompt_cache_breakpoint", cache_breakpoint)?
+    };
+    part.end()?;
+    Ok(Part { item, cache_breakpoint })
+}
+
+/// Other schemes would name files of the provider's own machine.
+fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
+    const SCHEMES: [&str; 3] = ["https://", "http://", "data:"];
+    let mut image = Object::read(field, "an object with `url`")?;
+    let url = image.required("url", |field| {
+        let path = field.path;
+        let url = field::string(field)?;
+        let begins = |scheme: &&str| {
+            url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        };
+        if SCHEMES.iter().any(begins) {
+            return Ok(url);
+        }
+        Err(path.invalid(format_args!("an https:, http: or data: URL")))
+    })?;
+    let detail = image.optional("detail", |field| {
+        // What the model chooses anyway.
+        if field.node.as_str() == Some("auto") {
+            return Ok(None);
+        }
+        field.one_of(ImageDetail::ALL, ImageDetail::label).map(Some)
+    })?;
+    image.end()?;
+    Ok(Item::Image { url, detail: detail.flatten() })
+}
+
+fn recording(field: Field<'_, '_>) -> Result<Item, BadRequest> {
+    let mut recording = Object::read(field, "an object with `data` and `format`")?;
+    let data = recording.required("data", field::string)?;
+    let format = recording
+        .required("format", |field| field.one_of(RecordingFormat::ALL, RecordingFormat::label))?;
+    recording.end()?;
+    Ok(Item::Audio { data, format })
+}
+
+fn file(field: Field<'_, '_>) -> Result<Item, BadRequest> {
+    let mut file = Object::read(field, "an object with `file_id` or `file_data`")?;
+    let id = file.optional("file_id", field::string)?;
+    let name = file.optional("filename", field::string)?;
+    let data = file.optional("file_data", field::string)?;
+    if id.is_none() && data.is_none() {
+        return Err(Path::Member(&file.path, "file_data").missing());
+    }
+    file.end()?;
+    Ok(Item::File { id, name, data })
+}
+
+fn cache_breakpoint(field: Field<'_, '_>) -> Result<CacheBreakpoint, BadRequest> {
+    let mut mark = Object::read(field, "an object with `mode`")?;
+    mark.required("mode", |field| field.one_of(&["explicit"], |mode| mode))?;
+    let ttl =
+        mark.optional("ttl", |field| field.one_of(BreakpointTtl::ALL, BreakpointTtl::label))?;
+    mark.end()?;
+    Ok(CacheBreakpoint { ttl })
+}

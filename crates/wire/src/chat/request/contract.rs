@@ -1,0 +1,106 @@
+//! A request held against the contract of its model: how long it may be, and which fields it may use.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::model::{Contract, Restricted};
+use holdfast_domain::request::{
+    Item, Message, Opaque, Part, Reply, Request, Role, ServiceTier, Voice,
+};
+
+use super::field::Path;
+use super::{BadRequest, Delivery};
+
+/// Holds a request against the contract of its model.
+pub fn check(request: &Request, contract: &Contract) -> Result<(), BadRequest> {
+    let bound = contract.max_output_tokens;
+    if request.max_output_tokens.is_some_and(|wanted| wanted > bound) {
+        let name = "max_completion_tokens";
+        return Err(Path::Member(&Path::Body, name)
+            .invalid(format_args!("an integer from 1 to {bound} for this model")));
+    }
+    let judge = Judge(contract);
+    judge.extras(&Path::Body, &request.extras)?;
+    judge.options(request)?;
+    let messages = Path::Member(&Path::Body, "messages");
+    let mut turns = request.messages.iter().enumerate();
+    turns.try_for_each(|(at, message)| judge.message(&Path::Element(&messages, at), message))
+}
+
+/// Refuses a way to travel that answers do not know.
+pub fn check_delivery(delivery: Delivery) -> Result<(), BadRequest> {
+    if delivery.stream {
+        let path = Path::Member(&Path::Body, "stream");
+        return Err(path.unsupported("false: answers come whole, not as a stream"));
+    }
+    Ok(())
+}
+
+struct Judge<'a>(&'a Contract);
+
+impl Judge<'_> {
+    fn extras(&self, path: &Path<'_>, extras: &BTreeMap<String, Opaque>) -> Result<(), BadRequest> {
+        match extras.keys().find(|name| !self.0.accepts.contains(name)) {
+            None => Ok(()),
+            Some(name) => Err(Path::Member(path, name).unknown()),
+        }
+    }
+
+    fn options(&self, request: &Request) -> Result<(), BadRequest> {
+        let tier = request.service_tier;
+        let is_other =
+            tier.is_some_and(|tier| !matches!(tier, ServiceTier::Auto | ServiceTier::Default));
+        let body = |name| Path::Member(&Path::Body, name);
+        self.restricted(request.store == Some(true), Restricted::Store, &body("store"))?;
+        self.restricted(is_other, Restricted::ServiceTier, &body("service_tier"))?;
+        let web = request.web_search_options.is_some();
+        self.restricted(web, Restricted::WebSearchOptions, &body("web_search_options"))?;
+        let moderation = request.moderation.is_some();
+        self.restricted(moderation, Restricted::Moderation, &body("moderation"))?;
+        let retention = request.prompt_cache_retention.is_some();
+        let retention_path = body("prompt_cache_retention");
+        self.restricted(retention, Restricted::PromptCacheRetention, &retention_path)?;
+        let custom = request.audio.as_ref().is_some_and(|a| matches!(a.voice, Voice::Custom(_)));
+        let (audio, voice) = (body("audio"), "voice");
+        let voice = Path::Member(&audio, voice);
+        self.restricted(custom, Restricted::VoiceId, &Path::Member(&voice, "id"))
+    }
+
+    fn message(&self, path: &Path<'_>, message: &Message) -> Result<(), BadRequest> {
+        if let Role::Assistant(Reply { audio_id, extras, .. }) = &message.role {
+            self.extras(path, extras)?;
+            let audio = Path::Member(path, "audio");
+            let id = Path::Member(&audio, "id");
+            self.restricted(audio_id.is_some(), Restricted::AudioId, &id)?;
+        }
+        let content = Path::Member(path, "content");
+        let mut parts = message.parts().iter().enumerate();
+        parts.try_for_each(|(at, part)| self.part(&Path::Element(&content, at), part))
+    }
+
+    fn part(&self, path: &Path<'_>, part: &Part) -> Result<(), BadRequest> {
+        let kept = matches!(&part.item, Item::File { id: Some(_), .. });
+        let file = Path::Member(path, "file");
+        self.restricted(kept, Restricted::FileId, &Path::Member(&file, "file_id"))
+    }
+
+    fn restricted(
+        &self,
+        is_used: bool,
+        field: Restricted,
+        path: &Path<'_>,
+    ) -> Result<(), BadRequest> {
+        if !is_used || self.0.allow.contains(&field) {
+            return Ok(());
+        }
+        Err(path.unsupported(match field {
+            Restricted::Store => "false for this model",
+            Restricted::ServiceTier => "auto or default for this model",
+            Restricted::FileId
+            | Restricted::AudioId
+            | Restricted::VoiceId
+            | Restricted::WebSearchOptions
+            | Restricted::Moderation
+            | Restricted::PromptCacheRetention => "left out for this model",
+        }))
+    }
+}

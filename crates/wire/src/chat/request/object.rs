@@ -1,0 +1,81 @@
+//! An object whose members are taken out by name, until what is left is not known.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use holdfast_domain::request::Opaque;
+
+use super::BadRequest;
+use super::field::{Field, Path};
+use crate::json::Node;
+
+/// An object and where it stands.
+#[derive(Debug)]
+pub(super) struct Object<'p, 'a> {
+    pub(super) path: Path<'p>,
+    members: Vec<(Cow<'a, str>, Node<'a>)>,
+}
+
+impl<'p, 'a> Object<'p, 'a> {
+    pub(super) fn read(field: Field<'p, 'a>, what: &str) -> Result<Self, BadRequest> {
+        match field.node {
+            Node::Object(members) => Ok(Self { path: field.path, members }),
+            Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) => {
+                Err(field.path.invalid(format_args!("{what}")))
+            }
+        }
+    }
+
+    /// Looks at a member before anything is taken.
+    pub(super) fn peek(&self, name: &str) -> Option<&Node<'a>> {
+        self.members.iter().find(|(other, _)| other == name).map(|(_, node)| node)
+    }
+
+    /// Takes a member that there may be; null is none.
+    pub(super) fn optional<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(Field<'_, 'a>) -> Result<T, BadRequest>,
+    ) -> Result<Option<T>, BadRequest> {
+        match self.take(name) {
+            None | Some(Node::Null) => Ok(None),
+            Some(node) => read(Field { path: Path::Member(&self.path, name), node }).map(Some),
+        }
+    }
+
+    /// Takes a member that there must be; a null is read like any other value.
+    pub(super) fn required<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(Field<'_, 'a>) -> Result<T, BadRequest>,
+    ) -> Result<T, BadRequest> {
+        let taken = self.take(name);
+        let path = Path::Member(&self.path, name);
+        let node = taken.ok_or_else(|| path.missing())?;
+        read(Field { path, node })
+    }
+
+    /// Takes the `type` that such an object must have.
+    pub(super) fn expect_type(&mut self, kind: &'static str) -> Result<(), BadRequest> {
+        self.required("type", |field| field.one_of(&[kind], |kind| kind)).map(drop)
+    }
+
+    /// Refuses what was not taken.
+    pub(super) fn end(self) -> Result<(), BadRequest> {
+        match self.members.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(Path::Member(&self.path, name).unknown()),
+        }
+    }
+
+    /// Keeps what was not taken, as it is.
+    pub(super) fn extras(self) -> BTreeMap<String, Opaque> {
+        let members = self.members.into_iter();
+        members.map(|(name, node)| (name.into_owned(), node.to_opaque())).collect()
+    }
+
+    fn take(&mut self, name: &str) -> Option<Node<'a>> {
+        let at = self.members.iter().position(|(other, _)| other == name)?;
+        Some(self.members.swap_remove(at).1)
+    }
+}

@@ -1,0 +1,301 @@
+//! The body that a provider is sent. Equal requests are equal bytes; what was not asked for is not sent.
+
+mod turn;
+
+use holdfast_domain::request::{
+    Audio, CacheOptions, CustomTool, Decimal, Function, FunctionChoice, JsonSchema, Modalities,
+    Opaque, Request, ResponseFormat, Tool, ToolChoice, Voice,
+};
+use serde::ser::{Error, SerializeMap};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use self::turn::Turn;
+use crate::render;
+
+/// Under which name a server reads the bound on output tokens. Never both: some servers refuse that,
+/// and one that ignores the name it is sent would run without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoundField {
+    /// The older name, the only one that some compatible servers read.
+    MaxTokens,
+    /// The newer name, the only one that OpenAI's reasoning models take.
+    MaxCompletionTokens,
+}
+
+/// Renders a request for a provider: `model` is what the provider calls it, `max_output_tokens` is
+/// always sent, `stream` never. Equal requests are equal bytes.
+#[must_use]
+pub fn render_request(
+    request: &Request,
+    model: &str,
+    max_output_tokens: u64,
+    bound_field: BoundField,
+) -> Vec<u8> {
+    render::to_bytes(&Body { request, model, max_output_tokens, bound_field })
+}
+
+struct Body<'a> {
+    request: &'a Request,
+    model: &'a str,
+    max_output_tokens: u64,
+    bound_field: BoundField,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let request = self.request;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", self.model)?;
+        map.serialize_entry("messages", &all(&request.messages, Turn))?;
+        let bound = match self.bound_field {
+            BoundField::MaxTokens => "max_tokens",
+            BoundField::MaxCompletionTokens => "max_completion_tokens",
+        };
+        map.serialize_entry(bound, &self.max_output_tokens)?;
+        put(&mut map, "n", (request.n != 1).then_some(request.n))?;
+        sampling(&mut map, request)?;
+        tools(&mut map, request)?;
+        output(&mut map, request)?;
+        service(&mut map, request)?;
+        for (name, value) in &request.extras {
+            map.serialize_entry(name, &Json(value))?;
+        }
+        map.end()
+    }
+}
+
+fn sampling<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Error> {
+    put(map, "temperature", request.temperature.map(Number))?;
+    put(map, "top_p", request.top_p.map(Number))?;
+    put(map, "presence_penalty", request.presence_penalty.map(Number))?;
+    put(map, "frequency_penalty", request.frequency_penalty.map(Number))?;
+    put(map, "stop", (!request.stop.is_empty()).then_some(&request.stop))?;
+    put(map, "seed", request.seed)?;
+    put(map, "user", request.user.as_ref())?;
+    put(map, "metadata", (!request.metadata.is_empty()).then_some(&request.metadata))?;
+    put(map, "logprobs", request.logprobs.then_some(true))?;
+    put(map, "top_logprobs", request.top_logprobs)?;
+    put(map, "logit_bias", (!request.logit_bias.is_empty()).then_some(&request.logit_bias))
+}
+
+fn tools<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Error> {
+    let tools = &request.tools;
+    put(map, "tools", (!tools.is_empty()).then(|| all(tools, Offer)))?;
+    put(map, "tool_choice", request.tool_choice.as_ref().map(Choice))?;
+    put(map, "parallel_tool_calls", request.parallel_tool_calls)?;
+    let functions = &request.functions;
+    put(map, "functions", (!functions.is_empty()).then(|| all(functions, Described)))?;
+    match &request.function_call {
+        None => Ok(()),
+        Some(FunctionChoice::None) => map.serialize_entry("function_call", "none"),
+        Some(FunctionChoice::Auto) => map.serialize_entry("function_call", "auto"),
+        Some(FunctionChoice::Named(name)) => {
+            map.serialize_entry("function_call", &One("name", name))
+        }
+    }
+}
+
+fn output<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Error> {
+    put(map, "response_format", request.response_format.as_ref().map(Format))?;
+    let modalities: Option<&[&str]> = match request.modalities {
+        Modalities::Text => None,
+        Modalities::Audio => Some(&["audio"]),
+        Modalities::Both => Some(&["text", "audio"]),
+    };
+    put(map, "modalities", modalities)?;
+    put(map, "audio", request.audio.as_ref().map(Speech))?;
+    put(map, "prediction", request.prediction.as_ref().map(Json))?;
+    put(map, "reasoning_effort", request.reasoning_effort.map(|effort| effort.label()))?;
+    put(map, "verbosity", request.verbosity.map(|verbosity| verbosity.label()))
+}
+
+fn service<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Error> {
+    put(map, "service_tier", request.service_tier.map(|tier| tier.label()))?;
+    put(map, "store", request.store)?;
+    put(map, "safety_identifier", request.safety_identifier.as_ref())?;
+    put(map, "prompt_cache_key", request.prompt_cache_key.as_ref())?;
+    let retention = request.prompt_cache_retention.map(|retention| retention.label());
+    put(map, "prompt_cache_retention", retention)?;
+    put(map, "prompt_cache_options", request.prompt_cache_options.map(Caching))?;
+    put(map, "web_search_options", request.web_search_options.as_ref().map(Json))?;
+    put(map, "moderation", request.moderation.as_ref().map(Json))
+}
+
+/// A member, where there is one.
+fn put<M: SerializeMap>(
+    map: &mut M,
+    name: &str,
+    value: Option<impl Serialize>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
+}
+
+fn all<'a, T, W>(items: &'a [T], wrap: impl Fn(&'a T) -> W) -> Vec<W> {
+    items.iter().map(wrap).collect()
+}
+
+/// Written digit by digit: a float would be another number.
+struct Number(Decimal);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        raw(&self.0.to_string(), serializer)
+    }
+}
+
+/// Sent as the bytes that were hashed.
+struct Json<'a>(&'a Opaque);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        raw(self.0.as_str(), serializer)
+    }
+}
+
+fn raw<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serde_json::from_str::<&RawValue>(json).map_err(S::Error::custom)?.serialize(serializer)
+}
+
+/// An object of one member.
+struct One<'a, T>(&'a str, T);
+
+impl<T: Serialize> Serialize for One<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(self.0, &self.1)])
+    }
+}
+
+/// An object of a `type` and one member that has the type's name.
+struct Typed<'a, T>(&'a str, T);
+
+impl<T: Serialize> Serialize for Typed<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("type", self.0)?;
+        map.serialize_entry(self.0, &self.1)?;
+        map.end()
+    }
+}
+
+struct Offer<'a>(&'a Tool);
+
+impl Serialize for Offer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Tool::Function(function) => {
+                Typed("function", Described(function)).serialize(serializer)
+            }
+            Tool::Custom(custom) => Typed("custom", Custom(custom)).serialize(serializer),
+        }
+    }
+}
+
+struct Described<'a>(&'a Function);
+
+impl Serialize for Described<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Function { name, description, parameters, strict } = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", name)?;
+        put(&mut map, "description", description.as_ref())?;
+        put(&mut map, "parameters", parameters.as_ref().map(Json))?;
+        put(&mut map, "strict", *strict)?;
+        map.end()
+    }
+}
+
+struct Custom<'a>(&'a CustomTool);
+
+impl Serialize for Custom<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let CustomTool { name, description, format } = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", name)?;
+        put(&mut map, "description", description.as_ref())?;
+        put(&mut map, "format", format.as_ref().map(Json))?;
+        map.end()
+    }
+}
+
+struct Choice<'a>(&'a ToolChoice);
+
+impl Serialize for Choice<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ToolChoice::Mode(mode) => mode.label().serialize(serializer),
+            ToolChoice::Named { kind, name } => {
+                Typed(kind.label(), One("name", name)).serialize(serializer)
+            }
+            ToolChoice::Allowed { mode, tools } => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("type", "allowed_tools")?;
+                map.serialize_entry("allowed_tools", &Allowed(mode.label(), tools))?;
+                map.end()
+            }
+        }
+    }
+}
+
+struct Allowed<'a>(&'a str, &'a [Opaque]);
+
+impl Serialize for Allowed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("mode", self.0)?;
+        map.serialize_entry("tools", &all(self.1, Json))?;
+        map.end()
+    }
+}
+
+struct Format<'a>(&'a ResponseFormat);
+
+impl Serialize for Format<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ResponseFormat::JsonObject => One("type", "json_object").serialize(serializer),
+            ResponseFormat::JsonSchema(schema) => {
+                Typed("json_schema", Schema(schema)).serialize(serializer)
+            }
+        }
+    }
+}
+
+struct Schema<'a>(&'a JsonSchema);
+
+impl Serialize for Schema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let JsonSchema { name, description, schema, strict } = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", name)?;
+        put(&mut map, "description", description.as_ref())?;
+        put(&mut map, "schema", schema.as_ref().map(Json))?;
+        put(&mut map, "strict", *strict)?;
+        map.end()
+    }
+}
+
+struct Speech<'a>(&'a Audio);
+
+impl Serialize for Speech<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        match &self.0.voice {
+            Voice::Named(name) => map.serialize_entry("voice", name)?,
+            Voice::Custom(id) => map.serialize_entry("voice", &One("id", id))?,
+        }
+        map.serialize_entry("format", self.0.format.label())?;
+        map.end()
+    }
+}
+
+struct Caching(CacheOptions);
+
+impl Serialize for Caching {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        put(&mut map, "mode", self.0.mode.map(|mode| mode.label()))?;
+        put(&mut map, "ttl", self.0.ttl.map(|ttl| ttl.label()))?;
+        map.end()
+    }
+}

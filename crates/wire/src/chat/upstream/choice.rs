@@ -1,0 +1,123 @@
+//! One choice of a provider's completion. Its ids stay behind: callers get ours.
+
+use holdfast_domain::answer::{
+    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, ToolCallDelta,
+};
+use holdfast_domain::request::{Opaque, ToolKind};
+
+use super::answer::Unreadable;
+use crate::json::Node;
+
+pub(super) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+    let index = choice.get("index").and_then(Node::as_number).and_then(|at| at.parse().ok());
+    let message = choice.get("message").filter(|message| matches!(message, Node::Object(_)));
+    let (Some(index), Some(message)) = (index, message) else { return Err(Unreadable::Choices) };
+    let tool_calls = tool_calls(message)?;
+    let function_call = message.get("function_call").map(function_call).transpose()?;
+    let finish = match choice.get("finish_reason").and_then(Node::as_str) {
+        Some("stop" | "eos") => FinishReason::Stop,
+        Some("length" | "model_length") => FinishReason::Length,
+        Some("content_filter") => FinishReason::ContentFilter,
+        // A caller that is told of calls looks for them.
+        Some("tool_calls") if tool_calls.is_empty() => return Err(Unreadable::ToolCalls),
+        Some("tool_calls") => FinishReason::ToolCalls,
+        Some("function_call") if function_call.is_none() => return Err(Unreadable::ToolCalls),
+        Some("function_call") => FinishReason::FunctionCall,
+        Some(_) | None => return Err(Unreadable::Finish),
+    };
+    let reasoning = message.get("reasoning_content").or_else(|| message.get("reasoning"));
+    Ok(ChoiceDelta {
+        index,
+        content: message.get("content").map(text).transpose()?,
+        refusal: message.get("refusal").map(text).transpose()?,
+        // An extension of some servers: what is not text is one more extra.
+        reasoning: reasoning.and_then(Node::as_str).map(str::to_owned),
+        tool_calls,
+        function_call,
+        logprobs: choice.get("logprobs").map(logprobs),
+        annotations: objects(message.get("annotations")).unwrap_or_default(),
+        audio: message.get("audio").map(audio).transpose()?,
+        finish: Some(finish),
+    })
+}
+
+/// A string, or an array of text parts, which are joined; thoughts beside them are not what was said.
+fn text(content: &Node<'_>) -> Result<String, Unreadable> {
+    if let Some(text) = content.as_str() {
+        return Ok(text.to_owned());
+    }
+    let parts = content.as_array().ok_or(Unreadable::Content)?;
+    let said = parts.iter().map(|part| match part.get("type").and_then(Node::as_str) {
+        Some("text") => part.get("text").and_then(Node::as_str).ok_or(Unreadable::Content),
+        Some("thinking" | "reasoning") => Ok(""),
+        Some(_) | None => Err(Unreadable::Content),
+    });
+    said.collect()
+}
+
+fn tool_calls(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, Unreadable> {
+    let Some(calls) = message.get("tool_calls") else { return Ok(Vec::new()) };
+    let calls = calls.as_array().ok_or(Unreadable::ToolCalls)?;
+    (0..).zip(calls).map(|(index, call)| tool_call(index, call)).collect()
+}
+
+/// The `type` may be missing; what is called may not.
+fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, Unreadable> {
+    let kind = match call.get("type").and_then(Node::as_str) {
+        Some("function") => ToolKind::Function,
+        Some("custom") => ToolKind::Custom,
+        None if call.get("function").is_some() => ToolKind::Function,
+        Some(_) | None => return Err(Unreadable::ToolCalls),
+    };
+    let called = call.get(kind.label()).ok_or(Unreadable::ToolCalls)?;
+    let input = match kind {
+        ToolKind::Function => "arguments",
+        ToolKind::Custom => "input",
+    };
+    let (name, input) = (name(called)?, input_text(called.get(input))?);
+    Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input) })
+}
+
+fn function_call(call: &Node<'_>) -> Result<FunctionCallDelta, Unreadable> {
+    let (name, arguments) = (name(call)?, input_text(call.get("arguments"))?);
+    Ok(FunctionCallDelta { name: Some(name), arguments: Some(arguments) })
+}
+
+fn name(called: &Node<'_>) -> Result<String, Unreadable> {
+    called.get("name").and_then(Node::as_str).map(str::to_owned).ok_or(Unreadable::ToolCalls)
+}
+
+/// Some servers send the arguments as the object that the text would be, or none at all.
+fn input_text(input: Option<&Node<'_>>) -> Result<String, Unreadable> {
+    match input {
+        None => Ok(String::new()),
+        Some(Node::String(text)) => Ok(text.as_ref().to_owned()),
+        Some(object @ Node::Object(_)) => Ok(object.to_string()),
+        Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_)) => {
+            Err(Unreadable::ToolCalls)
+        }
+    }
+}
+
+fn logprobs(logprobs: &Node<'_>) -> Logprobs {
+    Logprobs {
+        content: objects(logprobs.get("content")),
+        refusal: objects(logprobs.get("refusal")),
+    }
+}
+
+/// An array of objects, each as it is.
+fn objects(nodes: Option<&Node<'_>>) -> Option<Vec<Opaque>> {
+    let objects = nodes?.as_array()?.iter().filter(|node| matches!(node, Node::Object(_)));
+    Some(objects.map(Node::to_opaque).collect())
+}
+
+fn audio(audio: &Node<'_>) -> Result<Audio, Unreadable> {
+    let text = |name| audio.get(name).and_then(Node::as_str).map(str::to_owned);
+    let expires_at = audio.get("expires_at").and_then(Node::as_number);
+    Ok(Audio {
+        data: text("data").ok_or(Unreadable::Content)?,
+        transcript: text("transcript").unwrap_or_default(),
+        expires_at: expires_at.and_then(|at| at.parse().ok()).unwrap_or_default(),
+    })
+}

@@ -1,0 +1,70 @@
+//! JSON that is passed through: its one spelling without white space. Order and numbers are data, how
+//! a string was escaped is not.
+
+use std::fmt::{self, Write};
+
+use holdfast_domain::request::Opaque;
+
+use super::Node;
+
+impl Node<'_> {
+    /// The value as it is hashed and sent.
+    pub(crate) fn to_opaque(&self) -> Opaque {
+        Opaque::from_json(self.to_string())
+    }
+}
+
+/// Recursion is bounded by the depth that was read.
+impl fmt::Display for Node<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(true) => f.write_str("true"),
+            Self::Bool(false) => f.write_str("false"),
+            Self::Number(lexeme) => f.write_str(lexeme),
+            Self::String(text) => write_text(f, text),
+            Self::Array(elements) => {
+                f.write_char('[')?;
+                for (at, element) in elements.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { "," })?;
+                    element.fmt(f)?;
+                }
+                f.write_char(']')
+            }
+            Self::Object(members) => {
+                f.write_char('{')?;
+                for (at, (name, value)) in members.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { "," })?;
+                    write_text(f, name)?;
+                    f.write_char(':')?;
+                    value.fmt(f)?;
+                }
+                f.write_char('}')
+            }
+        }
+    }
+}
+
+/// Escapes what must be, the shortest way: RFC 8785, 3.2.2.2.
+fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_char('"')?;
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
+        let (plain, special) = rest.split_at(at);
+        f.write_str(plain)?;
+        let mut characters = special.chars();
+        match characters.next() {
+            Some('\u{8}') => f.write_str("\\b")?,
+            Some('\t') => f.write_str("\\t")?,
+            Some('\n') => f.write_str("\\n")?,
+            Some('\u{c}') => f.write_str("\\f")?,
+            Some('\r') => f.write_str("\\r")?,
+            Some(control) if control < ' ' => write!(f, "\\u{:04x}", u32::from(control))?,
+            Some(mark) => write!(f, "\\{mark}")?,
+            None => {}
+        }
+        rest = characters.as_str();
+    }
+    f.write_str(rest)?;
+    f.write_char('"')
+}

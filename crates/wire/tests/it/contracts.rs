@@ -1,0 +1,120 @@
+//! What the contract of a model adds to what any request may say.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::model::{Contract, PublicModelId, Restricted};
+use holdfast_wire::chat::request::{check, parse};
+use holdfast_wire::error::Code;
+
+use crate::requests::{body, turn};
+
+/// A contract that takes nothing unusual.
+fn contract() -> Contract {
+    Contract::new(PublicModelId::try_from("a/b").unwrap(), 1, 8_192, 1_000)
+}
+
+#[track_caller]
+fn contract_refuses(contract: &Contract, body: &str, code: Code, param: &str) {
+    let request = parse(body.as_bytes()).unwrap().request;
+    let bad = check(&request, contract).unwrap_err();
+    assert_eq!((bad.code, bad.param.as_deref()), (code, Some(param)), "{body}: {bad}");
+    assert!(bad.message.contains(param), "{bad} does not name its field");
+}
+
+#[track_caller]
+fn contract_takes(contract: &Contract, body: &str) {
+    let request = parse(body.as_bytes()).unwrap().request;
+    assert_eq!(check(&request, contract), Ok(()), "{body}");
+}
+
+#[test]
+fn what_nobody_reads_is_refused_unless_the_model_accepts_it_by_name() {
+    for name in ["top_k", "Model", "", "chat_template_kwargs"] {
+        for value in ["null", "40", r#"{"a":[1.0]}"#] {
+            let body = body(&format!("\"{name}\":{value}"));
+            contract_refuses(&contract(), &body, Code::UnknownParameter, name);
+            let accepts = vec!["other".to_owned(), name.to_owned()];
+            contract_takes(&Contract { accepts, ..contract() }, &body);
+        }
+    }
+    let hostile = format!("\\u001b[31m\\u202e{}", "x".repeat(100));
+    let echoed = format!("?[31m?{}", "x".repeat(58));
+    let hostile = body(&format!("\"{hostile}\":1"));
+    contract_refuses(&contract(), &hostile, Code::UnknownParameter, &echoed);
+    let thought = turn(r#"{"role":"assistant","content":"x","reasoning_content":"hm"}"#);
+    let param = "messages[0].reasoning_content";
+    contract_refuses(&contract(), &thought, Code::UnknownParameter, param);
+    let accepts = vec!["reasoning_content".to_owned()];
+    contract_takes(&Contract { accepts, ..contract() }, &thought);
+}
+
+#[test]
+fn what_reaches_the_operators_account_is_refused_unless_allowed() {
+    let file = r#"[{"type":"text","text":"x"},{"type":"file","file":{"file_id":"f"}}]"#;
+    let file = turn(&format!(r#"{{"role":"user","content":{file}}}"#));
+    for (field, body, param) in [
+        (Restricted::FileId, file, "messages[0].content[1].file.file_id"),
+        (
+            Restricted::AudioId,
+            turn(r#"{"role":"assistant","audio":{"id":"a"}}"#),
+            "messages[0].audio.id",
+        ),
+        (
+            Restricted::VoiceId,
+            body(r#""audio":{"voice":{"id":"v"},"format":"wav"}"#),
+            "audio.voice.id",
+        ),
+        (Restricted::Store, body(r#""store":true"#), "store"),
+        (Restricted::ServiceTier, body(r#""service_tier":"flex""#), "service_tier"),
+        (Restricted::WebSearchOptions, body(r#""web_search_options":{}"#), "web_search_options"),
+        (Restricted::Moderation, body(r#""moderation":{"model":"m"}"#), "moderation"),
+        (
+            Restricted::PromptCacheRetention,
+            body(r#""prompt_cache_retention":"24h""#),
+            "prompt_cache_retention",
+        ),
+    ] {
+        contract_refuses(&contract(), &body, Code::UnsupportedParameter, param);
+        let others = Restricted::ALL.into_iter().filter(|other| *other != field);
+        let but_this = Contract { allow: others.collect(), ..contract() };
+        contract_refuses(&but_this, &body, Code::UnsupportedParameter, param);
+        contract_takes(&Contract { allow: BTreeSet::from([field]), ..contract() }, &body);
+    }
+    for free in [
+        r#""store":false"#,
+        r#""service_tier":"auto""#,
+        r#""service_tier":"default""#,
+        r#""web_search_options":null,"moderation":null,"prompt_cache_retention":null"#,
+        r#""audio":{"voice":"alloy","format":"wav"}"#,
+        r#""prompt_cache_options":{"mode":"explicit","ttl":"30m"},"prompt_cache_key":"k""#,
+    ] {
+        contract_takes(&contract(), &body(free));
+    }
+}
+
+#[test]
+fn a_bound_over_the_contract_is_refused() {
+    contract_takes(&contract(), &body(""));
+    contract_takes(&contract(), &body(r#""max_tokens":1000"#));
+    let over = body(r#""max_tokens":1001"#);
+    contract_refuses(&contract(), &over, Code::InvalidValue, "max_completion_tokens");
+    let bad = check(&parse(over.as_bytes()).unwrap().request, &contract()).unwrap_err();
+    assert!(bad.message.contains("1000"), "{bad}");
+}
+
+#[test]
+fn turns_that_clients_send_are_taken() {
+    for message in [
+        r#"{"role":"tool","tool_call_id":"c","name":"f","content":[{"type":"text","text":"1"}]}"#,
+        r#"{"role":"function","name":"f","content":null}"#,
+        r#"{"role":"assistant","content":null,"refusal":"no"}"#,
+        r#"{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}"#,
+        r#"{"role":"assistant","content":"","function_call":null,"tool_calls":null,"audio":null}"#,
+        r#"{"role":"assistant","function_call":{"name":"f","arguments":"no JSON"}}"#,
+        // An answer of ours, appended as it came.
+        r#"{"role":"assistant","content":null,"refusal":null,"annotations":[],"tool_calls":[
+            {"id":"call_1","type":"custom","custom":{"name":"f","input":"x"}}]}"#,
+    ] {
+        contract_takes(&contract(), &turn(message));
+    }
+}
