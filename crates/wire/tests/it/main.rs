@@ -11,6 +11,7 @@ mod json;
 mod requests;
 mod respelling;
 mod schema;
+mod spelling;
 mod upstream;
 mod vectors;
 mod views;
