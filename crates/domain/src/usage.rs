@@ -22,7 +22,8 @@ pub enum Kind {
     AudioOutput,
     /// Requests: always one for a run.
     Request,
-    /// Images in the prompt that are priced each.
+    /// Images in the prompt that are priced each. Providers do not report them: they are the request's own
+    /// count, added to the meters where a run is metered.
     Image,
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use holdfast_domain::ApiKeyId;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
-    Content, FINGERPRINT_VERSION, Message, Part, Reply, Request, Role, fingerprint,
+    CacheBreakpoint, CacheOptions, Content, CustomTool, FINGERPRINT_VERSION, Function,
+    FunctionChoice, Item, Message, Modalities, Opaque, Part, RecordingFormat, Reply, Request, Role,
+    Tool, ToolChoice, ToolMode, fingerprint,
 };
 use holdfast_domain::secret::{Fingerprint, FingerprintKey, ServerSecret};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
@@ -80,9 +82,130 @@ fn variants() -> Vec<(&'static str, Request)> {
     variants
 }
 
+fn parts(items: Vec<Item>) -> Content {
+    let part = |item| Part { item, cache_breakpoint: None };
+    Content::Parts(items.into_iter().map(part).collect())
+}
+
+/// Requests with the newer fields, each another, many of them easy to take for one another.
+fn newer_variants() -> Vec<(&'static str, Request)> {
+    let mut variants = vec![("nothing", request())];
+    let mut vary = |name, change: &dyn Fn(&mut Request)| {
+        let mut request = request();
+        change(&mut request);
+        variants.push((name, request));
+    };
+    let opaque = |json: &str| Opaque::from_json(json.to_owned());
+    let function = |name: &str| Function {
+        name: name.to_owned(),
+        description: None,
+        parameters: None,
+        strict: None,
+    };
+    let image = |url: &str| Item::Image { url: url.to_owned(), detail: None };
+    let file = |id: Option<&str>, name: Option<&str>, data: Option<&str>| {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        Item::File { id: owned(id), name: owned(name), data: owned(data) }
+    };
+    let say = |items: Vec<Item>| Some(parts(items));
+    vary("image", &|r| r.messages[1].content = say(vec![image("hello")]));
+    vary("refusal part", &|r| r.messages[1].content = say(vec![Item::Refusal("hello".to_owned())]));
+    vary("file id", &|r| r.messages[1].content = say(vec![file(Some("a"), None, None)]));
+    vary("file name", &|r| r.messages[1].content = say(vec![file(None, Some("a"), None)]));
+    vary("file data", &|r| r.messages[1].content = say(vec![file(None, None, Some("a"))]));
+    vary("marked text", &|r| {
+        let item = Item::Text("hello".to_owned());
+        let cache_breakpoint = Some(CacheBreakpoint { ttl: None });
+        r.messages[1].content = Some(Content::Parts(vec![Part { item, cache_breakpoint }]));
+    });
+    vary("tool result", &|r| r.messages[1].role = Role::Tool { call_id: String::new() });
+    vary("function result", &|r| r.messages[1].role = Role::Function);
+    let replies =
+        |reply: Reply| move |r: &mut Request| r.messages[1].role = Role::Assistant(reply.clone());
+    vary("refusal", &replies(Reply { refusal: Some("a".to_owned()), ..Reply::default() }));
+    vary("audio id", &replies(Reply { audio_id: Some("a".to_owned()), ..Reply::default() }));
+    let extras = BTreeMap::from([("a".to_owned(), opaque("1"))]);
+    vary("extra of a turn", &replies(Reply { extras: extras.clone(), ..Reply::default() }));
+    vary("extra", &|r| r.extras = extras.clone());
+    vary("logprobs", &|r| r.logprobs = true);
+    vary("top logprobs", &|r| (r.logprobs, r.top_logprobs) = (true, Some(0)));
+    vary("bias", &|r| r.logit_bias = BTreeMap::from([("1".to_owned(), 1)]));
+    vary("other bias", &|r| r.logit_bias = BTreeMap::from([("1".to_owned(), -1)]));
+    vary("tool", &|r| r.tools = vec![Tool::Function(function("f"))]);
+    vary("two tools", &|r| r.tools = ["f", "g"].map(|f| Tool::Function(function(f))).to_vec());
+    vary("functions", &|r| r.functions = vec![function("f")]);
+    vary("custom tool", &|r| {
+        let (description, format) = (None, None);
+        r.tools = vec![Tool::Custom(CustomTool { name: "f".to_owned(), description, format })];
+    });
+    vary("no tool", &|r| r.tool_choice = Some(ToolChoice::Mode(ToolMode::None)));
+    vary("no function", &|r| r.function_call = Some(FunctionChoice::None));
+    vary("function named none", &|r| {
+        r.function_call = Some(FunctionChoice::Named("none".to_owned()));
+    });
+    vary("text and audio", &|r| r.modalities = Modalities::Both);
+    vary("audio", &|r| r.modalities = Modalities::Audio);
+    vary("not several calls", &|r| r.parallel_tool_calls = Some(false));
+    vary("several calls", &|r| r.parallel_tool_calls = Some(true));
+    vary("not stored", &|r| r.store = Some(false));
+    vary("safety", &|r| r.safety_identifier = Some("a".to_owned()));
+    vary("cache key", &|r| r.prompt_cache_key = Some("a".to_owned()));
+    vary("caching", &|r| r.prompt_cache_options = Some(CacheOptions { mode: None, ttl: None }));
+    vary("prediction", &|r| r.prediction = Some(opaque("1")));
+    vary("search", &|r| r.web_search_options = Some(opaque("1")));
+    vary("moderation", &|r| r.moderation = Some(opaque("1")));
+    vary("moderation 1.0", &|r| r.moderation = Some(opaque("1.0")));
+    variants
+}
+
+#[test]
+fn the_facts_count_every_string_and_what_has_no_length() {
+    let of = |change: &dyn Fn(&mut Request)| {
+        let mut request = request();
+        change(&mut request);
+        request.facts()
+    };
+    let plain = request().facts();
+    assert_eq!((plain.prompt_bytes, plain.messages, plain.n), (9 + 5, 2, 1));
+    let image = Item::Image { url: "https://x".to_owned(), detail: None };
+    let data = "AAAA".to_owned();
+    let audio = Item::Audio { data, format: RecordingFormat::Wav };
+    let file = Item::File { id: None, name: Some("n".to_owned()), data: Some("dd".to_owned()) };
+    let mixed = of(&|r| {
+        let items = vec![image.clone(), image.clone(), audio.clone(), file.clone()];
+        r.messages[1].content = Some(parts(items));
+    });
+    let counts = (mixed.images, mixed.recordings, mixed.files);
+    assert_eq!((counts, mixed.prompt_bytes), ((2, 1, 1), 9 + 4 + 3));
+    let kept = of(&|r| {
+        let audio_id = Some("id".to_owned());
+        r.messages[1].role = Role::Assistant(Reply { audio_id, ..Reply::default() });
+    });
+    assert_eq!((kept.recordings, kept.prompt_bytes), (1, 9 + 5 + 2));
+    let offered = of(&|r| {
+        r.extras = BTreeMap::from([("key".to_owned(), Opaque::from_json("[1]".to_owned()))]);
+        r.functions = vec![Function {
+            name: "f".to_owned(),
+            description: Some("dd".to_owned()),
+            parameters: Some(Opaque::from_json("{}".to_owned())),
+            strict: None,
+        }];
+    });
+    assert_eq!((offered.tools, offered.prompt_bytes), (1, 9 + 5 + 6 + 5));
+    assert!(of(&|r| r.web_search_options = Some(Opaque::from_json("{}".to_owned()))).searches);
+    assert!(of(&|r| r.modalities = Modalities::Both).speaks);
+    assert!(!plain.searches && !plain.speaks);
+    let set = of(&|r| {
+        (r.user, r.stop) = (Some("u".to_owned()), vec!["st".to_owned()]);
+        r.metadata = BTreeMap::from([("key".to_owned(), "value".to_owned())]);
+    });
+    assert_eq!(set.prompt_bytes, 9 + 5 + 1 + 2 + 8);
+}
+
 #[test]
 fn any_difference_is_another_fingerprint() {
-    let variants = variants();
+    let mut variants = variants();
+    variants.extend(newer_variants().split_off(1));
     for (at, (name, one)) in variants.iter().enumerate() {
         for (other_name, other) in &variants[at + 1..] {
             assert_ne!(of(one), of(other), "{name} and {other_name}");
@@ -130,6 +253,18 @@ fn the_first_version_of_the_feed_never_changes() {
         "ccae45b79700a062cc3d7c968a1abcf88180c6a0068010836acba3444138bd3a",
     ];
     assert_eq!([hex(&request()), hex(&whole)], golden);
+}
+
+#[test]
+fn nor_do_the_fields_that_joined_it() {
+    let mut all = blake3::Hasher::new();
+    for (_, request) in newer_variants() {
+        all.update(&of(&request).to_bytes());
+    }
+    assert_eq!(
+        all.finalize().to_string(),
+        "733ffd50300ee6ef9e20c8c62868b762f1d890216e581f56cb20c71c660715d2"
+    );
 }
 
 /// Requests that differ in a few small ways, so that equal ones come up too.

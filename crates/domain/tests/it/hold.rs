@@ -57,6 +57,56 @@ fn the_prompt_is_bounded_by_its_bytes_its_frames_and_the_overhead() {
 }
 
 #[test]
+fn tools_add_to_the_overhead_unless_the_contract_says_how_much_there_is() {
+    let tools = Facts { tools: 1, ..facts() };
+    let wide = Contract { context_tokens: 100_000, ..contract() };
+    assert_eq!(Bound::of(&tools, &wide).prompt_tokens, 100 + 2 * 16 + 1_024);
+    let said = Contract { prompt_overhead_tokens: Some(7), ..wide };
+    assert_eq!(Bound::of(&tools, &said).prompt_tokens, 100 + 2 * 16 + 7);
+    assert_eq!(Bound::of(&facts(), &said).prompt_tokens, 100 + 2 * 16 + 7);
+}
+
+#[test]
+fn what_has_no_cap_of_its_own_makes_the_prompt_as_long_as_the_context() {
+    for open in [
+        Facts { recordings: 1, ..facts() },
+        Facts { files: 1, ..facts() },
+        Facts { images: 1, ..facts() },
+        Facts { searches: true, ..facts() },
+    ] {
+        assert_eq!(Bound::of(&open, &contract()).prompt_tokens, 1_000, "{open:?}");
+    }
+    let images = Facts { images: 2, ..facts() };
+    let capped = Contract { image_tokens: Some(300), ..contract() };
+    assert_eq!(Bound::of(&images, &capped).prompt_tokens, 100 + 2 * 16 + 64 + 2 * 300);
+    let both = Facts { files: 1, ..images };
+    assert_eq!(Bound::of(&both, &capped).prompt_tokens, 1_000);
+}
+
+#[test]
+fn audio_and_pictures_are_held_for_where_a_request_has_them() {
+    let rates = Rates::by(|kind| match kind {
+        Kind::Input | Kind::Output => 1_000_000,
+        Kind::AudioInput => 3_000_000,
+        Kind::AudioOutput => 5_000_000,
+        Kind::Image => 7,
+        Kind::CachedInput | Kind::CacheWrite | Kind::Reasoning | Kind::Request => 0,
+    })
+    .unwrap();
+    let micros = |bound: Bound| bound.hold(&rates).map(Micros::get);
+    let text = bound(100, 10, 2);
+    assert_eq!(micros(text), Some(100 + 20));
+    assert_eq!(micros(Bound { hears: true, ..text }), Some(300 + 20));
+    assert_eq!(micros(Bound { speaks: true, ..text }), Some(100 + 100));
+    assert_eq!(micros(Bound { images: 3, ..text }), Some(100 + 20 + 21));
+    let of = |facts: &Facts| Bound::of(facts, &contract());
+    let all = of(&Facts { recordings: 1, images: 3, speaks: true, ..facts() });
+    assert_eq!((all.hears, all.speaks, all.images), (true, true, 3));
+    let none = of(&facts());
+    assert_eq!((none.hears, none.speaks, none.images), (false, false, 0));
+}
+
+#[test]
 fn the_output_is_bounded_by_the_request_or_the_model_times_the_choices() {
     assert_eq!(Bound::of(&facts(), &contract()).all_output_tokens(), 200);
     let asked = Facts { max_output_tokens: Some(7), n: 3, ..facts() };

@@ -1,11 +1,14 @@
 //! The completion that a caller gets.
 
-use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
-use holdfast_domain::model::PublicModelId;
+use holdfast_domain::answer::{
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, ToolCallDelta,
+};
+use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::price::PriceVersionId;
+use holdfast_domain::request::{Opaque, ToolKind};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
-use holdfast_wire::chat::completion::{CompletionView, render};
+use holdfast_wire::chat::completion::{CompletionView, render, tool_call_id};
 use serde_json::{Value, json};
 
 use crate::schema;
@@ -23,6 +26,10 @@ fn choice(index: u32, content: Option<&str>, refusal: Option<&str>) -> ChoiceDel
 fn rendered(choices: Vec<ChoiceDelta>) -> Value {
     let mut answer = Answer::default();
     answer.append(Delta { choices });
+    shown(&answer)
+}
+
+fn shown(answer: &Answer) -> Value {
     let meters = Meters::by(|kind| match kind {
         Kind::Input => 1,
         Kind::CachedInput => 2,
@@ -37,7 +44,7 @@ fn rendered(choices: Vec<ChoiceDelta>) -> Value {
         id: OperationId::from_u128(0xabc),
         created: Timestamp::from_micros(1_790_000_000_999_999),
         model: &PublicModelId::try_from("a/b").unwrap(),
-        answer: &answer,
+        answer,
         usage: &UsageRecord {
             metered: Metered { meters: meters.unwrap(), source: MetersSource::Reported },
             charge: Micros::new(123),
@@ -98,4 +105,122 @@ fn a_choice_that_was_cut_ends_with_length() {
     let body = rendered(vec![choice(0, Some("so f"), None), choice(1, None, None)]);
     assert_eq!(body["choices"][0]["finish_reason"], "length");
     assert_eq!(body["choices"][1]["message"]["content"], Value::Null);
+}
+
+fn piece(index: u32, kind: Option<ToolKind>, name: &str, input: &str) -> ToolCallDelta {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    ToolCallDelta { index, kind, name: some(name), input: some(input) }
+}
+
+#[test]
+fn pieces_of_calls_are_put_together_by_their_index() {
+    use ToolKind::{Custom, Function};
+    let mut answer = Answer::default();
+    for tool_calls in [
+        vec![piece(1, Some(Custom), "write", "")],
+        vec![piece(0, Some(Function), "look", ""), piece(1, None, "", "a\nb")],
+        vec![piece(0, None, "", "{\"q\""), piece(1, None, "", "c")],
+        vec![piece(0, None, "", ":1}")],
+    ] {
+        let gained = ChoiceDelta { index: 1, tool_calls, ..ChoiceDelta::default() };
+        answer.append(Delta { choices: vec![gained] });
+    }
+    let end = |index, finish| ChoiceDelta { index, finish: Some(finish), ..ChoiceDelta::default() };
+    let function_call = |name: Option<&str>, arguments: &str| FunctionCallDelta {
+        name: name.map(str::to_owned),
+        arguments: Some(arguments.to_owned()),
+    };
+    for call in [function_call(Some("old"), "{"), function_call(None, "}")] {
+        let gained =
+            ChoiceDelta { function_call: Some(call), ..end(0, FinishReason::FunctionCall) };
+        answer.append(Delta { choices: vec![gained] });
+    }
+    assert!(!answer.is_whole(2));
+    answer.append(Delta { choices: vec![end(1, FinishReason::ToolCalls)] });
+    assert!(answer.is_whole(2));
+    assert_eq!(answer.text_bytes(), 4 + 7 + 5 + 4 + 3 + 2);
+    let body = shown(&answer);
+    let message = &body["choices"][1]["message"];
+    let id = |at: u32| format!("call_000000000000000000000000_1_{at}");
+    assert_eq!(message["content"], Value::Null);
+    assert_eq!(
+        message["tool_calls"],
+        json!([
+            {"id": id(0), "type": "function", "function": {"name": "look", "arguments": "{\"q\":1}"}},
+            {"id": id(1), "type": "custom", "custom": {"name": "write", "input": "a\nbc"}},
+        ])
+    );
+    assert_eq!(body["choices"][1]["finish_reason"], "tool_calls");
+    let old = &body["choices"][0];
+    assert_eq!(old["message"]["function_call"], json!({"name": "old", "arguments": "{}"}));
+    assert_eq!(old["message"].get("tool_calls"), None);
+    assert_eq!(old["finish_reason"], "function_call");
+}
+
+#[test]
+fn ids_of_calls_are_ours_and_short_enough_for_every_server() {
+    let id = OperationId::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+    assert_eq!(tool_call_id(id, [0, 3]), "call_0123456789abcdef01234567_0_3");
+    assert!(tool_call_id(id, [127, 9_999]).len() <= 40);
+    assert_ne!(tool_call_id(id, [1, 11]), tool_call_id(id, [11, 1]));
+}
+
+#[test]
+fn what_goes_with_the_text_is_told() {
+    let opaque = |json: &str| Opaque::from_json(json.to_owned());
+    let entry = r#"{"token":"x","logprob":-9999.0,"bytes":[120],"top_logprobs":[]}"#;
+    let cited = r#"{"type":"url_citation","url_citation":{"start_index":0,"end_index":1,"url":"u","title":"t"}}"#;
+    let logprobs = |json: &str| Logprobs { content: Some(vec![opaque(json)]), refusal: None };
+    let audio = |data: &str, transcript: &str, expires_at| Audio {
+        data: data.to_owned(),
+        transcript: transcript.to_owned(),
+        expires_at,
+    };
+    let mut answer = Answer::default();
+    for (text, audio) in [("a", audio("AA", "one ", 0)), ("b", audio("BB", "two", 17))] {
+        let gained = ChoiceDelta {
+            reasoning: Some(text.to_owned()),
+            logprobs: Some(logprobs(entry)),
+            annotations: vec![opaque(cited)],
+            audio: Some(audio),
+            finish: Some(FinishReason::Stop),
+            ..ChoiceDelta::default()
+        };
+        answer.append(Delta { choices: vec![gained] });
+    }
+    assert_eq!(answer.text_bytes(), 2 + 7);
+    let body = shown(&answer);
+    let choice = &body["choices"][0];
+    let (entry, cited): (Value, Value) =
+        (serde_json::from_str(entry).unwrap(), serde_json::from_str(cited).unwrap());
+    assert_eq!(choice["logprobs"], json!({"content": [entry, entry], "refusal": null}));
+    assert_eq!(
+        choice["message"],
+        json!({
+            "role": "assistant", "content": null, "refusal": null, "annotations": [cited, cited],
+            "reasoning_content": "ab",
+            "audio": {
+                "id": "audio_00000000000000000000000000000abc_0", "expires_at": 17,
+                "data": "AABB", "transcript": "one two",
+            },
+        })
+    );
+}
+
+#[test]
+fn an_answer_may_be_sent_back_as_it_came() {
+    let mut answer = Answer::default();
+    let tool_calls = vec![piece(0, Some(ToolKind::Function), "f", "{}")];
+    let gained = ChoiceDelta {
+        tool_calls,
+        refusal: Some("no".to_owned()),
+        finish: Some(FinishReason::ToolCalls),
+        ..ChoiceDelta::default()
+    };
+    answer.append(Delta { choices: vec![gained] });
+    let message = &shown(&answer)["choices"][0]["message"];
+    let body = json!({"model": "a/b", "messages": [message]}).to_string();
+    let request = holdfast_wire::chat::request::parse(body.as_bytes()).unwrap().request;
+    let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 1, 8_192, 1_000);
+    assert_eq!(holdfast_wire::chat::request::check(&request, &contract), Ok(()));
 }

@@ -1,6 +1,9 @@
 //! What a provider is sent, and what is made of its answers and its errors.
 
-use holdfast_domain::answer::{ChoiceDelta, FinishReason};
+use holdfast_domain::answer::{
+    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, ToolCallDelta,
+};
+use holdfast_domain::request::{Opaque, ToolKind};
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::{
@@ -23,6 +26,48 @@ fn everything_that_was_asked_for_is_sent() {
         r#"{"role":"user","content":[{"type":"text","text":"1"},{"type":"text","text":"2\u0000"}]}],"#,
         r#""max_completion_tokens":7,"n":2,"temperature":1,"top_p":0.9,"presence_penalty":1,"#,
         r#""frequency_penalty":-0.5,"stop":["END"],"seed":-1,"user":"u","metadata":{"a":"1","b":"2"}}"#,
+    );
+    assert_eq!(str::from_utf8(&sent), Ok(expected));
+}
+
+#[test]
+fn tools_and_options_are_sent_in_one_order() {
+    let request = parse(
+        br#"{"top_k":1.50,"moderation":{"model":"m"},"store":false,"service_tier":"auto","verbosity":"low",
+            "reasoning_effort":"none","audio":{"format":"wav","voice":{"id":"v"}},"modalities":["audio","text"],
+            "response_format":{"json_schema":{"strict":false,"name":"s","schema":{}},"type":"json_schema"},
+            "function_call":{"name":"f"},"functions":[{"name":"f"}],"parallel_tool_calls":true,
+            "tool_choice":{"allowed_tools":{"tools":[{"b":1,"a":2}],"mode":"auto"},"type":"allowed_tools"},
+            "tools":[{"custom":{"format":{"type":"text"},"name":"c"},"type":"custom"}],
+            "logit_bias":{"9":-1,"10":1e2},"top_logprobs":0,"logprobs":true,"model":"a/b","messages":[
+            {"content":null,"role":"assistant","audio":{"id":"a"},"refusal":"no","x":[ ],"tool_calls":[
+                {"type":"custom","id":"1","custom":{"input":"i","name":"c"}}]},
+            {"content":"r","tool_call_id":"1","role":"tool"},
+            {"content":null,"role":"function","name":"f"},
+            {"role":"user","content":[
+                {"image_url":{"detail":"low","url":"data:,"},"type":"image_url",
+                 "prompt_cache_breakpoint":{"ttl":"12h","mode":"explicit"}},
+                {"type":"file","file":{"file_data":"d","filename":"n"}}]}]}"#,
+    )
+    .unwrap()
+    .request;
+    let sent = render_request(&request, "m", 7, BoundField::MaxTokens);
+    let expected = concat!(
+        r#"{"model":"m","messages":[{"role":"assistant","content":null,"refusal":"no","audio":{"id":"a"},"#,
+        r#""tool_calls":[{"id":"1","type":"custom","custom":{"name":"c","input":"i"}}],"x":[]},"#,
+        r#"{"role":"tool","content":"r","tool_call_id":"1"},"#,
+        r#"{"role":"function","name":"f","content":null},"#,
+        r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,","detail":"low"},"#,
+        r#""prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}},"#,
+        r#"{"type":"file","file":{"filename":"n","file_data":"d"}}]}],"max_tokens":7,"#,
+        r#""logprobs":true,"top_logprobs":0,"logit_bias":{"10":100,"9":-1},"#,
+        r#""tools":[{"type":"custom","custom":{"name":"c","format":{"type":"text"}}}],"#,
+        r#""tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"b":1,"a":2}]}},"#,
+        r#""parallel_tool_calls":true,"functions":[{"name":"f"}],"function_call":{"name":"f"},"#,
+        r#""response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{},"strict":false}},"#,
+        r#""modalities":["text","audio"],"audio":{"voice":{"id":"v"},"format":"wav"},"#,
+        r#""reasoning_effort":"none","verbosity":"low","service_tier":"auto","store":false,"#,
+        r#""moderation":{"model":"m"},"top_k":1.50}"#,
     );
     assert_eq!(str::from_utf8(&sent), Ok(expected));
 }
@@ -99,6 +144,103 @@ fn refusals_are_said_too() {
     assert_eq!((said.content.as_deref(), said.refusal.as_deref()), (None, Some("no")));
 }
 
+/// What is read of a choice whose message and other members are these.
+fn read(message: &str, finish: &str, members: &str) -> Result<ChoiceDelta, Unreadable> {
+    let choice =
+        format!(r#"{{"index":0,"message":{{{message}}},"finish_reason":"{finish}"{members}}}"#);
+    let completion = read_completion(answer(&choice, USAGE).as_bytes(), 1)?;
+    Ok(completion.delta.choices.into_iter().next().unwrap())
+}
+
+fn called(index: u32, kind: ToolKind, name: &str, input: &str) -> ToolCallDelta {
+    let (name, input) = (Some(name.to_owned()), Some(input.to_owned()));
+    ToolCallDelta { index, kind: Some(kind), name, input }
+}
+
+#[test]
+fn tool_calls_are_read_without_the_ids_of_the_provider() {
+    let calls = r#""content":null,"tool_calls":[
+        {"id":"call_up","type":"function","function":{"name":"f","arguments":"{ \"a\":1.0}"},"index":7},
+        {"id":"up2","type":"custom","custom":{"name":"g","input":"x\ny"}},
+        {"function":{"name":"h","arguments":{"b":2.50,"a":[1]}}},
+        {"id":null,"function":{"name":"i","arguments":null}}]"#;
+    let said = read(calls, "tool_calls", "").unwrap();
+    let expected = [
+        called(0, ToolKind::Function, "f", r#"{ "a":1.0}"#),
+        called(1, ToolKind::Custom, "g", "x\ny"),
+        called(2, ToolKind::Function, "h", r#"{"b":2.50,"a":[1]}"#),
+        called(3, ToolKind::Function, "i", ""),
+    ];
+    assert_eq!(said.tool_calls, expected);
+    assert_eq!((said.content, said.finish), (None, Some(FinishReason::ToolCalls)));
+    // A named tool choice ends with `stop`.
+    let named = r#""tool_calls":[{"function":{"name":"f","arguments":"{}"}}]"#;
+    assert_eq!(read(named, "stop", "").unwrap().finish, Some(FinishReason::Stop));
+}
+
+#[test]
+fn function_calls_are_read_in_the_older_form() {
+    let call = r#""content":null,"function_call":{"name":"f","arguments":"{}"}"#;
+    let said = read(call, "function_call", "").unwrap();
+    let expected =
+        FunctionCallDelta { name: Some("f".to_owned()), arguments: Some("{}".to_owned()) };
+    assert_eq!(said.function_call, Some(expected));
+    assert_eq!(said.finish, Some(FinishReason::FunctionCall));
+}
+
+#[test]
+fn calls_that_cannot_be_read_are_no_answer() {
+    for calls in [
+        r#"[7]"#,
+        r#"[{"type":"function"}]"#,
+        r#"[{"type":"function","function":{}}]"#,
+        r#"[{"type":"function","function":{"name":"f","arguments":[]}}]"#,
+        r#"[{"type":"retrieval","function":{"name":"f","arguments":"{}"}}]"#,
+        r#"[{"custom":{"name":"f","input":"x"}}]"#,
+    ] {
+        let message = format!(r#""tool_calls":{calls}"#);
+        assert_eq!(read(&message, "tool_calls", ""), Err(Unreadable::ToolCalls), "{calls}");
+    }
+    assert_eq!(read(r#""content":"x""#, "tool_calls", ""), Err(Unreadable::ToolCalls));
+    let tools = r#""tool_calls":[{"function":{"name":"f","arguments":"{}"}}]"#;
+    assert_eq!(read(tools, "function_call", ""), Err(Unreadable::ToolCalls));
+}
+
+#[test]
+fn what_goes_with_the_text_is_read() {
+    let opaque = |json: &str| Opaque::from_json(json.to_owned());
+    let said = read(
+        r#""content":"x","reasoning_content":"hm","reasoning":"other","annotations":[7,
+            {"type":"url_citation", "url_citation":{"url":"u"}}],
+            "audio":{"id":"audio_up","expires_at":17,"data":"AA==","transcript":"x","x":1}"#,
+        "stop",
+        r#","logprobs":{"content":[{"token":"x","logprob":-9999.0,"bytes":null}],"refusal":null}"#,
+    )
+    .unwrap();
+    assert_eq!(said.reasoning.as_deref(), Some("hm"));
+    let source = r#"{"type":"url_citation","url_citation":{"url":"u"}}"#;
+    assert_eq!(said.annotations, [opaque(source)]);
+    let audio = Audio { data: "AA==".to_owned(), transcript: "x".to_owned(), expires_at: 17 };
+    assert_eq!(said.audio, Some(audio));
+    let entry = opaque(r#"{"token":"x","logprob":-9999.0,"bytes":null}"#);
+    assert_eq!(said.logprobs, Some(Logprobs { content: Some(vec![entry]), refusal: None }));
+    assert_eq!(read(r#""reasoning":"hm""#, "stop", "").unwrap().reasoning.as_deref(), Some("hm"));
+    assert_eq!(read(r#""audio":{"id":"a"}"#, "stop", ""), Err(Unreadable::Content));
+    assert_eq!(
+        read(r#""reasoning":{"x":1}"#, "stop", ",\"logprobs\":null").unwrap().logprobs,
+        None
+    );
+}
+
+#[test]
+fn a_name_that_a_provider_repeats_counts_once_more() {
+    says(
+        &answer(&choice("\"a\",\"content\":\"b\"", "\"stop\""), USAGE),
+        Some("b"),
+        FinishReason::Stop,
+    );
+}
+
 #[test]
 fn choices_are_those_that_were_asked_for() {
     let indexed = |indexes: &[u32]| {
@@ -167,7 +309,7 @@ fn metered(usage: &str, expected: &[(Kind, u64)]) {
 
 #[test]
 fn usage_becomes_disjoint_meters() {
-    use Kind::{CacheWrite, CachedInput, Input, Output, Reasoning};
+    use Kind::{AudioInput, AudioOutput, CacheWrite, CachedInput, Input, Output, Reasoning};
     metered(USAGE, &[(Input, 10), (Output, 5)]);
     metered(
         r#"{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,
@@ -175,6 +317,25 @@ fn usage_becomes_disjoint_meters() {
             "completion_tokens_details":{"reasoning_tokens":40,"rejected_prediction_tokens":3},
             "cost":0.1}"#,
         &[(Input, 50), (CachedInput, 30), (CacheWrite, 20), (Output, 10), (Reasoning, 40)],
+    );
+    metered(
+        r#"{"prompt_tokens":100,"completion_tokens":50,
+            "prompt_tokens_details":{"cached_tokens":30,"audio_tokens":40},
+            "completion_tokens_details":{"reasoning_tokens":10,"audio_tokens":25}}"#,
+        &[
+            (Input, 30),
+            (CachedInput, 30),
+            (AudioInput, 40),
+            (Output, 15),
+            (Reasoning, 10),
+            (AudioOutput, 25),
+        ],
+    );
+    // Some of the audio was cached.
+    metered(
+        r#"{"prompt_tokens":100,"completion_tokens":5,
+            "prompt_tokens_details":{"cached_tokens":70,"audio_tokens":40}}"#,
+        &[(CachedInput, 70), (AudioInput, 30), (Input, 0), (Output, 5)],
     );
     metered(
         r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null,
@@ -211,6 +372,8 @@ fn usage_that_cannot_be_true_is_not_believed() {
         r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":11}}"#,
         r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}"#,
         r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":7}"#,
+        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"audio_tokens":11}}"#,
+        r#"{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"audio_tokens":6}}"#,
         r#"{"prompt_tokens":10,"completion_tokens":5,
             "prompt_tokens_details":{"cached_tokens":6,"cache_write_tokens":5}}"#,
         r#"{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":6}}"#,
@@ -232,6 +395,9 @@ fn a_silent_answer_may_cost_no_completion() {
         r#"{"prompt_tokens":10,"completion_tokens":0}"#,
     );
     assert_eq!(read_completion(refusal.as_bytes(), 1).unwrap().meters, None);
+    let call = r#"{"index":0,"message":{"tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"stop"}"#;
+    let call = answer(call, r#"{"prompt_tokens":10,"completion_tokens":0}"#);
+    assert_eq!(read_completion(call.as_bytes(), 1).unwrap().meters, None);
 }
 
 #[test]
