@@ -13,8 +13,10 @@ mod judge;
 mod lock;
 mod metrics;
 pub mod migrate;
+pub mod report;
 mod rows;
 mod sqlite;
+pub mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use holdfast_domain::ports::{Cause, CommitError, Unavailable};
 use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, Value};
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -204,6 +207,14 @@ impl Store {
     /// The clock as a read sees it.
     pub(crate) fn seen(&self, now: Timestamp) -> Timestamp {
         self.inner.clock.read(now)
+    }
+
+    /// Runs to its end whether or not the caller waits for it.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.inner.tasks.spawn(work)
     }
 
     pub(crate) fn readers(&self) -> &DatabaseConnection {

@@ -11,7 +11,9 @@ mod nodes;
 mod pack;
 mod prices;
 mod records;
+mod report;
 mod script;
+mod verify;
 mod wallets;
 pub(crate) mod writer;
 
