@@ -105,10 +105,11 @@ impl Run<'_> {
     /// Tries the routes in their order: the next one only after proof that the last did not run.
     async fn answer(self, attempts: &mut Vec<Attempt>) -> Verdict {
         for route in &self.bid.model.routes {
-            if !self.engine.node.may_send() || self.engine.cut.is_cancelled() {
+            let started = Instant::now();
+            let is_late = started >= self.until || self.engine.cut.is_cancelled();
+            if is_late || !self.engine.node.may_send() {
                 return Verdict::NotRun;
             }
-            let started = Instant::now();
             let mut answer = Assembly::default();
             self.tape.sending();
             let called = self.call(route, &mut answer).await;

@@ -10,6 +10,7 @@
 mod callers;
 mod commits;
 mod results;
+mod routes;
 mod running;
 mod store;
 mod views;
