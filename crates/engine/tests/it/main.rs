@@ -7,6 +7,7 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod binding;
 mod callers;
 mod commits;
 mod results;
