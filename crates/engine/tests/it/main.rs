@@ -10,9 +10,13 @@
 mod binding;
 mod callers;
 mod commits;
+mod drain;
+mod leases;
+mod meters;
 mod results;
 mod routes;
 mod running;
+mod stale;
 mod store;
 mod views;
 mod world;
