@@ -1,5 +1,5 @@
-//! The laws of every storage port: what a store must do whatever it is made of. [`journal_laws!`]
-//! runs each as a test of its own; a law that is added here runs on every store.
+//! The laws of every storage port: what a store must do whatever it is made of.
+//! [`crate::journal_laws!`] runs each as a test of its own; a law that is added runs on every store.
 //!
 //! The laws know no clock but the store's, sleep nowhere, and need a fresh store each.
 

@@ -6,6 +6,7 @@
     reason = "a test that fails panics"
 )]
 
+mod binding;
 mod conduct;
 mod credential;
 mod decide;
