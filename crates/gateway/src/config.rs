@@ -13,6 +13,7 @@ mod tests;
 mod value;
 
 use std::collections::BTreeMap;
+use std::env::VarError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -85,8 +86,8 @@ impl std::error::Error for BadConfig {}
 ///
 /// A [`BadConfig`] with everything that is wrong.
 pub(crate) fn load(named: Option<&Path>) -> Result<Config, BadConfig> {
-    let variable = || process_environment(FILE_VARIABLE).filter(|name| !name.is_empty());
-    let file = named.map(Path::to_path_buf).or_else(|| variable().map(PathBuf::from));
+    let variable = || overriding(&process_environment, FILE_VARIABLE).map(PathBuf::from);
+    let file = named.map(Path::to_path_buf).or_else(variable);
     let Some(file) = file else {
         return parse("embedded default", EMBEDDED, &process_environment);
     };
@@ -98,14 +99,24 @@ pub(crate) fn load(named: Option<&Path>) -> Result<Config, BadConfig> {
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 fn process_environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    match std::env::var(name) {
+        Ok(value) => Some(value),
+        Err(VarError::NotPresent) => None,
+        // Not as if it were not set: whatever it is then judged by tells that it is wrong.
+        Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
+    }
+}
+
+/// A variable that overrides something; an empty one overrides nothing.
+fn overriding(environment: Environment<'_>, name: &str) -> Option<String> {
+    environment(name).filter(|value| !value.is_empty())
 }
 
 /// Reads a configuration's text; `name` is what its mistakes call it.
 fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Config, BadConfig> {
     let document = Document::new(name, text, environment);
     let root = document.parse();
-    let config = root.as_ref().and_then(|root| read(&document, &document.root(root)));
+    let config = root.as_ref().and_then(|root| read(&document, &document.root(root), environment));
     match (config, document.mistakes()) {
         (Some(config), mistakes) if mistakes.is_empty() => Ok(config),
         (_, mistakes) => Err(BadConfig::Mistakes(mistakes)),
@@ -113,7 +124,7 @@ fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Config,
 }
 
 /// Reads every table before it gives up, so that every mistake is found.
-fn read(document: &Document<'_>, root: &Table<'_>) -> Option<Config> {
+fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>) -> Option<Config> {
     let mut server = process::server(&root.table("server"));
     let admin = root.table("admin");
     let admin = admin.is_present().then(|| process::admin(&admin));
@@ -125,13 +136,13 @@ fn read(document: &Document<'_>, root: &Table<'_>) -> Option<Config> {
     let providers = provider::all(&root.table("providers"));
     let models = model::all(root, &providers, &limits);
     root.refuse_unknown();
-    if let Some(listen) = document.variable(LISTEN_VARIABLE) {
+    if let Some(listen) = overriding(environment, LISTEN_VARIABLE) {
         match process::parse_listen(&listen) {
             Ok(listen) => server.listen = listen,
             Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
         }
     }
-    if let Some(url) = document.variable(DATABASE_VARIABLE) {
+    if let Some(url) = overriding(environment, DATABASE_VARIABLE) {
         match DatabaseUrl::parse(&url) {
             Ok(url) => database = Some(url),
             Err(error) => document.mistake_in_variable(DATABASE_VARIABLE, error),

@@ -37,6 +37,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     telemetry::log(&config.log)?;
     let metrics = telemetry::metrics()?;
     let mut signals = Signals::listen().context("signals cannot be received")?;
+    start::refuse_missing(&config).context("serve was not started")?;
     // Before anything is written: it proves that nobody else serves this file.
     let lock = ServeLock::take(&config.database.to_string()).context("serve was not started")?;
     let listeners = Listeners::bind(&config).await?;
@@ -51,6 +52,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     let engine = start::engine(&config, &store, secrets).await?;
     let gateway = Gateway { config, store, engine, metrics, shutdown: CancellationToken::new() };
     announce(public, admin)?;
+    tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     let outcome = gateway.run(listeners, &mut signals).await;
     drop(lock);
     outcome
@@ -135,9 +137,8 @@ impl Gateway {
     /// Lets operations finish, then their connections.
     async fn drain(&self) {
         self.engine.stop_admitting();
-        if !self.engine.drain(self.config.server.drain).await {
-            tracing::warn!("the drain deadline came: what still ran was cut and is not charged");
-        }
+        let finished = self.engine.drain(self.config.server.drain).await;
+        tracing::info!(finished, "operations have ended");
         self.shutdown.cancel();
     }
 

@@ -1,7 +1,7 @@
 //! What the process tells of itself: a log on standard error, and metrics for whoever asks. Neither
 //! ever has a secret or a word of a prompt in it.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +34,10 @@ const HOLDS_OLDEST: &str = "holdfast_holds_oldest_seconds";
 /// Starts the log. What other parts of the process logged before is lost.
 pub(crate) fn log(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::builder().parse(&log.level).context("log.level cannot be read")?;
-    let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter);
+    let builder = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_env_filter(filter);
     let started = match log.format {
         LogFormat::Pretty => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::Migrate;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 
 #[derive(Debug, Serialize)]
 struct StepView {
@@ -34,6 +34,7 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
         Migrate::Up => {
             let known = migrate::status(&url).await.context("nothing was migrated")?;
             if known.iter().all(|step| step.applied_at.is_some()) {
+                note("nothing to do: every migration is applied");
                 return list(output, Vec::new());
             }
             let _nobody_serves = ServeLock::take(&url).context("nothing was migrated")?;

@@ -45,6 +45,9 @@ pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Resul
             return Err(anyhow::Error::from(error).context("nothing was reconciled").into());
         }
     };
+    if views.is_empty() {
+        note("nothing was due");
+    }
     let rows: Vec<_> = views
         .iter()
         .map(|view| {

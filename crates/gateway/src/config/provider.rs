@@ -18,7 +18,20 @@ pub(crate) enum ProviderKind {
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
 pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKind>> {
-    table.named_tables().into_iter().map(|(name, table)| (name, one(&table))).collect()
+    let all = table.named_tables().into_iter();
+    all.map(|(name, table)| {
+        if !is_name(name) {
+            table.mistake("a provider's name has 1 to 64 letters, digits, hyphens and underscores");
+        }
+        (name, one(&table))
+    })
+    .collect()
+}
+
+/// It is shown to the operator beside the model that it serves, and labels metrics.
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=64).contains(&name.len()) && name.bytes().all(plain)
 }
 
 fn one(table: &Table<'_>) -> Option<ProviderKind> {

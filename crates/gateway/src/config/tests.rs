@@ -258,6 +258,10 @@ fn each_mistake_of_a_provider_has_its_line() {
     ] {
         check(kind, new, mistake);
     }
+    check_before(
+        "[providers.\"a/b\"]\nkind = \"simulated\"",
+        "file:1: a provider's name has 1 to 64 letters, digits, hyphens and underscores",
+    );
     check(
         "provider = \"sim\"",
         "provider = \"other\"",
@@ -404,6 +408,10 @@ fn the_environment_overrides_the_file() {
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
     assert_eq!(config.database.file(), Path::new("/var/lib/other.db"));
     assert_eq!(config.database.folder(), Path::new("/var/lib"));
+
+    let nothing = |_: &str| Some(String::new());
+    let config = parse("file", LEAST, &nothing).unwrap();
+    assert_eq!(config.database, good(LEAST).database);
 
     let bad = |_: &str| Some("postgres://me:hunter2@db".to_owned());
     let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &bad) else { panic!() };

@@ -10,7 +10,7 @@ use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Incarnation, Micros, PostingId, Prices, Provider, Wallets};
 use holdfast_engine::{Catalogue, Engine, Options, Ports, Secrets};
 use holdfast_providers::{OpenAi, Simulated};
-use holdfast_store::{Store, migrate};
+use holdfast_store::{SchemaError, Store, migrate};
 use uuid::Uuid;
 
 use super::node_name;
@@ -23,6 +23,16 @@ use crate::failure::Failure;
 pub(super) const DEFAULT_NAME: &str = "default";
 /// What is in that wallet: ten units.
 const DEFAULT_FUNDS: Micros = Micros::new(10_000_000);
+
+/// With a configuration file nothing is made by itself, not even a folder for the lock.
+pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
+    let database = config.database.file();
+    if config.file.is_none() || database.is_file() {
+        Ok(())
+    } else {
+        Err(SchemaError::Missing(database.to_owned()))
+    }
+}
 
 /// Opens the database. Only the embedded default migrates it by itself.
 pub(super) async fn store(config: &Config) -> anyhow::Result<Store> {
