@@ -8,8 +8,8 @@ use holdfast_testkit::{Gate, join_all, sample};
 use tokio::time::Instant;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, assert_failed, bearer,
-    body, operation_id, pass, says, secs, setup, text, turns,
+    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, TOTAL, assert_failed,
+    bearer, body, operation_id, pass, says, secs, setup, text, turns,
 };
 
 #[tokio::test(start_paused = true)]
@@ -21,6 +21,7 @@ async fn a_completion_runs_once_and_settles() {
     assert_eq!(usage.charge.get(), ANSWER_COSTS);
     assert_eq!(usage.shortfall.get(), 0);
     assert_eq!(row.hold.get(), HELLO_HOLDS);
+    assert_eq!(row.deadline, row.admitted_at.after(TOTAL + secs(60)));
     let told = text(&reply);
     for part in [
         format!(r#""id":"{}""#, operation_id(1).completion_id()),

@@ -163,6 +163,23 @@ async fn a_claim_whose_task_died_before_it_sent_anything_is_given_up_as_not_run(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_claim_whose_task_died_after_it_was_sent_is_given_up_as_run() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.set_buggy(true);
+    gate.open();
+    assert_failed!(caller.told().await, Failure::Internal(Some(_)));
+    world.store.set_buggy(false);
+    assert_eq!(world.store.phase(), "leased");
+    pass(secs(9)).await;
+    assert_eq!(world.store.phase(), "abandoned");
+    assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_this_process_runs_is_never_given_up() {
     let gate = Gate::new();
     let world = shared().script(says("hi").wait(&gate)).start().await;

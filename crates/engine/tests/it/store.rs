@@ -32,6 +32,8 @@ pub(crate) struct Store {
     down: AtomicBool,
     /// Commits are lost and do not land.
     silent: AtomicBool,
+    /// Commits panic.
+    buggy: AtomicBool,
     commits: Mutex<Option<Gate>>,
     loads: Mutex<Option<Gate>>,
     beats: Mutex<Option<Gate>>,
@@ -56,6 +58,7 @@ impl Store {
             started: Instant::now(),
             down: AtomicBool::new(false),
             silent: AtomicBool::new(false),
+            buggy: AtomicBool::new(false),
             commits: Mutex::default(),
             loads: Mutex::default(),
             beats: Mutex::default(),
@@ -72,6 +75,10 @@ impl Store {
 
     pub(crate) fn set_silent(&self, silent: bool) {
         self.silent.store(silent, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_buggy(&self, buggy: bool) {
+        self.buggy.store(buggy, Ordering::SeqCst);
     }
 
     /// Commits from now on wait at the gate.
@@ -180,6 +187,7 @@ impl Journal for Store {
 
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
         self.enter(&self.commits).await.map_err(CommitError::Unavailable)?;
+        assert!(!self.buggy.load(Ordering::SeqCst), "a bug in the store");
         if self.silent.load(Ordering::SeqCst) {
             return Err(CommitError::Uncertain(shut()));
         }
