@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
+
+use tempfile::TempDir;
 
 use crate::{Account, Answer, PATIENCE, Request, watchdog};
 
@@ -23,6 +25,7 @@ pub struct Gateway {
     stderr: PathBuf,
     address: SocketAddr,
     has_ended: bool,
+    _folder: Arc<TempDir>,
 }
 
 /// The lines that a process has printed, and whether there will be more.
@@ -63,18 +66,19 @@ impl Printed {
 }
 
 impl Gateway {
-    /// Starts this command and waits until it listens.
-    #[must_use]
-    pub fn start(mut command: Command, folder: &Path) -> Self {
+    pub(crate) fn start(mut command: Command, folder: Arc<TempDir>) -> Self {
         let name = format!("serve-{}", crate::request_key());
-        let stderr = folder.join(format!("{name}.stderr.log"));
+        let stderr = folder.path().join(format!("{name}.stderr.log"));
         let log = File::create(&stderr).expect("a log");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         watchdog::started(child.id());
         let printed = Arc::new(Printed::default());
         let out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut copy = File::create(folder.join(format!("{name}.stdout.log"))).expect("a log");
+        let mut copy = {
+            let copy = folder.path().join(format!("{name}.stdout.log"));
+            File::create(copy).expect("a log")
+        };
         let sink = Arc::clone(&printed);
         let reader = std::thread::spawn(move || {
             for line in out.lines() {
@@ -86,8 +90,15 @@ impl Gateway {
         });
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let reader = Some(reader);
-        let mut gateway =
-            Self { child, printed, reader, stderr, address: nowhere, has_ended: false };
+        let mut gateway = Self {
+            child,
+            printed,
+            reader,
+            stderr,
+            address: nowhere,
+            has_ended: false,
+            _folder: folder,
+        };
         gateway.address = gateway.address_after(LISTENS);
         gateway
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -13,10 +14,10 @@ use crate::{Config, Gateway, Ran};
 
 const CONFIG: &str = "holdfast.toml";
 
-/// An operator's folder. Dropping it deletes it.
+/// An operator's folder. It is deleted when neither it nor a gateway in it is needed any more.
 #[derive(Debug)]
 pub struct Site {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     env: Vec<(OsString, OsString)>,
     _watchdog: Watchdog,
 }
@@ -36,7 +37,7 @@ impl Site {
     /// An empty folder.
     #[must_use]
     pub fn empty() -> Self {
-        let folder = TempDir::with_prefix("holdfast-test-").expect("a folder");
+        let folder = Arc::new(TempDir::with_prefix("holdfast-test-").expect("a folder"));
         let site = Self { folder, env: Vec::new(), _watchdog: Watchdog::watch() };
         site.with_env("UPSTREAM_KEY", UPSTREAM_KEY)
     }
@@ -147,7 +148,13 @@ impl Site {
     pub fn serve(&self) -> Gateway {
         let mut command = self.command();
         command.arg("serve");
-        Gateway::start(command, self.folder())
+        self.start(command)
+    }
+
+    /// Starts a command that serves, and waits until it listens.
+    #[must_use]
+    pub fn start(&self, command: Command) -> Gateway {
+        Gateway::start(command, Arc::clone(&self.folder))
     }
 
     /// The binary in this folder, with this environment and nothing else of the tests' own.

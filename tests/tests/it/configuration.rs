@@ -95,7 +95,7 @@ fn a_known_price_version_keeps_its_numbers() {
     let (site, _account) = Site::funded(&config);
     site.serve().stop();
     site.configure(&config.clone().replace("output = 4_000_000", "output = 5_000_000"));
-    let said = site.cli(&["serve"]).failed(1);
+    let said = site.cli(&["serve"]).failed(2);
     assert!(said.contains("holdfast/sim-1/USD/2026-01-01T00:00:00Z"), "{said}");
     site.configure(&config);
     site.serve().stop();

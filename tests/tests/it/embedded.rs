@@ -16,7 +16,7 @@ fn empty() -> Site {
 
 /// `holdfast` without any argument.
 fn start(site: &Site) -> Gateway {
-    Gateway::start(site.command(), site.folder())
+    site.start(site.command())
 }
 
 /// The key that was printed, in whatever line.

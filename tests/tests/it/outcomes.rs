@@ -181,7 +181,7 @@ fn an_upstream_that_comes_back_runs_the_same_key_once() {
 #[test]
 fn a_new_run_of_an_open_key_is_judged_by_what_holds_today() {
     let (site, _rich) = Site::funded(&Config::simulated());
-    let poor = site.account("poor", "USD", "0.0025");
+    let poor = site.account("poor", "USD", "0.0024");
     let gateway = site.serve();
     let key = request_key();
     let body = sim("[[sim: fail-before-once]]\nHello");
@@ -191,7 +191,7 @@ fn a_new_run_of_an_open_key_is_judged_by_what_holds_today() {
     let bounded = request.clone().header("Holdfast-Max-Charge-Micros", "1");
     let told = gateway.send(&bounded);
     error(Code::ChargeLimitExceeded).echo(&key).replayed(false).check(&told);
-    let spend = gateway.complete(&poor, &request_key(), &sim(&"x".repeat(200)));
+    let spend = gateway.complete(&poor, &request_key(), &sim(&"x".repeat(110)));
     assert_eq!(spend.status, 200);
     let told = gateway.send(&request);
     error(Code::InsufficientFunds).echo(&key).replayed(false).check(&told);
