@@ -2,9 +2,9 @@
 //! SQLite. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
 //! reads are methods of its own.
 //!
-//! It decides nothing about operations. [`judge`](crate) enforces three things over what a
-//! transaction has read: the version is the one that was judged, balances and counters stay within
-//! bounds, permanent ids do not repeat. The tables repeat that as constraints.
+//! It decides nothing about operations. It enforces three things over what a transaction has read:
+//! the version is the one that was judged, balances and counters stay within bounds, permanent ids do
+//! not repeat. The tables repeat that as constraints.
 //!
 //! Everything that knows a dialect is in `sqlite`; judging and the mapping of rows are the same for
 //! all.
@@ -58,7 +58,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The settings of `docs/operations.md`, for a database at this URL.
+    /// The usual settings, for a database at this URL.
     #[must_use]
     pub fn new(url: &str) -> Self {
         Self {

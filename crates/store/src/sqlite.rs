@@ -9,6 +9,8 @@ mod journal;
 mod keys;
 mod nodes;
 mod pack;
+#[cfg(test)]
+mod plans;
 mod prices;
 mod records;
 mod report;

@@ -21,14 +21,12 @@ async fn two_hundred_tasks_get_the_hundred_holds_that_fit() {
     let scratch = Scratch::open().await;
     let tenant = Tenant::new(&scratch, 100_000).await;
     let claims: Vec<_> = (0..200).map(|_| tenant.claim().hold(1_000).build()).collect();
-    let tasks: Vec<_> = claims
-        .iter()
-        .map(|claim| {
-            let (store, change) = (scratch.store.clone(), sample::admission(claim));
-            tokio::task::spawn(async move { store.commit(change).await })
-        })
-        .collect();
-    let verdicts: Vec<_> = join_all(tasks).await.into_iter().map(Result::unwrap).collect();
+    let mut tasks = tokio::task::JoinSet::new();
+    for claim in &claims {
+        let (store, change) = (scratch.store.clone(), sample::admission(claim));
+        tasks.spawn(async move { store.commit(change).await });
+    }
+    let verdicts = tasks.join_all().await;
     let admitted = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
     assert_eq!(admitted, 100);
     for verdict in verdicts.into_iter().filter_map(Result::err) {
@@ -222,4 +220,53 @@ async fn more_than_a_batch_is_committed_in_several() {
     assert_eq!(verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 1_100);
     assert_eq!(tenant.balances().await, (8_900, 1_100));
     assert_eq!(scratch.store.verify().await.unwrap().mismatches, []);
+}
+
+#[test]
+fn a_process_that_ends_says_what_is_certain() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let dying = runtime();
+    let scratch = dying.block_on(Scratch::with(|options| {
+        options.busy_timeout = Duration::from_millis(200);
+    }));
+    let (mut first, mut second, _raw) = dying.block_on(async {
+        let tenant = Tenant::new(&scratch, 1_000).await;
+        // The writer waits for this one, with the first change in its hand.
+        let mut raw = Raw::open(&scratch).await;
+        raw.run("BEGIN IMMEDIATE").await;
+        let offer = |change| {
+            let store = scratch.store.clone();
+            Box::pin(async move { store.commit(change).await })
+        };
+        let mut first = offer(sample::admission(&tenant.claim().build()));
+        assert!((&mut first).now_or_never().is_none());
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let mut second = offer(sample::admission(&tenant.claim().build()));
+        assert!((&mut second).now_or_never().is_none());
+        (first, second, raw)
+    });
+    drop(dying);
+    let first = (&mut first).now_or_never();
+    assert!(matches!(first, Some(Err(CommitError::Uncertain(_)))), "{first:?}");
+    let second = (&mut second).now_or_never();
+    assert!(matches!(second, Some(Err(CommitError::Unavailable(_)))), "{second:?}");
+}
+
+#[tokio::test]
+async fn a_sweep_takes_old_minutes_and_nothing_else() {
+    let scratch = Scratch::open().await;
+    let tenant = Tenant::new(&scratch, 1_000).await;
+    let limits = holdfast_domain::limits::Limits {
+        requests_per_minute: Some(9),
+        concurrency: Some(9),
+        ..Default::default()
+    };
+    tenant.admit(&tenant.claim().limits(limits).build()).await;
+    let mut raw = Raw::open(&scratch).await;
+    raw.run("INSERT INTO counters VALUES (zeroblob(16), 0, 0, 1), (zeroblob(16), 4, 0, 1)").await;
+    assert_eq!(scratch.store.purge(Duration::ZERO, 10).await.unwrap(), 0);
+    let left = raw.number("SELECT sum(1 << counter) FROM counters").await;
+    assert_eq!(left, 0b1_0101, "this minute's requests, concurrency, the old day");
 }

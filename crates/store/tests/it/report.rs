@@ -77,7 +77,8 @@ async fn usage_is_summed_by_what_was_asked_for() {
     let wallet = tenant.wallet().await.name;
     for (by, subject) in [(By::Model, "holdfast/sample"), (By::Key, &key), (By::Wallet, &wallet)] {
         let sums = scratch.store.usage(from, until, by).await.unwrap();
-        let [sum] = &sums[..] else { panic!("{sums:?}") };
+        assert_eq!(sums.len(), 1);
+        let sum = sums.first().unwrap();
         assert_eq!((&*sum.subject, sum.currency, sum.operations), (subject, sample::usd(), 2));
         assert_eq!((sum.charge.get(), sum.shortfall.get()), (130, 130));
         assert!(
