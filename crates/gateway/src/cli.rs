@@ -13,7 +13,7 @@ use self::value::{Amount, Name, OperationName, Reference};
 
 const AFTER_HELP: &str = "\
 Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
-./holdfast-data/, the simulated provider as holdfast/sim-1, on 127.0.0.1:8080.
+./holdfast-data/, the simulated provider as holdfast/sim-1, on port 8080 of this machine.
 
 HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
 HOLDFAST_DATABASE_URL override server.listen and database.url.
