@@ -40,7 +40,10 @@ impl Engine {
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
         let sent = Instant::now();
-        match self.ports.nodes.beat(node, self.options.lease, Entry::Renew).await? {
+        let beat = self.ports.nodes.beat(node, self.options.lease, Entry::Renew);
+        // What is acknowledged later than this has ended already: the next one may fare better.
+        let beat = timeout(self.options.lease, beat).await;
+        match beat.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))? {
             Beat::Held { lease, now } => self.node.acknowledged(sent, lease, now),
             Beat::Lost { .. } => {
                 if !self.node.superseded.is_cancelled() {

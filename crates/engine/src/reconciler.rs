@@ -18,7 +18,7 @@ use crate::options::Options;
 /// Operations that one look tries, past those that cannot come to rest yet.
 const OPERATIONS_PER_LOOK: u32 = 64;
 /// Operations that cannot come to rest, beyond which no look goes.
-const STANDING_MAX: u32 = 4_096;
+const STANDING_MAX: u32 = 1_024;
 /// Results that one commit deletes: few enough not to hold up others.
 const RESULTS_PER_PURGE: u32 = 256;
 /// Commits of one purge.
@@ -83,49 +83,55 @@ impl Engine {
     /// that a look past it has to be wider.
     async fn reconcile_once(&self) -> Result<(), Unavailable> {
         let mut standing = HashSet::new();
+        let mut refused: usize = 0;
         while let Some(limit) = width(standing.len()) {
             let due = self.ports.journal.due(limit).await?;
             let is_all = u32::try_from(due.len()).is_ok_and(|found| found < limit);
             for id in due {
-                if !standing.contains(&id) && !self.comes_to_rest(id).await {
-                    standing.insert(id);
+                if standing.contains(&id) {
+                    continue;
                 }
+                match self.try_to_rest(id).await {
+                    Tried::Rests => continue,
+                    Tried::Stands => {}
+                    Tried::Refused => refused = refused.saturating_add(1),
+                }
+                standing.insert(id);
             }
             if is_all {
                 break;
             }
         }
+        if refused > 0 {
+            tracing::error!(
+                operations = refused,
+                "the store refuses settlements: run `holdfast ledger verify`"
+            );
+        }
         Ok(())
     }
 
     /// Tries one operation. One that the store cannot write now keeps no other from being tried.
-    async fn comes_to_rest(&self, id: OperationId) -> bool {
+    async fn try_to_rest(&self, id: OperationId) -> Tried {
         let snapshot = match self.reconciled(id).await {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(operation.id = %id, error, "an operation was not reconciled");
-                return false;
+                return Tried::Stands;
             }
         };
-        let Some(operation) = snapshot.operation else { return true };
+        let Some(operation) = snapshot.operation else { return Tried::Rests };
         match &operation.phase {
-            Phase::Leased => false,
-            Phase::Recorded(_) => {
-                tracing::error!(
-                    operation.id = %id,
-                    wallet.id = %operation.wallet,
-                    "settlement is refused by the store: run `holdfast ledger verify`"
-                );
-                false
-            }
+            Phase::Leased => Tried::Stands,
+            Phase::Recorded(_) => Tried::Refused,
             phase @ (Phase::Open
             | Phase::Completed { .. }
             | Phase::Refused { .. }
             | Phase::Abandoned { .. }) => {
                 counter!("holdfast_reconciled_total", "phase" => phase.label()).increment(1);
                 tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
-                true
+                Tried::Rests
             }
         }
     }
@@ -145,6 +151,16 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// What became of a due operation.
+enum Tried {
+    /// It is open or has ended.
+    Rests,
+    /// It may not be reaped yet, or the store does not work.
+    Stands,
+    /// Its settlement is refused.
+    Refused,
 }
 
 /// How many due operations to ask for, past those that stand; `None` where too many stand.

@@ -67,6 +67,18 @@ async fn a_heartbeat_counts_from_when_it_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_hangs_does_not_stop_those_after_it() {
+    let world = setup().shared("a").script(says("hi")).start().await;
+    turns().await;
+    let beats = world.store.hold_beats();
+    pass(secs(5)).await;
+    beats.reached().await;
+    world.store.let_beats_pass();
+    pass(secs(20)).await;
+    body(&world.ask(1, HELLO).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_process_with_a_lock_on_its_name_never_expires_itself() {
     let world = setup().script(says("hi")).script(says("hi")).start().await;
     let _beats = world.store.hold_beats();

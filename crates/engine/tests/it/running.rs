@@ -151,6 +151,7 @@ async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
     impatient.patience = secs(3);
     let reply = world.engine.complete(impatient).await;
     assert_failed!(reply, Failure::InProgress(id) if *id == operation_id(1));
+    assert_eq!(reply.facts.operation, Some(operation_id(1)), "for the log");
     assert_eq!(began.elapsed(), secs(3));
     gate.open();
     let first = first.told().await;

@@ -96,6 +96,11 @@ impl Store {
         Self::hold(&self.beats)
     }
 
+    /// Heartbeats from now on pass. Those that wait go on waiting.
+    pub(crate) fn let_beats_pass(&self) {
+        *self.beats.lock().unwrap() = None;
+    }
+
     /// Reads of wallets from now on wait at the gate.
     pub(crate) fn hold_wallets(&self) -> Gate {
         Self::hold(&self.wallets)
