@@ -28,6 +28,7 @@ use crate::{
 /// The suites of one crate each: what the suite is called, and the crate.
 const CRATES: &[(&str, &str)] = &[
     ("domain", "holdfast-domain"),
+    ("failpoint", "holdfast-failpoint"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),
     ("store", "holdfast-store"),

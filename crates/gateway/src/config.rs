@@ -18,6 +18,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use holdfast_engine::Model;
+use holdfast_failpoint::Failpoint;
 
 pub(crate) use self::document::Mistake;
 use self::document::{Document, Table};
@@ -32,6 +33,8 @@ pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
 const LISTEN_VARIABLE: &str = "HOLDFAST_LISTEN";
 const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
+/// Where a build with failpoints stops for ever; other builds do not look at it.
+const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
 
 /// What runs without a file: everything on this machine, no account anywhere.
 const EMBEDDED: &str = include_str!("config/embedded.toml");
@@ -146,6 +149,14 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         match DatabaseUrl::parse(&url) {
             Ok(url) => database = Some(url),
             Err(error) => document.mistake_in_variable(DATABASE_VARIABLE, error),
+        }
+    }
+    if holdfast_failpoint::ENABLED
+        && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)
+    {
+        match Failpoint::try_from(failpoint.as_str()) {
+            Ok(failpoint) => holdfast_failpoint::arm(failpoint),
+            Err(error) => document.mistake_in_variable(FAILPOINT_VARIABLE, error),
         }
     }
     let admin = match admin {
