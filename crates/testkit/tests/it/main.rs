@@ -1,3 +1,4 @@
-//! The memory journal passes the laws that it serves to test.
+//! The fakes keep to what they stand for: the memory journal to the laws, the provider to its script.
 
 mod laws;
+mod provider;
