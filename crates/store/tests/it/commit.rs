@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::ports::{CommitError, Entry};
 use holdfast_domain::{Event, Journal, Micros, OperationId, Phase, Wallets};
 use holdfast_testkit::laws::Stores;
@@ -208,7 +209,7 @@ async fn closing_commits_what_is_queued_and_takes_in_nothing_more() {
 async fn more_than_a_batch_is_committed_in_several() {
     let scratch = Scratch::open().await;
     let tenant = Tenant::new(&scratch, 10_000).await;
-    let limits = holdfast_domain::limits::Limits {
+    let limits = Limits {
         requests_per_minute: Some(100_000),
         tokens_per_minute: Some(10_000_000),
         concurrency: Some(1_100),
@@ -258,15 +259,27 @@ fn a_process_that_ends_says_what_is_certain() {
 async fn a_sweep_takes_old_minutes_and_nothing_else() {
     let scratch = Scratch::open().await;
     let tenant = Tenant::new(&scratch, 1_000).await;
-    let limits = holdfast_domain::limits::Limits {
-        requests_per_minute: Some(9),
-        concurrency: Some(9),
-        ..Default::default()
-    };
+    let limits =
+        Limits { requests_per_minute: Some(9), concurrency: Some(9), ..Default::default() };
     tenant.admit(&tenant.claim().limits(limits).build()).await;
     let mut raw = Raw::open(&scratch).await;
     raw.run("INSERT INTO counters VALUES (zeroblob(16), 0, 0, 1), (zeroblob(16), 4, 0, 1)").await;
     assert_eq!(scratch.store.purge(Duration::ZERO, 10).await.unwrap(), 0);
     let left = raw.number("SELECT sum(1 << counter) FROM counters").await;
     assert_eq!(left, 0b1_0101, "this minute's requests, concurrency, the old day");
+}
+
+#[tokio::test]
+async fn counters_hold_across_a_restart() {
+    let scratch = Scratch::open().await;
+    let spend = SpendLimit { micros: Micros::new(100), window: SpendWindow::Month };
+    let limits = Limits { spend: Some(spend), ..Limits::default() };
+    let tenant = Tenant::new(&scratch, 1_000).await;
+    tenant.admit(&tenant.claim().limits(limits).build()).await;
+    let restarted = scratch.folder.open().await.unwrap();
+    let second = tenant.claim().limits(limits).hold(1).build();
+    let refused = restarted.commit(sample::admission(&second)).await;
+    let is_limit = matches!(refused, Err(CommitError::LimitReached(Counter::SpendMonth)));
+    assert!(is_limit, "{refused:?}");
+    restarted.close().await.unwrap();
 }
