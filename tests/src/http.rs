@@ -89,6 +89,13 @@ impl Request {
         self.begin(to).answer()
     }
 
+    /// Sends it to a server that may end at any moment; `None` where it did.
+    #[must_use]
+    pub fn try_send(&self, to: SocketAddr) -> Option<Answer> {
+        let connected = TcpStream::connect_timeout(&to, PATIENCE).ok()?;
+        Waiting::on(connected, &self.bytes()).try_answer()
+    }
+
     /// Sends it; the answer is for later.
     #[must_use]
     pub fn begin(&self, to: SocketAddr) -> Waiting {
@@ -104,7 +111,10 @@ impl Waiting {
     /// Connects and writes these bytes, whatever they mean.
     #[must_use]
     pub fn write(to: SocketAddr, bytes: &[u8]) -> Self {
-        let mut stream = TcpStream::connect_timeout(&to, PATIENCE).expect("somebody listens");
+        Self::on(TcpStream::connect_timeout(&to, PATIENCE).expect("somebody listens"), bytes)
+    }
+
+    fn on(mut stream: TcpStream, bytes: &[u8]) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         // A server that refuses a request early need not read it to its end.

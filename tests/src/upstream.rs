@@ -172,6 +172,11 @@ impl Upstream {
         self.shared.state().next.push_back(reply);
     }
 
+    /// Every request that [`Self::next`] says nothing about gets this reply from now on.
+    pub fn otherwise(&self, reply: Reply) {
+        self.shared.state().otherwise = reply;
+    }
+
     /// Every request that has arrived whole.
     #[must_use]
     pub fn arrived(&self) -> Vec<Arrived> {

@@ -273,6 +273,27 @@ fn nothing_is_migrated_under_a_process_that_serves() {
 }
 
 #[test]
+fn a_newer_versions_database_is_left_alone() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let newer = "INSERT INTO holdfast_migrations SELECT 999, 'newer', digest, applied_at FROM \
+                 holdfast_migrations LIMIT 1";
+    drop(database::execute(&site.database(), newer));
+    for command in [
+        &["serve"][..],
+        &["migrate", "up"],
+        &["migrate", "down"],
+        &["wallet", "show", "main"],
+        &["ledger", "verify"],
+    ] {
+        let said = site.cli(command).failed(1);
+        assert!(said.contains("999"), "{said}");
+    }
+    let older = "DELETE FROM holdfast_migrations WHERE version = 999";
+    drop(database::execute(&site.database(), older));
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+}
+
+#[test]
 fn somebody_elses_database_is_left_alone() {
     let site = Site::configured(&Config::simulated());
     std::fs::create_dir(site.path("holdfast-data")).unwrap();

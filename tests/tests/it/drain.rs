@@ -57,7 +57,7 @@ fn what_does_not_finish_in_time_is_cut_and_its_end_is_known() {
     gateway.terminate();
     let told = running.answer();
     error(Code::OutcomeUnknown).echo(&key).replayed(false).bound().check(&told);
-    let _status = gateway.wait();
+    assert!(gateway.wait().success());
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     assert_eq!(site.balance(&account), (FUNDS, 0));
     site.verify();
@@ -68,6 +68,29 @@ fn what_does_not_finish_in_time_is_cut_and_its_end_is_known() {
     error(Code::OutcomeUnknown).echo(&key).replayed(true).bound().check(&again);
     assert_eq!(again.body, told.body);
     assert_eq!(upstream.runs(), 1);
+}
+
+#[test]
+fn asked_twice_it_ends_at_once() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let _running = request.begin(gateway.address());
+    upstream.wait_for(1);
+    gateway.terminate();
+    until("it drains", || (gateway.send(&Request::get("/readyz")).status == 503).then_some(()));
+    let began = Instant::now();
+    gateway.terminate();
+    assert_eq!(gateway.wait().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    gate.open();
+    let gateway = site.serve();
+    let told = gateway.send(&request);
+    error(Code::OutcomeUnknown).echo(&key).replayed(true).bound().check(&told);
+    assert_eq!(site.balance(&account), (FUNDS, 0));
 }
 
 #[test]

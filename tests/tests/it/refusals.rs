@@ -2,12 +2,12 @@
 //! a key or moves money.
 
 use holdfast_tests::config::SIM;
-use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
+use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
-use crate::bodies::{sim, sim_with};
-use crate::check::{check_completion, error};
+use crate::bodies::{acme, sim, sim_with};
+use crate::check::{check_completion, error, until};
 
 struct World {
     site: Site,
@@ -260,11 +260,32 @@ fn a_revoked_key_stops_within_seconds() {
     let key = request_key();
     check_completion(&world.gateway.send(&world.request(&key)), &key, false);
     let _view = world.site.json(&["key", "revoke", &world.account.id]);
-    crate::check::until("the revocation bites", || {
+    until("the revocation bites", || {
         let answer = world.gateway.get(&world.account, "/v1/wallet");
         (answer.status == 401).then_some(())
     });
     error(Code::InvalidApiKey).echo(&key).check(&world.gateway.send(&world.request(&key)));
+}
+
+#[test]
+fn what_runs_under_a_revoked_key_finishes_and_is_paid() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let running = request.begin(gateway.address());
+    upstream.wait_for(1);
+    let _view = site.json(&["key", "revoke", &account.id]);
+    until("the revocation bites", || {
+        (gateway.get(&account, "/v1/wallet").status == 401).then_some(())
+    });
+    gate.open();
+    check_completion(&running.answer(), &key, false);
+    assert_eq!(site.balance(&account), (10_000_000 - 367, 0));
+    error(Code::InvalidApiKey).echo(&key).check(&gateway.send(&request));
+    site.verify();
 }
 
 #[test]
@@ -288,6 +309,44 @@ fn a_wallet_pays_for_the_whole_hold_or_nothing() {
     assert_eq!(world.site.balance(&poor), (hold, 0));
     check_completion(&world.gateway.complete(&poor, &key, &sim("Hello there")), &key, false);
     world.site.verify();
+}
+
+#[test]
+fn requests_at_once_cannot_hold_more_than_there_is() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let (site, _rich) = Site::funded(&Config::upstream(&upstream));
+    // 9 bytes, 16 and 64 at 2.5 micros; 500 out at 10; the request.
+    let hold = 223 + 5_000 + 7;
+    let poor = site.account("poor", "USD", "0.015690");
+    assert_eq!(site.balance(&poor), (3 * hold, 0));
+    let gateway = site.serve();
+    let keys: Vec<_> = (0..10).map(|_| request_key()).collect();
+    let begin = |key: &String| {
+        Request::completion(&poor.key, key, acme("Say hello")).begin(gateway.address())
+    };
+    let waiting: Vec<_> = keys.iter().map(begin).collect();
+    upstream.wait_for(3);
+    assert_eq!(site.balance(&poor), (0, 3 * hold));
+    until("the others are refused", || {
+        let refused = gateway.said().matches("insufficient_funds").count();
+        (refused >= 7).then_some(())
+    });
+    gate.open();
+    let mut refused = 0;
+    for (key, waiting) in keys.iter().zip(waiting) {
+        let told = waiting.answer();
+        if told.status == 200 {
+            check_completion(&told, key, false);
+        } else {
+            error(Code::InsufficientFunds).echo(key).replayed(false).check(&told);
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 7);
+    assert_eq!(upstream.runs(), 3);
+    assert_eq!(site.balance(&poor), (3 * (hold - 367), 0));
+    site.verify();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The database that does not answer, and results that are not kept for ever.
 
 use holdfast_tests::database::WriteLock;
-use holdfast_tests::{Config, Gateway, Reply, Site, Upstream, request_key};
+use holdfast_tests::{Config, Gateway, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::json;
 
@@ -26,6 +26,39 @@ fn a_database_that_takes_nothing_is_told_and_the_same_key_works_later() {
     assert_eq!(again.body, answer.body);
     assert_eq!(upstream.runs(), 1);
     assert_eq!(site.balance(&account), (10_000_000 - 367, 0));
+    site.verify();
+}
+
+#[test]
+fn commits_beyond_the_queue_are_told_so_and_work_later() {
+    let config = Config::simulated().set("limits", "commit_queue", "1");
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let keys: Vec<_> = (0..16).map(|_| request_key()).collect();
+    let lock = WriteLock::take(&site.database());
+    let begin = |key: &String| {
+        let request = Request::completion(&account.key, key, sim("Hello there"));
+        request.begin(gateway.address())
+    };
+    let waiting: Vec<_> = keys.iter().map(begin).collect();
+    until("somebody is turned away", || gateway.said().contains("overloaded").then_some(()));
+    drop(lock);
+    let mut overloaded = 0;
+    for (key, waiting) in keys.iter().zip(waiting) {
+        let answer = waiting.answer();
+        if answer.status == 200 {
+            check_completion(&answer, key, false);
+        } else {
+            error(Code::Overloaded).echo(key).replayed(false).check(&answer);
+            overloaded += 1;
+        }
+    }
+    assert!(overloaded > 0);
+    for key in &keys {
+        let answer = gateway.complete(&account, key, &sim("Hello there"));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    assert_eq!(site.balance(&account), (10_000_000 - 16 * 37, 0));
     site.verify();
 }
 
