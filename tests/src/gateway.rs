@@ -146,6 +146,12 @@ impl Gateway {
         String::from_utf8_lossy(&log).into_owned()
     }
 
+    /// Whether an armed step has stopped a thread of the process.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.said().lines().any(|line| line.starts_with("failpoint ") && line.ends_with(" reached"))
+    }
+
     fn address_after(&self, beginning: &str) -> SocketAddr {
         self.printed_after(beginning).trim().parse().expect("an address")
     }

@@ -12,6 +12,7 @@
     reason = "a harness that cannot go on ends its test, at the line that says why"
 )]
 
+pub mod chaos;
 pub mod cli;
 pub mod config;
 pub mod database;

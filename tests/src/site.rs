@@ -157,10 +157,23 @@ impl Site {
         Gateway::start(command, Arc::clone(&self.folder))
     }
 
+    /// Starts the binary that stops for ever at an arrival at a step, `<step>:<nth>`, and waits
+    /// until it listens.
+    #[must_use]
+    pub fn serve_until(&self, failpoint: &str) -> Gateway {
+        let mut command = self.command_of(&failpoint_binary());
+        command.arg("serve").env("HOLDFAST_FAILPOINT", failpoint);
+        Gateway::start(command, Arc::clone(&self.folder))
+    }
+
     /// The binary in this folder, with this environment and nothing else of the tests' own.
     #[must_use]
     pub fn command(&self) -> Command {
-        let mut command = Command::new(binary());
+        self.command_of(&binary())
+    }
+
+    fn command_of(&self, binary: &Path) -> Command {
+        let mut command = Command::new(binary);
         command.current_dir(self.folder()).env_clear();
         for name in ["PATH", "HOME"] {
             if let Some(value) = std::env::var_os(name) {
@@ -186,6 +199,17 @@ impl Site {
 #[must_use]
 pub fn text(object: &Value, name: &str) -> String {
     object[name].as_str().unwrap_or_else(|| panic!("no {name} in {object}")).to_owned()
+}
+
+/// The binary with failpoints, which only the tests build.
+fn failpoint_binary() -> PathBuf {
+    let named = std::env::var_os("HOLDFAST_FAILPOINT_BIN").map(PathBuf::from);
+    let binary = named.unwrap_or_else(|| {
+        let target = binary().parent().and_then(Path::parent).map(Path::to_path_buf);
+        target.expect("a binary is in target").join("failpoints/holdfast")
+    });
+    assert!(binary.exists(), "there is no {}: `cargo xtask test` makes it", binary.display());
+    binary
 }
 
 /// The real binary: the one that is named, else the one that was built beside the tests.

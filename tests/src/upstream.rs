@@ -27,6 +27,10 @@ pub enum Reply {
     Raw(String),
     /// Waits for the gate, then goes on.
     After(Gate, Box<Self>),
+    /// Waits so long, then goes on: a model that takes its time.
+    Late(Duration, Box<Self>),
+    /// Does what is decided by what has arrived.
+    Judged(Judge),
     /// Resets the connection.
     Reset,
 }
@@ -48,6 +52,23 @@ impl Reply {
     #[must_use]
     pub fn after(self, gate: &Gate) -> Self {
         Self::After(gate.clone(), Box::new(self))
+    }
+}
+
+/// Decides what is done with a request when it has arrived.
+#[derive(Clone)]
+pub struct Judge(Arc<dyn Fn(&Arrived) -> Reply + Send + Sync>);
+
+impl Judge {
+    /// Decides so.
+    pub fn new(judge: impl Fn(&Arrived) -> Reply + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+}
+
+impl std::fmt::Debug for Judge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Judge")
     }
 }
 
@@ -260,20 +281,23 @@ fn talk(mut line: impl Line, shared: &Shared) {
     while let Some(request) = read_request(&mut line) {
         let mut reply = {
             let mut state = shared.state();
-            state.arrived.push(request);
+            state.arrived.push(request.clone());
             shared.changed.notify_all();
             state.next.pop_front().unwrap_or_else(|| state.otherwise.clone())
         };
-        while let Reply::After(gate, then) = reply {
-            if !gate.wait() {
-                return;
-            }
-            reply = *then;
-        }
-        let (bytes, stays) = match reply {
-            Reply::Send(status, body) => (answers::render(status, &body), true),
-            Reply::Raw(bytes) => (bytes, false),
-            Reply::Reset | Reply::After(..) => return line.reset(),
+        let (bytes, stays) = loop {
+            reply = match reply {
+                Reply::Send(status, body) => break (answers::render(status, &body), true),
+                Reply::Raw(bytes) => break (bytes, false),
+                Reply::Reset => return line.reset(),
+                Reply::After(gate, then) if gate.wait() => *then,
+                Reply::After(..) => return,
+                Reply::Late(time, then) => {
+                    std::thread::sleep(time);
+                    *then
+                }
+                Reply::Judged(judge) => (judge.0)(&request),
+            };
         };
         // The client may be gone; what it makes of that is its own test.
         if line.write_all(bytes.as_bytes()).is_err() || line.flush().is_err() || !stays {
