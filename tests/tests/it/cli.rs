@@ -318,3 +318,46 @@ fn a_file_that_is_no_database_is_left_alone() {
     }
     assert_eq!(std::fs::read_to_string(site.database()).unwrap(), text);
 }
+
+#[test]
+fn the_command_line_works_beside_a_busy_gateway() {
+    const DEPOSITS: i64 = 12;
+    const CLIENTS: i64 = 4;
+    const REQUESTS: i64 = 40;
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    std::thread::scope(|scope| {
+        for _client in 0..CLIENTS {
+            scope.spawn(|| {
+                for _request in 0..REQUESTS {
+                    let key = request_key();
+                    let answer = gateway.complete(&account, &key, &sim("Hello there"));
+                    check_completion(&answer, &key, false);
+                }
+            });
+        }
+        for _deposit in 0..DEPOSITS {
+            let _posting = site.json(&["wallet", "deposit", "main", "0.01"]);
+            site.verify();
+        }
+    });
+    let expected = 10_000_000 + DEPOSITS * 10_000 - CLIENTS * REQUESTS * 37;
+    assert_eq!(site.balance(&account), (expected, 0));
+    site.verify();
+}
+
+#[test]
+fn one_deposit_offered_many_times_at_once_is_made_once() {
+    const OFFERS: usize = 8;
+    let (site, account) = Site::funded(&Config::simulated());
+    let key = request_key();
+    let replayed = std::thread::scope(|scope| {
+        let offer = || site.json(&["wallet", "deposit", "main", "1.00", "--key", &key]);
+        let offers: Vec<_> = (0..OFFERS).map(|_| scope.spawn(offer)).collect();
+        let postings = offers.into_iter().map(|offer| offer.join().unwrap());
+        postings.filter(|posting| posting["replayed"] == true).count()
+    });
+    assert_eq!(replayed, OFFERS - 1);
+    assert_eq!(site.balance(&account), (11_000_000, 0));
+    site.verify();
+}

@@ -111,6 +111,11 @@ impl World {
         self.check_charges(2);
     }
 
+    fn check_models(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "models");
+        assert_eq!(said, json!({"ids": ["acme/large-1"], "one": "acme/large-1"}));
+    }
+
     /// The SDK gives up on its first try and asks again with the same key, until the answer is there.
     fn check_recovery(&self, sdk: &Sdk) {
         let gate = Gate::new();
@@ -176,4 +181,14 @@ fn node_can_make_its_keys_by_itself() {
 #[test]
 fn node_recovers_a_slow_call_by_its_own_retries() {
     world().check_recovery(&NODE);
+}
+
+#[test]
+fn python_lists_the_models_and_looks_at_one() {
+    world().check_models(&PYTHON);
+}
+
+#[test]
+fn node_lists_the_models_and_looks_at_one() {
+    world().check_models(&NODE);
 }

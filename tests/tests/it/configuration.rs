@@ -136,3 +136,19 @@ fn the_deployed_example_is_a_good_configuration() {
     assert_eq!(checked["ok"], true, "{checked}");
     assert_eq!(checked["mistakes"], json!([]));
 }
+
+#[test]
+fn a_lost_server_secret_is_not_replaced_by_another() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let secret = site.path("holdfast-data/server.secret");
+    let kept = site.path("kept.secret");
+    std::fs::rename(&secret, &kept).unwrap();
+    for command in [&["serve"][..], &["key", "issue", "--wallet", "main"]] {
+        let said = site.cli(command).failed(1);
+        assert!(said.contains("server.secret"), "{said}");
+    }
+    assert!(!secret.exists());
+    std::fs::rename(&kept, &secret).unwrap();
+    let gateway = site.serve();
+    assert_eq!(gateway.get(&account, "/v1/wallet").status, 200);
+}

@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod answers;
 mod bodies;
 mod canary;
 mod check;
