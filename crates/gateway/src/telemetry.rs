@@ -37,7 +37,10 @@ pub(crate) fn log(log: &Log) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter);
+        .with_env_filter(filter)
+        // It would tell standard error that standard error cannot be written, and panic over it: a
+        // full disk under the log must not end operations.
+        .log_internal_errors(false);
     let started = match log.format {
         LogFormat::Pretty => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
