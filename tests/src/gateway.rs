@@ -146,6 +146,12 @@ impl Gateway {
         String::from_utf8_lossy(&log).into_owned()
     }
 
+    /// The process's number.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether an armed step has stopped a thread of the process.
     #[must_use]
     pub fn is_stopped(&self) -> bool {

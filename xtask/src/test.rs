@@ -39,6 +39,11 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
+/// Tests whose names begin so need this program, for people who have not got it.
+const TOOLS: &[(&str, &str, &str)] = &[
+    ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
+    ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
+];
 /// Every example of the workspace, run to its end.
 const EXAMPLES: &str = "examples";
 /// The code in the documentation.
@@ -126,6 +131,10 @@ fn end_to_end(
                 skip.push(name);
             }
         }
+    }
+    for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
+        notes.push(format!("skipped, the tests named {name}_*: {reason}"));
+        skip.push(name);
     }
     if !skip.is_empty() {
         env.push(("HOLDFAST_SKIP", skip.join(",").into()));

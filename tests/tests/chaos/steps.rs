@@ -2,14 +2,9 @@
 //! determined, and each row of the table is another moment between two effects.
 
 use holdfast_tests::chaos::STEPS;
-use holdfast_tests::config::ACME;
-use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
-use serde_json::json;
+use holdfast_tests::{Config, Gateway, Reply, Request, Site, Upstream, request_key};
 
-use crate::until;
-
-const FUNDS: i64 = 10_000_000;
-const CHARGE: i64 = 367;
+use crate::{CHARGE, FUNDS, acme, check_wallet, until};
 
 /// What the caller finds when the gateway is back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +49,7 @@ fn killed_at_a_step_a_caller_finds_what_was_durable_there() {
     for (operations, (step, nth, runs, found)) in ROWS.into_iter().enumerate() {
         let runs_before = upstream.runs();
         let gateway = site.serve_until(&format!("{step}:{nth}"));
-        let body = json!({"model": ACME, "messages": [{"role": "user", "content": "Hello"}]});
-        let request = Request::completion(&account.key, &request_key(), body.to_string());
+        let request = Request::completion(&account.key, &request_key(), acme("Hello"));
         let waiting = request.begin(gateway.address());
         until(step, || gateway.is_stopped().then_some(()));
         assert_eq!(upstream.runs() - runs_before, runs, "{step}");
@@ -91,13 +85,4 @@ fn check_found(gateway: &Gateway, request: &Request, found: Found) {
         assert_eq!(body["usage"]["customer_charge_micros"], CHARGE);
     }
     assert_eq!(gateway.send(request).body, first.body);
-}
-
-#[track_caller]
-fn check_wallet(gateway: &Gateway, account: &Account, available: i64) {
-    let wallet = gateway.get(account, "/v1/wallet").json();
-    assert_eq!(
-        (&wallet["available_micros"], &wallet["held_micros"]),
-        (&json!(available), &json!(0))
-    );
 }
