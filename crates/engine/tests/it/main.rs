@@ -18,5 +18,6 @@ mod routes;
 mod running;
 mod stale;
 mod store;
+mod storm;
 mod views;
 mod world;
