@@ -19,6 +19,8 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let (kills, seed) = parse(args)?;
     let seed = seed.map_or_else(seed_of_now, Ok)?;
     let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
+    // It takes long enough for somebody to build another one meanwhile.
+    let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
     let mut cargo = shell::cargo(&workspace.root);
     cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
     cargo.args(["--kills", &kills.to_string(), "--seed", &seed.to_string()]).envs(gateway.env());

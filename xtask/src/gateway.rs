@@ -19,6 +19,11 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
+    /// The same with a plain binary that a later build does not replace.
+    pub(crate) fn kept_in(self, folder: &Path) -> Result<Self> {
+        Ok(Self { plain: put_aside(&self.plain, folder)?, ..self })
+    }
+
     /// What the end-to-end tests look them up by.
     pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
         [

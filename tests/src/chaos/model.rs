@@ -2,6 +2,7 @@
 //! upstream, and to nobody in between.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl Does {
 }
 
 /// One logical request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Key {
     pub(super) id: String,
     /// Which account pays.
@@ -60,6 +61,21 @@ pub(super) struct Key {
     pub(super) told: Option<(u16, Vec<u8>)>,
     /// Whether a request of it was ever without its answer when its gateway died.
     pub(super) cut: bool,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, account, does, tokens, millis, told, cut } = self;
+        let does = does.label();
+        write!(
+            f,
+            "key {id} of account {account} ({does}, {tokens} tokens, {millis} ms, cut: {cut})"
+        )?;
+        match told {
+            Some((status, body)) => write!(f, ", told {status}: {}", String::from_utf8_lossy(body)),
+            None => f.write_str(", not told"),
+        }
+    }
 }
 
 impl Key {
@@ -133,7 +149,12 @@ impl Key {
         match &self.told {
             None => self.told = Some(now),
             Some(told) => {
-                assert_eq!(*told, now, "{} was answered otherwise before", self.id);
+                let is_same = *told == now;
+                assert!(
+                    is_same,
+                    "{self:?} is now answered otherwise: {answer:?}, {}",
+                    answer.text()
+                );
             }
         }
         true
