@@ -31,11 +31,7 @@ pub(crate) fn check(path: &str, text: &str, read: impl Fn(&str) -> Option<String
 
 fn quotes(text: &str) -> Vec<Quote<'_>> {
     let lines: Vec<&str> = text.lines().collect();
-    let from = |(index, line): (usize, &&'_ str)| {
-        let (_, rest) = line.split_once(MARK)?;
-        Some((index, rest.split_once(" -->")?.0))
-    };
-    let marks = lines.iter().enumerate().filter_map(from);
+    let marks = lines.iter().enumerate().filter_map(|(index, line)| Some((index, source(line)?)));
     let quote = |(index, from)| {
         let below = lines.iter().skip(index + 1).skip_while(|line| line.is_empty());
         let mut block = below.skip_while(|line| line.starts_with("```")).peekable();
@@ -47,6 +43,11 @@ fn quotes(text: &str) -> Vec<Quote<'_>> {
         Quote { index, from, code }
     };
     marks.map(quote).collect()
+}
+
+fn source(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once(MARK)?;
+    Some(rest.split_once(" -->")?.0)
 }
 
 #[cfg(test)]
