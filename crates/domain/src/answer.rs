@@ -1,6 +1,7 @@
 //! What a model said, as it arrives and when it is whole.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Delta {
 }
 
 /// What one choice gained.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ChoiceDelta {
     /// Which choice, from zero.
     pub index: u32,
@@ -40,7 +41,7 @@ pub struct Answer {
 }
 
 /// One choice of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Choice {
     /// The text, if there was any.
     pub content: Option<String>,
@@ -81,6 +82,32 @@ impl Answer {
             sum.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX))
         })
     }
+}
+
+/// Lengths, no content: it may reach a log.
+impl fmt::Debug for ChoiceDelta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChoiceDelta({}: ", self.index)?;
+        shown(f, &self.content, &self.refusal, self.finish)
+    }
+}
+
+/// Lengths, no content: it may reach a log.
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Choice(")?;
+        shown(f, &self.content, &self.refusal, self.finish)
+    }
+}
+
+fn shown(
+    f: &mut fmt::Formatter<'_>,
+    content: &Option<String>,
+    refusal: &Option<String>,
+    finish: Option<FinishReason>,
+) -> fmt::Result {
+    let [content, refusal] = [content, refusal].map(|text| text.as_ref().map(String::len));
+    write!(f, "content {content:?}, refusal {refusal:?}, finish {finish:?})")
 }
 
 fn append(to: &mut Option<String>, more: Option<String>) {

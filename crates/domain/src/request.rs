@@ -7,6 +7,7 @@
 
 mod canon;
 mod decimal;
+mod shown;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use crate::model::PublicModelId;
 
 /// A chat completion request in normal form: absent and default are one thing where no provider can
 /// tell them apart, and two where one can.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// The public id, as sent.
     pub model: PublicModelId,

@@ -16,5 +16,7 @@ mod hold;
 mod identity;
 mod limits;
 mod money;
+mod posting;
+mod shown;
 mod situation;
 mod usage;

@@ -74,7 +74,8 @@ pub(crate) async fn deposit(
     amount: Micros,
     id: PostingId,
 ) -> anyhow::Result<(Posting, bool)> {
-    let posting = Posting { id, wallet: wallet.id, kind: PostingKind::Deposit, amount };
+    let posting = Posting::new(id, wallet.id, PostingKind::Deposit, amount)
+        .context("a deposit is of more than nothing")?;
     let change = Arc::new(Change::Posting(posting.clone()));
     for _offer in 0..OFFERS_MAX {
         match store.commit(Arc::clone(&change)).await {
