@@ -73,7 +73,7 @@ async fn usage_is_summed_by_what_was_asked_for() {
     tenant.step(abandoned.id, given_up).await;
 
     let (from, until) = (Timestamp::from_micros(0), Timestamp::from_micros(i64::MAX));
-    let key = tenant.stores.keys().list().await.unwrap().remove(0).name;
+    let key = tenant.stores.keys().unwrap().list().await.unwrap().remove(0).name;
     let wallet = tenant.wallet().await.name;
     for (by, subject) in [(By::Model, "holdfast/sample"), (By::Key, &key), (By::Wallet, &wallet)] {
         let sums = scratch.store.usage(from, until, by).await.unwrap();

@@ -62,15 +62,15 @@ impl Stores for Scratch {
         &self.store
     }
 
-    fn keys(&self) -> &dyn Keys {
-        &self.store
-    }
-
     fn wallets(&self) -> &dyn Wallets {
         &self.store
     }
 
-    fn prices(&self) -> &dyn Prices {
-        &self.store
+    fn keys(&self) -> Option<&dyn Keys> {
+        Some(&self.store)
+    }
+
+    fn prices(&self) -> Option<&dyn Prices> {
+        Some(&self.store)
     }
 }
