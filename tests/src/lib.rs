@@ -1,1 +1,41 @@
-//! 
+//! What the end-to-end tests drive the gateway with: its real binary in a folder of its own, a client
+//! that shows every byte of an answer, a provider on a real socket that does as it is told, and the
+//! command line. Nothing in here knows a crate of the product: only what its users see.
+//!
+//! Threads and blocking sockets, so that a test reads from top to bottom. Every wait ends by itself,
+//! and [`watchdog`] ends a test that does not.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a harness that cannot go on ends its test, at the line that says why"
+)]
+
+pub mod chaos;
+pub mod cli;
+pub mod config;
+pub mod database;
+pub mod gateway;
+pub mod http;
+pub mod site;
+pub mod upstream;
+pub mod watchdog;
+
+use std::time::Duration;
+
+pub use crate::cli::Ran;
+pub use crate::config::Config;
+pub use crate::gateway::Gateway;
+pub use crate::http::{Answer, Request, Waiting};
+pub use crate::site::{Account, Site};
+pub use crate::upstream::{Gate, Reply, Upstream};
+
+/// Nothing that is waited for takes this long unless it never happens.
+pub const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A new request key.
+#[must_use]
+pub fn request_key() -> String {
+    uuid::Uuid::new_v4().to_string()
+}

@@ -2,6 +2,8 @@
 //!
 //! Not part of the product: nothing here is shipped, and the gateway does not know of it.
 
+mod chaos;
+mod gateway;
 mod lint;
 mod migrate;
 mod shell;
@@ -25,6 +27,8 @@ usage: cargo xtask <command>
   test [suite]...     build and run the suites, all of them unless some are named
   lint [check]...     run the checks, all of them unless some are named
   ci                  test, then lint
+  chaos [--kills N] [--seed S]
+                      kill gateways under load and check what is left
   migrate [args]...   the gateway's own `migrate`";
 
 fn main() -> ExitCode {
@@ -53,6 +57,7 @@ fn run() -> Result<bool> {
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
         }
+        (Some("chaos"), args) => chaos::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help" | "--help" | "-h"), []) => shell::say(USAGE).map(|()| true),
         (Some(_) | None, _) => anyhow::bail!("not a command\n\n{USAGE}"),

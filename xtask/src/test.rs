@@ -7,13 +7,9 @@ mod clients;
 mod runner;
 mod tally;
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Result, ensure};
 
 use self::{
     clients::{Client, Clients},
@@ -21,6 +17,7 @@ use self::{
     tally::Tally,
 };
 use crate::{
+    gateway,
     shell::{self, say, spell},
     workspace::Workspace,
 };
@@ -28,6 +25,7 @@ use crate::{
 /// The suites of one crate each: what the suite is called, and the crate.
 const CRATES: &[(&str, &str)] = &[
     ("domain", "holdfast-domain"),
+    ("failpoint", "holdfast-failpoint"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),
     ("store", "holdfast-store"),
@@ -41,6 +39,11 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
+/// Tests whose names begin so need this program, for people who have not got it.
+const TOOLS: &[(&str, &str, &str)] = &[
+    ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
+    ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
+];
 /// Every example of the workspace, run to its end.
 const EXAMPLES: &str = "examples";
 /// The code in the documentation.
@@ -111,11 +114,11 @@ fn end_to_end(
     package: &str,
     notes: &mut Vec<String>,
 ) -> Result<Tally> {
-    let Some(gateway) = build_gateway(workspace)? else {
+    let Some(gateway) = gateway::build(workspace)? else {
         notes.push("the gateway does not build: its end-to-end suite counts as one failure".into());
         return Ok(Tally::NOT_RUN);
     };
-    let mut env = vec![("HOLDFAST_BIN", gateway)];
+    let mut env = Vec::from(gateway.env());
     let mut skip = Vec::new();
     let Clients { python, node } = clients::prepare(&workspace.target)?;
     let clients =
@@ -129,28 +132,15 @@ fn end_to_end(
             }
         }
     }
+    for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
+        notes.push(format!("skipped, the tests named {name}_*: {reason}"));
+        skip.push(name);
+    }
     if !skip.is_empty() {
         env.push(("HOLDFAST_SKIP", skip.join(",").into()));
     }
     let prefixes: Vec<String> = skip.iter().map(|name| format!("{name}_")).collect();
     runner.run(package, &env, &prefixes)
-}
-
-/// Builds the binary as its users do, and says where it is.
-fn build_gateway(workspace: &Workspace) -> Result<Option<PathBuf>> {
-    let mut cargo = shell::cargo(&workspace.root);
-    cargo.args(["build", "--package", "holdfast", "--bin", "holdfast"]);
-    if !shell::run(&mut cargo)? {
-        return Ok(None);
-    }
-    let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
-    let path = heard.stdout.lines().find_map(executable);
-    path.map(Some).context("cargo does not say where the gateway is")
-}
-
-fn executable(message: &str) -> Option<PathBuf> {
-    let message: Value = serde_json::from_str(message).ok()?;
-    message.get("executable")?.as_str().map(PathBuf::from)
 }
 
 fn run_examples(workspace: &Workspace) -> Result<Tally> {
@@ -200,13 +190,6 @@ mod tests {
     #[test]
     fn every_crate_of_the_workspace_has_a_suite() {
         assert_eq!(without_a_suite(&Workspace::load().unwrap()), Vec::<&str>::new());
-    }
-
-    #[test]
-    fn the_binary_is_where_cargo_says() {
-        let message = r#"{"reason":"compiler-artifact","executable":"/there/holdfast"}"#;
-        assert_eq!(executable(message), Some(PathBuf::from("/there/holdfast")));
-        assert_eq!(executable(r#"{"reason":"compiler-artifact","executable":null}"#), None);
     }
 
     #[test]

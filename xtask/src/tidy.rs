@@ -5,6 +5,7 @@
 mod doors;
 mod files;
 mod layers;
+mod quotes;
 mod words;
 
 use std::{fmt, fs, io::ErrorKind, path::Path, process::Command};
@@ -46,6 +47,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
         if let Some(text) = read(&workspace.root.join(&path))? {
             findings.extend(files::check(&path, &text));
             findings.extend(words::check(&path, &text));
+            let source = |from: &str| fs::read_to_string(workspace.root.join(from)).ok();
+            findings.extend(quotes::check(&path, &text, source));
         }
     }
     Ok(findings)

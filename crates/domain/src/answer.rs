@@ -1,6 +1,8 @@
 //! What a model said, as it arrives and when it is whole. Nothing of the provider is in it: not its
 //! ids, not its name.
 
+mod shown;
+
 use std::collections::BTreeMap;
 
 use crate::request::{Opaque, ToolKind};
@@ -28,7 +30,7 @@ pub struct Delta {
 }
 
 /// What one choice gained.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ChoiceDelta {
     /// Which choice, from zero.
     pub index: u32,
@@ -53,7 +55,7 @@ pub struct ChoiceDelta {
 }
 
 /// What one tool call gained. Its first piece says which tool it calls.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ToolCallDelta {
     /// Which call of the choice, from zero.
     pub index: u32,
@@ -66,7 +68,7 @@ pub struct ToolCallDelta {
 }
 
 /// What a function call in the older form gained.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct FunctionCallDelta {
     /// More of the function's name: all of it, as a rule.
     pub name: Option<String>,
@@ -84,7 +86,7 @@ pub struct Logprobs {
 }
 
 /// What was spoken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Audio {
     /// Base64.
     pub data: String,
@@ -101,7 +103,7 @@ pub struct Answer {
 }
 
 /// One choice of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Choice {
     /// The text, if there was any.
     pub content: Option<String>,
@@ -124,7 +126,7 @@ pub struct Choice {
 }
 
 /// A tool call. Callers get an id of ours for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ToolCall {
     /// Which sort of tool.
     pub kind: ToolKind,
@@ -135,7 +137,7 @@ pub struct ToolCall {
 }
 
 /// A function call in the older form.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct FunctionCall {
     /// Which function.
     pub name: String,

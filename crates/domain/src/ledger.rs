@@ -153,6 +153,14 @@ pub struct Posting {
     pub amount: Micros,
 }
 
+impl Posting {
+    /// A posting whose amount is of its kind; `None` for any other.
+    #[must_use]
+    pub fn new(id: PostingId, wallet: WalletId, kind: PostingKind, amount: Micros) -> Option<Self> {
+        kind.allows(amount).then_some(Self { id, wallet, kind, amount })
+    }
+}
+
 /// Why a posting moves money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostingKind {
@@ -172,6 +180,15 @@ impl PostingKind {
             Self::Deposit => "deposit",
             Self::Refund(_) => "refund",
             Self::Adjustment(_) => "adjustment",
+        }
+    }
+
+    /// Whether such a posting may be of this amount.
+    #[must_use]
+    pub fn allows(&self, amount: Micros) -> bool {
+        match self {
+            Self::Deposit | Self::Refund(_) => amount > Micros::ZERO,
+            Self::Adjustment(_) => amount != Micros::ZERO,
         }
     }
 

@@ -38,7 +38,8 @@ pub enum CommitError {
     /// Judged before everything below.
     #[error("the row has changed since it was judged")]
     Conflict,
-    /// A wallet would leave its bounds, or a refund would pass its charge; a missing wallet has nothing.
+    /// A wallet would leave its bounds, a refund would pass its charge, or a posting's amount is not of
+    /// its kind; a missing wallet has nothing. Judged after the limits.
     #[error("the wallet has not enough funds")]
     InsufficientFunds,
     /// A counter of the API key would pass its bound.

@@ -35,6 +35,7 @@ mod facts;
 mod message;
 mod opaque;
 mod option;
+mod shown;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ use crate::model::PublicModelId;
 
 /// A chat completion request in normal form: absent and default are one thing where no provider can
 /// tell them apart, and two where one can.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// The public id, as sent.
     pub model: PublicModelId,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::model::Terms;
@@ -12,6 +12,7 @@ use holdfast_domain::ports::{KnownCredential, Unavailable};
 use holdfast_domain::request::{Request, fingerprint};
 use holdfast_domain::secret::{BodyDigest, ServerSecret, ServerSecretId, Verifier};
 use holdfast_domain::{ApiKeyId, CredentialId, Currency};
+use tokio::time::Instant;
 
 use crate::Engine;
 
@@ -146,6 +147,8 @@ impl Engine {
         if let Some(caller) = self.callers.kept(&bearer, &self.secrets) {
             return caller;
         }
+        // Believed from before it was read: however long the reads take, a revocation bites in time.
+        let until = Instant::now() + BELIEVED;
         let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
         let known = known.ok_or(AuthError::Invalid)?;
         self.check(&bearer, &known)?;
@@ -159,7 +162,7 @@ impl Engine {
                 verifier: credential.verifier,
                 server_secret: credential.server_secret,
                 caller: Arc::clone(&caller),
-                until: Instant::now() + BELIEVED,
+                until,
             },
         );
         Ok(caller)

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use holdfast_domain::operation::{Disown, Sent};
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
 use holdfast_domain::{ClaimId, OperationId};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::Engine;
 
 impl Engine {
-    /// Beats until the background ends. Not cancel safe between a beat and what it found.
+    /// Beats until the background ends, even where the store does not answer.
     pub(crate) async fn beat(self: Arc<Self>) {
         let mut ticks = interval(self.options.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -23,7 +23,11 @@ impl Engine {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
-            if let Err(error) = self.beat_once(&mut suspects).await {
+            let beaten = tokio::select! {
+                beaten = self.beat_once(&mut suspects) => beaten,
+                () = self.background.cancelled() => return,
+            };
+            if let Err(error) = beaten {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "heartbeat failed");
             }
@@ -35,8 +39,12 @@ impl Engine {
         suspects: &mut HashMap<OperationId, ClaimId>,
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
-        match self.ports.nodes.beat(node, self.options.lease, Entry::Renew).await? {
-            Beat::Held { lease, now } => self.node.acknowledged(lease, now),
+        let sent = Instant::now();
+        let beat = self.ports.nodes.beat(node, self.options.lease, Entry::Renew);
+        // What is acknowledged later than this has ended already: the next one may fare better.
+        let beat = timeout(self.options.lease, beat).await;
+        match beat.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))? {
+            Beat::Held { lease, now } => self.node.acknowledged(sent, lease, now),
             Beat::Lost { .. } => {
                 if !self.node.superseded.is_cancelled() {
                     tracing::error!(node = %node.name, "superseded by another process: draining");
@@ -45,6 +53,20 @@ impl Engine {
                 return Ok(());
             }
         }
+        // A commit without a verdict must not keep the next heartbeat waiting.
+        let disowned = timeout(self.options.heartbeat, self.disown_strays(suspects)).await;
+        disowned.unwrap_or_else(|_elapsed| {
+            tracing::warn!("claims without a task were not given up in time");
+            Ok(())
+        })
+    }
+
+    /// Gives up what was leased to this process at the last heartbeat and is now, without a task.
+    async fn disown_strays(
+        &self,
+        suspects: &mut HashMap<OperationId, ClaimId>,
+    ) -> Result<(), Unavailable> {
+        let node = self.node.node();
         let mut seen = HashMap::new();
         for (operation, claim) in self.ports.journal.leased_to(node).await? {
             let Some(sent) = self.running.disowned(operation, claim) else { continue };

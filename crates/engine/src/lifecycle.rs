@@ -82,10 +82,20 @@ impl Engine {
         self.background.cancel();
         self.keepers.close();
         self.keepers.wait().await;
-        if let Err(error) = self.ports.nodes.leave(self.node.node()).await {
-            let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "the node's row was not removed: its lease will end");
+        let left = self.ports.nodes.leave(self.node.node());
+        match tokio::time::timeout(Options::COMMIT_WAIT, left).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "the node's row was not removed: its lease will end");
+            }
+            Err(_elapsed) => tracing::warn!("the store is silent: the node's lease will end"),
         }
         finished
+    }
+
+    /// Whether this process is about to end.
+    pub(crate) fn takes_nothing_new(&self) -> bool {
+        self.draining.is_cancelled() || self.node.superseded.is_cancelled()
     }
 }

@@ -40,9 +40,10 @@ pub(crate) struct Membership {
 #[derive(Debug, Clone)]
 struct State {
     lease: Lease,
-    /// The database's clock at the last acknowledgement.
+    /// The database's clock as it acknowledged that heartbeat.
     now: Timestamp,
-    acknowledged: Instant,
+    /// When the last acknowledged heartbeat was sent: the lease began no earlier.
+    sent: Instant,
     /// Since when every heartbeat has been acknowledged.
     in_touch_since: Instant,
 }
@@ -52,9 +53,10 @@ impl Membership {
     pub(crate) async fn enter(nodes: &dyn Nodes, options: &Options) -> Result<Self, StartError> {
         let mut first_end = None;
         loop {
+            let sent = Instant::now();
             let beat = nodes.beat(&options.node, options.lease, options.entry).await;
             match beat.map_err(StartError::Unavailable)? {
-                Beat::Held { lease, now } => return Ok(Self::new(options, lease, now)),
+                Beat::Held { lease, now } => return Ok(Self::new(options, sent, lease, now)),
                 Beat::Lost { lease, .. } => {
                     let end = lease.map(|lease| lease.ends_at);
                     if *first_end.get_or_insert(end) != end {
@@ -67,13 +69,12 @@ impl Membership {
         }
     }
 
-    fn new(options: &Options, lease: Lease, now: Timestamp) -> Self {
-        let acknowledged = Instant::now();
+    fn new(options: &Options, sent: Instant, lease: Lease, now: Timestamp) -> Self {
         Self {
             node: options.node.clone(),
             exclusive: options.entry == Entry::Take,
             lease: options.lease,
-            state: Mutex::new(State { lease, now, acknowledged, in_touch_since: acknowledged }),
+            state: Mutex::new(State { lease, now, sent, in_touch_since: sent }),
             superseded: CancellationToken::new(),
         }
     }
@@ -82,22 +83,21 @@ impl Membership {
         &self.node
     }
 
-    /// A heartbeat was acknowledged.
-    pub(crate) fn acknowledged(&self, lease: Lease, now: Timestamp) {
+    /// The heartbeat that was sent then was acknowledged.
+    pub(crate) fn acknowledged(&self, sent: Instant, lease: Lease, now: Timestamp) {
         let mut state = self.lock();
-        let acknowledged = Instant::now();
-        if acknowledged.duration_since(state.acknowledged) >= self.lease {
-            state.in_touch_since = acknowledged;
+        if state.sent.elapsed() >= self.lease {
+            state.in_touch_since = Instant::now();
         }
         state.lease = lease;
         state.now = now;
-        state.acknowledged = acknowledged;
+        state.sent = sent;
     }
 
     /// The database's clock, as well as this process can tell.
     pub(crate) fn now(&self) -> Timestamp {
         let state = self.lock();
-        state.now.after(state.acknowledged.elapsed())
+        state.now.after(state.sent.elapsed())
     }
 
     /// The own row to judge a claim by.
@@ -111,15 +111,16 @@ impl Membership {
 
     /// Whether anything new may be sent to a provider.
     pub(crate) fn may_send(&self) -> bool {
-        let silent = self.lock().acknowledged.elapsed();
+        let silent = self.lock().sent.elapsed();
         let margin = self.lease.saturating_sub(Options::LEASE_MARGIN.min(self.lease / 3));
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }
 
-    /// Whether other nodes' dead leases may be believed: only when this process itself has been in
-    /// touch for a lease, so that an outage of the database does not look like the death of all.
+    /// Whether other nodes' dead leases may be believed: only when this process itself is in touch and
+    /// has been for a lease, so that an outage of the database does not look like the death of all.
     pub(crate) fn believes_dead_leases(&self) -> bool {
-        self.lock().in_touch_since.elapsed() >= self.lease
+        let state = self.lock();
+        state.sent.elapsed() < self.lease && state.in_touch_since.elapsed() >= self.lease
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -13,6 +13,7 @@ use holdfast_domain::ports::{
     Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
 };
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_failpoint::{Step, reach};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use metrics::{counter, histogram};
 use tokio::time::Instant;
@@ -41,8 +42,10 @@ impl Engine {
         let until = Instant::now() + bid.model.timeouts.total;
         let rebind = self.rebind(&submission, &bid);
         let order = Order { claim: &bid.claim, now: self.node.now(), rebind: &rebind };
+        reach(Step::ClaimOffered);
         let outcome = match self.conduct().claim(&order).await {
             Ok(Claimed::Mine(operation)) => {
+                reach(Step::ClaimCommitted);
                 tape.running();
                 let (engine, bid, tape) = (&*self, &bid, &*tape);
                 let caller = &submission.caller;
@@ -90,9 +93,11 @@ impl Run<'_> {
         });
         self.tape.settling();
         let (ending, body) = self.ending(verdict);
+        reach(Step::SettlementOffered);
         let conduct = self.engine.conduct();
         let Concluded { snapshot, late } =
             conduct.conclude(self.operation, &ending, &attempts).await;
+        reach(Step::SettlementCommitted);
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
             counter!("holdfast_late_results_total").increment(1);
@@ -105,13 +110,16 @@ impl Run<'_> {
     /// Tries the routes in their order: the next one only after proof that the last did not run.
     async fn answer(self, attempts: &mut Vec<Attempt>) -> Verdict {
         for route in &self.bid.model.routes {
-            if !self.engine.node.may_send() || self.engine.cut.is_cancelled() {
+            let started = Instant::now();
+            let is_late = started >= self.until || self.engine.cut.is_cancelled();
+            if is_late || !self.engine.node.may_send() {
                 return Verdict::NotRun;
             }
-            let started = Instant::now();
             let mut answer = Assembly::default();
             self.tape.sending();
+            reach(Step::Sending);
             let called = self.call(route, &mut answer).await;
+            reach(Step::Answered);
             let latency = started.elapsed();
             let class = called.as_ref().map_or_else(ProviderFailure::label, |_meters| "finished");
             let provider = route.provider.clone();

@@ -1,6 +1,7 @@
 //! The reconciler: brings other processes' left work to rest, a few rows at a time, and deletes
 //! results that have been kept long enough.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::Engine;
 use crate::options::Options;
 
-/// Operations that one look brings to rest.
+/// Operations that one look tries, past those that cannot come to rest yet.
 const OPERATIONS_PER_LOOK: u32 = 64;
+/// Operations that cannot come to rest, beyond which no look goes.
+const STANDING_MAX: u32 = 1_024;
 /// Results that one commit deletes: few enough not to hold up others.
 const RESULTS_PER_PURGE: u32 = 256;
 /// Commits of one purge.
@@ -34,25 +37,34 @@ impl Engine {
         }
     }
 
-    /// Reconciles one operation for a caller that waits: not for ever, where the store does not say
-    /// whether it committed. Cancel safe.
+    /// Reaps or settles one operation where that is allowed, and says how it stands: not for ever,
+    /// where the store does not say whether it committed. Cancel safe.
     pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
-        let conduct = self.conduct();
+        let mut conduct = self.conduct();
+        // What a task of this process runs is not dead, however long its heartbeats were silent.
+        if self.running.find(id).is_some() {
+            conduct.orphan_grace = None;
+        }
         tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id))
             .await
             .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
     }
 
-    /// Reconciles and purges until the background ends. Cancel safe.
+    /// Reconciles and purges until the background ends, even where the store does not answer.
     pub(crate) async fn reconcile(self: Arc<Self>) {
+        tokio::select! {
+            () = self.reconcile_for_ever() => {}
+            () = self.background.cancelled() => {}
+        }
+    }
+
+    /// Cancel safe: what is half done is done again by somebody.
+    async fn reconcile_for_ever(&self) {
         let mut ticks = interval(self.options.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purged: Option<Instant> = None;
         loop {
-            tokio::select! {
-                _ = ticks.tick() => {}
-                () = self.background.cancelled() => return,
-            }
+            ticks.tick().await;
             if let Err(error) = self.reconcile_once().await {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "reconciling failed");
@@ -67,36 +79,59 @@ impl Engine {
         }
     }
 
-    /// Looks once, and again as long as a whole batch came to rest.
+    /// Looks until everything that is due was tried once. What cannot come to rest yet stays due, so
+    /// that a look past it has to be wider.
     async fn reconcile_once(&self) -> Result<(), Unavailable> {
-        loop {
-            let due = self.ports.journal.due(OPERATIONS_PER_LOOK).await?;
-            let mut rested: usize = 0;
-            for id in &due {
-                let snapshot = self.conduct().reconcile(*id).await?;
-                let Some(operation) = snapshot.operation else { continue };
-                match &operation.phase {
-                    Phase::Leased => {}
-                    Phase::Recorded(_) => {
-                        tracing::error!(
-                            operation.id = %id,
-                            wallet.id = %operation.wallet,
-                            "settlement is refused by the store: run `holdfast ledger verify`"
-                        );
-                    }
-                    phase @ (Phase::Open
-                    | Phase::Completed { .. }
-                    | Phase::Refused { .. }
-                    | Phase::Abandoned { .. }) => {
-                        rested = rested.saturating_add(1);
-                        counter!("holdfast_reconciled_total", "phase" => phase.label())
-                            .increment(1);
-                        tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
-                    }
+        let mut standing = HashSet::new();
+        let mut refused: usize = 0;
+        while let Some(limit) = width(standing.len()) {
+            let due = self.ports.journal.due(limit).await?;
+            let is_all = u32::try_from(due.len()).is_ok_and(|found| found < limit);
+            for id in due {
+                if standing.contains(&id) {
+                    continue;
                 }
+                match self.try_to_rest(id).await {
+                    Tried::Rests => continue,
+                    Tried::Stands => {}
+                    Tried::Refused => refused = refused.saturating_add(1),
+                }
+                standing.insert(id);
             }
-            if rested == 0 || rested < due.len() {
-                return Ok(());
+            if is_all {
+                break;
+            }
+        }
+        if refused > 0 {
+            tracing::error!(
+                operations = refused,
+                "the store refuses settlements: run `holdfast ledger verify`"
+            );
+        }
+        Ok(())
+    }
+
+    /// Tries one operation. One that the store cannot write now keeps no other from being tried.
+    async fn try_to_rest(&self, id: OperationId) -> Tried {
+        let snapshot = match self.reconciled(id).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(operation.id = %id, error, "an operation was not reconciled");
+                return Tried::Stands;
+            }
+        };
+        let Some(operation) = snapshot.operation else { return Tried::Rests };
+        match &operation.phase {
+            Phase::Leased => Tried::Stands,
+            Phase::Recorded(_) => Tried::Refused,
+            phase @ (Phase::Open
+            | Phase::Completed { .. }
+            | Phase::Refused { .. }
+            | Phase::Abandoned { .. }) => {
+                counter!("holdfast_reconciled_total", "phase" => phase.label()).increment(1);
+                tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
+                Tried::Rests
             }
         }
     }
@@ -116,4 +151,20 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// What became of a due operation.
+enum Tried {
+    /// It is open or has ended.
+    Rests,
+    /// It may not be reaped yet, or the store does not work.
+    Stands,
+    /// Its settlement is refused.
+    Refused,
+}
+
+/// How many due operations to ask for, past those that stand; `None` where too many stand.
+fn width(standing: usize) -> Option<u32> {
+    let standing = u32::try_from(standing).ok().filter(|standing| *standing <= STANDING_MAX)?;
+    Some(standing.saturating_add(OPERATIONS_PER_LOOK))
 }

@@ -106,9 +106,10 @@ pub enum Failure {
 }
 
 impl Reply {
-    /// A failure before anything was bound.
+    /// A failure that is not read from a row.
     pub(crate) fn unbound(failure: Failure) -> Self {
-        Self { outcome: Err(failure), replayed: false, facts: Facts::default() }
+        let facts = Facts { operation: failure.operation(), ..Facts::default() };
+        Self { outcome: Err(failure), replayed: false, facts }
     }
 
     /// What the row says to this caller, with the content that this process still has in memory.
@@ -160,6 +161,32 @@ impl Reply {
             },
         };
         Self { outcome, replayed, facts: Facts::of(operation) }
+    }
+}
+
+impl Failure {
+    /// Which operation it is about, where the key is bound and the caller may know.
+    const fn operation(&self) -> Option<OperationId> {
+        match self {
+            Self::InProgress(id)
+            | Self::OutcomeUnknown(id)
+            | Self::NotRun(id)
+            | Self::Refused(id, _)
+            | Self::ResultExpired(id, _)
+            | Self::ResultSealed(id, _) => Some(*id),
+            Self::Storage(operation) | Self::Internal(operation) => *operation,
+            Self::BadRequest(_)
+            | Self::TooLarge { .. }
+            | Self::ModelNotFound
+            | Self::ModelNotAllowed
+            | Self::ChargeLimit { .. }
+            | Self::InsufficientFunds { .. }
+            | Self::LimitReached(_)
+            | Self::TooManyWaiters
+            | Self::OtherRequest
+            | Self::Overloaded
+            | Self::Draining => None,
+        }
     }
 }
 

@@ -47,7 +47,7 @@ impl Engine {
     /// Runs a chat completion once, or answers from the operation that the key is bound to. Cancel
     /// safe: a dropped future leaves the operation running.
     pub async fn complete(self: &Arc<Self>, submission: Submission) -> Reply {
-        if self.draining.is_cancelled() || self.node.superseded.is_cancelled() {
+        if self.takes_nothing_new() {
             return Reply::unbound(Failure::Draining);
         }
         let api_key = submission.caller.api_key.id;
@@ -89,6 +89,11 @@ impl Engine {
                 return ControlFlow::Break(self.refuse(ask, Some(request), failure).await);
             }
         };
+        // Taken before the look: a drain that this request did not see waits for its operation.
+        let admitted = self.tasks.token();
+        if self.takes_nothing_new() {
+            return ControlFlow::Break(Reply::unbound(Failure::Draining));
+        }
         let binding = bid.claim.binding;
         let tape = match self.running.find_or_register(ask.id, bid.claim.owner.claim, binding) {
             Registered::Found(tape) => return self.attach(ask, request, &tape).await,
@@ -96,6 +101,7 @@ impl Engine {
         };
         let reader = tape.read(self.options.waiters_per_operation);
         self.tasks.spawn(Arc::clone(self).operate(tape, ask.submission.clone(), bid));
+        drop(admitted);
         let Some(reader) = reader else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
@@ -120,25 +126,21 @@ impl Engine {
         let Some(reader) = tape.read(self.options.waiters_per_operation) else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
-        match reader.follow(Some(ask.patience)).await {
-            // What refused that claim may not refuse this one: other funds, another moment.
-            Followed::Ended(Outcome::Unbound(_)) => ControlFlow::Continue(()),
-            followed @ (Followed::Ended(_) | Followed::StillRunning | Followed::StoreSilent)
-                if same =>
-            {
-                let mut reply = self.told(ask, followed).await;
-                reply.replayed = true;
-                ControlFlow::Break(reply)
-            }
-            // Another request had offered a claim for the key. This one conflicts only if that claim
-            // was committed: the key may as well be bound to this one already.
-            Followed::Ended(Outcome::Row { ran: true, .. }) => {
-                ControlFlow::Break(Reply::unbound(Failure::OtherRequest))
-            }
-            Followed::Ended(_) => ControlFlow::Continue(()),
-            Followed::StillRunning => ControlFlow::Break(Reply::unbound(Failure::OtherRequest)),
-            Followed::StoreSilent => ControlFlow::Break(Reply::unbound(Failure::Storage(None))),
+        if !same {
+            // Another request has offered a claim for the key. This one conflicts only if that claim
+            // is committed: the key may be bound to this one already, or to none.
+            return match reader.is_bound(ask.patience).await {
+                Some(true) => ControlFlow::Break(Reply::unbound(Failure::OtherRequest)),
+                Some(false) => ControlFlow::Continue(()),
+                None => ControlFlow::Break(Reply::unbound(Failure::Storage(None))),
+            };
         }
+        // A refused claim was this caller's as well: it would have offered the same.
+        let followed = reader.follow(Some(ask.patience)).await;
+        let refused = matches!(followed, Followed::Ended(Outcome::Unbound(_)));
+        let mut reply = self.told(ask, followed).await;
+        reply.replayed = !refused;
+        ControlFlow::Break(reply)
     }
 
     /// What the end of a run tells this caller.

@@ -127,6 +127,23 @@ impl Tape {
 }
 
 impl Reader {
+    /// Waits until the store has judged the run's claim, at most until `patience`, and says whether
+    /// that bound the key to the run's request. `None`: there is no verdict yet. Cancel safe.
+    pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
+        let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
+        let mut stages = self.0.stage.subscribe();
+        let judged = stages.wait_for(|stage| !matches!(stage, Stage::Offered));
+        match timeout_at(limit, judged).await {
+            Ok(Ok(stage)) => Some(match &*stage {
+                Stage::Running | Stage::Settling => true,
+                Stage::Ended(outcome) => matches!(outcome, Outcome::Row { ran: true, .. }),
+                Stage::Offered => false,
+            }),
+            Ok(Err(_closed)) => Some(false),
+            Err(_elapsed) => None,
+        }
+    }
+
     /// Follows the tape to its end, at most until `patience`. Cancel safe.
     pub(crate) async fn follow(&self, patience: Option<Instant>) -> Followed {
         let mut stages = self.0.stage.subscribe();

@@ -111,7 +111,7 @@ impl Engine {
     /// Whether requests are taken. Cancel safe.
     pub async fn readiness(&self) -> Readiness {
         const PATIENCE: Duration = Duration::from_secs(2);
-        if self.draining.is_cancelled() || self.node.superseded.is_cancelled() {
+        if self.takes_nothing_new() {
             return Readiness::Draining;
         }
         let probe = self.ports.journal.load(OperationId::from_u128(0));

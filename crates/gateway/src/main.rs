@@ -1,1 +1,56 @@
-fn main() {}
+//! The gateway process: arguments, configuration, wiring, telemetry. Nothing is decided here.
+
+mod cli;
+mod command;
+mod config;
+mod database;
+mod failure;
+mod output;
+mod secret;
+mod serve;
+mod telemetry;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::failure::{Failure, Status};
+
+/// How long work that nobody waits for any more may hold up the end of the process.
+const LINGER: Duration = Duration::from_millis(200);
+
+fn main() -> ExitCode {
+    // The only one who could have installed another is this line; later ones find it.
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    if provider.install_default().is_err() {
+        output::note("error: TLS was set up twice");
+        return Status::Failed.into();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => {
+            let code = u8::try_from(answer.exit_code()).unwrap_or(2);
+            return if answer.print().is_ok() { code.into() } else { Status::Failed.into() };
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                output::note(&format!("error: {message}"));
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("the runtime cannot be started")?;
+    let outcome = runtime.block_on(command::run(cli));
+    runtime.shutdown_timeout(LINGER);
+    outcome
+}

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::error::{Code, malformed_key};
-use http::HeaderMap;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Uri};
 
 use crate::error::Problem;
 
@@ -19,9 +19,10 @@ const ANNOUNCED_MIN: Duration = Duration::from_secs(5);
 const ANNOUNCED_MARGIN: Duration = Duration::from_secs(2);
 
 /// The bytes of a head as they came over the wire, roughly: names, values and their separators.
-pub(crate) fn head_bytes(path: &str, headers: &HeaderMap) -> usize {
+pub(crate) fn head_bytes(uri: &Uri, headers: &HeaderMap) -> usize {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
-    fields.sum::<usize>() + path.len()
+    let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    fields.sum::<usize>() + target
 }
 
 /// The bearer text; `None` for anything but exactly one bearer credential.
@@ -74,8 +75,14 @@ pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Problem>
     })
 }
 
-/// Whether the body is announced as JSON.
+/// Whether the body is announced as JSON that is not packed.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    let is_plain = encodings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
+    is_plain && is_json_type(headers)
+}
+
+fn is_json_type(headers: &HeaderMap) -> bool {
     once(headers, CONTENT_TYPE.as_str())
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split(';').next())
@@ -119,6 +126,26 @@ mod tests {
         }
         let twice = [("authorization", "Bearer a"), ("authorization", "Bearer a")];
         assert_eq!(bearer(&headers(&twice)), None);
+    }
+
+    #[test]
+    fn only_plain_json_is_json() {
+        let is = |pairs: &[_]| is_json(&headers(pairs));
+        let json = ("content-type", "application/json");
+        assert!(is(&[json]));
+        assert!(is(&[("content-type", "Application/JSON; charset=utf-8")]));
+        assert!(is(&[json, ("content-encoding", "identity")]));
+        assert!(!is(&[json, ("content-encoding", "gzip")]));
+        assert!(!is(&[json, json]));
+        assert!(!is(&[("content-type", "application/json-seq")]));
+        assert!(!is(&[]));
+    }
+
+    #[test]
+    fn a_head_counts_with_its_query() {
+        let head = headers(&[("host", "a")]);
+        let bytes = |uri: &'static str| head_bytes(&Uri::from_static(uri), &head);
+        assert_eq!(bytes("/v1/wallet?abc") - bytes("/v1/wallet"), 4);
     }
 
     #[test]

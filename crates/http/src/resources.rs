@@ -55,11 +55,16 @@ pub(crate) fn models(engine: &Engine, caller: &Caller) -> Answer {
 
 /// `GET /v1/models/{publisher}/{name}`
 pub(crate) fn model(engine: &Engine, caller: &Caller, id: &str) -> Result<Answer, Problem> {
-    let found = PublicModelId::try_from(id)
-        .ok()
+    let found = model_id(id)
         .and_then(|id| engine.model(caller, &id).map(|(model, price)| view(model, price)));
     let view = found.ok_or_else(|| Problem::new(Code::ModelNotFound))?;
     Ok(json(StatusCode::OK, render(&view)))
+}
+
+/// Official clients write the slash of an id as `%2F`. No other character of an id needs an escape.
+fn model_id(path: &str) -> Option<PublicModelId> {
+    let id = path.replacen("%2F", "/", 1).replacen("%2f", "/", 1);
+    PublicModelId::try_from(&*id).ok()
 }
 
 fn view(model: &Model, price: &Price) -> ModelView {
@@ -78,4 +83,20 @@ pub(crate) fn unavailable(cause: &Unavailable) -> Problem {
     let error: &dyn std::error::Error = cause;
     tracing::warn!(error, "the store could not be read");
     Problem::new(Code::StorageUnavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slash_of_a_model_id_may_be_escaped() {
+        let sim = PublicModelId::try_from("holdfast/sim-1").ok();
+        for path in ["holdfast/sim-1", "holdfast%2Fsim-1", "holdfast%2fsim-1"] {
+            assert_eq!(model_id(path), sim, "{path}");
+        }
+        for path in ["", "holdfast", "holdfast%2Fsim%2F1", "holdfast%2Fsim%2D1"] {
+            assert_eq!(model_id(path), None, "{path}");
+        }
+    }
 }

@@ -83,13 +83,15 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((stream, _peer)) => return Some(stream),
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(error, "a connection was not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+            Err(error) => not_accepted(&error),
         }
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
+}
+
+fn not_accepted(error: &std::io::Error) {
+    let error: &dyn std::error::Error = error;
+    tracing::warn!(error, "a connection was not accepted");
 }
 
 /// Serves one connection until it ends, or until its request in flight is answered at shutdown.

@@ -67,7 +67,7 @@ impl Service {
         body: Incoming,
         log: &mut RequestLog,
     ) -> Result<Answer, Problem> {
-        if headers::head_bytes(head.uri.path(), &head.headers) > self.options.header_bytes {
+        if headers::head_bytes(&head.uri, &head.headers) > self.options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
         let found = match found {

@@ -2,9 +2,9 @@
 //! SQLite. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
 //! reads are methods of its own.
 //!
-//! It decides nothing about operations. [`judge`](crate) enforces three things over what a
-//! transaction has read: the version is the one that was judged, balances and counters stay within
-//! bounds, permanent ids do not repeat. The tables repeat that as constraints.
+//! It decides nothing about operations. It enforces three things over what a transaction has read:
+//! the version is the one that was judged, balances and counters stay within bounds, permanent ids do
+//! not repeat. The tables repeat that as constraints.
 //!
 //! Everything that knows a dialect is in `sqlite`; judging and the mapping of rows are the same for
 //! all.
@@ -13,8 +13,10 @@ mod judge;
 mod lock;
 mod metrics;
 pub mod migrate;
+pub mod report;
 mod rows;
 mod sqlite;
+pub mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use holdfast_domain::ports::{Cause, CommitError, Unavailable};
 use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, Value};
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -55,7 +58,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The settings of `docs/operations.md`, for a database at this URL.
+    /// The usual settings, for a database at this URL.
     #[must_use]
     pub fn new(url: &str) -> Self {
         Self {
@@ -204,6 +207,14 @@ impl Store {
     /// The clock as a read sees it.
     pub(crate) fn seen(&self, now: Timestamp) -> Timestamp {
         self.inner.clock.read(now)
+    }
+
+    /// Runs to its end whether or not the caller waits for it.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.inner.tasks.spawn(work)
     }
 
     pub(crate) fn readers(&self) -> &DatabaseConnection {

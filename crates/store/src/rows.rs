@@ -15,8 +15,8 @@ use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier}
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ClaimId, CredentialId, Incarnation, Micros, NodeName, OperationId, RequestKey,
-    Timestamp, WalletId,
+    ApiKeyId, ClaimId, CredentialId, Currency, Incarnation, Micros, NodeName, OperationId,
+    RequestKey, Timestamp, WalletId,
 };
 use sea_orm::{DbErr, QueryResult, TryGetable};
 
@@ -125,7 +125,7 @@ impl<'r> Cells<'r> {
         self.int().map(Timestamp::from_micros)
     }
 
-    fn opt_timestamp(&mut self) -> Result<Option<Timestamp>, BadRow> {
+    pub(crate) fn opt_timestamp(&mut self) -> Result<Option<Timestamp>, BadRow> {
         Ok(self.opt_int()?.map(Timestamp::from_micros))
     }
 
@@ -261,7 +261,7 @@ fn node(cells: &mut Cells<'_>) -> Result<Node, BadRow> {
     Ok(Node { name, incarnation: Incarnation::from_bytes(cells.bytes()?) })
 }
 
-fn currency<T: std::str::FromStr>(cells: &mut Cells<'_>) -> Result<T, BadRow> {
+pub(crate) fn currency(cells: &mut Cells<'_>) -> Result<Currency, BadRow> {
     cells.parse(|text: String| text.parse().ok())
 }
 

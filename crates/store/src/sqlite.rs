@@ -9,9 +9,13 @@ mod journal;
 mod keys;
 mod nodes;
 mod pack;
+#[cfg(test)]
+mod plans;
 mod prices;
 mod records;
+mod report;
 mod script;
+mod verify;
 mod wallets;
 pub(crate) mod writer;
 

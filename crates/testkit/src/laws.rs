@@ -1,5 +1,6 @@
-//! The laws of every storage port: what a store must do whatever it is made of. [`journal_laws!`]
-//! runs each as a test of its own; a law that is added here runs on every store.
+//! The laws of every storage port: what a store must do whatever it is made of.
+//! [`crate::journal_laws!`] runs those of a journal, [`crate::ports_laws!`] those of the ports beside
+//! it, each law as a test of its own; a law that is added runs on every store.
 //!
 //! The laws know no clock but the store's, sleep nowhere, and need a fresh store each.
 
@@ -14,19 +15,20 @@ pub mod upkeep;
 
 use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
 
-/// All ports of one store. Whatever implements them all is one already; a test that needs more than
-/// the store (a folder that is deleted afterwards) implements this for its own bundle.
+/// The ports of one store. Whatever implements them all is one already; a test that needs more than
+/// the store (a folder that is deleted afterwards), or whose service keeps API keys and prices
+/// elsewhere, implements this for its own bundle.
 pub trait Stores: Send + Sync {
     /// Operations and the book.
     fn journal(&self) -> &dyn Journal;
     /// Leases.
     fn nodes(&self) -> &dyn Nodes;
-    /// API keys.
-    fn keys(&self) -> &dyn Keys;
     /// Wallets.
     fn wallets(&self) -> &dyn Wallets;
-    /// Price versions.
-    fn prices(&self) -> &dyn Prices;
+    /// API keys, where it keeps them.
+    fn keys(&self) -> Option<&dyn Keys>;
+    /// Price versions, where it keeps them.
+    fn prices(&self) -> Option<&dyn Prices>;
 }
 
 impl<T: Journal + Nodes + Keys + Wallets + Prices> Stores for T {
@@ -38,21 +40,22 @@ impl<T: Journal + Nodes + Keys + Wallets + Prices> Stores for T {
         self
     }
 
-    fn keys(&self) -> &dyn Keys {
-        self
-    }
-
     fn wallets(&self) -> &dyn Wallets {
         self
     }
 
-    fn prices(&self) -> &dyn Prices {
-        self
+    fn keys(&self) -> Option<&dyn Keys> {
+        Some(self)
+    }
+
+    fn prices(&self) -> Option<&dyn Prices> {
+        Some(self)
     }
 }
 
-/// Runs every law on the stores that an async function without arguments makes: each law is a
-/// `#[tokio::test]` on a fresh one. What follows the function goes to that attribute.
+/// Runs the laws of a journal on the stores that an async function without arguments makes: each law
+/// is a `#[tokio::test]` on a fresh one. What follows the function goes to that attribute. The stores
+/// need wallets and nodes beside the journal: the laws make the former and are run through the latter.
 ///
 /// ```text
 /// journal_laws!(fresh);
@@ -61,16 +64,37 @@ impl<T: Journal + Nodes + Keys + Wallets + Prices> Stores for T {
 #[macro_export]
 macro_rules! journal_laws {
     ($fresh:path $(, $($setting:tt)+)?) => {
-        $crate::each_law! { $crate::law_as_test { $fresh } { $($($setting)+)? } }
+        $crate::each_law_of_a_journal! { $crate::law_as_test { $fresh } { $($($setting)+)? } }
     };
 }
 
-/// Calls a macro once for each law: `$callback! { $given… module law }`.
+/// Runs the laws of wallets, API keys, prices and nodes, as [`journal_laws!`] runs a journal's. The
+/// stores keep all of them.
+///
+/// [`journal_laws!`]: crate::journal_laws!
+#[macro_export]
+macro_rules! ports_laws {
+    ($fresh:path $(, $($setting:tt)+)?) => {
+        $crate::each_law_of_the_ports! { $crate::law_as_test { $fresh } { $($($setting)+)? } }
+    };
+}
+
+/// Calls a macro once for each law: `$callback! { { $fresh } $settings module law }`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! each_law {
     ($callback:path { $fresh:path } $settings:tt) => {
-        $crate::each_law! { @modules $callback { $fresh } $settings
+        $crate::each_law_of_a_journal! { $callback { $fresh } $settings }
+        $crate::each_law_of_the_ports! { $callback { $fresh } $settings }
+    };
+}
+
+/// The list of a journal's laws.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_law_of_a_journal {
+    ($callback:path { $fresh:path } $settings:tt) => {
+        $crate::each_law_of! { $callback { $fresh } $settings
             claims {
                 a_claim_is_exclusive_among_concurrent_offers,
                 a_key_that_is_bound_is_a_conflict_whatever_else_is_wrong,
@@ -79,6 +103,7 @@ macro_rules! each_law {
                 a_refused_claim_leaves_no_trace,
                 an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is,
                 holds_never_overdraw,
+                limits_are_judged_before_funds,
                 one_wallets_operations_do_not_touch_another,
             }
             counters {
@@ -103,31 +128,15 @@ macro_rules! each_law {
                 concurrent_endings_settle_once,
                 receipts_carry_the_version_and_a_clock_that_never_goes_back,
             }
-            keys {
-                a_key_needs_its_wallet,
-                a_revoked_key_stays_revoked,
-                an_issued_key_is_found_by_its_credential,
-                concurrent_issues_of_a_name_make_one_key,
-                names_of_keys_are_taken_once,
-                names_of_wallets_are_taken_once,
-                prices_never_change,
-                wallets_are_found_and_listed,
-            }
             money {
                 a_deposit_is_posted_once,
                 a_deposit_to_no_wallet_is_refused,
                 adjustments_do_not_overdraw,
                 balances_are_the_sums_of_their_transfers,
                 concurrent_refunds_stay_within_the_charge,
+                postings_move_something_in_their_direction,
                 refunds_need_a_captured_charge,
                 statements_show_the_newest_transfers_oldest_first,
-            }
-            nodes {
-                a_name_is_taken_when_its_lease_has_expired,
-                a_node_renews_only_its_own_row,
-                a_taken_name_is_taken_whoever_had_it,
-                one_of_many_starts_takes_an_expired_name,
-                only_its_own_process_leaves,
             }
             upkeep {
                 a_load_shows_the_owners_lease,
@@ -139,10 +148,42 @@ macro_rules! each_law {
             }
         }
     };
-    (@modules $callback:path { $fresh:path } $settings:tt
-        $($module:ident { $($law:ident,)+ })+
-    ) => {
-        $($crate::each_law! { @laws $callback { $fresh } $settings $module { $($law,)+ } })+
+}
+
+/// The list of the other ports' laws.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_law_of_the_ports {
+    ($callback:path { $fresh:path } $settings:tt) => {
+        $crate::each_law_of! { $callback { $fresh } $settings
+            keys {
+                a_claim_does_not_change_a_known_price,
+                a_key_needs_its_wallet,
+                a_revoked_key_stays_revoked,
+                an_issued_key_is_found_by_its_credential,
+                concurrent_issues_of_a_name_make_one_key,
+                names_of_keys_are_taken_once,
+                names_of_wallets_are_taken_once,
+                prices_never_change,
+                wallets_are_found_and_listed,
+            }
+            nodes {
+                a_name_is_taken_when_its_lease_has_expired,
+                a_node_renews_only_its_own_row,
+                a_taken_name_is_taken_whoever_had_it,
+                one_of_many_starts_takes_an_expired_name,
+                only_its_own_process_leaves,
+            }
+        }
+    };
+}
+
+/// Calls a macro once for each of these laws.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! each_law_of {
+    ($callback:path { $fresh:path } $settings:tt $($module:ident { $($law:ident,)+ })+) => {
+        $($crate::each_law_of! { @laws $callback { $fresh } $settings $module { $($law,)+ } })+
     };
     (@laws $callback:path { $fresh:path } $settings:tt $module:ident { $($law:ident,)+ }) => {
         $($callback! { { $fresh } $settings $module $law })+

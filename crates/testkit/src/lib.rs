@@ -10,11 +10,16 @@
 //! }
 //!
 //! holdfast_testkit::journal_laws!(fresh);
+//! holdfast_testkit::ports_laws!(fresh);
 //! ```
+//!
+//! The first line is for whoever keeps operations, wallets and nodes, the second one for whoever keeps
+//! API keys and prices as well.
 //!
 //! The using crate has `tokio` (`macros`, `rt`) among its dev-dependencies.
 #![warn(missing_docs)]
 
+pub mod dice;
 pub mod join;
 pub mod laws;
 pub mod memory;
@@ -22,6 +27,7 @@ pub mod pause;
 pub mod provider;
 pub mod sample;
 
+pub use crate::dice::Dice;
 pub use crate::join::join_all;
 pub use crate::laws::Stores;
 pub use crate::memory::{Fault, MemoryJournal};

@@ -1,8 +1,7 @@
 //! Every storage port in memory, with a clock that tests turn and commits that are lost on demand.
 //!
-//! It decides nothing: like any store it enforces the version, the bounds and the permanent ids,
-//! in that order ([`judge`]). Each call lets other futures of the task run first, so that calls that
-//! are joined race.
+//! It decides nothing: like any store it enforces the version, the bounds and the permanent ids, in
+//! that order. Each call lets other futures of the task run first, so that calls that are joined race.
 
 mod book;
 mod faults;

@@ -14,7 +14,9 @@ use holdfast_domain::model::{PublicModelId, Terms};
 use holdfast_domain::operation::{
     Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
 };
+use holdfast_domain::ports::Call;
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
 use holdfast_domain::{
@@ -230,6 +232,24 @@ pub fn binding(text: &str, terms: Terms) -> Binding {
         terms,
         fingerprint: Fingerprint::from_bytes(digest(format!("{terms:?} {text}").as_bytes())),
         body_digest: BodyDigest::from_bytes(digest(format!("{secret} {text}").as_bytes())),
+    }
+}
+
+/// A request of one turn.
+#[must_use]
+pub fn request(text: &str) -> Request {
+    let content = Some(Content::Text(text.to_owned()));
+    Request::new(model(), vec![Message { role: Role::User, name: None, content }])
+}
+
+/// A call to a provider, for a request of one turn.
+#[must_use]
+pub fn call(text: &str) -> Call {
+    Call {
+        request: Arc::new(request(text)),
+        model: "sample-upstream".into(),
+        max_output_tokens: 100,
+        connect: Duration::from_secs(2),
     }
 }
 

@@ -7,10 +7,11 @@ use crate::workspace::{Kind, Package};
 /// Normal dependencies between workspace crates, all of them.
 const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-domain", &[]),
+    ("holdfast-failpoint", &[]),
     ("holdfast-testkit", &["holdfast-domain"]),
     ("holdfast-wire", &["holdfast-domain"]),
-    ("holdfast-store", &["holdfast-domain"]),
-    ("holdfast-engine", &["holdfast-domain", "holdfast-wire"]),
+    ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
+    ("holdfast-engine", &["holdfast-domain", "holdfast-failpoint", "holdfast-wire"]),
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
     ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
     (
@@ -18,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "holdfast-domain",
             "holdfast-engine",
+            "holdfast-failpoint",
             "holdfast-http",
             "holdfast-providers",
             "holdfast-store",

@@ -219,6 +219,22 @@ impl Transition {
         }
     }
 
+    /// What this change takes anew, where it begins a generation.
+    #[must_use]
+    pub fn start(&self) -> Option<&Start> {
+        match &self.effect {
+            Effect::Admit(admission) => Some(&admission.start),
+            Effect::Reopen(start) => Some(start),
+            Effect::Complete { .. }
+            | Effect::Record { .. }
+            | Effect::Settle
+            | Effect::AskCancel
+            | Effect::Open { .. }
+            | Effect::Refuse { .. }
+            | Effect::Abandon { .. } => None,
+        }
+    }
+
     fn admitted(&self, admission: &Admission, at: Timestamp) -> Operation {
         let start = &admission.start;
         Operation {

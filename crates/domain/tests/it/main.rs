@@ -6,6 +6,7 @@
     reason = "a test that fails panics"
 )]
 
+mod binding;
 mod conduct;
 mod credential;
 mod decide;
@@ -15,5 +16,7 @@ mod hold;
 mod identity;
 mod limits;
 mod money;
+mod posting;
+mod shown;
 mod situation;
 mod usage;

@@ -232,6 +232,8 @@ CREATE TABLE counters (
     PRIMARY KEY (api_key_id, counter, window_start)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX counters_of_minutes ON counters (window_start) WHERE counter IN (0, 1);
+
 CREATE TABLE nodes (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64),
     incarnation BLOB NOT NULL CHECK (length(incarnation) = 16),

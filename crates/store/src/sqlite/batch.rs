@@ -10,6 +10,7 @@ use holdfast_domain::operation::{Change, Receipt, Version};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::usage::Kind;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_failpoint::{Step, reach};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Either, Executor, Row as _, Sqlite};
 
@@ -76,6 +77,7 @@ async fn attempt(
     changes: &[Arc<Change>],
 ) -> Result<Verdicts, Failure> {
     let (mut book, head) = read(connection, memory, changes).await?;
+    reach(Step::BatchBegun);
     let now = head.now;
     let verdicts: Vec<Result<Passed, Refused>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
@@ -88,11 +90,28 @@ async fn attempt(
     if writes.iter().all(Records::is_empty) {
         rollback(connection).await.map_err(Failure::Unavailable)?;
     } else {
+        stop_before_commit(connection).await.map_err(Failure::Unavailable)?;
         write(connection, memory, writes, now).await?;
+        reach(Step::BatchCommitted);
         memory.prices.extend(book.moved.prices);
     }
     let receipt = |passed: Passed| Receipt { version: passed.version, at: now };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
+}
+
+/// Where tests stop processes: SQLite calls this after the last statement and before COMMIT, on a
+/// thread that runs ahead of whoever sent the script.
+async fn stop_before_commit(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    if holdfast_failpoint::ENABLED {
+        // Once: what the connection commits after this batch may be something else.
+        let mut step = Some(Step::BatchWritten);
+        let proceed = move || {
+            step.take().into_iter().for_each(reach);
+            true
+        };
+        connection.lock_handle().await?.set_commit_hook(proceed);
+    }
+    Ok(())
 }
 
 /// Ends the transaction without a trace. SQLite has ended it already after some errors, and says so.

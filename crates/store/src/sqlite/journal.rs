@@ -14,11 +14,11 @@ use super::connect::CLOCK;
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, unavailable};
 
-/// Minutes, days and months of limits are looked at no more after this long. An operation that ends
-/// later than that corrects a window which nobody reads.
-const WINDOWS_KEPT: Duration = Duration::from_secs(93 * 86_400);
+/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that
+/// nobody looks at any more. Days and months are few, and stay.
+const MINUTES_KEPT: Duration = Duration::from_secs(2 * 86_400);
 
-static LOAD: LazyLock<String> = LazyLock::new(|| {
+pub(super) static LOAD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {CLOCK}, {}, {}, {} FROM (SELECT 1)
          LEFT JOIN operations AS o ON o.id = $1
@@ -32,7 +32,7 @@ static LOAD: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The condition is spelled as in the partial index, or it would not be used.
-static DUE: LazyLock<String> = LazyLock::new(|| {
+pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH clock(now) AS MATERIALIZED (SELECT {CLOCK})
          SELECT o.id FROM operations AS o CROSS JOIN clock LEFT JOIN nodes AS n ON n.name = o.node
@@ -43,16 +43,16 @@ static DUE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-const LEASED_TO: &str = "SELECT o.id, o.claim FROM operations AS o
+pub(super) const LEASED_TO: &str = "SELECT o.id, o.claim FROM operations AS o
     WHERE o.phase IN ('leased', 'recorded') AND o.phase = 'leased'
     AND o.node = $1 AND o.incarnation = $2 ORDER BY o.seq";
 
-const PURGE: &str = "DELETE FROM results WHERE op_seq IN
+pub(super) const PURGE: &str = "DELETE FROM results WHERE op_seq IN
     (SELECT op_seq FROM results WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2)";
 
-const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
+pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
     (SELECT api_key_id, counter, window_start FROM counters
-     WHERE counter NOT IN (2, 3) AND window_start < ?1 LIMIT ?2)";
+     WHERE counter IN (0, 1) AND window_start < ?1 LIMIT ?2)";
 
 #[async_trait]
 impl Journal for Store {
@@ -98,7 +98,7 @@ impl Journal for Store {
                     .execute(&mut *connection)
                     .await?;
                 sqlx::query(SWEEP)
-                    .bind(before(now, WINDOWS_KEPT))
+                    .bind(before(now, MINUTES_KEPT))
                     .bind(limit)
                     .execute(connection)
                     .await?;

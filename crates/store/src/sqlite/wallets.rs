@@ -18,7 +18,7 @@ const CREATE: &str = "INSERT INTO wallets (id, name, currency, available, held, 
 /// Both kinds of transfers as one list. Those of one moment were committed together: what pays comes
 /// before what is paid from it, and refunds come last. The whole of a wallet's book is sorted, which
 /// only a person at a prompt asks for.
-const TRANSFERS: &str = "SELECT * FROM (
+pub(super) const TRANSFERS: &str = "SELECT * FROM (
     SELECT t.created_at AS at, 1 AS place, o.seq AS seq, t.leg AS leg, t.amount AS amount,
         o.id AS id, t.debit AS debit, t.credit AS credit, NULL AS kind, NULL AS operation_id,
         NULL AS reason FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq WHERE o.wallet_id = $1

@@ -33,6 +33,8 @@ use crate::metrics;
 
 /// Changes that one transaction commits at most. Their transfers and counters fit into the records.
 const BATCH_MAX: usize = 512;
+/// Sealed bytes that one transaction writes at most, beside those of its last change.
+const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Each change moves every counter at most once: more than there are of anything else.
 const _: () = assert!(BATCH_MAX * Counter::ALL.len() <= ROWS_MAX);
 /// How often callers may run before a batch is closed.
@@ -173,7 +175,9 @@ impl Writer {
             }
         };
         match AssertUnwindSafe(work).catch_unwind().await {
-            Ok(Kept::Good) => {}
+            Ok(Kept::Good) => {
+                self.commits.fetch_add(1, Ordering::Relaxed);
+            }
             Ok(Kept::Broken) => self.connection = None,
             Err(_panic) => {
                 tracing::error!("an errand of the writer panicked");
@@ -348,11 +352,13 @@ enum Subject {
 fn take_batch(arrived: &mut VecDeque<Job>) -> Vec<Job> {
     let mut subjects = BTreeSet::new();
     let mut batch = Vec::new();
+    let mut bytes: usize = 0;
     let mut later = VecDeque::new();
     while let Some(job) = arrived.pop_front() {
         let concerned = subjects_of(&job.change);
         let free = !concerned.iter().flatten().any(|subject| subjects.contains(subject));
-        if free && batch.len() < BATCH_MAX {
+        if free && batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
+            bytes = bytes.saturating_add(sealed_bytes(&job.change));
             batch.push(job);
         } else {
             later.push_back(job);
@@ -377,6 +383,13 @@ fn subjects_of(change: &Change) -> [Option<Subject>; 2] {
     }
 }
 
+fn sealed_bytes(change: &Change) -> usize {
+    match change {
+        Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
+        Change::Posting(_) => 0,
+    }
+}
+
 fn answer_all(batch: Vec<Job>, error: sqlx::Error, verdict: impl Fn(Cause) -> CommitError) {
     let shared = Shared(Arc::new(error));
     for job in batch {
@@ -398,4 +411,84 @@ fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
         Some(_) | None => CommitError::Unavailable,
     };
     answer_all(alone, error, verdict);
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::Micros;
+    use holdfast_domain::ledger::Posting;
+    use holdfast_domain::operation::{Effect, Transition};
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    fn admission(n: u64) -> Arc<Change> {
+        sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
+    }
+
+    fn refund(id: u128, operation: OperationId) -> Arc<Change> {
+        let (wallet, amount) = (sample::WALLET, Micros::new(1));
+        let kind = PostingKind::Refund(operation);
+        Arc::new(Change::Posting(Posting { id: PostingId::from_u128(id), wallet, kind, amount }))
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_dies_says_what_is_certain() {
+        let (queued, verdict) = Job::new(admission(1));
+        drop(queued);
+        let verdict = verdict.await.unwrap();
+        assert!(matches!(verdict, Err(CommitError::Unavailable(_))), "{verdict:?}");
+        let (mut in_hand, verdict) = Job::new(admission(1));
+        in_hand.answer.in_hand = true;
+        drop(in_hand);
+        let verdict = verdict.await.unwrap();
+        assert!(matches!(verdict, Err(CommitError::Uncertain(_))), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_batch_has_one_change_of_a_subject_and_keeps_the_order_of_the_rest() {
+        let of = |n| OperationId::of(sample::API_KEY, sample::request_key(n));
+        let changes = [
+            admission(1),
+            admission(2),
+            admission(1),
+            refund(7, of(1)),
+            refund(8, of(3)),
+            refund(8, of(4)),
+            admission(4),
+            admission(5),
+        ];
+        let mut arrived: VecDeque<Job> =
+            changes.iter().map(|change| Job::new(Arc::clone(change)).0).collect();
+        let mut batches = Vec::new();
+        while !arrived.is_empty() {
+            let batch = take_batch(&mut arrived);
+            let place = |job: &Job| changes.iter().position(|c| Arc::ptr_eq(c, &job.change));
+            batches.push(batch.iter().filter_map(place).collect::<Vec<_>>());
+        }
+        // The sixth waits for the fifth, whose posting it repeats, and makes the seventh wait.
+        assert_eq!(batches, [vec![0, 1, 4, 7], vec![2, 5], vec![3, 6]]);
+    }
+
+    #[test]
+    fn a_batch_has_an_end() {
+        let mut arrived: VecDeque<Job> = (0..600).map(|n| Job::new(admission(n)).0).collect();
+        assert_eq!(take_batch(&mut arrived).len(), BATCH_MAX);
+        assert_eq!(take_batch(&mut arrived).len(), 600 - BATCH_MAX);
+    }
+
+    #[test]
+    fn a_batch_of_large_results_has_an_end_too() {
+        let result = |n| {
+            let admission = admission(n);
+            let Change::Operation(transition) = &*admission else { return admission };
+            let refusal = holdfast_domain::operation::ProviderRefusal::Request;
+            let mut result = sample::result("");
+            result.sealed = vec![0; BATCH_BYTES_MAX / 2];
+            let effect = Effect::Refuse { refusal, result, attempts: Vec::new() };
+            Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
+        };
+        let mut arrived: VecDeque<Job> = (0..5).map(|n| Job::new(result(n)).0).collect();
+        assert_eq!([(); 3].map(|()| take_batch(&mut arrived).len()), [2, 2, 1]);
+    }
 }

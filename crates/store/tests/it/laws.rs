@@ -8,8 +8,10 @@ async fn fresh() -> Scratch {
 
 mod one_thread {
     holdfast_testkit::journal_laws!(super::fresh);
+    holdfast_testkit::ports_laws!(super::fresh);
 }
 
 mod two_threads {
     holdfast_testkit::journal_laws!(super::fresh, flavor = "multi_thread", worker_threads = 2);
+    holdfast_testkit::ports_laws!(super::fresh, flavor = "multi_thread", worker_threads = 2);
 }

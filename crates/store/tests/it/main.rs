@@ -1,5 +1,11 @@
 //! The store on real SQLite files: the laws of every store, and what only this one promises.
 #![expect(clippy::unwrap_used, reason = "a test that fails panics")]
 
+mod commit;
+mod constraints;
 mod laws;
+mod raw;
+mod report;
+mod schema;
 mod scratch;
+mod verify;

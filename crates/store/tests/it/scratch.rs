@@ -3,36 +3,54 @@
 use std::path::PathBuf;
 
 use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
-use holdfast_store::{Options, Store, migrate};
+use holdfast_store::{OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::Stores;
 use tempfile::TempDir;
 
-/// A folder with a database that is migrated.
+/// A folder with a database that is migrated and open.
 pub(crate) struct Scratch {
-    folder: TempDir,
+    pub(crate) folder: Folder,
     pub(crate) store: Store,
+}
+
+/// A folder for a database.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("sqlite://{}", self.file().display())
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.0.path().join("holdfast.db")
+    }
+
+    pub(crate) async fn open(&self) -> Result<Store, OpenError> {
+        Store::open(Options::new(&self.url())).await
+    }
 }
 
 impl Scratch {
     pub(crate) async fn open() -> Self {
-        let folder = TempDir::new().unwrap();
-        let options = Options::new(&url(&folder));
+        Self::with(|_options| {}).await
+    }
+
+    pub(crate) async fn with(set: impl FnOnce(&mut Options)) -> Self {
+        let folder = Folder::new();
+        let mut options = Options::new(&folder.url());
+        set(&mut options);
         migrate::up(&options.url).await.unwrap();
         let store = Store::open(options).await.unwrap();
         Self { folder, store }
     }
 
-    pub(crate) fn url(&self) -> String {
-        url(&self.folder)
-    }
-
     pub(crate) fn file(&self) -> PathBuf {
-        self.folder.path().join("holdfast.db")
+        self.folder.file()
     }
-}
-
-fn url(folder: &TempDir) -> String {
-    format!("sqlite://{}/holdfast.db", folder.path().display())
 }
 
 impl Stores for Scratch {
@@ -44,15 +62,15 @@ impl Stores for Scratch {
         &self.store
     }
 
-    fn keys(&self) -> &dyn Keys {
-        &self.store
-    }
-
     fn wallets(&self) -> &dyn Wallets {
         &self.store
     }
 
-    fn prices(&self) -> &dyn Prices {
-        &self.store
+    fn keys(&self) -> Option<&dyn Keys> {
+        Some(&self.store)
+    }
+
+    fn prices(&self) -> Option<&dyn Prices> {
+        Some(&self.store)
     }
 }

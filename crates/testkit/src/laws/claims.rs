@@ -96,6 +96,14 @@ pub async fn a_missing_wallet_has_nothing(stores: &dyn Stores) {
     }
 }
 
+/// Where both refuse, the limit is named: the order in which callers can do something about it.
+pub async fn limits_are_judged_before_funds(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 100).await;
+    let limits = Limits { concurrency: Some(0), ..Limits::default() };
+    let refused = tenant.offer(&tenant.claim().limits(limits).hold(101).build()).await;
+    assert!(matches!(refused, Err(CommitError::LimitReached(_))), "{refused:?}");
+}
+
 /// Conflict is judged before funds, limits and permanent ids.
 pub async fn a_key_that_is_bound_is_a_conflict_whatever_else_is_wrong(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 100).await;

@@ -10,6 +10,7 @@ use holdfast_domain::{Event, Micros, PostingId, WalletId};
 
 use super::Stores;
 use super::tenant::{Tenant, finish, give_up, judged, not_run, record, refuse};
+use crate::dice::Dice;
 use crate::join::join_all;
 use crate::sample;
 
@@ -42,6 +43,24 @@ pub async fn a_deposit_to_no_wallet_is_refused(stores: &dyn Stores) {
     let refused = stores.journal().commit(change(&lost)).await;
     assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
     assert_eq!(stores.wallets().posting(lost.id).await.unwrap(), None);
+}
+
+/// No posting is of nothing, and deposits and refunds only give.
+pub async fn postings_move_something_in_their_direction(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, finish(&operation, 30, 0)).await;
+    tenant.post(PostingKind::Refund(operation.id), 10).await.unwrap();
+    let refund = || PostingKind::Refund(operation.id);
+    let reason = || PostingKind::Adjustment("drift".to_owned());
+    let deposit = || PostingKind::Deposit;
+    for (kind, amount) in
+        [(deposit(), 0), (deposit(), -1), (refund(), 0), (refund(), -1), (reason(), 0)]
+    {
+        let refused = tenant.post(kind, amount).await;
+        assert!(matches!(refused, Err(CommitError::InsufficientFunds)), "{refused:?}");
+    }
+    assert_eq!(tenant.balances().await, (980, 0));
 }
 
 /// An adjustment goes both ways, and takes no more than is available.
@@ -111,7 +130,7 @@ pub async fn concurrent_refunds_stay_within_the_charge(stores: &dyn Stores) {
 pub async fn balances_are_the_sums_of_their_transfers(stores: &dyn Stores) {
     for seed in 1..=3 {
         let tenant = Tenant::new(stores, 2_000).await;
-        let mut dice = Dice(seed);
+        let mut dice = Dice::new(seed);
         let mut operations: Vec<Operation> = Vec::new();
         for _ in 0..60 {
             wander(&tenant, &mut dice, &mut operations).await;
@@ -220,16 +239,4 @@ fn deposit(wallet: WalletId, amount: i64) -> Posting {
 
 fn change(posting: &Posting) -> Arc<Change> {
     Arc::new(Change::Posting(posting.clone()))
-}
-
-/// SplitMix64: the same history on every store.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
 }

@@ -68,7 +68,8 @@ impl State {
         for moved in counters {
             let window = (api_key, moved.counter, moved.counter.window(at));
             let value = self.counters.entry(window).or_insert(0);
-            *value = value.saturating_add(moved.amount);
+            let reached = value.saturating_add(moved.amount);
+            *value = if moved.bound.is_some() { reached } else { reached.max(0) };
         }
     }
 

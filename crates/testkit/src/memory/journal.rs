@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::operation::{Change, Node, Operation, Phase, Receipt, Snapshot, Version};
+use holdfast_domain::operation::{
+    Change, Node, Operation, Phase, Receipt, Snapshot, Start, Version,
+};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use holdfast_domain::{ClaimId, Journal, OperationId, Timestamp};
 
@@ -118,6 +120,9 @@ impl State {
             .ok_or(CommitError::Conflict)?;
         let kept = before.and_then(|row| row.result.clone());
         let result = transition.result().cloned().or(kept);
+        if let Some(Start { price, .. }) = transition.start() {
+            self.prices.insert(price.id.clone(), price.clone());
+        }
         self.operations.insert(transition.operation, Row { operation: after, result });
         let leg = Leg {
             operation: transition.operation,

@@ -4,6 +4,7 @@
 use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
 use holdfast_domain::operation::{Change, Phase, Transition};
 use holdfast_domain::ports::{CommitError, LedgerSource};
+use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{Micros, OperationId, Timestamp, WalletId};
 
 use super::State;
@@ -25,9 +26,6 @@ fn transition_stands(
     if row.map(|row| row.operation.version) != transition.expected {
         return Err(CommitError::Conflict);
     }
-    if transition.funds != Funds::Unmoved {
-        within_bounds(state, transition.wallet, transition.funds.moves())?;
-    }
     let at = transition.admitted_at.unwrap_or(at);
     for moved in &transition.counters {
         let window = (transition.api_key, moved.counter, moved.counter.window(at));
@@ -36,6 +34,14 @@ fn transition_stands(
         if moved.bound.is_some_and(|bound| reached.is_none_or(|reached| reached > bound)) {
             return Err(CommitError::LimitReached(moved.counter));
         }
+    }
+    if transition.funds != Funds::Unmoved {
+        within_bounds(state, transition.wallet, transition.funds.moves())?;
+    }
+    let known =
+        |price: &PriceVersion| state.prices.get(&price.id).is_none_or(|known| known == price);
+    if transition.start().is_some_and(|start| !known(&start.price)) {
+        return Err(CommitError::Collision);
     }
     let source = LedgerSource::Operation(transition.operation, transition.generation);
     let repeats = transition.funds.transfers().any(|transfer| {
@@ -57,6 +63,9 @@ fn posting_stands(state: &State, posting: &Posting) -> Result<(), CommitError> {
         if refunded.is_none_or(|refunded| refunded > charge) {
             return Err(CommitError::InsufficientFunds);
         }
+    }
+    if !posting.kind.allows(posting.amount) {
+        return Err(CommitError::InsufficientFunds);
     }
     within_bounds(state, posting.wallet, Moves { available: posting.amount, held: Micros::ZERO })
 }

@@ -8,6 +8,7 @@ async fn fresh() -> MemoryJournal {
 }
 
 holdfast_testkit::journal_laws!(fresh);
+holdfast_testkit::ports_laws!(fresh);
 
 /// Writes `module::law` for one law.
 macro_rules! law_as_name {

@@ -191,7 +191,7 @@ fn model(field: Field<'_, '_>) -> Result<PublicModelId, BadRequest> {
     }
     PublicModelId::try_from(&*id).map_err(|_bad| BadRequest {
         code: Code::ModelNotFound,
-        param: None,
+        param: Some(path.to_string()),
         message: Code::ModelNotFound.message().to_owned(),
     })
 }

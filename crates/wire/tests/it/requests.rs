@@ -88,7 +88,7 @@ fn a_model_that_cannot_exist_is_not_found() {
     for absent in
         ["\"gpt-4\"", "\"A/b\"", "\"a/b c\"", "\"a/b/c\"", &format!("\"a/{}\"", "b".repeat(127))]
     {
-        refuses(&model(absent), Code::ModelNotFound, None);
+        refuses(&model(absent), Code::ModelNotFound, Some("model"));
     }
     for bad in ["\"\"", "null", "7", "[\"a/b\"]"] {
         refuses(&model(bad), Code::InvalidValue, Some("model"));

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use holdfast_domain::Event;
 use holdfast_domain::conduct::Ending;
+use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Disown, Sent};
+use holdfast_domain::{Event, Journal, Micros};
 use holdfast_testkit::laws::tenant::judged;
 use holdfast_testkit::sample::{self, CLAIM};
-use holdfast_testkit::{Fault, MemoryJournal, join_all};
+use holdfast_testkit::{Fault, join_all};
 
 use super::{
     GRACE, LOSSES, charge, check_wallet, claimed, conduct, journal, phase, row, transfers,
 };
-use holdfast_domain::Journal;
 
 /// Each ending, the phase that it leads to, and what its run of 30 tokens costs.
 fn endings() -> [(Ending, &'static str, i64); 4] {
@@ -166,6 +166,11 @@ async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
         assert_eq!((phase(&concluded.snapshot), concluded.late), ("leased", cost > 0));
         assert_eq!(row(&journal), second);
         check_wallet(&journal, 800, 200);
+        // The next one's result is not the first one's, even when both are there.
+        conduct(&journal).conclude(&second, &sample::finished(1, 1), &[]).await;
+        let concluded = conduct(&journal).conclude(&first, &ending, &[]).await;
+        assert_eq!((phase(&concluded.snapshot), concluded.late), ("completed", cost > 0));
+        check_wallet(&journal, 998, 0);
     }
 }
 
@@ -187,16 +192,12 @@ async fn endings_of_one_claim_that_race_settle_once() {
 
 #[tokio::test]
 async fn a_counter_is_corrected_in_the_window_of_the_admission_after_it_has_passed() {
-    use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
-    let journal: MemoryJournal = journal().await;
+    let journal = journal().await;
     let limits = Limits {
         requests_per_minute: Some(5),
         tokens_per_minute: Some(1_000),
         concurrency: Some(5),
-        spend: Some(SpendLimit {
-            micros: holdfast_domain::Micros::new(1_000),
-            window: SpendWindow::Day,
-        }),
+        spend: Some(SpendLimit { micros: Micros::new(1_000), window: SpendWindow::Day }),
     };
     let claim = |limits| sample::claim().limits(limits).time(Duration::from_secs(900_000)).build();
     let operation = claimed(&journal, &claim(limits)).await;

@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use holdfast_domain::Event;
-use holdfast_domain::Journal;
 use holdfast_domain::conduct::{ClaimError, Claimed, Ending};
 use holdfast_domain::operation::{Claim, Operation};
+use holdfast_domain::{Event, Journal};
 use holdfast_testkit::laws::tenant::judged;
 use holdfast_testkit::{MemoryJournal, sample};
 

@@ -1,8 +1,8 @@
 //! What each change does to funds and counters, with numbers.
 
 use holdfast_domain::ledger::Funds;
-use holdfast_domain::limits::{Counter, CounterMove, Limits, SpendLimit, SpendWindow};
-use holdfast_domain::operation::{Event, Operation, Snapshot, Transition, decide};
+use holdfast_domain::limits::{Counter, CounterMove, Limits, Reserved, SpendLimit, SpendWindow};
+use holdfast_domain::operation::{Event, Lease, Operation, Receipt, Snapshot, Transition, decide};
 use holdfast_domain::{Micros, OperationId};
 use holdfast_testkit::sample::{self, CLAIM, NOW};
 
@@ -100,12 +100,16 @@ fn a_reopening_takes_everything_that_concerns_money_anew_and_keeps_what_it_is_bo
         .tokens(7)
         .limits(requests)
         .price(sample::priced("2026-05-01T00:00:00Z", 3_000_000))
-        .lease(holdfast_domain::operation::Lease { node: sample::node("b"), ends_at: later(9, 0) })
+        .lease(Lease { node: sample::node("b"), ends_at: later(9, 0) })
         .build();
     let snapshot = Snapshot { operation: Some(open.clone()), ..Snapshot::vacant(NOW) };
     let reopened = decide(&snapshot, Event::Claim(Box::new(claim.clone()))).unwrap();
     check(&reopened, Funds::Hold(micros(250)), &[(Counter::Requests, 1, Some(1))]);
-    let second = reopened.apply(Some(&open), receipt(3)).unwrap();
+    let at = later(100, 0);
+    let second = reopened.apply(Some(&open), Receipt { at, ..receipt(3) }).unwrap();
+    assert_eq!((second.admitted_at, second.deadline), (at, at.after(sample::TIME)));
+    assert_eq!((second.created_at, second.version), (NOW, receipt(3).version));
+    assert_eq!(second.reserved, Reserved::under(&requests, 7));
     assert_eq!((second.owner, second.price), (claim.owner, claim.price));
     assert_eq!((second.hold, second.generation), (micros(250), 2));
     assert_eq!((second.id, second.binding), (open.id, open.binding));

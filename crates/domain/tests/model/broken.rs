@@ -1,0 +1,181 @@
+//! The rules, each broken: which invariant falls, or what covers it.
+//!
+//! Redundant guards, found here and kept as a second line:
+//! - the loop's own look at the row's claim and phase, and those of `decide`: one of them is enough;
+//! - the phase guard of T3 and T5, and the permanent id of the release: one of them is enough. Their
+//!   owner says one thing only, so they can meet no other row of theirs than a released one;
+//! - the claim guard of T2 and T5: whoever has something else to say than *not run* was not taken over;
+//! - disowning, where there is a deadline: it is sooner, and knows what was not sent;
+//! - a second look before disowning: a claim is registered before it is offered.
+
+use crate::check::{breaks, breaks_nothing};
+use crate::configuration::{Configuration, May, Spec};
+use crate::mutants::Mutant;
+
+const ONE: Spec = Spec::FIRST;
+
+/// Three callers of one key on one process.
+fn callers() -> Configuration {
+    let may = [May::LoseCommits, May::Die, May::PassDeadline, May::Purge];
+    Configuration::new(&[ONE, ONE, ONE], &may)
+}
+
+/// Two processes, and whatever happens to processes.
+fn processes() -> Configuration {
+    let may = [May::Die, May::Crash, May::Expire];
+    Configuration::new(&[ONE, ONE.process(1), ONE], &may).processes(&[0, 1])
+}
+
+/// Two operations on one wallet that has room for both.
+fn wallet() -> Configuration {
+    let may = [May::LoseCommits, May::PassDeadline, May::Break];
+    Configuration { funds: 4, ..Configuration::new(&[ONE, ONE.operation(1)], &may) }
+}
+
+#[test]
+fn send_before_the_claim_is_committed() {
+    breaks(&[Mutant::SendsBeforeCommit], &callers(), "I1");
+}
+
+#[test]
+fn ownership_by_node_and_number() {
+    breaks(&[Mutant::OwnsByNodeAndNumber], &callers(), "I1");
+}
+
+#[test]
+fn redispatch_after_a_lost_lease() {
+    breaks(&[Mutant::RedispatchesAfterLostLease], &processes(), "I1");
+}
+
+#[test]
+fn reopen_because_the_provider_has_no_record() {
+    breaks(&[Mutant::ReopensWithoutProviderRecord], &processes(), "I1");
+}
+
+#[test]
+fn a_reap_read_as_not_run() {
+    breaks(&[Mutant::ReapReadAsNotRun], &processes(), "I1");
+}
+
+#[test]
+fn next_route_after_an_unknown_outcome() {
+    breaks(&[Mutant::NextRouteAfterUnknown], &callers().routes(2), "I1");
+}
+
+#[test]
+fn next_route_after_an_uncertain_not_run() {
+    breaks(&[Mutant::NextRouteAfterUncertainNotRun], &callers().routes(2), "I1");
+}
+
+#[test]
+fn not_run_after_an_unknown_outcome() {
+    breaks(&[Mutant::NotRunAfterUnknown], &callers(), "I1");
+}
+
+#[test]
+fn a_hold_with_its_own_timeout() {
+    breaks(&[Mutant::HoldTimesOut], &callers(), "I3");
+}
+
+#[test]
+fn a_loser_that_releases_the_shared_hold() {
+    breaks(&[Mutant::LoserReleasesSharedHold], &callers(), "I3");
+}
+
+#[test]
+fn not_run_for_another_claim() {
+    breaks(&[Mutant::NotRunWithoutClaim, Mutant::LoopDoesNotLook], &callers(), "I1");
+}
+
+#[test]
+fn a_reopening_that_keeps_the_claim() {
+    breaks(&[Mutant::ReopenKeepsClaim], &callers(), "I1");
+}
+
+#[test]
+fn a_reap_of_a_recorded_result() {
+    breaks(&[Mutant::ReapFromRecorded], &wallet(), "I9");
+}
+
+#[test]
+fn an_answer_while_the_settlement_is_uncertain() {
+    breaks(&[Mutant::AnswersWhileUncertain], &callers(), "I6");
+}
+
+#[test]
+fn a_loser_that_answers_its_own_result() {
+    breaks(&[Mutant::LoserAnswersItsResult], &callers(), "I6");
+}
+
+#[test]
+fn neither_disowning_nor_a_deadline() {
+    breaks(&[Mutant::NoDisown, Mutant::NoDeadline], &callers(), "L1");
+    // A dead task is disowned, a hung one is not.
+    breaks(&[Mutant::NoDeadline], &callers(), "L1");
+    breaks_nothing(&[Mutant::NoDisown], &callers());
+}
+
+#[test]
+fn settling_for_dead_nodes_only() {
+    breaks(&[Mutant::SettleForDeadNodesOnly], &wallet(), "L1");
+}
+
+#[test]
+fn a_purged_row_that_ignores_claims() {
+    breaks(&[Mutant::PurgedRowIgnoresClaims], &callers(), "I1");
+}
+
+#[test]
+fn a_successor_that_disowns_what_it_never_knew() {
+    breaks(&[Mutant::DisownByName], &processes().processes(&[0, 0]), "I1");
+}
+
+#[test]
+fn a_result_without_the_phase_guard() {
+    breaks(&[Mutant::FinishWithoutPhase, Mutant::LoopDoesNotLook], &callers(), "I2");
+}
+
+/// Covered by the permanent id of the release; without that they release what another one holds.
+#[test]
+fn not_run_and_giving_up_without_the_phase_guard() {
+    for guard in [Mutant::NotRunWithoutPhase, Mutant::GiveUpWithoutPhase] {
+        let unguarded = [guard, Mutant::LoopDoesNotLook];
+        breaks_nothing(&unguarded, &callers());
+        breaks_nothing(&unguarded, &wallet());
+        let all = [guard, Mutant::LoopDoesNotLook, Mutant::StoreIgnoresPermanentIds];
+        breaks(&all, &wallet(), "I5");
+    }
+    breaks_nothing(&[Mutant::StoreIgnoresPermanentIds], &wallet());
+}
+
+#[test]
+fn results_and_giving_up_for_another_claim() {
+    for guard in [Mutant::FinishWithoutClaim, Mutant::GiveUpWithoutClaim] {
+        breaks_nothing(&[guard, Mutant::LoopDoesNotLook], &callers());
+    }
+}
+
+/// The loop looks at the row before it offers its word again, and `decide` judges it all the same.
+#[test]
+fn the_loop_and_decide_guard_the_same_thing() {
+    breaks_nothing(&[Mutant::LoopDoesNotLook], &callers());
+    for guard in [
+        Mutant::FinishWithoutPhase,
+        Mutant::NotRunWithoutPhase,
+        Mutant::GiveUpWithoutPhase,
+        Mutant::NotRunWithoutClaim,
+    ] {
+        breaks_nothing(&[guard], &callers());
+    }
+}
+
+#[test]
+fn a_store_that_ignores_versions() {
+    breaks(&[Mutant::StoreIgnoresVersions], &callers(), "I2");
+}
+
+#[test]
+fn a_store_that_ignores_bounds() {
+    let tight = Configuration { funds: 2, ..wallet() };
+    breaks(&[Mutant::StoreIgnoresBounds], &tight, "I5");
+}

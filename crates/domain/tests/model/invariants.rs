@@ -1,0 +1,109 @@
+//! What holds in every reachable state: I1 to I9 and L1 of the operation's specification, and what
+//! the counters of an API key have to say about it.
+
+use crate::explore::Explorer;
+use crate::world::{Ghost, Health, Hold, Lease, OPERATIONS, Process, Row, Stand, World};
+
+/// A name, and what it says of a state.
+pub(crate) type Invariant = (&'static str, fn(&Explorer, &World) -> bool);
+
+pub(crate) const INVARIANTS: &[Invariant] = &[
+    ("I1", |_, world| each(world, |ghost, _| ghost.runs <= 1)),
+    ("I2", |_, world| each(world, |ghost, _| is_charged_once(ghost))),
+    ("I3", |_, world| {
+        each(world, |ghost, row| {
+            matches!(ghost.hold, Hold::Active(_))
+                == row.is_some_and(|row| matches!(row.stand, Stand::Leased | Stand::Recorded(_)))
+        })
+    }),
+    ("I4", |_, world| {
+        each(world, |ghost, row| {
+            matches!(ghost.hold, Hold::Captured(_))
+                == row.is_some_and(|row| matches!(row.stand, Stand::Completed(_)))
+        })
+    }),
+    ("I5", |explorer, world| is_balanced(explorer, world)),
+    ("I6", |_, world| each(world, |ghost, _| !ghost.contradicted)),
+    ("I7", |_, world| each(world, |ghost, _| ghost.captured == 0 || ghost.runs >= 1)),
+    ("I8", |_, world| {
+        each(world, |ghost, row| {
+            row.is_none_or(|row| {
+                row.generation == ghost.generation && Some(row.request) == ghost.bound
+            })
+        })
+    }),
+    ("I9", |_, world| {
+        each(world, |ghost, row| {
+            (ghost.usages > 0) == row.is_some_and(|row| row.charge().is_some())
+        })
+    }),
+    ("L1", comes_to_rest),
+    ("counters", |_, world| {
+        let active = active(world);
+        world.wallet.running == active.count && world.wallet.spend == active.sum + captured(world)
+    }),
+];
+
+fn each(world: &World, holds: impl Fn(&Ghost, Option<Row>) -> bool) -> bool {
+    world.ghosts.iter().zip(world.rows).all(|(ghost, row)| holds(ghost, row))
+}
+
+fn is_charged_once(ghost: &Ghost) -> bool {
+    let within = match ghost.hold {
+        Hold::Captured(hold) => ghost.captured <= i16::from(hold),
+        Hold::None | Hold::Active(_) | Hold::Released => ghost.captured == 0,
+    };
+    ghost.usages <= 1 && ghost.settlements <= 1 && within
+}
+
+fn is_balanced(explorer: &Explorer, world: &World) -> bool {
+    let wallet = &world.wallet;
+    let deposits = i16::from(explorer.configuration.funds);
+    wallet.available >= 0
+        && wallet.held == active(world).sum
+        && wallet.available + wallet.held + captured(world) == deposits
+}
+
+struct Active {
+    count: i16,
+    sum: i16,
+}
+
+fn active(world: &World) -> Active {
+    world.ghosts.iter().fold(Active { count: 0, sum: 0 }, |active, ghost| match ghost.hold {
+        Hold::Active(hold) => Active { count: active.count + 1, sum: active.sum + i16::from(hold) },
+        Hold::None | Hold::Captured(_) | Hold::Released => active,
+    })
+}
+
+fn captured(world: &World) -> i16 {
+    world.ghosts.iter().map(|ghost| ghost.captured).sum()
+}
+
+/// L1: every task hangs, the store is well, processes that are up keep beating, those that are not
+/// do not, and time passes. Then reaping and settling alone bring each operation to rest.
+fn comes_to_rest(explorer: &Explorer, world: &World) -> bool {
+    let mut later = *world;
+    later.wallet.health = Health::Mended;
+    for row in later.rows.iter_mut().flatten() {
+        row.overdue = true;
+    }
+    for lease in later.leases.iter_mut().flatten() {
+        let up = later.processes[usize::from(lease.process)] == Process::Up;
+        lease.lease = if up { Lease::Live } else { Lease::PastGrace };
+    }
+    for operation in (0..).take(OPERATIONS) {
+        let reaped = explorer.reap(&mut later, operation);
+        if reaped.is_none() {
+            explorer.disown(&mut later, operation);
+        }
+        explorer.settle(&mut later, operation);
+    }
+    each(&later, |ghost, row| {
+        let rests = row.is_none_or(|row| match row.stand {
+            Stand::Leased | Stand::Recorded(_) => false,
+            Stand::Open | Stand::Completed(_) | Stand::Refused | Stand::Abandoned => true,
+        });
+        rests && !matches!(ghost.hold, Hold::Active(_))
+    })
+}

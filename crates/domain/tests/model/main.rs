@@ -1,0 +1,24 @@
+//! Explores every interleaving of small worlds around the production's `decide`: tasks, processes,
+//! leases, lost and late commits, reaping, money. Not the stores, which have their laws, nor what
+//! proves that a provider did not run, which is a table with its sources.
+//!
+//! `HOLDFAST_MODEL=large` explores larger worlds, for minutes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "the model's own numbers are small, and its traces are what its tests have to show"
+)]
+
+mod broken;
+mod check;
+mod configuration;
+mod explore;
+mod invariants;
+mod mutants;
+mod rows;
+mod store;
+mod tasks;
+mod whole;
+mod world;

@@ -1,0 +1,128 @@
+//! Who is let in: credentials, what is remembered of them, and for how long.
+
+use std::sync::atomic::Ordering;
+
+use holdfast_domain::credential::Bearer;
+use holdfast_domain::secret::CredentialSecret;
+use holdfast_domain::{Keys, Timestamp};
+use holdfast_engine::{AuthError, Secrets};
+use holdfast_testkit::sample;
+
+use crate::world::{World, bearer, credential, pass, secret, secs, setup, turns};
+
+async fn is_let_in(world: &World, bearer: &Bearer) -> bool {
+    match world.engine.authenticate(&bearer.expose()).await {
+        Ok(_caller) => true,
+        Err(AuthError::Invalid) => false,
+        Err(AuthError::Unavailable(error)) => panic!("{error:?}"),
+    }
+}
+
+fn reads(world: &World) -> usize {
+    world.store.credential_reads.load(Ordering::SeqCst)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_credential_is_looked_up_once_in_five_seconds() {
+    let world = setup().start().await;
+    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    assert_eq!(caller.api_key.id, sample::API_KEY);
+    assert_eq!(caller.currency, sample::usd());
+    assert!(is_let_in(&world, &bearer(1)).await);
+    assert_eq!(reads(&world), 1);
+    pass(secs(5)).await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    assert_eq!(reads(&world), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_key_is_turned_away_within_five_seconds() {
+    let world = setup().start().await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    world.store.revoke(sample::API_KEY).await.unwrap();
+    pass(secs(5)).await;
+    assert!(!is_let_in(&world, &bearer(1)).await);
+    assert!(is_let_in(&world, &bearer(2)).await, "the other API key is in force");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_is_remembered_from_before_it_was_read() {
+    let world = setup().start().await;
+    let wallets = world.store.hold_wallets();
+    let engine = std::sync::Arc::clone(&world.engine);
+    let mut asked = tokio::task::JoinSet::new();
+    asked.spawn(async move { engine.authenticate(&bearer(1).expose()).await.is_ok() });
+    wallets.reached().await;
+    world.store.revoke(sample::API_KEY).await.unwrap();
+    pass(secs(4)).await;
+    wallets.open();
+    assert!(asked.join_next().await.unwrap().unwrap());
+    pass(secs(1)).await;
+    assert!(!is_let_in(&world, &bearer(1)).await, "five seconds after the revocation");
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_credential_is_unknown_is_not_remembered() {
+    let world = setup().start().await;
+    assert!(!is_let_in(&world, &bearer(3)).await);
+    world.store.add_credential(credential(3, sample::API_KEY, &secret(7)));
+    assert!(is_let_in(&world, &bearer(3)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_secret_is_turned_away_whether_the_credential_is_remembered_or_not() {
+    let world = setup().start().await;
+    let forged = Bearer { secret: CredentialSecret::new([9; 32]), ..bearer(1) };
+    assert!(!is_let_in(&world, &forged).await);
+    assert!(is_let_in(&world, &bearer(1)).await);
+    assert!(!is_let_in(&world, &forged).await);
+    assert!(is_let_in(&world, &bearer(1)).await, "a forgery does not shut its bearer out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_is_no_bearer_is_turned_away_without_a_look() {
+    let world = setup().start().await;
+    for text in ["", "sk-123", "hfk_", "hfk_1_2"] {
+        let told = world.engine.authenticate(text).await;
+        assert!(matches!(told, Err(AuthError::Invalid)), "{text}");
+    }
+    assert_eq!(reads(&world), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_past_its_end_is_turned_away() {
+    let world = setup().start().await;
+    let mut ended = credential(3, sample::API_KEY, &secret(7));
+    ended.ends_at = Some(Timestamp::from_micros(sample::NOW.as_micros()));
+    world.store.add_credential(ended);
+    assert!(!is_let_in(&world, &bearer(3)).await);
+    let mut ending = credential(4, sample::API_KEY, &secret(7));
+    ending.ends_at = Some(sample::NOW.after(secs(60)));
+    world.store.add_credential(ending);
+    assert!(is_let_in(&world, &bearer(4)).await);
+    pass(secs(60)).await;
+    assert!(!is_let_in(&world, &bearer(4)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_of_an_older_server_secret_is_let_in_while_that_is_listed() {
+    let world = setup().start().await;
+    let rotated = setup()
+        .on(&world.store)
+        .shared("b")
+        .secrets(Secrets::new(secret(8), vec![secret(7)]))
+        .start()
+        .await;
+    assert!(is_let_in(&rotated, &bearer(1)).await);
+    let gone = setup().on(&world.store).shared("c").secrets(Secrets::new(secret(8), vec![]));
+    assert!(!is_let_in(&gone.start().await, &bearer(1)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_turned_away_for_a_store_that_cannot_be_read() {
+    let world = setup().start().await;
+    turns().await;
+    world.store.set_down(true);
+    let told = world.engine.authenticate(&bearer(1).expose()).await;
+    assert!(matches!(told, Err(AuthError::Unavailable(_))));
+}

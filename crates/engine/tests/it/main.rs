@@ -1,0 +1,23 @@
+//! What the engine does, through its public door alone, over a store in memory and scripted
+//! providers. Time is tokio's paused clock, and the database's clock follows it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking"
+)]
+
+mod binding;
+mod callers;
+mod commits;
+mod drain;
+mod leases;
+mod meters;
+mod results;
+mod routes;
+mod running;
+mod stale;
+mod store;
+mod storm;
+mod views;
+mod world;

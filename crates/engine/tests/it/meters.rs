@@ -1,0 +1,184 @@
+//! Who pays what: meters, prices, overruns, and settlements that the store refuses.
+
+use holdfast_domain::operation::{Lease, Phase};
+use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
+use holdfast_domain::usage::{Meters, MetersSource, UsageRecord};
+use holdfast_domain::{Journal, OperationId, Timestamp, Wallets};
+use holdfast_engine::{Failure, Price};
+use holdfast_testkit::{Fault, Gate, Script, sample};
+
+use crate::store::Store;
+use crate::world::{
+    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, assert_failed, body, operation_id, pass, says, secs,
+    setup, text, turns,
+};
+
+fn usage(store: &Store) -> UsageRecord {
+    let Phase::Completed { usage, .. } = store.operation().phase else {
+        panic!("{}", store.phase());
+    };
+    usage
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_usage_is_charged_by_an_own_count() {
+    let world = setup().script(Script::finishing(None).say("twelve bytes").stop()).start().await;
+    let reply = world.ask(1, HELLO).await;
+    let usage = usage(&world.store);
+    assert_eq!(usage.metered.source, MetersSource::Estimated);
+    // "hello" is two times four bytes, begun; "twelve bytes" three times.
+    assert_eq!(usage.metered.meters, Meters::text(2, 3).unwrap());
+    assert_eq!(usage.charge.get(), 5);
+    assert!(text(&reply).contains(r#""customer_charge_micros":5"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_own_count_ends_at_the_bounds_of_the_hold() {
+    let long = "o".repeat(100_000);
+    let world = setup().script(Script::finishing(None).say(&long).stop()).start().await;
+    body(&world.ask(1, HELLO).await);
+    let usage = usage(&world.store);
+    assert_eq!(usage.metered.meters, Meters::text(2, 50).unwrap());
+    assert_eq!((usage.charge.get(), usage.shortfall.get()), (52, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_costs_more_than_the_hold_is_charged_the_hold_and_the_rest_is_shortfall() {
+    let overrun = Script::finishing(Meters::text(1_000, 1_000)).say("hi").stop();
+    let world = setup().script(overrun).start().await;
+    let reply = world.ask(1, HELLO).await;
+    let usage = usage(&world.store);
+    assert_eq!(usage.metered.source, MetersSource::Reported);
+    assert_eq!(usage.charge.get(), HELLO_HOLDS);
+    assert_eq!(usage.shortfall.get(), 2_000 - HELLO_HOLDS);
+    assert!(text(&reply).contains(&format!(r#""customer_charge_micros":{HELLO_HOLDS}"#)));
+    assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, 0));
+}
+
+fn price(from: Timestamp, name: &str, micros_per_million: u64) -> Price {
+    Price { effective_from: from, version: sample::priced(name, micros_per_million) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_price_that_is_in_force_is_taken() {
+    let begins = |n| sample::NOW.after(secs(n));
+    let past = |name, rate| price(Timestamp::from_micros(1), name, rate);
+    let world = setup()
+        .model(|model| {
+            model.prices = vec![
+                price(begins(3_600), "later", 3_000_000),
+                price(sample::NOW, "newest", 2_000_000),
+                past("old", 5_000_000),
+            ];
+        })
+        .script(says("hi"))
+        .script(says("hi"))
+        .start()
+        .await;
+    body(&world.ask(1, HELLO).await);
+    let charged = world.store.operation();
+    assert!(charged.price.id.as_str().ends_with("newest"));
+    assert_eq!(usage(&world.store).charge.get(), 2 * ANSWER_COSTS);
+    pass(secs(3_600)).await;
+    body(&world.ask(2, HELLO).await);
+    let later = world.store.journal.operation(operation_id(2)).unwrap();
+    assert!(later.price.id.as_str().ends_with("later"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_without_a_price_in_the_wallets_currency_is_not_allowed() {
+    let euros = setup().model(|model| {
+        model.prices[0].version.currency = "EUR".parse().unwrap();
+    });
+    let world = euros.start().await;
+    assert_failed!(world.ask(1, HELLO).await, Failure::ModelNotAllowed);
+    let future = setup().model(|model| {
+        model.prices[0].effective_from = sample::NOW.after(secs(60));
+    });
+    assert_failed!(future.start().await.ask(1, HELLO).await, Failure::ModelNotAllowed);
+    assert_eq!(world.store.journal.offers(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_whose_settlement_is_refused_is_kept_and_settled_by_the_reconciler() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.break_wallet(sample::WALLET);
+    gate.open();
+    assert_failed!(first.told().await, Failure::Storage(Some(id)) if *id == operation_id(1));
+    assert_eq!(world.store.phase(), "recorded");
+    assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
+    assert_failed!(world.ask(1, HELLO).await, Failure::Storage(Some(_)));
+    world.store.journal.repair_wallet(sample::WALLET);
+    pass(secs(5)).await;
+    assert_eq!(world.store.phase(), "completed");
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+    let reply = world.ask(1, HELLO).await;
+    assert!(text(&reply).contains(r#""content":"hi""#));
+    assert!(reply.replayed);
+    assert_eq!(world.runs(), 1);
+    assert_eq!(world.store.transfers("settle"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_settles_what_was_recorded_without_waiting_for_the_reconciler() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.break_wallet(sample::WALLET);
+    gate.open();
+    assert_failed!(first.told().await, Failure::Storage(Some(_)));
+    world.store.journal.repair_wallet(sample::WALLET);
+    assert!(text(&world.ask(1, HELLO).await).contains(r#""content":"hi""#));
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_operations_do_not_keep_others_from_being_reconciled() {
+    let gate = Gate::new();
+    let mut setup = setup().funds(1_000_000);
+    for _run in 0..70 {
+        setup = setup.script(says("hi").wait(&gate));
+    }
+    let world = setup.start().await;
+    let mut callers = Vec::new();
+    for key in 1..=70 {
+        callers.push(world.asking(key, HELLO).await);
+    }
+    turns().await;
+    world.store.journal.break_wallet(sample::WALLET);
+    gate.open();
+    for caller in callers {
+        assert_failed!(caller.told().await, Failure::Storage(Some(_)));
+    }
+    let wallet = sample::fresh();
+    Wallets::create(&*world.store, wallet, "free", sample::usd()).await.unwrap();
+    // Left by an earlier incarnation: to be reaped at once.
+    let claim = sample::claim()
+        .wallet(wallet)
+        .hold(0)
+        .api_key(sample::fresh())
+        .lease(Lease { node: sample::node("a"), ends_at: sample::NOW.after(secs(1_000_000)) })
+        .build();
+    let journal = &world.store.journal;
+    Journal::commit(journal, sample::admission(&claim)).await.unwrap();
+    let left = OperationId::of(claim.api_key, claim.request_key);
+    pass(secs(9)).await;
+    assert_eq!(journal.operation(left).unwrap().phase.label(), "abandoned");
+    assert_eq!(journal.operation(operation_id(1)).unwrap().phase.label(), "recorded");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_released_is_released_once_although_the_store_loses_answers() {
+    let not_run = ProviderFailure::NotRun(NotRun::Connect);
+    for fault in [Fault::Landed, Fault::NotLanded, Fault::LandsLate] {
+        let world = setup().script(Script::failing(not_run)).start().await;
+        world.store.journal.fail_next([Fault::None, fault]);
+        assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+        assert_eq!(world.store.balances(), (FUNDS, 0), "{fault:?}");
+        assert_eq!(world.store.transfers("release"), 1);
+    }
+}

@@ -1,0 +1,270 @@
+//! One key, one run, one charge: running, replaying, attaching.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::operation::Phase;
+use holdfast_engine::Failure;
+use holdfast_testkit::{Gate, join_all, sample};
+use tokio::time::Instant;
+
+use crate::world::{
+    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, TOTAL, assert_failed,
+    bearer, body, operation_id, pass, says, secs, setup, text, turns,
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_completion_runs_once_and_settles() {
+    let world = setup().script(says("hi")).start().await;
+    let reply = world.ask(1, HELLO).await;
+    let row = world.store.operation();
+    let Phase::Completed { usage, .. } = &row.phase else { panic!("{:?}", row.phase) };
+    assert_eq!(usage.charge.get(), ANSWER_COSTS);
+    assert_eq!(usage.shortfall.get(), 0);
+    assert_eq!(row.hold.get(), HELLO_HOLDS);
+    assert_eq!(row.deadline, row.admitted_at.after(TOTAL + secs(60)));
+    let told = text(&reply);
+    for part in [
+        format!(r#""id":"{}""#, operation_id(1).completion_id()),
+        format!(r#""created":{}"#, row.admitted_at.as_seconds()),
+        r#""model":"holdfast/sample""#.to_owned(),
+        r#""content":"hi""#.to_owned(),
+        format!(r#""customer_charge_micros":{}"#, usage.charge.get()),
+    ] {
+        assert!(told.contains(&part), "{part} is not in {told}");
+    }
+    assert!(!reply.replayed);
+    assert_eq!(reply.facts.operation, Some(row.id));
+    assert_eq!(world.runs(), 1);
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_provider_gets_the_bound_that_the_hold_was_computed_with() {
+    let world = setup().script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    let [call] = &world.scripted("one").calls()[..] else { panic!("not one call") };
+    assert_eq!(call.max_output_tokens, 50);
+    assert_eq!(&*call.model, "one-model");
+    assert_eq!(call.connect, secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn funds_are_held_while_it_runs() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
+    assert_eq!(world.store.phase(), "leased");
+    gate.open();
+    body(&first.told().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_returns_identical_bytes_and_runs_nothing() {
+    let world = setup().script(says("hi")).start().await;
+    let first = world.ask(1, HELLO).await;
+    pass(secs(3_600)).await;
+    for again in [HELLO, HELLO_RESPELLED] {
+        let reply = world.ask(1, again).await;
+        assert_eq!(body(&reply), body(&first));
+        assert!(reply.replayed);
+        assert_eq!(reply.facts.usage, first.facts.usage);
+    }
+    assert_eq!(world.runs(), 1);
+    assert_eq!(world.store.transfers("settle"), 1);
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_callers_on_one_key_are_one_run_and_get_one_answer() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let mut callers = Vec::new();
+    for n in 0..50 {
+        callers.push(world.asking(1, [HELLO, HELLO_RESPELLED][n % 2]).await);
+    }
+    gate.reached().await;
+    turns().await;
+    gate.open();
+    let replies = join_all(callers.into_iter().map(Asking::told)).await;
+    let bodies: BTreeSet<_> = replies.iter().map(|reply| body(reply).clone()).collect();
+    assert_eq!(bodies.len(), 1);
+    assert_eq!(replies.iter().filter(|reply| !reply.replayed).count(), 1);
+    assert_eq!(world.runs(), 1);
+    assert_eq!(world.store.transfers("hold"), 1);
+    assert_eq!(world.store.transfers("settle"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn fifty_callers_on_several_threads_are_one_run() {
+    let world = setup().script(says("hi")).start().await;
+    let mut callers = Vec::new();
+    for _caller in 0..50 {
+        callers.push(world.asking(1, HELLO).await);
+    }
+    let replies = join_all(callers.into_iter().map(Asking::told)).await;
+    let bodies: BTreeSet<_> = replies.iter().map(|reply| body(reply).clone()).collect();
+    assert_eq!(bodies.len(), 1);
+    assert_eq!(world.runs(), 1);
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_callers_of_two_processes_are_one_run() {
+    let (one, two) = (Gate::new(), Gate::new());
+    let first = setup().shared("a").script(says("hi").wait(&one)).start().await;
+    let second = setup().on(&first.store).shared("b").script(says("hi").wait(&two)).start().await;
+    let mut callers = Vec::new();
+    for n in 0..50 {
+        callers.push([&first, &second][n % 2].asking(1, HELLO).await);
+    }
+    turns().await;
+    one.open();
+    two.open();
+    let replies = join_all(callers.into_iter().map(Asking::told)).await;
+    let bodies: BTreeSet<_> = replies.iter().map(|reply| body(reply).clone()).collect();
+    assert_eq!(bodies.len(), 1);
+    assert_eq!(first.runs() + second.runs(), 1);
+    assert_eq!(first.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_key_of_another_api_key_is_another_operation() {
+    let world = setup().script(says("one")).script(says("two")).start().await;
+    let first = world.ask(1, HELLO).await;
+    let second = world.ask_as(&bearer(2), 1, OTHER).await;
+    assert!(text(&second).contains(r#""content":"two""#));
+    assert!(!second.replayed);
+    assert_ne!(first.facts.operation, second.facts.operation);
+    assert_eq!(world.runs(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    let began = Instant::now();
+    let mut impatient = world.submission(1, HELLO).await;
+    impatient.patience = secs(3);
+    let reply = world.engine.complete(impatient).await;
+    assert_failed!(reply, Failure::InProgress(id) if *id == operation_id(1));
+    assert_eq!(reply.facts.operation, Some(operation_id(1)), "for the log");
+    assert_eq!(began.elapsed(), secs(3));
+    gate.open();
+    let first = first.told().await;
+    assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_patience_of_the_first_caller_does_not_end_its_wait() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let mut impatient = world.submission(1, HELLO).await;
+    impatient.patience = secs(3);
+    let mut first = Asking::of(&world, impatient);
+    gate.reached().await;
+    pass(secs(60)).await;
+    assert!(first.is_waiting().await);
+    gate.open();
+    body(&first.told().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_waits_for_another_process_at_most_its_patience() {
+    let gate = Gate::new();
+    let owner = setup().shared("a").script(says("hi").wait(&gate)).start().await;
+    let first = owner.asking(1, HELLO).await;
+    gate.reached().await;
+    let other = setup().on(&owner.store).shared("b").start().await;
+    let mut impatient = other.submission(1, HELLO).await;
+    impatient.patience = secs(3);
+    assert_failed!(other.engine.complete(impatient).await, Failure::InProgress(_));
+    let patient = other.asking(1, HELLO).await;
+    pass(secs(60)).await;
+    gate.open();
+    let patient = patient.told().await;
+    assert_eq!(body(&patient), body(&first.told().await));
+    assert!(patient.replayed);
+    assert_eq!(other.runs(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_callers_than_may_wait_for_one_operation_are_turned_away() {
+    let gate = Gate::new();
+    let few = setup().options(|options| options.waiters_per_operation = 2);
+    let world = few.script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    let mut second = world.asking(1, HELLO).await;
+    assert!(second.is_waiting().await);
+    assert_failed!(world.ask(1, HELLO).await, Failure::TooManyWaiters);
+    second.hang_up().await;
+    let mut third = world.asking(1, HELLO).await;
+    assert!(third.is_waiting().await);
+    gate.open();
+    assert_eq!(body(&third.told().await), body(&first.told().await));
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_key_has_only_so_many_requests_in_hand_until_it_lets_go_of_one() {
+    let world = setup().options(|options| options.operations_per_key = 2).start().await;
+    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let other = world.engine.authenticate(&bearer(2).expose()).await.unwrap();
+    let first = world.engine.take_in_hand(&caller);
+    let second = world.engine.take_in_hand(&caller);
+    assert!(first.is_some() && second.is_some());
+    assert!(world.engine.take_in_hand(&caller).is_none());
+    assert!(world.engine.take_in_hand(&other).is_some(), "another API key has its own count");
+    drop(first);
+    let third = world.engine.take_in_hand(&caller);
+    assert!(third.is_some());
+    assert!(world.engine.take_in_hand(&caller).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_whose_callers_all_hung_up_runs_to_its_settlement() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    first.hang_up().await;
+    gate.open();
+    turns().await;
+    assert_eq!(world.store.phase(), "completed");
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+    assert!(text(&world.ask(1, HELLO).await).contains(r#""content":"hi""#));
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_hangs_up_while_its_claim_is_offered_leaves_the_operation_running() {
+    let world = setup().script(says("hi")).start().await;
+    let commits = world.store.hold_commits();
+    let first = world.asking(1, HELLO).await;
+    commits.reached().await;
+    first.hang_up().await;
+    commits.open();
+    turns().await;
+    assert_eq!(world.store.phase(), "completed");
+    assert_eq!(world.runs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn different_keys_run_side_by_side() {
+    let gate = Gate::new();
+    let slow = says("slow").wait(&gate);
+    let world = setup().script(slow).script(says("quick")).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    assert!(text(&world.ask(2, HELLO).await).contains("quick"));
+    gate.open();
+    assert!(text(&first.told().await).contains("slow"));
+    assert_eq!(world.store.journal.operations().len(), 2);
+    let held = world.store.journal.wallet(sample::WALLET).map(|wallet| wallet.held.get());
+    assert_eq!(held, Some(0));
+}

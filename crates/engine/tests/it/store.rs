@@ -1,0 +1,283 @@
+//! The memory journal behind doors that a test can shut: ports that are down or hang, a clock that
+//! follows tokio's, and rows that are read otherwise than they were written.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::ledger::Posting;
+use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
+use holdfast_domain::ports::{
+    Beat, Cause, CommitError, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey,
+    Unavailable,
+};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, ClaimId, CredentialId, Currency, Journal, Keys, Nodes, OperationId, PostingId,
+    Snapshot, Timestamp, WalletId, Wallets,
+};
+use holdfast_testkit::{Gate, MemoryJournal, sample};
+use tokio::time::Instant;
+
+type Alter = Arc<dyn Fn(&mut Snapshot) + Send + Sync>;
+
+/// Every storage port of an engine.
+pub(crate) struct Store {
+    pub(crate) journal: MemoryJournal,
+    started: Instant,
+    /// Every port answers that it is unavailable.
+    down: AtomicBool,
+    /// Commits are lost and do not land.
+    silent: AtomicBool,
+    /// Commits panic.
+    buggy: AtomicBool,
+    commits: Mutex<Option<Gate>>,
+    loads: Mutex<Option<Gate>>,
+    beats: Mutex<Option<Gate>>,
+    wallets: Mutex<Option<Gate>>,
+    alter: Mutex<Option<Alter>>,
+    credentials: Mutex<HashMap<CredentialId, Credential>>,
+    pub(crate) credential_reads: AtomicUsize,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the test shut this door")]
+struct Shut;
+
+fn shut() -> Cause {
+    Box::new(Shut)
+}
+
+impl Store {
+    pub(crate) fn with_funds(micros: i64) -> Arc<Self> {
+        Arc::new(Self {
+            journal: MemoryJournal::with_funds(micros),
+            started: Instant::now(),
+            down: AtomicBool::new(false),
+            silent: AtomicBool::new(false),
+            buggy: AtomicBool::new(false),
+            commits: Mutex::default(),
+            loads: Mutex::default(),
+            beats: Mutex::default(),
+            wallets: Mutex::default(),
+            alter: Mutex::default(),
+            credentials: Mutex::default(),
+            credential_reads: AtomicUsize::new(0),
+        })
+    }
+
+    pub(crate) fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_silent(&self, silent: bool) {
+        self.silent.store(silent, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_buggy(&self, buggy: bool) {
+        self.buggy.store(buggy, Ordering::SeqCst);
+    }
+
+    /// Commits from now on wait at the gate.
+    pub(crate) fn hold_commits(&self) -> Gate {
+        Self::hold(&self.commits)
+    }
+
+    /// Reads of operations from now on wait at the gate.
+    pub(crate) fn hold_loads(&self) -> Gate {
+        Self::hold(&self.loads)
+    }
+
+    /// Heartbeats from now on wait at the gate.
+    pub(crate) fn hold_beats(&self) -> Gate {
+        Self::hold(&self.beats)
+    }
+
+    /// Heartbeats from now on pass. Those that wait go on waiting.
+    pub(crate) fn let_beats_pass(&self) {
+        *self.beats.lock().unwrap() = None;
+    }
+
+    /// Reads of wallets from now on wait at the gate.
+    pub(crate) fn hold_wallets(&self) -> Gate {
+        Self::hold(&self.wallets)
+    }
+
+    fn hold(door: &Mutex<Option<Gate>>) -> Gate {
+        let gate = Gate::new();
+        *door.lock().unwrap() = Some(gate.clone());
+        gate
+    }
+
+    /// Rows are read like this from now on.
+    pub(crate) fn alter(&self, alter: impl Fn(&mut Snapshot) + Send + Sync + 'static) {
+        *self.alter.lock().unwrap() = Some(Arc::new(alter));
+    }
+
+    /// Adds a credential to an API key that has one: what a rotation does.
+    pub(crate) fn add_credential(&self, credential: Credential) {
+        self.credentials.lock().unwrap().insert(credential.id, credential);
+    }
+
+    pub(crate) fn wallet(&self) -> Wallet {
+        self.journal.wallet(sample::WALLET).unwrap()
+    }
+
+    pub(crate) fn balances(&self) -> (i64, i64) {
+        let wallet = self.wallet();
+        (wallet.available.get(), wallet.held.get())
+    }
+
+    /// The only operation there is.
+    pub(crate) fn operation(&self) -> Operation {
+        let [operation] = <[Operation; 1]>::try_from(self.journal.operations()).unwrap();
+        operation
+    }
+
+    pub(crate) fn phase(&self) -> &'static str {
+        self.operation().phase.label()
+    }
+
+    /// The sealed content of an operation as it is stored.
+    pub(crate) async fn sealed(&self, id: OperationId) -> Option<SealedResult> {
+        self.journal.load(id).await.unwrap().result
+    }
+
+    /// How many transfers of a kind the book has.
+    pub(crate) fn transfers(&self, kind: &str) -> usize {
+        self.journal.lines().iter().filter(|line| line.entry.kind == kind).count()
+    }
+
+    /// Which process has a node's name.
+    pub(crate) async fn lease_of(&self, name: &str) -> Option<Lease> {
+        let nobody = sample::node(name);
+        match self.journal.beat(&nobody, Duration::ZERO, Entry::Renew).await.unwrap() {
+            Beat::Lost { lease, .. } => lease,
+            Beat::Held { .. } => panic!("nobody has the name"),
+        }
+    }
+
+    async fn enter(&self, door: &Mutex<Option<Gate>>) -> Result<(), Cause> {
+        let gate = door.lock().unwrap().clone();
+        if let Some(gate) = gate {
+            gate.pass().await;
+        }
+        let now = sample::NOW.after(self.started.elapsed());
+        if self.journal.now() < now {
+            self.journal.set_now(now);
+        }
+        if self.down.load(Ordering::SeqCst) { Err(shut()) } else { Ok(()) }
+    }
+
+    async fn enter_open(&self) -> Result<(), Unavailable> {
+        self.enter(&Mutex::new(None)).await.map_err(Unavailable)
+    }
+}
+
+#[async_trait]
+impl Journal for Store {
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        self.enter(&self.loads).await.map_err(Unavailable)?;
+        let mut snapshot = self.journal.load(operation).await?;
+        // Not called under the lock: some of them panic.
+        let alter = self.alter.lock().unwrap().clone();
+        if let Some(alter) = alter {
+            alter(&mut snapshot);
+        }
+        Ok(snapshot)
+    }
+
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        self.enter(&self.commits).await.map_err(CommitError::Unavailable)?;
+        assert!(!self.buggy.load(Ordering::SeqCst), "a bug in the store");
+        if self.silent.load(Ordering::SeqCst) {
+            return Err(CommitError::Uncertain(shut()));
+        }
+        self.journal.commit(change).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
+        self.enter_open().await?;
+        self.journal.due(limit).await
+    }
+
+    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+        self.enter_open().await?;
+        self.journal.leased_to(node).await
+    }
+
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        self.enter_open().await?;
+        self.journal.purge(age, limit).await
+    }
+}
+
+#[async_trait]
+impl Nodes for Store {
+    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+        self.enter(&self.beats).await.map_err(Unavailable)?;
+        self.journal.beat(node, lease, entry).await
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
+        self.enter(&self.beats).await.map_err(Unavailable)?;
+        self.journal.leave(node).await
+    }
+}
+
+#[async_trait]
+impl Keys for Store {
+    async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
+        self.credential_reads.fetch_add(1, Ordering::SeqCst);
+        self.enter_open().await?;
+        let added = self.credentials.lock().unwrap().get(&id).cloned();
+        let Some(credential) = added else { return self.journal.credential(id).await };
+        let keys = Keys::list(&self.journal).await?;
+        let api_key = keys.into_iter().find(|key| key.id == credential.api_key).unwrap();
+        Ok(Some(KnownCredential { credential, api_key, now: self.journal.now() }))
+    }
+
+    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
+        self.journal.issue(key, credential).await
+    }
+
+    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
+        self.journal.revoke(api_key).await
+    }
+
+    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
+        Keys::list(&self.journal).await
+    }
+}
+
+#[async_trait]
+impl Wallets for Store {
+    async fn create(
+        &self,
+        id: WalletId,
+        name: &str,
+        currency: Currency,
+    ) -> Result<Wallet, CreateError> {
+        self.journal.create(id, name, currency).await
+    }
+
+    async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
+        self.enter(&self.wallets).await.map_err(Unavailable)?;
+        self.journal.find(id).await
+    }
+
+    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
+        Wallets::list(&self.journal).await
+    }
+
+    async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
+        Wallets::transfers(&self.journal, id, limit).await
+    }
+
+    async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable> {
+        self.journal.posting(id).await
+    }
+}

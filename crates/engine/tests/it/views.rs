@@ -1,0 +1,155 @@
+//! What callers look at besides completions.
+
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::{ProviderRefusal, Situation};
+use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
+use holdfast_engine::{LookUp, LookUpError, Readiness, ResultState};
+use holdfast_testkit::{Gate, Script, sample};
+use tokio::time::{Instant, timeout};
+
+use crate::world::{
+    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, World, bearer, body, credential, pass, says, secret,
+    secs, setup, turns,
+};
+
+async fn look_up_as(world: &World, n: u8, key: u64) -> Result<LookUp, LookUpError> {
+    let caller = world.engine.authenticate(&bearer(n).expose()).await.unwrap();
+    world.engine.look_up(&caller, sample::request_key(key)).await
+}
+
+async fn look_up(world: &World) -> LookUp {
+    look_up_as(world, 1, 1).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_shows_a_completed_operation_with_its_answer() {
+    let world = setup().script(says("hi")).start().await;
+    let first = world.ask(1, HELLO).await;
+    let seen = look_up(&world).await;
+    assert_eq!(seen.situation, Situation::Completed);
+    assert_eq!(seen.snapshot.operation.unwrap().id, world.store.operation().id);
+    let ResultState::Kept(kept) = seen.result else { panic!("{:?}", seen.result) };
+    assert_eq!(kept, body(&first));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_shows_what_runs_and_what_is_open() {
+    let gate = Gate::new();
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect)).wait(&gate);
+    let world = setup().script(not_run).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    let seen = look_up(&world).await;
+    assert_eq!(seen.situation, Situation::InProgress);
+    assert!(matches!(seen.result, ResultState::None));
+    gate.open();
+    assert!(caller.told().await.outcome.is_err());
+    assert_eq!(look_up(&world).await.situation, Situation::NotStarted);
+    assert_eq!(world.runs(), 1, "a look-up never runs anything");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_shows_how_refused_and_abandoned_operations_ended() {
+    let refused = Script::failing(ProviderFailure::Refused(ProviderRefusal::Request));
+    let world = setup().script(refused).start().await;
+    assert!(world.ask(1, HELLO).await.outcome.is_ok());
+    assert!(matches!(look_up(&world).await.result, ResultState::Kept(_)));
+    let unknown = Script::failing(ProviderFailure::Unknown(Unknown::Broken));
+    let world = setup().script(unknown).start().await;
+    assert!(world.ask(1, HELLO).await.outcome.is_err());
+    let seen = look_up(&world).await;
+    assert_eq!(seen.situation, Situation::Completed);
+    assert!(matches!(seen.result, ResultState::None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_settles_what_was_recorded() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.break_wallet(sample::WALLET);
+    gate.open();
+    assert!(caller.told().await.outcome.is_err());
+    let seen = look_up(&world).await;
+    assert_eq!(seen.situation, Situation::Stale);
+    assert!(matches!(seen.result, ResultState::None));
+    world.store.journal.repair_wallet(sample::WALLET);
+    assert_eq!(look_up(&world).await.situation, Situation::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_does_not_show_sealed_or_deleted_content() {
+    let world =
+        setup().options(|options| options.results = secs(60)).script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    world.store.add_credential(credential(3, sample::API_KEY, &secret(7)));
+    let sealed = look_up_as(&world, 3, 1).await.unwrap();
+    assert!(matches!(sealed.result, ResultState::Sealed));
+    pass(secs(130)).await;
+    assert!(matches!(look_up(&world).await.result, ResultState::Expired));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_is_there_for_its_own_api_key_alone() {
+    let world = setup().script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    assert!(matches!(look_up_as(&world, 2, 1).await, Err(LookUpError::NotFound)));
+    assert!(matches!(look_up_as(&world, 1, 2).await, Err(LookUpError::NotFound)));
+    let caller = world.submission(1, HELLO).await.caller;
+    world.store.set_down(true);
+    let seen = world.engine.look_up(&caller, sample::request_key(1)).await;
+    assert!(matches!(seen, Err(LookUpError::Unavailable(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wallet_shows_what_is_available_and_what_is_held() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    let bearer = world.submission(1, HELLO).await.caller;
+    let wallet = world.engine.wallet(&bearer).await.unwrap();
+    assert_eq!((wallet.available.get(), wallet.held.get()), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
+    gate.open();
+    body(&caller.told().await);
+    let wallet = world.engine.wallet(&bearer).await.unwrap();
+    assert_eq!((wallet.available.get(), wallet.held.get()), (FUNDS - ANSWER_COSTS, 0));
+    world.store.set_down(true);
+    assert!(matches!(world.engine.wallet(&bearer).await, Err(LookUpError::Unavailable(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_models_that_are_listed_are_those_that_the_caller_can_pay_for() {
+    let world = setup().start().await;
+    let caller = world.submission(1, HELLO).await.caller;
+    let listed: Vec<_> = world.engine.models(&caller).map(|(m, _)| &m.contract.model).collect();
+    assert_eq!(listed, [&sample::model()]);
+    let (_, price) = world.engine.model(&caller, &sample::model()).unwrap();
+    assert_eq!(price.version, sample::price());
+    let other = PublicModelId::try_from("holdfast/other").unwrap();
+    assert!(world.engine.model(&caller, &other).is_none());
+    assert_eq!(world.engine.body_bytes_max(), 10_000);
+    let euros = setup().on(&world.store).model(|model| {
+        model.prices[0].version.currency = "EUR".parse().unwrap();
+    });
+    let euros = euros.start().await;
+    assert_eq!(euros.engine.models(&caller).count(), 0);
+    assert!(euros.engine.model(&caller, &sample::model()).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_is_ready_when_its_store_answers_within_two_seconds() {
+    let world = setup().start().await;
+    assert_eq!(world.engine.readiness().await, Readiness::Ready);
+    world.store.set_down(true);
+    assert_eq!(world.engine.readiness().await, Readiness::Storage);
+    world.store.set_down(false);
+    turns().await;
+    let loads = world.store.hold_loads();
+    let began = Instant::now();
+    assert_eq!(world.engine.readiness().await, Readiness::Storage);
+    assert_eq!(began.elapsed(), secs(2));
+    loads.open();
+    assert_eq!(timeout(secs(1), world.engine.readiness()).await, Ok(Readiness::Ready));
+}

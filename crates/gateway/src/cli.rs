@@ -1,0 +1,225 @@
+//! The command line: what can be asked for, and how the answers to `--help` read. Not what happens
+//! then.
+
+pub(crate) mod value;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use holdfast_domain::Currency;
+use uuid::Uuid;
+
+use self::value::{Amount, Name, OperationName, Reference};
+
+const AFTER_HELP: &str = "\
+Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
+./holdfast-data/, the simulated provider as holdfast/sim-1, on port 8080 of this machine.
+
+HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
+HOLDFAST_DATABASE_URL override server.listen and database.url.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+/// An OpenAI-compatible gateway for prepaid inference: a request key runs and is charged at most
+/// once.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// Configuration file (TOML) [env: HOLDFAST_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print JSON: one object, or an array for lists
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the API until SIGTERM or SIGINT, then let running operations finish
+    Serve,
+    /// Check the configuration and report every mistake with its file and line
+    CheckConfig,
+    /// Prepare the database for this version, or take a step back
+    #[command(subcommand)]
+    Migrate(Migrate),
+    /// Prepaid balances
+    #[command(subcommand)]
+    Wallet(Wallet),
+    /// API keys
+    #[command(subcommand)]
+    Key(Key),
+    /// Paid operations: what became of a request key
+    #[command(subcommand)]
+    Operation(Operation),
+    /// The book of all transfers
+    #[command(subcommand)]
+    Ledger(Ledger),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Migrate {
+    /// Apply every missing migration; makes the database if there is none
+    Up,
+    /// Take the last migration back, WITH ALL DATA in the tables that it made
+    Down,
+    /// List the migrations and when each was applied
+    Status,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Wallet {
+    /// Create an empty wallet
+    Create {
+        /// A unique name of 1 to 64 printable characters
+        name: Name,
+        /// Its currency for ever: three capital letters
+        #[arg(long, value_name = "CODE", default_value = "USD")]
+        currency: Currency,
+    },
+    /// Add funds
+    Deposit {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Units of its currency with at most six decimals, like 10.00
+        #[arg(allow_negative_numbers = true)]
+        amount: Amount,
+        /// Names this deposit: the same one again changes nothing [default: a new UUIDv4, printed]
+        #[arg(long, value_name = "UUID")]
+        key: Option<Uuid>,
+    },
+    /// Show a wallet and its balance
+    Show {
+        /// Id or name of the wallet
+        wallet: Reference,
+    },
+    /// List all wallets, oldest first
+    List,
+    /// List a wallet's transfers, oldest first
+    Ledger {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// At most this many, the newest ones
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// Issue an API key and print it, once
+    Issue {
+        /// Id or name of the wallet that pays
+        #[arg(long)]
+        wallet: Reference,
+        /// A unique name of 1 to 64 printable characters [default: made from its id]
+        #[arg(long)]
+        name: Option<Name>,
+    },
+    /// List all API keys, oldest first; never their secrets
+    List,
+    /// End an API key for good; running operations finish, stored results become unreadable
+    Revoke {
+        /// Id or name of the API key
+        key: Reference,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Operation {
+    /// Show an operation: its state, charge, attempts and node; never its content
+    Show(Show),
+    /// List operations, newest first
+    List {
+        /// Only those whose owner may be gone or whose settlement is missing
+        #[arg(long)]
+        stale: bool,
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        limit: u32,
+    },
+    /// Bring what a dead process left to rest, as far as the rules allow it now
+    Reconcile,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Operation id or completion id; with --api-key the Idempotency-Key of the request
+    #[arg(value_name = "ID")]
+    pub(crate) id: OperationName,
+    /// Id or name of the API key that sent the request
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<Reference>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ledger {
+    /// Recompute every balance and check every invariant; exit status 1 on any mismatch
+    Verify,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[track_caller]
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_of_the_manual_is_understood() {
+        for line in [
+            "holdfast",
+            "holdfast serve --config h.toml",
+            "holdfast check-config --json",
+            "holdfast migrate up",
+            "holdfast migrate down",
+            "holdfast migrate status",
+            "holdfast wallet create acme --currency EUR",
+            "holdfast wallet deposit acme 10.00",
+            "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet show acme",
+            "holdfast wallet list",
+            "holdfast wallet ledger acme",
+            "holdfast key issue --wallet acme",
+            "holdfast key issue --wallet acme --name laptop --json",
+            "holdfast key list",
+            "holdfast key revoke laptop",
+            "holdfast operation show 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
+            "holdfast operation show chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11",
+            "holdfast operation show --api-key laptop 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast operation list --stale",
+            "holdfast operation reconcile",
+            "holdfast ledger verify",
+        ] {
+            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line));
+        }
+    }
+
+    #[test]
+    fn wrong_usage_exits_with_2() {
+        for line in [
+            "holdfast nonsense",
+            "holdfast wallet",
+            "holdfast wallet create 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet create acme --currency usd",
+            "holdfast wallet deposit acme 0",
+            "holdfast wallet deposit acme -1",
+            "holdfast wallet deposit acme 1.0000001",
+            "holdfast wallet deposit acme 1 --key seven",
+            "holdfast key issue",
+            "holdfast operation show seven",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What operators write on the command line: names, ids, amounts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use holdfast_domain::{Micros, OperationId};
+use uuid::Uuid;
+
+/// A wallet's or an API key's name: 1 to 64 printable characters that do not look like an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name(String);
+
+impl Name {
+    const LEN_MAX: usize = 64;
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Name {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        if Uuid::try_parse(text).is_ok() {
+            return Err(BadName::LikeAnId);
+        }
+        let count = text.chars().count();
+        let printable = !text.contains(char::is_control) && text.trim() == text;
+        if (1..=Self::LEN_MAX).contains(&count) && printable {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(BadName::Characters)
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a text is no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadName {
+    #[error("a name must not look like an id")]
+    LikeAnId,
+    #[error("a name has 1 to 64 printable characters")]
+    Characters,
+}
+
+/// An id or a name; names never look like ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reference {
+    Id(Uuid),
+    Name(Name),
+}
+
+impl FromStr for Reference {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, BadName> {
+        Uuid::try_parse(text)
+            .map_or_else(|_name| text.parse().map(Self::Name), |id| Ok(Self::Id(id)))
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// Funds to be moved: positive, at most six decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Amount(Micros);
+
+impl Amount {
+    pub(crate) const fn micros(self) -> Micros {
+        self.0
+    }
+}
+
+impl FromStr for Amount {
+    type Err = BadAmount;
+
+    fn from_str(text: &str) -> Result<Self, BadAmount> {
+        let micros: Micros = text.parse().map_err(BadAmount::Unreadable)?;
+        if micros > Micros::ZERO { Ok(Self(micros)) } else { Err(BadAmount::NotPositive) }
+    }
+}
+
+/// Why a text is no amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadAmount {
+    #[error("{0}")]
+    Unreadable(holdfast_domain::money::BadAmount),
+    #[error("an amount must be more than zero")]
+    NotPositive,
+}
+
+/// How an operation is named: by its id, by the id of its completion, or by a request key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OperationName(Uuid);
+
+impl OperationName {
+    const COMPLETION: &str = "chatcmpl_";
+
+    pub(crate) fn operation(self) -> OperationId {
+        OperationId::from(self.0)
+    }
+
+    pub(crate) const fn uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl FromStr for OperationName {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        Uuid::try_parse(text.strip_prefix(Self::COMPLETION).unwrap_or(text)).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_positive_with_at_most_six_decimals() {
+        for (text, micros) in [
+            ("10", 10_000_000),
+            ("10.00", 10_000_000),
+            ("0.000001", 1),
+            ("9223372036854.775807", i64::MAX),
+        ] {
+            assert_eq!(text.parse(), Ok(Amount(Micros::new(micros))), "{text}");
+        }
+        for bad in ["0", "0.00", "-1"] {
+            assert_eq!(bad.parse::<Amount>(), Err(BadAmount::NotPositive), "{bad}");
+        }
+        for bad in ["", "1.", ".5", "1e3", "1,5", "1.0000001", "9223372036854.775808", "10 USD"] {
+            assert!(matches!(bad.parse::<Amount>(), Err(BadAmount::Unreadable(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_an_id_is_one() {
+        let id = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+        for spelling in [id.to_owned(), id.to_uppercase(), id.replace('-', "")] {
+            assert!(matches!(spelling.parse(), Ok(Reference::Id(_))), "{spelling}");
+            assert_eq!(spelling.parse::<Name>(), Err(BadName::LikeAnId));
+        }
+        assert!(matches!("acme".parse(), Ok(Reference::Name(_))));
+    }
+
+    #[test]
+    fn names_are_printable_and_short() {
+        for good in ["a", "Acme Ltd.", "größe", &"x".repeat(64)] {
+            assert!(good.parse::<Name>().is_ok(), "{good}");
+        }
+        for bad in ["", " a", "a\n", "a\tb", "\u{1b}[31m", &"x".repeat(65)] {
+            assert_eq!(bad.parse::<Name>(), Err(BadName::Characters), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_operation_is_named_as_its_caller_saw_it() {
+        let id: OperationId = "7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11".parse().unwrap();
+        for name in [id.to_string(), id.completion_id()] {
+            assert_eq!(name.parse::<OperationName>().unwrap().operation(), id);
+        }
+    }
+}

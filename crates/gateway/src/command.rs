@@ -1,0 +1,59 @@
+//! What each command does. They work beside a running `serve`, on the same database.
+
+mod book;
+mod check;
+pub(crate) mod key;
+mod migrate;
+mod operation;
+mod reconcile;
+pub(crate) mod wallet;
+
+use crate::cli::{Cli, Command, Ledger, Operation};
+use crate::config::{self, Config};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{database, serve};
+
+/// Does what was asked for.
+pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+    let output = Output::new(cli.json);
+    let config = config::load(cli.config.as_deref());
+    match cli.command {
+        Some(Command::CheckConfig) => check::run(output, config),
+        Some(Command::Migrate(migrate)) => migrate::run(output, &config?, &migrate).await,
+        None | Some(Command::Serve) => serve::run(config?).await,
+        Some(Command::Wallet(command)) => {
+            with_store(&config?, async |store| wallet::run(output, store, command).await).await
+        }
+        Some(Command::Key(command)) => {
+            let config = config?;
+            with_store(&config, async |store| key::run(output, &config, store, command).await).await
+        }
+        Some(Command::Operation(Operation::Show(show))) => {
+            with_store(&config?, async |store| operation::show(output, store, show).await).await
+        }
+        Some(Command::Operation(Operation::List { stale, limit })) => {
+            with_store(&config?, async |store| operation::list(output, store, stale, limit).await)
+                .await
+        }
+        Some(Command::Operation(Operation::Reconcile)) => {
+            let config = config?;
+            with_store(&config, async |store| reconcile::run(output, &config, store).await).await
+        }
+        Some(Command::Ledger(Ledger::Verify)) => {
+            with_store(&config?, async |store| book::verify(output, store).await).await
+        }
+    }
+}
+
+/// Opens the store for one command and closes it after it, whatever came of it.
+async fn with_store(
+    config: &Config,
+    work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let store = database::open(config).await?;
+    let outcome = work(&store).await;
+    let closed = store.close().await;
+    outcome?;
+    Ok(closed.map_err(anyhow::Error::from)?)
+}

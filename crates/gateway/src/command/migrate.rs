@@ -1,0 +1,63 @@
+//! `holdfast migrate`
+
+use anyhow::Context;
+use holdfast_store::ServeLock;
+use holdfast_store::migrate::{self, Step};
+use holdfast_wire::api::rfc3339;
+use serde::Serialize;
+
+use crate::cli::Migrate;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+
+#[derive(Debug, Serialize)]
+struct StepView {
+    version: u32,
+    name: String,
+    applied_at: Option<String>,
+}
+
+impl From<Step> for StepView {
+    fn from(step: Step) -> Self {
+        Self { version: step.version, name: step.name, applied_at: step.applied_at.map(rfc3339) }
+    }
+}
+
+pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> Result<(), Failure> {
+    let url = config.database.to_string();
+    match command {
+        Migrate::Status => {
+            let steps = migrate::status(&url).await.context("migrations were not listed")?;
+            list(output, steps)
+        }
+        Migrate::Up => {
+            let known = migrate::status(&url).await.context("nothing was migrated")?;
+            if known.iter().all(|step| step.applied_at.is_some()) {
+                note("nothing to do: every migration is applied");
+                return list(output, Vec::new());
+            }
+            let _nobody_serves = ServeLock::take(&url).context("nothing was migrated")?;
+            let steps = migrate::up(&url).await.context("not everything was migrated")?;
+            list(output, steps)
+        }
+        Migrate::Down => {
+            let _nobody_serves = ServeLock::take(&url).context("nothing was taken back")?;
+            let step = migrate::down(&url).await.context("nothing was taken back")?;
+            let fields = [("version", step.version.to_string()), ("taken_back", step.name.clone())];
+            output.object(&StepView::from(step), &fields)
+        }
+    }
+}
+
+fn list(output: Output, steps: Vec<Step>) -> Result<(), Failure> {
+    let views: Vec<_> = steps.into_iter().map(StepView::from).collect();
+    let rows: Vec<_> = views
+        .iter()
+        .map(|step| {
+            let applied = step.applied_at.clone().unwrap_or_else(|| "missing".to_owned());
+            [step.version.to_string(), step.name.clone(), applied]
+        })
+        .collect();
+    output.list(&views, ["version", "name", "applied_at"], &rows)
+}

@@ -1,0 +1,108 @@
+//! `holdfast operation reconcile`: brings to rest what dead processes left, as far as the rules allow
+//! it now. Never proof that anything did not run.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::Context;
+use async_trait::async_trait;
+use holdfast_domain::conduct::Conduct;
+use holdfast_domain::operation::{Node, Phase};
+use holdfast_domain::ports::{Entry, Pause};
+use holdfast_domain::{Incarnation, Journal, Nodes, OperationId};
+use holdfast_store::{LockError, ServeLock, Store};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::serve;
+
+/// Operations that one look takes.
+const OPERATIONS_PER_LOOK: u32 = 1_024;
+const BETWEEN_OFFERS: Duration = Duration::from_millis(200);
+
+/// What became of one operation that was due.
+#[derive(Debug, Serialize)]
+struct ReconciledView {
+    operation_id: String,
+    status: &'static str,
+    at_rest: bool,
+}
+
+pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result<(), Failure> {
+    let views = match ServeLock::take(&config.database.to_string()) {
+        Ok(_nobody_serves) => as_successor(config, store).await?,
+        Err(LockError::Taken(_)) => {
+            note(
+                "a running `holdfast serve` reconciles by itself: only what anybody may do is done",
+            );
+            // Its operations are its own: a lease that looks dead from here is not believed.
+            all_due(store, None).await?
+        }
+        Err(error @ (LockError::Url(_) | LockError::Failed(..))) => {
+            return Err(anyhow::Error::from(error).context("nothing was reconciled").into());
+        }
+    };
+    if views.is_empty() {
+        note("nothing was due");
+    }
+    let rows: Vec<_> = views
+        .iter()
+        .map(|view| {
+            let at_rest = if view.at_rest { "yes" } else { "no" };
+            [view.operation_id.clone(), view.status.to_owned(), at_rest.to_owned()]
+        })
+        .collect();
+    output.list(&views, ["operation", "status", "at_rest"], &rows)
+}
+
+/// Under the lock nobody serves: as the next incarnation of the node's name, whatever the last one
+/// left is superseded.
+async fn as_successor(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
+    let node =
+        Node { name: serve::node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
+    let taken = store.beat(&node, config.operations.lease, Entry::Take).await;
+    taken.context("the node's name was not taken")?;
+    let views = all_due(store, Some(config.operations.orphan_grace)).await;
+    let left = store.leave(&node).await.context("the node's name was not given back");
+    let views = views?;
+    left.map(|()| views)
+}
+
+/// Looks until a look moves nothing.
+async fn all_due(
+    store: &Store,
+    orphan_grace: Option<Duration>,
+) -> anyhow::Result<Vec<ReconciledView>> {
+    let conduct = Conduct { journal: store, pause: &Wait, orphan_grace };
+    let mut seen = BTreeSet::new();
+    let mut views = Vec::new();
+    loop {
+        let due = store.due(OPERATIONS_PER_LOOK).await.context("due operations were not read")?;
+        let new: Vec<OperationId> = due.into_iter().filter(|id| seen.insert(*id)).collect();
+        if new.is_empty() {
+            return Ok(views);
+        }
+        for id in new {
+            let snapshot = conduct.reconcile(id).await.context("an operation was not read")?;
+            let Some(operation) = snapshot.operation else { continue };
+            views.push(ReconciledView {
+                operation_id: id.to_string(),
+                status: operation.phase.label(),
+                at_rest: !matches!(operation.phase, Phase::Leased | Phase::Recorded(_)),
+            });
+        }
+    }
+}
+
+/// The wait between two offers to a store that gave no verdict.
+struct Wait;
+
+#[async_trait]
+impl Pause for Wait {
+    async fn pause(&self, _attempt: u32) {
+        tokio::time::sleep(BETWEEN_OFFERS).await;
+    }
+}

@@ -1,0 +1,181 @@
+//! The configuration: one TOML file, checked as a whole, with every mistake reported together. The
+//! only place that reads the environment.
+//!
+//! Every option has an effect; a key without one is refused. What is not set has the value that
+//! `deploy/holdfast.toml` shows.
+
+mod document;
+mod model;
+mod process;
+mod provider;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::collections::BTreeMap;
+use std::env::VarError;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use holdfast_engine::Model;
+use holdfast_failpoint::Failpoint;
+
+pub(crate) use self::document::Mistake;
+use self::document::{Document, Table};
+pub(crate) use self::process::{
+    Admin, DatabaseUrl, Limits, Log, LogFormat, Operations, Retention, Server,
+};
+pub(crate) use self::provider::ProviderKind;
+
+/// Looks an environment variable up.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
+const LISTEN_VARIABLE: &str = "HOLDFAST_LISTEN";
+const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
+/// Where a build with failpoints stops for ever; other builds do not look at it.
+const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
+
+/// What runs without a file: everything on this machine, no account anywhere.
+const EMBEDDED: &str = include_str!("config/embedded.toml");
+
+/// Everything that an operator can set.
+#[derive(Debug)]
+pub(crate) struct Config {
+    /// Where it was read from; `None`: the embedded default.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) server: Server,
+    pub(crate) admin: Option<Admin>,
+    pub(crate) database: DatabaseUrl,
+    pub(crate) limits: Limits,
+    pub(crate) operations: Operations,
+    pub(crate) retention: Retention,
+    pub(crate) log: Log,
+    pub(crate) providers: BTreeMap<String, ProviderKind>,
+    pub(crate) models: Vec<Model>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug)]
+pub(crate) enum BadConfig {
+    /// The file cannot be read.
+    Unreadable(PathBuf, std::io::Error),
+    /// It can, and this is wrong with it.
+    Mistakes(Vec<Mistake>),
+}
+
+impl fmt::Display for BadConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(file, error) => {
+                write!(f, "the configuration {} cannot be read: {error}", file.display())
+            }
+            Self::Mistakes(mistakes) => {
+                let count = mistakes.len();
+                let noun = if count == 1 { "mistake" } else { "mistakes" };
+                write!(f, "{count} {noun} in the configuration")?;
+                mistakes.iter().try_for_each(|mistake| write!(f, "\n{mistake}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadConfig {}
+
+/// Reads the file that was named, else the one that `HOLDFAST_CONFIG` names, else the embedded
+/// default.
+///
+/// # Errors
+///
+/// A [`BadConfig`] with everything that is wrong.
+pub(crate) fn load(named: Option<&Path>) -> Result<Config, BadConfig> {
+    let variable = || overriding(&process_environment, FILE_VARIABLE).map(PathBuf::from);
+    let file = named.map(Path::to_path_buf).or_else(variable);
+    let Some(file) = file else {
+        return parse("embedded default", EMBEDDED, &process_environment);
+    };
+    let text = std::fs::read_to_string(&file)
+        .map_err(|error| BadConfig::Unreadable(file.clone(), error))?;
+    let config = parse(&file.to_string_lossy(), &text, &process_environment)?;
+    Ok(Config { file: Some(file), ..config })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn process_environment(name: &str) -> Option<String> {
+    match std::env::var(name) {
+        Ok(value) => Some(value),
+        Err(VarError::NotPresent) => None,
+        // Not as if it were not set: whatever it is then judged by tells that it is wrong.
+        Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
+    }
+}
+
+/// A variable that overrides something; an empty one overrides nothing.
+fn overriding(environment: Environment<'_>, name: &str) -> Option<String> {
+    environment(name).filter(|value| !value.is_empty())
+}
+
+/// Reads a configuration's text; `name` is what its mistakes call it.
+fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Config, BadConfig> {
+    let document = Document::new(name, text, environment);
+    let root = document.parse();
+    let config = root.as_ref().and_then(|root| read(&document, &document.root(root), environment));
+    match (config, document.mistakes()) {
+        (Some(config), mistakes) if mistakes.is_empty() => Ok(config),
+        (_, mistakes) => Err(BadConfig::Mistakes(mistakes)),
+    }
+}
+
+/// Reads every table before it gives up, so that every mistake is found.
+fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>) -> Option<Config> {
+    let mut server = process::server(&root.table("server"));
+    let admin = root.table("admin");
+    let admin = admin.is_present().then(|| process::admin(&admin));
+    let mut database = process::database(&root.table("database"));
+    let limits = process::limits(&root.table("limits"));
+    let operations = process::operations(&root.table("operations"));
+    let retention = process::retention(&root.table("retention"));
+    let log = process::log(&root.table("log"));
+    let providers = provider::all(&root.table("providers"));
+    let models = model::all(root, &providers, &limits);
+    root.refuse_unknown();
+    if let Some(listen) = overriding(environment, LISTEN_VARIABLE) {
+        match process::parse_listen(&listen) {
+            Ok(listen) => server.listen = listen,
+            Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
+        }
+    }
+    if let Some(url) = overriding(environment, DATABASE_VARIABLE) {
+        match DatabaseUrl::parse(&url) {
+            Ok(url) => database = Some(url),
+            Err(error) => document.mistake_in_variable(DATABASE_VARIABLE, error),
+        }
+    }
+    if holdfast_failpoint::ENABLED
+        && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)
+    {
+        match Failpoint::try_from(failpoint.as_str()) {
+            Ok(failpoint) => holdfast_failpoint::arm(failpoint),
+            Err(error) => document.mistake_in_variable(FAILPOINT_VARIABLE, error),
+        }
+    }
+    let admin = match admin {
+        Some(admin) => Some(admin?),
+        None => None,
+    };
+    Some(Config {
+        file: None,
+        server,
+        admin,
+        database: database?,
+        limits,
+        operations,
+        retention,
+        log,
+        providers: providers
+            .into_iter()
+            .filter_map(|(name, kind)| Some((name.to_owned(), kind?)))
+            .collect(),
+        models,
+    })
+}

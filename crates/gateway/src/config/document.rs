@@ -1,0 +1,253 @@
+//! A TOML document while it is read: every value knows its line, and every mistake is kept until all
+//! have been found. Not what the values mean.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Environment;
+
+/// What is wrong with a configuration, where, and what to do about it. Never a value that could be
+/// a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    place: Place,
+    what: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Line { file: String, line: usize },
+    Variable(&'static str),
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Line { file, line } => write!(f, "{file}:{line}: {}", self.what),
+            Place::Variable(name) => write!(f, "{name} {}", self.what),
+        }
+    }
+}
+
+/// The text of a file, the environment that it may ask for, and what was found wrong so far.
+pub(crate) struct Document<'a> {
+    file: &'a str,
+    text: &'a str,
+    environment: Environment<'a>,
+    mistakes: RefCell<Vec<(usize, Mistake)>>,
+}
+
+impl<'a> Document<'a> {
+    pub(crate) fn new(file: &'a str, text: &'a str, environment: Environment<'a>) -> Self {
+        Self { file, text, environment, mistakes: RefCell::default() }
+    }
+
+    /// Reads the syntax; where that is wrong nothing else can be known.
+    pub(crate) fn parse(&self) -> Option<Spanned<DeTable<'a>>> {
+        match DeTable::parse(self.text) {
+            Ok(root) => Some(root),
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                self.mistake(at, format!("not TOML: {}", error.message()));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn root<'d>(&'d self, table: &'d Spanned<DeTable<'a>>) -> Table<'d> {
+        Table::new(self, Some(table.get_ref()), 0, String::new())
+    }
+
+    pub(crate) fn mistake(&self, at: usize, what: impl Into<String>) {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count().saturating_add(1);
+        let place = Place::Line { file: self.file.to_owned(), line };
+        self.mistakes.borrow_mut().push((at, Mistake { place, what: what.into() }));
+    }
+
+    /// A mistake in an environment variable that overrides the file.
+    pub(crate) fn mistake_in_variable(&self, name: &'static str, what: impl fmt::Display) {
+        let mistake = Mistake { place: Place::Variable(name), what: format!("is {what}") };
+        self.mistakes.borrow_mut().push((usize::MAX, mistake));
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name)
+    }
+
+    /// Everything that was found, in the order of the file.
+    pub(crate) fn mistakes(&self) -> Vec<Mistake> {
+        let mut mistakes = self.mistakes.borrow().clone();
+        mistakes.sort_by_key(|(at, _)| *at);
+        mistakes.into_iter().map(|(_, mistake)| mistake).collect()
+    }
+}
+
+/// One table. It remembers which keys were asked for: what nobody asked for is unknown.
+pub(crate) struct Table<'d> {
+    document: &'d Document<'d>,
+    entries: Option<&'d DeTable<'d>>,
+    at: usize,
+    path: String,
+    known: RefCell<Vec<&'static str>>,
+    checked: Cell<bool>,
+}
+
+impl<'d> Table<'d> {
+    fn new<'a: 'd>(
+        document: &'d Document<'a>,
+        entries: Option<&'d DeTable<'a>>,
+        at: usize,
+        path: String,
+    ) -> Self {
+        Self { document, entries, at, path, known: RefCell::default(), checked: Cell::new(false) }
+    }
+
+    /// Whether the file has this table at all.
+    pub(crate) fn is_present(&self) -> bool {
+        self.entries.is_some()
+    }
+
+    /// A mistake of the table as a whole.
+    pub(crate) fn mistake(&self, what: impl Into<String>) {
+        self.document.mistake(self.at, what);
+    }
+
+    fn join(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn entry(&self, key: &str) -> Option<Field<'d>> {
+        let (name, value) = self.entries?.iter().find(|(name, _)| name.get_ref() == key)?;
+        Some(Field {
+            document: self.document,
+            value: value.get_ref(),
+            at: name.span().start,
+            path: self.join(key),
+        })
+    }
+
+    /// A value that may be missing.
+    pub(crate) fn field(&self, key: &'static str) -> Option<Field<'d>> {
+        self.known.borrow_mut().push(key);
+        self.entry(key)
+    }
+
+    /// A value that must be there.
+    pub(crate) fn required(&self, key: &'static str) -> Option<Field<'d>> {
+        let field = self.field(key);
+        if field.is_none() {
+            self.mistake(format!("`{}` is missing", self.join(key)));
+        }
+        field
+    }
+
+    /// A table; an empty one where the file has none.
+    pub(crate) fn table(&self, key: &'static str) -> Self {
+        let found = self.field(key).and_then(|field| field.table());
+        found.unwrap_or_else(|| Self::new(self.document, None, self.at, self.join(key)))
+    }
+
+    /// An array of tables; none where the file has none.
+    pub(crate) fn tables(&self, key: &'static str) -> Vec<Self> {
+        let Some(field) = self.field(key) else { return Vec::new() };
+        let DeValue::Array(items) = field.value else {
+            field.expected(&format!("tables: write [[{}]]", field.path));
+            return Vec::new();
+        };
+        items.iter().filter_map(|item| field.item(item).table()).collect()
+    }
+
+    /// Every table in this one, by a name that the operator chose.
+    pub(crate) fn named_tables(&self) -> Vec<(&'d str, Self)> {
+        self.checked.set(true);
+        let names = self.entries.into_iter().flat_map(DeTable::keys);
+        names
+            .filter_map(|name| {
+                let name: &'d str = name.get_ref();
+                Some((name, self.entry(name)?.table()?))
+            })
+            .collect()
+    }
+
+    /// Leaves the rest alone, where nothing can be said about it.
+    pub(crate) fn ignore_unknown(&self) {
+        self.checked.set(true);
+    }
+
+    /// Refuses what nobody asked for.
+    pub(crate) fn refuse_unknown(&self) {
+        self.checked.set(true);
+        let known = self.known.borrow();
+        for name in self.entries.into_iter().flat_map(DeTable::keys) {
+            if !known.contains(&name.get_ref().as_ref()) {
+                let place =
+                    if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
+                let what = format!(
+                    "unknown key `{}`{place}: known here are {}",
+                    name.get_ref().escape_debug(),
+                    known.join(", ")
+                );
+                self.document.mistake(name.span().start, what);
+            }
+        }
+    }
+}
+
+impl Drop for Table<'_> {
+    fn drop(&mut self) {
+        debug_assert!(
+            self.checked.get() || self.entries.is_none() || std::thread::panicking(),
+            "unknown keys of {} were not looked for",
+            self.path
+        );
+    }
+}
+
+/// One value.
+pub(crate) struct Field<'d> {
+    document: &'d Document<'d>,
+    pub(crate) value: &'d DeValue<'d>,
+    at: usize,
+    path: String,
+}
+
+impl<'d> Field<'d> {
+    /// Something is wrong with this value: `what` goes on from its name.
+    pub(crate) fn mistake(&self, what: impl fmt::Display) {
+        self.document.mistake(self.at, format!("`{}` {what}", self.path));
+    }
+
+    /// It is of another type than it has to be.
+    pub(crate) fn expected(&self, what: &str) {
+        let found = self.value.type_str();
+        let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
+        self.mistake(format_args!("is {article} {found}, but must be {what}"));
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.document.variable(name)
+    }
+
+    /// An item of this array.
+    pub(crate) fn item(&self, item: &'d Spanned<DeValue<'d>>) -> Self {
+        Self {
+            document: self.document,
+            value: item.get_ref(),
+            at: item.span().start,
+            path: self.path.clone(),
+        }
+    }
+
+    fn table(self) -> Option<Table<'d>> {
+        if let DeValue::Table(table) = self.value {
+            Some(Table::new(self.document, Some(table), self.at, self.path))
+        } else {
+            self.expected("a table");
+            None
+        }
+    }
+}

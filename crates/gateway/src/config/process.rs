@@ -1,0 +1,299 @@
+//! What concerns the process: where it listens, where it keeps its data, its limits and times.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_domain::NodeName;
+use holdfast_domain::secret::ServerSecret;
+
+use super::document::{Field, Table};
+use super::value::Secret;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
+/// The longest span that a result may be kept for: ten years.
+const KEPT_MAX: Duration = Duration::from_secs(87_600 * 3_600);
+/// A heartbeat may fail twice before the lease ends.
+const HEARTBEATS_PER_LEASE: u32 = 3;
+
+/// `[server]`
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) listen: SocketAddr,
+    /// Unset: the name that a process on SQLite has.
+    pub(crate) node: Option<NodeName>,
+    /// The first writes, all read. Empty: one is made beside the database.
+    pub(crate) secrets: Vec<ServerSecret>,
+    pub(crate) drain: Duration,
+}
+
+/// `[admin]`
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) listen: SocketAddr,
+    pub(crate) token: Secret,
+}
+
+/// `[database] url`: which file of SQLite.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct DatabaseUrl {
+    file: PathBuf,
+}
+
+/// `[limits]`
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) header_bytes: usize,
+    pub(crate) body_bytes: usize,
+    pub(crate) header_time: Duration,
+    pub(crate) body_time: Duration,
+    pub(crate) connections: usize,
+    pub(crate) commit_queue: usize,
+    pub(crate) operations_per_key: usize,
+    pub(crate) waiters_per_operation: usize,
+    pub(crate) retry_wait: Duration,
+}
+
+/// `[operations]`
+#[derive(Debug)]
+pub(crate) struct Operations {
+    pub(crate) lease: Duration,
+    pub(crate) heartbeat: Duration,
+    pub(crate) orphan_grace: Duration,
+}
+
+/// `[retention]`
+#[derive(Debug)]
+pub(crate) struct Retention {
+    pub(crate) results: Duration,
+}
+
+/// `[log]`
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) format: LogFormat,
+    /// In the syntax of `tracing_subscriber`'s `EnvFilter`; checked.
+    pub(crate) level: String,
+}
+
+/// How a line of the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Pretty,
+    /// For machines.
+    Json,
+}
+
+/// Why a text is not an address to listen on.
+#[derive(Debug, thiserror::Error)]
+#[error("not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080")]
+pub(crate) struct BadListen(#[source] std::net::AddrParseError);
+
+/// Why a text names no database. The text itself may hold a password and is not told.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadDatabaseUrl {
+    #[error("for PostgreSQL, but this build keeps its data in SQLite: write sqlite://FILE")]
+    Postgres,
+    #[error("not a database URL of this build: write sqlite://FILE")]
+    Scheme,
+    #[error("not the name of a file: write sqlite://FILE, without ? # or %")]
+    File,
+}
+
+impl DatabaseUrl {
+    pub(crate) fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
+        let Some(file) = url.strip_prefix("sqlite://") else {
+            let postgres = url.starts_with("postgres:") || url.starts_with("postgresql:");
+            return Err(if postgres { BadDatabaseUrl::Postgres } else { BadDatabaseUrl::Scheme });
+        };
+        let plain = !file.is_empty()
+            && !file.ends_with('/')
+            && file != ":memory:"
+            && !file.contains(['?', '#', '%'])
+            && !file.contains(char::is_control);
+        if plain { Ok(Self { file: file.into() }) } else { Err(BadDatabaseUrl::File) }
+    }
+
+    /// The file that holds the database.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The folder of that file.
+    pub(crate) fn folder(&self) -> &Path {
+        let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
+    }
+}
+
+impl fmt::Display for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sqlite://{}", self.file.display())
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, BadListen> {
+    text.parse().map_err(BadListen)
+}
+
+pub(super) fn server(table: &Table<'_>) -> Server {
+    let listen = table.field("listen").and_then(|field| field.parse(parse_listen));
+    let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
+    let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
+    let server = Server {
+        listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
+        node,
+        secrets,
+        drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
+    };
+    table.refuse_unknown();
+    server
+}
+
+fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
+    let given = field.secrets()?;
+    let secrets: Vec<_> = given
+        .iter()
+        .filter_map(|(item, secret)| {
+            let server_secret = ServerSecret::new(secret.expose().as_bytes());
+            if server_secret.is_none() {
+                let least = ServerSecret::LEN_MIN;
+                item.mistake(format_args!(
+                    "has a secret of fewer than {least} bytes: make one with `openssl rand -hex 32`"
+                ));
+            }
+            server_secret
+        })
+        .collect();
+    if field.value.as_array().is_some_and(|items| items.is_empty()) {
+        field.mistake(
+            "is empty: name a secret, or remove the key to have one made beside the database",
+        );
+    }
+    Some(secrets)
+}
+
+pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
+    let listen = table.required("listen").and_then(|field| field.parse(parse_listen));
+    let token = table.required("token").and_then(|field| {
+        let token = field.secret()?;
+        let visible = token.expose().bytes().all(|byte| byte.is_ascii_graphic());
+        if token.expose().len() >= 16 && visible {
+            return Some(token);
+        }
+        field.mistake(
+            "must be at least 16 visible ASCII characters: make one with `openssl rand -hex 32`",
+        );
+        None
+    });
+    table.refuse_unknown();
+    Some(Admin { listen: listen?, token: token? })
+}
+
+pub(super) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
+    let url = match table.field("url") {
+        None => DatabaseUrl::parse("sqlite://holdfast-data/holdfast.db").ok(),
+        Some(field) => field.secret().and_then(|url| {
+            let parsed = DatabaseUrl::parse(url.expose());
+            if let Err(error) = &parsed {
+                field.mistake(format_args!("is {error}"));
+            }
+            parsed.ok()
+        }),
+    };
+    table.refuse_unknown();
+    url
+}
+
+pub(super) fn limits(table: &Table<'_>) -> Limits {
+    const MANY: u32 = 1 << 20;
+    const LARGE: u32 = 1 << 30;
+    let size = |key, bounds, default| {
+        table.field(key).and_then(|field| field.size(bounds)).unwrap_or(default)
+    };
+    let limits = Limits {
+        header_bytes: size("header_bytes", 1_024..=MANY, 32_768),
+        body_bytes: size("body_bytes", 1_024..=LARGE, 1_048_576),
+        header_time: span(table, "header_time", MILLISECOND..=HOUR, Duration::from_secs(10)),
+        body_time: span(table, "body_time", MILLISECOND..=HOUR, Duration::from_secs(30)),
+        connections: size("connections", 1..=MANY, 4_096),
+        commit_queue: size("commit_queue", 1..=MANY, 4_096),
+        operations_per_key: size("operations_per_key", 1..=MANY, 1_024),
+        waiters_per_operation: size("waiters_per_operation", 1..=MANY, 256),
+        retry_wait: span(table, "retry_wait", MILLISECOND..=HOUR, Duration::from_secs(600)),
+    };
+    table.refuse_unknown();
+    limits
+}
+
+pub(super) fn operations(table: &Table<'_>) -> Operations {
+    let operations = Operations {
+        lease: span(table, "lease", SECOND..=HOUR, Duration::from_secs(15)),
+        heartbeat: span(table, "heartbeat", MILLISECOND..=HOUR, Duration::from_secs(4)),
+        orphan_grace: span(table, "orphan_grace", Duration::ZERO..=HOUR, Duration::from_secs(60)),
+    };
+    if operations.lease < operations.heartbeat.saturating_mul(HEARTBEATS_PER_LEASE) {
+        table.mistake(format!(
+            "`operations.lease` must be at least {HEARTBEATS_PER_LEASE} times `operations.heartbeat`, \
+             so that one lost heartbeat does not end it"
+        ));
+    }
+    table.refuse_unknown();
+    operations
+}
+
+pub(super) fn retention(table: &Table<'_>) -> Retention {
+    let results = span(table, "results", SECOND..=KEPT_MAX, HOUR.saturating_mul(24));
+    table.refuse_unknown();
+    Retention { results }
+}
+
+pub(super) fn log(table: &Table<'_>) -> Log {
+    let format = table.field("format").and_then(|field| match field.text()? {
+        "pretty" => Some(LogFormat::Pretty),
+        "json" => Some(LogFormat::Json),
+        _ => {
+            field.mistake("must be \"pretty\" or \"json\"");
+            None
+        }
+    });
+    let level = table.field("level").and_then(|field| {
+        let level = field.text()?;
+        if is_log_level(level) {
+            return Some(level.to_owned());
+        }
+        field.mistake("is no level: write error, warn, info, debug or trace, or a list like \"info,holdfast_store=debug\"");
+        None
+    });
+    table.refuse_unknown();
+    Log {
+        format: format.unwrap_or(LogFormat::Pretty),
+        level: level.unwrap_or_else(|| "info".to_owned()),
+    }
+}
+
+/// Whether the log understands it. A bare word that is no level would silently name a target.
+fn is_log_level(text: &str) -> bool {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let known = |part: &str| part.contains(['=', ':', '[']) || LEVELS.contains(&part.trim());
+    text.split(',').all(known) && tracing_subscriber::EnvFilter::builder().parse(text).is_ok()
+}
+
+fn span(
+    table: &Table<'_>,
+    key: &'static str,
+    bounds: std::ops::RangeInclusive<Duration>,
+    default: Duration,
+) -> Duration {
+    table.field(key).and_then(|field| field.span(bounds)).unwrap_or(default)
+}

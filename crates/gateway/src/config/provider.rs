@@ -1,0 +1,90 @@
+//! `[providers.NAME]`: who answers, and how to reach them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use holdfast_providers::{BaseUrl, OpenAiOptions, UpstreamKey};
+
+use super::document::Table;
+
+/// A configured provider.
+#[derive(Debug, Clone)]
+pub(crate) enum ProviderKind {
+    /// Built in; reaches nobody.
+    Simulated,
+    /// Any server that speaks OpenAI's chat completions.
+    OpenAi(OpenAiOptions),
+}
+
+/// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
+pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKind>> {
+    let all = table.named_tables().into_iter();
+    all.map(|(name, table)| {
+        if !is_name(name) {
+            table.mistake("a provider's name has 1 to 64 letters, digits, hyphens and underscores");
+        }
+        (name, one(&table))
+    })
+    .collect()
+}
+
+/// It is shown to the operator beside the model that it serves, and labels metrics.
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=64).contains(&name.len()) && name.bytes().all(plain)
+}
+
+fn one(table: &Table<'_>) -> Option<ProviderKind> {
+    let kind = table.required("kind").and_then(|field| match field.text()? {
+        "simulated" => Some(simulated(table)),
+        "openai" => Some(openai(table)),
+        _ => {
+            field.mistake("is not available in this version: write \"openai\" or \"simulated\"");
+            None
+        }
+    });
+    if kind.is_some() {
+        table.refuse_unknown();
+    } else {
+        table.ignore_unknown();
+    }
+    kind.flatten()
+}
+
+fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
+    let mut kind = Some(ProviderKind::Simulated);
+    for key in ["base_url", "api_key", "pool_idle"] {
+        if let Some(field) = table.field(key) {
+            field.mistake(
+                "means nothing to the simulated provider, which reaches nobody: remove it",
+            );
+            kind = None;
+        }
+    }
+    kind
+}
+
+fn openai(table: &Table<'_>) -> Option<ProviderKind> {
+    const POOL_IDLE_MAX: Duration = Duration::from_secs(3_600);
+    let base_url = table.required("base_url").and_then(|field| field.parse(BaseUrl::try_from));
+    let api_key = table.field("api_key").map(|field| {
+        let key = field.secret()?;
+        match UpstreamKey::try_from(key.expose()) {
+            Ok(key) => Some(key),
+            Err(error) => {
+                field.mistake(format_args!("is {error}"));
+                None
+            }
+        }
+    });
+    let pool_idle =
+        table.field("pool_idle").map(|field| field.span(Duration::from_millis(1)..=POOL_IDLE_MAX));
+    let mut options = OpenAiOptions::new(base_url?);
+    if let Some(api_key) = api_key {
+        options.api_key = Some(api_key?);
+    }
+    if let Some(pool_idle) = pool_idle {
+        options.pool_idle = pool_idle?;
+    }
+    Some(ProviderKind::OpenAi(options))
+}

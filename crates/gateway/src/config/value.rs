@@ -1,0 +1,245 @@
+//! Values as operators write them: texts, spans, counts, exact decimals, moments, secrets. A value
+//! that cannot be read is a mistake of its line; what fits together is judged elsewhere.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use holdfast_domain::Timestamp;
+use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
+use toml::de::DeValue;
+
+use super::document::Field;
+
+/// Millionths in one.
+const MILLION: u64 = 1_000_000;
+
+/// A text that came out of the environment or may be a secret. It never prints.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// A moment that prices begin at, and how it is spelled in the name of a price version: in UTC, so
+/// that one moment has one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) at: Timestamp,
+    pub(crate) text: String,
+}
+
+impl<'d> Field<'d> {
+    /// A text.
+    pub(crate) fn text(&self) -> Option<&'d str> {
+        if let DeValue::String(text) = self.value {
+            Some(text)
+        } else {
+            self.expected("a text in quotes");
+            None
+        }
+    }
+
+    /// A text that something makes a value of; the error goes on from the key's name.
+    pub(crate) fn parse<T, E: std::fmt::Display>(
+        &self,
+        parse: impl FnOnce(&'d str) -> Result<T, E>,
+    ) -> Option<T> {
+        match parse(self.text()?) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.mistake(format_args!("is {error}"));
+                None
+            }
+        }
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn count(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
+        let DeValue::Integer(integer) = self.value else {
+            self.expected("a whole number");
+            return None;
+        };
+        let count = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let fits = count.filter(|count| bounds.contains(count));
+        if fits.is_none() {
+            let (least, most) = (bounds.start(), bounds.end());
+            self.mistake(format_args!("must be from {least} to {most}"));
+        }
+        fits
+    }
+
+    /// A size or a number of things that this machine can count.
+    pub(crate) fn size(&self, bounds: RangeInclusive<u32>) -> Option<usize> {
+        let (least, most) = bounds.into_inner();
+        usize::try_from(self.count(u64::from(least)..=u64::from(most))?).ok()
+    }
+
+    /// A span of time: a whole number and `ms`, `s`, `m` or `h`.
+    pub(crate) fn span(&self, bounds: RangeInclusive<Duration>) -> Option<Duration> {
+        let Some(span) = parse_span(self.text()?) else {
+            self.mistake(
+                "is not a span of time: write a whole number with ms, s, m or h, like 30s",
+            );
+            return None;
+        };
+        if bounds.contains(&span) {
+            return Some(span);
+        }
+        let (least, most) = (spell_span(*bounds.start()), spell_span(*bounds.end()));
+        self.mistake(format_args!("must be from {least} to {most}"));
+        None
+    }
+
+    /// A decimal of at most six places, as whole millionths: read from its spelling, so that what is
+    /// written is what counts.
+    pub(crate) fn millionths(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
+        let millionths = match self.value {
+            DeValue::Float(float) => parse_millionths(float.as_str()),
+            DeValue::Integer(integer) if integer.radix() == 10 => {
+                parse_millionths(integer.as_str())
+            }
+            DeValue::Integer(_)
+            | DeValue::String(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => {
+                self.expected("a decimal like 1.0");
+                return None;
+            }
+        };
+        let Some(millionths) = millionths else {
+            self.mistake("is not a plain decimal with at most six places, like 0.25");
+            return None;
+        };
+        if bounds.contains(&millionths) {
+            return Some(millionths);
+        }
+        let (least, most) = (spell_millionths(*bounds.start()), spell_millionths(*bounds.end()));
+        self.mistake(format_args!("must be from {least} to {most}"));
+        None
+    }
+
+    /// A date, a time of day and an offset.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        let moment = match self.value {
+            DeValue::Datetime(datetime) => parse_moment(&datetime.to_string()),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => None,
+        };
+        if moment.is_none() {
+            self.mistake("must be a moment without quotes, like 2026-01-01T00:00:00Z");
+        }
+        moment
+    }
+
+    /// A text in which `${NAME}` stands for an environment variable.
+    pub(crate) fn secret(&self) -> Option<Secret> {
+        let mut rest = self.text()?;
+        let mut whole = String::new();
+        let mut missing = false;
+        while let Some((before, after)) = rest.split_once("${") {
+            let Some((name, after)) = after.split_once('}') else {
+                self.mistake("has a `${` without a `}`");
+                return None;
+            };
+            if !is_variable_name(name) {
+                self.mistake("has a `${…}` that names no environment variable");
+                return None;
+            }
+            whole.push_str(before);
+            match self.variable(name) {
+                Some(value) => whole.push_str(&value),
+                None => {
+                    missing = true;
+                    self.mistake(format_args!(
+                        "needs the environment variable {name}, which is not set"
+                    ));
+                }
+            }
+            rest = after;
+        }
+        whole.push_str(rest);
+        (!missing).then_some(Secret(whole))
+    }
+
+    /// Several secrets.
+    pub(crate) fn secrets(&self) -> Option<Vec<(Self, Secret)>> {
+        let DeValue::Array(items) = self.value else {
+            self.expected("an array of texts");
+            return None;
+        };
+        let items = items.iter().map(|item| self.item(item));
+        Some(items.filter_map(|item| item.secret().map(|secret| (item, secret))).collect())
+    }
+}
+
+/// `A_Z0`: what shells let a variable be called. Anything else is a mistake, not a name to look up.
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn parse_span(text: &str) -> Option<Duration> {
+    let digits =
+        text.len().saturating_sub(text.trim_start_matches(|c| char::is_ascii_digit(&c)).len());
+    let (count, unit) = text.split_at_checked(digits)?;
+    let count: u64 = count.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    count.checked_mul(millis).map(Duration::from_millis)
+}
+
+fn spell_span(span: Duration) -> String {
+    let millis = span.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let whole = units.into_iter().find(|(unit, _)| millis > 0 && millis.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{millis}ms"), |(unit, name)| format!("{}{name}", millis / unit))
+}
+
+fn parse_millionths(text: &str) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (units, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    // Zeros beyond the sixth place say nothing; any other digit there would be lost.
+    let fraction = fraction.trim_end_matches('0');
+    if units.is_empty() || !digits(units) || !digits(fraction) || fraction.len() > 6 {
+        return None;
+    }
+    let units: u64 = units.parse().ok()?;
+    let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
+    units.checked_mul(MILLION)?.checked_add(fraction)
+}
+
+fn spell_millionths(millionths: u64) -> String {
+    let text = format!("{}.{:06}", millionths / MILLION, millionths % MILLION);
+    let text = text.trim_end_matches('0');
+    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+fn parse_moment(text: &str) -> Option<Moment> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.to_offset(UtcOffset::UTC);
+    let micros = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000)).ok()?;
+    let whole = moment.replace_microsecond(moment.microsecond()).ok()?;
+    Some(Moment { at: Timestamp::from_micros(micros), text: whole.format(&Rfc3339).ok()? })
+}

@@ -1,0 +1,94 @@
+//! What a command prints: a table on a terminal, lines with tabs where something reads them, JSON
+//! where that was asked for. Answers go to standard output, everything else to standard error.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use anyhow::Context;
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// How answers are printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Output {
+    Table,
+    Plain,
+    Json,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        if json {
+            Self::Json
+        } else if io::stdout().is_terminal() {
+            Self::Table
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// One thing: its JSON, or its fields by name.
+    pub(crate) fn object(
+        self,
+        view: &impl Serialize,
+        fields: &[(&str, String)],
+    ) -> Result<(), Failure> {
+        let rows: Vec<_> =
+            fields.iter().map(|(name, value)| [(*name).to_owned(), value.clone()]).collect();
+        self.print(view, None, &rows)
+    }
+
+    /// Several things of one kind.
+    pub(crate) fn list<const N: usize>(
+        self,
+        views: &[impl Serialize],
+        head: [&str; N],
+        rows: &[[String; N]],
+    ) -> Result<(), Failure> {
+        self.print(&views, Some(head.map(str::to_owned)), rows)
+    }
+
+    fn print<const N: usize>(
+        self,
+        view: &impl Serialize,
+        head: Option<[String; N]>,
+        rows: &[[String; N]],
+    ) -> Result<(), Failure> {
+        let text = match self {
+            Self::Json => String::from_utf8_lossy(&holdfast_wire::api::render(view)).into_owned(),
+            Self::Plain => {
+                let lines: Vec<_> = head.iter().chain(rows).map(|row| row.join("\t")).collect();
+                lines.join("\n")
+            }
+            Self::Table => {
+                let mut table = Table::new();
+                table.load_style(presets::NOTHING);
+                if let Some(head) = head {
+                    table.set_header(head.map(|name| name.to_uppercase()));
+                }
+                for row in rows {
+                    table.add_row(row);
+                }
+                table.trim_fmt()
+            }
+        };
+        line(&text)
+    }
+}
+
+/// Prints a line at once.
+pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = writeln!(out, "{text}").and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::NobodyReads),
+        written => Ok(written.context("standard output cannot be written")?),
+    }
+}
+
+/// Tells a person something beside the answer. Where standard error is gone there is nobody to tell.
+pub(crate) fn note(text: &str) {
+    let told = writeln!(io::stderr().lock(), "{text}");
+    drop(told);
+}

@@ -1,0 +1,138 @@
+//! The server secret of an installation that configures none: made once, beside the database.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use holdfast_domain::secret::ServerSecret;
+use uuid::Uuid;
+
+const FILE_NAME: &str = "server.secret";
+const BYTES: usize = 32;
+
+/// Why there is no server secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SecretError {
+    /// API keys were made with one that is not here: a new one would refuse them all.
+    #[error(
+        "{0} is missing, and the API keys in the database were made with it: \
+         put it back, or name it in server.secrets"
+    )]
+    Lost(PathBuf),
+    #[error("{0} is damaged: 64 hexadecimal digits are expected")]
+    Damaged(PathBuf),
+    #[error("{0} cannot be read or written")]
+    File(PathBuf, #[source] io::Error),
+    #[error("the system gives no random bytes")]
+    Random(#[source] aws_lc_rs::error::Unspecified),
+}
+
+/// Whether a missing secret may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    Make,
+    /// Something was made with it.
+    Refuse,
+}
+
+/// Reads the secret in this folder, and makes it first where there is none. Two processes that come
+/// at once agree on one.
+pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret, SecretError> {
+    let file = folder.join(FILE_NAME);
+    let failed = |error| SecretError::File(file.clone(), error);
+    let text = match fs::read_to_string(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if if_missing == IfMissing::Refuse {
+                return Err(SecretError::Lost(file));
+            }
+            make(folder, &file)?;
+            fs::read_to_string(&file).map_err(failed)?
+        }
+        read => read.map_err(failed)?,
+    };
+    let secret = from_hex(text.trim_end()).and_then(|bytes| ServerSecret::new(&bytes));
+    secret.ok_or(SecretError::Damaged(file))
+}
+
+/// Writes the whole file under another name and gives it its own, if nobody else was faster.
+fn make(folder: &Path, file: &Path) -> Result<(), SecretError> {
+    let failed = |error| SecretError::File(file.to_owned(), error);
+    let mut bytes = [0; BYTES];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(SecretError::Random)?;
+    let draft = folder.join(format!("{FILE_NAME}.{}", Uuid::new_v4().as_simple()));
+    let written = write(&draft, &to_hex(&bytes)).and_then(|()| match fs::hard_link(&draft, file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    });
+    let removed = fs::remove_file(&draft);
+    written.and(removed).and_then(|()| File::open(folder)?.sync_all()).map_err(failed)
+}
+
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{digits}\n")
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let bytes: Option<Vec<u8>> = digits?
+        .chunks(2)
+        .map(|pair| match pair {
+            [high, low] => u8::try_from(high << 4 | low).ok(),
+            _ => None,
+        })
+        .collect();
+    bytes.filter(|bytes| bytes.len() == BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn it_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = read(folder.path(), IfMissing::Make).unwrap();
+        assert_eq!(read(folder.path(), IfMissing::Refuse).unwrap(), made);
+        let file = folder.path().join(FILE_NAME);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(read(other.path(), IfMissing::Make).unwrap(), made);
+    }
+
+    #[test]
+    fn all_who_come_at_once_get_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let secrets: Vec<_> = std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| read(folder.path(), IfMissing::Make).unwrap()))
+                .collect();
+            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+        });
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    }
+
+    #[test]
+    fn a_lost_or_damaged_one_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let lost = read(folder.path(), IfMissing::Refuse);
+        assert!(matches!(lost, Err(SecretError::Lost(_))));
+        let file = folder.path().join(FILE_NAME);
+        for text in ["", "00ff", &"zz".repeat(32), &"0".repeat(65), &"ff".repeat(33)] {
+            fs::write(&file, text).unwrap();
+            let damaged = read(folder.path(), IfMissing::Make);
+            assert!(matches!(damaged, Err(SecretError::Damaged(_))), "{text}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `holdfast serve`: puts the process together, runs it until it is told to end, and lets what runs
+//! finish.
+
+mod greeting;
+mod signals;
+mod start;
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use holdfast_domain::NodeName;
+use holdfast_engine::Engine;
+use holdfast_http::Admin;
+use holdfast_store::{ServeLock, Store};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use self::signals::Signals;
+use crate::config::Config;
+use crate::database;
+use crate::failure::{Failure, Status};
+use crate::output::line;
+use crate::telemetry;
+
+/// Between two upkeeps of the metrics: until then histograms keep every sample.
+const UPKEEP: Duration = Duration::from_secs(5);
+/// The name of a process whose database has one process.
+const NODE_NAME: &str = "embedded";
+
+/// Serves until SIGTERM, SIGINT or another process of its name; a second signal ends it at once.
+pub(crate) async fn run(config: Config) -> Result<(), Failure> {
+    telemetry::log(&config.log)?;
+    let metrics = telemetry::metrics()?;
+    let mut signals = Signals::listen().context("signals cannot be received")?;
+    start::refuse_missing(&config).context("serve was not started")?;
+    // Before anything is written: it proves that nobody else serves this file.
+    let lock = ServeLock::take(&config.database.to_string()).context("serve was not started")?;
+    let listeners = Listeners::bind(&config).await?;
+    let (public, admin) = listeners.addresses()?;
+    let store = start::store(&config).await?;
+    let secrets = database::secrets(&config, &store).await?;
+    start::pin_prices(&config, &store).await?;
+    if config.file.is_none() {
+        let issued = start::first_key(&store, secrets.first()).await?;
+        greeting::greet(&config, public, issued.as_deref())?;
+    }
+    let engine = start::engine(&config, &store, secrets).await?;
+    let gateway = Gateway { config, store, engine, metrics, shutdown: CancellationToken::new() };
+    announce(public, admin)?;
+    tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
+    let outcome = gateway.run(listeners, &mut signals).await;
+    drop(lock);
+    outcome
+}
+
+/// The name that this process's operations are leased through.
+pub(crate) fn node_name(config: &Config) -> anyhow::Result<NodeName> {
+    match &config.server.node {
+        Some(name) => Ok(name.clone()),
+        None => NodeName::try_from(NODE_NAME).context("the node has no name"),
+    }
+}
+
+/// One running gateway.
+struct Gateway {
+    config: Config,
+    store: Store,
+    engine: Arc<Engine>,
+    metrics: PrometheusHandle,
+    /// Ends the listeners, after the operations have ended.
+    shutdown: CancellationToken,
+}
+
+impl Gateway {
+    async fn run(self, listeners: Listeners, signals: &mut Signals) -> Result<(), Failure> {
+        let mut serving = pin!(self.serve(listeners));
+        let ended = tokio::select! {
+            () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
+            ended = self.wait_for_end(signals) => ended,
+        };
+        tracing::info!(patience = ?self.config.server.drain, "draining");
+        let drained = async {
+            // Answers go out while operations finish; connections end after them.
+            tokio::join!(serving, self.drain());
+            self.close().await;
+        };
+        tokio::select! {
+            () = drained => ended,
+            () = signals.next() => {
+                tracing::error!("a second signal: ended at once, what ran is reaped at the next start");
+                Err(Failure::Told(Status::Failed))
+            }
+        }
+    }
+
+    /// Serves both listeners until `shutdown`, and keeps the metrics small.
+    async fn serve(&self, listeners: Listeners) {
+        let options = start::http_options(&self.config);
+        let (engine, shutdown) = (Arc::clone(&self.engine), self.shutdown.clone());
+        let public = holdfast_http::serve(listeners.public, engine, options, shutdown);
+        let admin = async {
+            if let (Some(listener), Some(admin)) = (listeners.admin, &self.config.admin) {
+                let metrics = telemetry::rendered(self.metrics.clone(), self.store.clone());
+                let admin = Admin { token: admin.token.expose().to_owned(), metrics };
+                holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
+            }
+        };
+        tokio::join!(public, admin, self.upkeep());
+    }
+
+    async fn upkeep(&self) {
+        let mut ticks = tokio::time::interval(UPKEEP);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => self.metrics.run_upkeep(),
+                () = self.shutdown.cancelled() => return,
+            }
+        }
+    }
+
+    /// Why the process ends: asked to, or because it cannot go on.
+    async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), Failure> {
+        tokio::select! {
+            () = signals.next() => Ok(()),
+            () = self.engine.superseded() => Err(Failure::Failed(anyhow!(
+                "another process has taken this one's node name: two must not run as one"
+            ))),
+        }
+    }
+
+    /// Lets operations finish, then their connections.
+    async fn drain(&self) {
+        self.engine.stop_admitting();
+        let finished = self.engine.drain(self.config.server.drain).await;
+        tracing::info!(finished, "operations have ended");
+        self.shutdown.cancel();
+    }
+
+    async fn close(&self) {
+        if let Err(error) = self.store.clone().close().await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "the database was not closed in order: nothing is lost");
+        }
+        tracing::info!("ended");
+    }
+}
+
+/// Bound before anything is made, so that a taken port changes nothing.
+struct Listeners {
+    public: TcpListener,
+    admin: Option<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let admin = match &config.admin {
+            Some(admin) => Some(bind("admin.listen", admin.listen).await?),
+            None => None,
+        };
+        Ok(Self { public: bind("server.listen", config.server.listen).await?, admin })
+    }
+
+    fn addresses(&self) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
+        let address = |listener: &TcpListener| listener.local_addr().context("no local address");
+        Ok((address(&self.public)?, self.admin.as_ref().map(address).transpose()?))
+    }
+}
+
+async fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind(address).await;
+    bound.with_context(|| format!("cannot listen on {address} ({option})"))
+}
+
+/// Says where callers connect, once they can.
+fn announce(public: SocketAddr, admin: Option<SocketAddr>) -> Result<(), Failure> {
+    if let Some(admin) = admin {
+        say(&format!("holdfast admin listens on http://{admin}"))?;
+    }
+    say(&format!("holdfast listens on http://{public}"))
+}
+
+/// Prints a line; a server goes on when nobody reads it.
+fn say(text: &str) -> Result<(), Failure> {
+    match line(text) {
+        Err(Failure::NobodyReads) => Ok(()),
+        printed => printed,
+    }
+}

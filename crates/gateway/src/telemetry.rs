@@ -1,0 +1,164 @@
+//! What the process tells of itself: a log on standard error, and metrics for whoever asks. Neither
+//! ever has a secret or a word of a prompt in it.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use futures_util::FutureExt;
+use holdfast_http::Metrics;
+use holdfast_store::Store;
+use holdfast_store::report::Outstanding;
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Log, LogFormat};
+
+/// From a quick refusal to the longest call, in seconds.
+const REQUEST_SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+    120.0, 300.0, 600.0,
+];
+/// From a single commit on a fast disk to a stalled one, in seconds.
+const COMMIT_SECONDS: &[f64] =
+    &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+/// Changes in one transaction.
+const BATCH_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+const HOLDS: &str = "holdfast_holds_outstanding";
+const HOLDS_MICROS: &str = "holdfast_holds_outstanding_micros";
+const HOLDS_OLDEST: &str = "holdfast_holds_oldest_seconds";
+
+/// Starts the log. What other parts of the process logged before is lost.
+pub(crate) fn log(log: &Log) -> anyhow::Result<()> {
+    let filter = EnvFilter::builder().parse(&log.level).context("log.level cannot be read")?;
+    let builder = tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_env_filter(filter)
+        // It would tell standard error that standard error cannot be written, and panic over it: a
+        // full disk under the log must not end operations.
+        .log_internal_errors(false);
+    let started = match log.format {
+        LogFormat::Pretty => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| anyhow::anyhow!(error).context("the log cannot be started"))
+}
+
+/// Starts counting. [`PrometheusHandle::run_upkeep`] has to be called every few seconds: until then
+/// histograms keep every sample.
+pub(crate) fn metrics() -> anyhow::Result<PrometheusHandle> {
+    let buckets = [
+        ("holdfast_http_request_seconds", REQUEST_SECONDS),
+        ("holdfast_upstream_seconds", REQUEST_SECONDS),
+        ("holdfast_commit_batch_seconds", COMMIT_SECONDS),
+        ("holdfast_commit_batch_size", BATCH_SIZES),
+    ];
+    let mut builder = PrometheusBuilder::new();
+    for (name, bounds) in buckets {
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)?;
+    }
+    let recorder = builder.build_recorder();
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).context("metrics cannot be recorded")?;
+    describe();
+    Ok(handle)
+}
+
+/// What each metric means; those of the store describe themselves.
+fn describe() {
+    let micros = "in millionths of the wallets' currencies";
+    describe_counter!(
+        "holdfast_operations_total",
+        Unit::Count,
+        "Operations that ended, by outcome"
+    );
+    describe_counter!(
+        "holdfast_shortfall_micros_total",
+        format!("What metered usage cost beyond its holds and nobody paid, {micros}")
+    );
+    describe_counter!(
+        "holdfast_late_results_total",
+        Unit::Count,
+        "Results that came after their operation had ended: provider costs that nobody paid"
+    );
+    describe_counter!(
+        "holdfast_tokens_total",
+        Unit::Count,
+        "Tokens of settled operations, by kind: prompt (input) and completion (output)"
+    );
+    describe_counter!(
+        "holdfast_reconciled_total",
+        Unit::Count,
+        "Operations that the reconciler brought to rest, by their phase then"
+    );
+    describe_histogram!(
+        "holdfast_upstream_seconds",
+        Unit::Seconds,
+        "Time of one call to a provider, by provider and what came of it"
+    );
+    describe_counter!(
+        "holdfast_http_requests_total",
+        Unit::Count,
+        "Requests of the public API that were answered, by route and status"
+    );
+    describe_histogram!(
+        "holdfast_http_request_seconds",
+        Unit::Seconds,
+        "Time from a request of the public API to its answer, by route"
+    );
+    describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
+    describe_gauge!(HOLDS_MICROS, format!("What they reserve, {micros}"));
+    describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest of them");
+}
+
+/// Renders the metrics, with what the store says at that moment.
+pub(crate) fn rendered(handle: PrometheusHandle, store: Store) -> Metrics {
+    Arc::new(move || {
+        let (handle, store) = (handle.clone(), store.clone());
+        async move {
+            match store.outstanding().await {
+                Ok(outstanding) => {
+                    gauge!(HOLDS).set(as_float(outstanding.count));
+                    gauge!(HOLDS_MICROS).set(as_float(outstanding.amount.get()));
+                    gauge!(HOLDS_OLDEST).set(age(&outstanding));
+                }
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(
+                        error,
+                        "outstanding holds cannot be read: the last ones are shown"
+                    );
+                }
+            }
+            handle.render()
+        }
+        .boxed()
+    })
+}
+
+/// How long the oldest hold has reserved funds, in seconds; zero where there is none.
+fn age(outstanding: &Outstanding) -> f64 {
+    let oldest = outstanding.oldest_admitted_at.unwrap_or(outstanding.now);
+    let micros = outstanding.now.as_micros().saturating_sub(oldest.as_micros());
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0)).as_secs_f64()
+}
+
+/// The nearest number that a metric can carry.
+fn as_float(count: impl std::fmt::Display) -> f64 {
+    count.to_string().parse().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_float;
+
+    #[test]
+    fn counts_become_the_nearest_float() {
+        assert!((as_float(0_u64) - 0.0).abs() < f64::EPSILON);
+        assert!((as_float(9_007_199_254_740_992_i64) - 9_007_199_254_740_992.0).abs() < 1.0);
+    }
+}

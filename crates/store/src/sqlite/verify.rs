@@ -1,0 +1,176 @@
+//! Reads the rows of an audit, in one transaction and page by page: the book is larger than memory,
+//! and it is written to meanwhile.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::ledger::Transfer;
+use holdfast_domain::limits::Counter;
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{ApiKeyId, OperationId, PostingId, WalletId};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, TransactionTrait, Value};
+
+use super::statement;
+use super::wallets::posting;
+use crate::rows::{self, BadRow, Cells};
+use crate::verify::{Audit, Dossier, Kept, Line, Subject, Verification};
+use crate::{Store, unavailable};
+
+/// Operations read at once.
+const PAGE: i64 = 1_000;
+
+const TRANSFERS: &str = "SELECT op_seq, leg, debit, credit, amount FROM transfers
+    WHERE op_seq > $1 AND op_seq <= $2 ORDER BY op_seq, leg";
+const COUNTERS: &str = "SELECT api_key_id, counter, used FROM counters
+    WHERE counter IN (2, 3) ORDER BY api_key_id, counter";
+const ORPHANS: &str = "SELECT
+    (SELECT count(*) FROM transfers WHERE op_seq NOT IN (SELECT seq FROM operations)) +
+    (SELECT count(*) FROM results WHERE op_seq NOT IN (SELECT seq FROM operations))";
+
+/// Why an audit was not finished.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error("the rows cannot be read")]
+    Read(#[source] DbErr),
+    #[error("a row cannot be understood")]
+    Row(#[source] BadRow),
+    #[error("the audit stopped")]
+    Stopped(#[source] tokio::task::JoinError),
+}
+
+impl Store {
+    /// Recomputes every balance and every invariant from the rows as one transaction sees them.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be read. What is wrong in it is no error.
+    pub async fn verify(&self) -> Result<Verification, Unavailable> {
+        let readers = self.readers().clone();
+        let audit = self.spawn(async move {
+            let transaction = readers.begin().await.map_err(Failed::Read)?;
+            let found = audit(&transaction).await?;
+            transaction.rollback().await.map_err(Failed::Read)?;
+            Ok::<_, Failed>(found)
+        });
+        audit.await.map_err(Failed::Stopped).flatten().map_err(unavailable)
+    }
+}
+
+async fn audit(db: &DatabaseTransaction) -> Result<Verification, Failed> {
+    let mut audit = Audit::default();
+    for row in query(db, &format!("SELECT {} FROM wallets AS w", rows::WALLET), []).await? {
+        let mut cells = Cells::new(&row);
+        match rows::wallet(&mut cells) {
+            Ok(wallet) => audit.wallet(wallet),
+            Err(error) => {
+                audit.unreadable(Subject::Wallet(id(&row, 0, WalletId::from_bytes)?), &error);
+            }
+        }
+    }
+    let sql =
+        format!("SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t", rows::POSTING_KIND);
+    for row in query(db, &sql, []).await? {
+        match posting(&row) {
+            Ok(posting) => audit.posting(posting),
+            Err(error) => {
+                audit.unreadable(Subject::Posting(id(&row, 0, PostingId::from_bytes)?), &error);
+            }
+        }
+    }
+    operations(db, &mut audit).await?;
+    for row in query(db, COUNTERS, []).await? {
+        let (api_key, counter, used) = counter(&row).map_err(Failed::Row)?;
+        audit.counter(api_key, counter, used);
+    }
+    let orphans = query(db, ORPHANS, []).await?;
+    let orphans = orphans.first().map_or(Ok(0), |row| Cells::new(row).small());
+    Ok(audit.finish(orphans.map_err(Failed::Row)?))
+}
+
+async fn operations(db: &DatabaseTransaction, audit: &mut Audit) -> Result<(), Failed> {
+    let sql = format!(
+        "SELECT o.seq, r.op_seq, r.finished_at, {} FROM operations AS o
+         LEFT JOIN prices AS p ON p.price_version = o.price_version
+         LEFT JOIN results AS r ON r.op_seq = o.seq
+         WHERE o.seq > $1 ORDER BY o.seq LIMIT $2",
+        rows::OPERATION
+    );
+    let mut after = i64::MIN;
+    loop {
+        let page = query(db, &sql, [after.into(), PAGE.into()]).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        let last = Cells::new(last).int().map_err(Failed::Row)?;
+        let mut lines = lines(db, after, last).await?;
+        for row in &page {
+            let seq = Cells::new(row).int().map_err(Failed::Row)?;
+            let lines = lines.remove(&seq).unwrap_or_else(|| Ok(Vec::new()));
+            match lines.and_then(|lines| dossier(row, lines)) {
+                Ok(dossier) => audit.operation(&dossier),
+                Err(error) => {
+                    let id = id(row, 3, OperationId::from_bytes)?;
+                    audit.unreadable(Subject::Operation(id), &error);
+                }
+            }
+        }
+        after = last;
+    }
+}
+
+/// The transfers of a page by the numbers of their operations.
+async fn lines(
+    db: &DatabaseTransaction,
+    after: i64,
+    last: i64,
+) -> Result<BTreeMap<i64, Result<Vec<Line>, BadRow>>, Failed> {
+    let mut lines = BTreeMap::new();
+    for row in query(db, TRANSFERS, [after.into(), last.into()]).await? {
+        let mut cells = Cells::new(&row);
+        let seq = cells.int().map_err(Failed::Row)?;
+        let of_operation = lines.entry(seq).or_insert_with(|| Ok(Vec::new()));
+        match (line(&mut cells), of_operation) {
+            (Ok(line), Ok(lines)) => lines.push(line),
+            (Err(error), of_operation) => *of_operation = Err(error),
+            (Ok(_), Err(_)) => {}
+        }
+    }
+    Ok(lines)
+}
+
+fn line(cells: &mut Cells<'_>) -> Result<Line, BadRow> {
+    let (generation, kind) = rows::transfer(cells.int()?).ok_or(BadRow::Value(1))?;
+    let (debit, credit) = (rows::account(cells)?, rows::account(cells)?);
+    Ok(Line { generation, transfer: Transfer { kind, debit, credit, amount: cells.micros()? } })
+}
+
+fn dossier(row: &QueryResult, lines: Vec<Line>) -> Result<Dossier, BadRow> {
+    let mut cells = Cells::new(row);
+    cells.skip(1);
+    let result = match cells.opt_int()? {
+        Some(_) => Kept::Result { finished_at: cells.opt_timestamp()? },
+        None => {
+            cells.skip(1);
+            Kept::Nothing
+        }
+    };
+    Ok(Dossier { operation: rows::operation(&mut cells)?, lines, result })
+}
+
+fn counter(row: &QueryResult) -> Result<(ApiKeyId, Counter, i64), BadRow> {
+    let mut cells = Cells::new(row);
+    let api_key = ApiKeyId::from_bytes(cells.bytes()?);
+    let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(1))?;
+    Ok((api_key, counter, cells.int()?))
+}
+
+fn id<T>(row: &QueryResult, at: usize, read: fn([u8; 16]) -> T) -> Result<T, Failed> {
+    let mut cells = Cells::new(row);
+    cells.skip(at);
+    cells.bytes().map(read).map_err(Failed::Row)
+}
+
+async fn query<const N: usize>(
+    db: &DatabaseTransaction,
+    sql: &str,
+    values: [Value; N],
+) -> Result<Vec<QueryResult>, Failed> {
+    db.query_all_raw(statement(sql, values)).await.map_err(Failed::Read)
+}

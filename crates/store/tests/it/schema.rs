@@ -1,0 +1,166 @@
+//! What is opened and what is refused, and how a schema comes and goes.
+
+use std::os::unix::fs::PermissionsExt;
+
+use holdfast_store::{LockError, OpenError, SchemaError, ServeLock, migrate};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Executor};
+
+use crate::raw::Raw;
+use crate::scratch::{Folder, Scratch};
+
+async fn refusal(folder: &Folder) -> SchemaError {
+    let refusal = match folder.open().await.unwrap_err() {
+        OpenError::Schema(refusal) => Some(refusal),
+        OpenError::Connect(_) | OpenError::Writer(_) => None,
+    };
+    refusal.unwrap()
+}
+
+#[tokio::test]
+async fn a_missing_file_is_not_made_by_opening_it() {
+    let folder = Folder::new();
+    let refused = refusal(&folder).await;
+    assert!(matches!(refused, SchemaError::Missing(_)), "{refused:?}");
+    assert!(refused.to_string().contains("holdfast migrate up"), "{refused}");
+    assert!(!folder.file().exists());
+}
+
+#[tokio::test]
+async fn an_empty_file_needs_a_migration_and_is_left_alone() {
+    let folder = Folder::new();
+    std::fs::write(folder.file(), []).unwrap();
+    let refused = refusal(&folder).await;
+    assert!(matches!(refused, SchemaError::Older { found: 0, .. }), "{refused:?}");
+    assert!(refused.to_string().contains("holdfast migrate up"), "{refused}");
+    assert!(std::fs::read(folder.file()).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn somebody_elses_database_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let options = SqliteConnectOptions::new().filename(folder.file()).create_if_missing(true);
+    let mut raw = options.connect().await.unwrap();
+    raw.execute("CREATE TABLE recipes (name TEXT)").await.unwrap();
+    drop(raw);
+    let before = std::fs::read(folder.file()).unwrap();
+    let refused = refusal(&folder).await;
+    assert!(matches!(refused, SchemaError::Foreign(_)), "{refused:?}");
+    let refused = migrate::up(&folder.url()).await.unwrap_err();
+    assert!(matches!(refused, SchemaError::Foreign(_)), "{refused:?}");
+    assert_eq!(std::fs::read(folder.file()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    let text = "this is a letter to my grandmother, not a database. ".repeat(100);
+    std::fs::write(folder.file(), &text).unwrap();
+    let refused = refusal(&folder).await;
+    assert!(matches!(refused, SchemaError::Foreign(_)), "{refused:?}");
+    let refused = migrate::up(&folder.url()).await.unwrap_err();
+    assert!(matches!(refused, SchemaError::Foreign(_)), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(folder.file()).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let scratch = Scratch::open().await;
+    let sql = "INSERT INTO holdfast_migrations VALUES (999, 'later', zeroblob(32), 0)";
+    Raw::open(&scratch).await.run(sql).await;
+    let refused = refusal(&scratch.folder).await;
+    assert!(matches!(refused, SchemaError::Newer(999)), "{refused:?}");
+    let refused = migrate::up(&scratch.folder.url()).await.unwrap_err();
+    assert!(matches!(refused, SchemaError::Newer(999)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_changed_migration_is_refused() {
+    let scratch = Scratch::open().await;
+    let sql = "UPDATE holdfast_migrations SET digest = zeroblob(32)";
+    Raw::open(&scratch).await.run(sql).await;
+    let refused = refusal(&scratch.folder).await;
+    assert!(matches!(refused, SchemaError::Changed(1)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn migrations_go_up_and_down_one_by_one() {
+    let folder = Folder::new();
+    let applied = |steps: &[migrate::Step]| -> Vec<bool> {
+        steps.iter().map(|step| step.applied_at.is_some()).collect()
+    };
+    let url = folder.url();
+    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false]);
+    assert!(!folder.file().exists(), "a look makes no file");
+    assert!(matches!(migrate::down(&url).await, Err(SchemaError::Missing(_))));
+
+    let up = migrate::up(&url).await.unwrap();
+    assert_eq!(up.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["ledger"]);
+    assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
+    assert_eq!(migrate::status(&url).await.unwrap(), up);
+    folder.open().await.unwrap().close().await.unwrap();
+
+    assert_eq!(migrate::down(&url).await.unwrap().version, 1);
+    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false]);
+    assert!(matches!(migrate::down(&url).await, Err(SchemaError::NothingApplied)));
+    let refused = refusal(&folder).await;
+    assert!(matches!(refused, SchemaError::Older { found: 0, .. }), "{refused:?}");
+
+    migrate::up(&url).await.unwrap();
+    folder.open().await.unwrap().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn concurrent_migrations_apply_each_step_once() {
+    let folder = Folder::new();
+    let url = folder.url();
+    let (one, other) = tokio::join!(migrate::up(&url), migrate::up(&url));
+    assert_eq!(one.unwrap().len() + other.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_files_are_for_their_owner_alone() {
+    let folder = Folder::new();
+    let inner = folder.file().parent().unwrap().join("a").join("b");
+    let url = format!("sqlite://{}/c.db", inner.display());
+    migrate::up(&url).await.unwrap();
+    let store = holdfast_store::Store::open(holdfast_store::Options::new(&url)).await.unwrap();
+    let _lock = ServeLock::take(&url).unwrap();
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&inner), 0o700);
+    for name in ["c.db", "c.db-wal", "c.db-shm", "c.db.lock"] {
+        assert_eq!(mode(&inner.join(name)), 0o600, "{name}");
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn settings_are_those_that_commits_rely_on() {
+    let scratch = Scratch::open().await;
+    let mut raw = Raw::open(&scratch).await;
+    assert_eq!(raw.text("PRAGMA journal_mode").await, "wal");
+    assert_eq!(raw.number("PRAGMA application_id").await, i64::from(u32::from_be_bytes(*b"HFDB")));
+}
+
+#[test]
+fn a_database_is_served_once() {
+    let folder = Folder::new();
+    let first = ServeLock::take(&folder.url()).unwrap();
+    let second = ServeLock::take(&folder.url()).unwrap_err();
+    assert!(matches!(second, LockError::Taken(_)), "{second:?}");
+    assert!(second.to_string().contains("another `holdfast serve`"), "{second}");
+    drop(first);
+    ServeLock::take(&folder.url()).unwrap();
+}
+
+#[tokio::test]
+async fn other_urls_are_refused() {
+    for url in ["", "postgres://db/holdfast", "sqlite://", "sqlite::memory:", "sqlite://a?mode=ro"]
+    {
+        let options = holdfast_store::Options::new(url);
+        let refused = holdfast_store::Store::open(options).await.unwrap_err();
+        let url_refused = matches!(refused, OpenError::Connect(holdfast_store::ConnectError::Url));
+        assert!(url_refused, "{url}: {refused:?}");
+    }
+}

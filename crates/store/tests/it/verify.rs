@@ -1,0 +1,157 @@
+//! The audit finds what does not fit, whoever broke it, and nothing where all is well.
+
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
+use holdfast_domain::{Event, Micros};
+use holdfast_store::verify::Verification;
+use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
+
+use crate::raw::Raw;
+use crate::scratch::Scratch;
+
+/// Rows of each kind. Operations by their numbers: 1 leased, 2 recorded, 3 completed and refunded,
+/// 4 refused, 5 open, 6 abandoned, 7 completed in its second generation, 8 completed for nothing.
+async fn furnished() -> Scratch {
+    let scratch = Scratch::open().await;
+    let tenant = Tenant::new(&scratch, 10_000).await;
+    let spend = SpendLimit { micros: Micros::new(9_000), window: SpendWindow::Total };
+    let limits = Limits { concurrency: Some(9), spend: Some(spend), ..Limits::default() };
+    let claim = || tenant.claim().limits(limits);
+    tenant.admit(&claim().build()).await;
+    let ends: [fn(&holdfast_domain::Operation) -> Event; 5] =
+        [|o| record(o, 20, 10), |o| finish(o, 20, 10), refuse, not_run, give_up];
+    for end in ends {
+        let operation = tenant.admit(&claim().build()).await;
+        tenant.step(operation.id, end(&operation)).await;
+        if operation_is_completed(&tenant, operation.id).await {
+            tenant.post(PostingKind::Refund(operation.id), 5).await.unwrap();
+        }
+    }
+    let again = claim();
+    let first = tenant.admit(&again.clone().build()).await;
+    tenant.step(first.id, not_run(&first)).await;
+    let again = again.claim_id(holdfast_testkit::sample::fresh()).build();
+    let second = tenant.step(first.id, Event::Claim(Box::new(again))).await;
+    tenant.step(second.id, finish(&second, 500, 0)).await;
+    let free = tenant.admit(&tenant.claim().hold(0).build()).await;
+    tenant.step(free.id, finish(&free, 0, 0)).await;
+    tenant.post(PostingKind::Adjustment("goodwill".to_owned()), -7).await.unwrap();
+    scratch
+}
+
+async fn operation_is_completed(tenant: &Tenant<'_>, id: holdfast_domain::OperationId) -> bool {
+    let row = tenant.load(id).await.operation.unwrap();
+    matches!(row.phase, holdfast_domain::Phase::Completed { .. })
+}
+
+#[tokio::test]
+async fn a_book_that_the_store_wrote_is_in_order() {
+    let scratch = furnished().await;
+    let found = scratch.store.verify().await.unwrap();
+    // 8 holds but one of nothing; settle and rest, settle alone; 5 releases; 3 postings.
+    let expected = Verification {
+        wallets: 1,
+        operations: 8,
+        transfers: 8 + 3 + 4 + 3,
+        mismatches: Vec::new(),
+        unlisted: 0,
+    };
+    assert_eq!(found, expected);
+}
+
+/// Breaks a book and expects a mismatch that says this of this kind of subject.
+async fn finds(sql: &str, subject: &str, sentence: &str) {
+    let scratch = furnished().await;
+    Raw::reckless(&scratch).await.run(sql).await;
+    let found = scratch.store.verify().await.unwrap();
+    let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
+    let is_found = told.iter().any(|told| told.starts_with(subject) && told.contains(sentence));
+    assert!(is_found, "{sql}: {told:#?}");
+}
+
+#[tokio::test]
+async fn balances_that_were_touched_are_found() {
+    finds("UPDATE wallets SET available = available + 1", "wallet", "available is").await;
+    finds("UPDATE wallets SET held = held - 1", "wallet", "its active holds make 200").await;
+    finds("UPDATE wallets SET held = held - 1", "wallet", "its transfers make 200").await;
+    finds("DELETE FROM postings WHERE kind = 'deposit'", "wallet", "take more than").await;
+    finds("UPDATE postings SET amount = 1 WHERE kind = 'adjustment'", "wallet", "available").await;
+    finds("DELETE FROM wallets", "operation", "its wallet does not exist").await;
+    finds("DELETE FROM wallets", "posting", "its wallet does not exist").await;
+    finds("UPDATE wallets SET currency = 'EUR'", "operation", "another currency").await;
+    finds("UPDATE wallets SET currency = 'eu'", "wallet", "cannot be read").await;
+}
+
+#[tokio::test]
+async fn transfers_that_were_touched_are_found() {
+    let of = |sql: &'static str| finds(sql, "operation", "the transfers of its generation");
+    of("DELETE FROM transfers WHERE op_seq = 1").await;
+    of("DELETE FROM transfers WHERE op_seq = 3 AND leg = 5").await;
+    of("UPDATE transfers SET amount = 31 WHERE op_seq = 3 AND leg = 5").await;
+    of("UPDATE transfers SET credit = 'revenue' WHERE op_seq = 4 AND leg = 7").await;
+    of("INSERT INTO transfers VALUES (1, 5, 'held', 'revenue', 100, 0)").await;
+    of("INSERT INTO transfers VALUES (8, 4, 'available', 'held', 1, 0)").await;
+    of("INSERT INTO transfers VALUES (6, 8, 'available', 'held', 1, 0)").await;
+    of("INSERT INTO transfers VALUES (6, 0, 'available', 'held', 1, 0)").await;
+    of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 7").await;
+    of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 4").await;
+    of("UPDATE operations SET hold = 101 WHERE seq = 6").await;
+    finds("INSERT INTO transfers VALUES (99, 4, 'available', 'held', 1, 0)", "the book", "1 ")
+        .await;
+    finds("UPDATE transfers SET debit = 'x' WHERE op_seq = 2", "operation", "be read").await;
+}
+
+#[tokio::test]
+async fn phases_that_were_touched_are_found() {
+    let of = |sql: &'static str| finds(sql, "operation", "the transfers of its generation 1");
+    // Active without a hold, released with one, captured without a settlement.
+    of("UPDATE operations SET phase = 'leased' WHERE seq = 5").await;
+    of("UPDATE operations SET phase = 'open' WHERE seq = 1").await;
+    of("UPDATE operations SET phase = 'abandoned', finished_at = 1 WHERE seq = 1").await;
+    of("UPDATE operations SET phase = 'completed', finished_at = 1 WHERE seq = 2").await;
+    of("UPDATE operations SET phase = 'recorded', finished_at = NULL WHERE seq = 3").await;
+    finds("UPDATE operations SET phase = 'completed' WHERE seq = 1", "operation", "be read").await;
+    finds("UPDATE operations SET input = NULL WHERE seq = 3", "operation", "be read").await;
+    finds("UPDATE operations SET phase = 'gone' WHERE seq = 1", "operation", "be read").await;
+}
+
+#[tokio::test]
+async fn charges_and_refunds_that_were_touched_are_found() {
+    finds("UPDATE operations SET charge = 29 WHERE seq = 3", "operation", "its meters make 30")
+        .await;
+    finds("UPDATE operations SET input = 21 WHERE seq = 3", "operation", "make 31 and 0").await;
+    finds("UPDATE operations SET shortfall = 1 WHERE seq = 7", "operation", "100 and 400").await;
+    finds("UPDATE operations SET charge = 29 WHERE seq = 2", "operation", "its meters make").await;
+    finds("UPDATE prices SET output = 0", "operation", "its meters make").await;
+    finds("DELETE FROM prices", "operation", "cannot be read").await;
+    let refunds = "UPDATE postings SET amount = 31 WHERE kind = 'refund'";
+    finds(refunds, "operation", "31 micros were refunded of a charge of 30").await;
+    let moved = "UPDATE postings SET operation_id = (SELECT id FROM operations WHERE seq = 1)
+        WHERE kind = 'refund'";
+    finds(moved, "operation", "5 micros were refunded of a charge of 0").await;
+    let nobody = "UPDATE postings SET operation_id = zeroblob(16) WHERE kind = 'refund'";
+    finds(nobody, "operation", "refunded and does not exist").await;
+    let other = "INSERT INTO wallets VALUES (9, zeroblob(16), 'x', 'USD', 5, 0, 0);
+        UPDATE postings SET wallet_id = zeroblob(16) WHERE kind = 'refund'";
+    finds(other, "operation", "refunded to another wallet").await;
+    finds("UPDATE postings SET kind = 'gift'", "posting", "cannot be read").await;
+}
+
+#[tokio::test]
+async fn ids_results_and_counters_that_were_touched_are_found() {
+    finds("UPDATE operations SET id = zeroblob(16) WHERE seq = 1", "operation", "its id").await;
+    let other_key = "UPDATE operations SET api_key_id = zeroblob(16) WHERE seq = 6";
+    finds(other_key, "operation", "its id does not follow").await;
+    let given = |seq: u8| {
+        format!("INSERT INTO results VALUES ({seq}, zeroblob(16), 1, zeroblob(12), x'', NULL)")
+    };
+    finds(&given(1), "operation", "it is leased and has a result").await;
+    finds(&given(5), "operation", "it is open and has a result").await;
+    finds(&given(6), "operation", "it is abandoned and has a result").await;
+    finds(&given(99), "the book", "belong to no operation").await;
+    finds("DELETE FROM results WHERE op_seq = 2", "operation", "its result is gone").await;
+    finds("UPDATE results SET finished_at = 1", "operation", "another moment").await;
+    finds("UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency").await;
+    finds("DELETE FROM counters WHERE counter = 2", "API key", "not counted").await;
+    finds("UPDATE counters SET used = 0 WHERE counter = 3", "API key", "spend_total").await;
+}

@@ -1,0 +1,150 @@
+//! What can be wrong with a journal, and the law that notices. The list of laws is the testkit's: a law
+//! without a line in here fails a test.
+
+/// Makes the enum and the table from one list.
+macro_rules! defects {
+    ($($(#[$doc:meta])* $defect:ident breaks $law:literal;)+) => {
+        /// One thing that is wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Defect {
+            $($(#[$doc])* $defect,)+
+        }
+
+        /// Each defect with the law that it breaks.
+        pub(super) const TABLE: &[(Defect, &str)] = &[$((Defect::$defect, $law),)+];
+    };
+}
+
+defects! {
+    /// Every claim for a key is told that it was admitted.
+    LosersAreToldTheyWon breaks "claims::a_claim_is_exclusive_among_concurrent_offers";
+    /// Funds are looked at before the version.
+    FundsBeforeConflict breaks
+        "claims::a_key_that_is_bound_is_a_conflict_whatever_else_is_wrong";
+    /// A claim that lost its race keeps its reservation, under an id of its own.
+    LosersStayReserved breaks "claims::a_loser_leaves_no_trace";
+    /// A wallet that is missing is made.
+    ClaimsMakeWallets breaks "claims::a_missing_wallet_has_nothing";
+    /// A claim without funds is refused and its key is bound all the same.
+    RefusedClaimsBind breaks "claims::a_refused_claim_leaves_no_trace";
+    /// A claim that landed is admitted again.
+    OffersAgainPass breaks
+        "claims::an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is";
+    /// A claim without funds is admitted without a hold.
+    HoldsMayBeMissing breaks "claims::holds_never_overdraw";
+    /// Funds are looked at before limits.
+    FundsBeforeLimits breaks "claims::limits_are_judged_before_funds";
+    /// Every operation is paid by the oldest wallet.
+    WalletsAreMixedUp breaks "claims::one_wallets_operations_do_not_touch_another";
+
+    /// Limits are counted and not enforced.
+    BoundsAreIgnored breaks "counters::a_bound_holds_among_concurrent_claims";
+    /// Corrections go to the window of the settlement.
+    CorrectionsGoToNow breaks "counters::a_correction_goes_to_the_window_of_the_admission";
+    /// Corrections have a bound too.
+    CorrectionsAreRefused breaks "counters::a_correction_is_never_refused";
+    /// Another counter is named than the one that is full.
+    LimitsAreMisnamed breaks "counters::a_limit_names_its_counter_and_changes_nothing";
+    /// All API keys share their counters.
+    KeysCountTogether breaks "counters::api_keys_count_apart";
+    /// Endings without a charge leave the counters as they are.
+    CountersAreNotGivenBack breaks
+        "counters::endings_without_a_charge_give_back_what_was_reserved";
+    /// Settlements leave the counters as they are.
+    CountersAreNotCorrected breaks "counters::settlements_correct_what_was_reserved";
+
+    /// The wish to cancel gives the hold back.
+    AskingReleasesTheHold breaks "endings::a_cancelled_operation_is_only_marked";
+    /// What was given up may run again.
+    GivenUpIsOpen breaks "endings::a_given_up_operation_is_abandoned";
+    /// A hold or a settlement that exists is written under another number.
+    PermanentIdsRepeat breaks "endings::a_permanent_id_stops_its_effect";
+    /// Settling what was recorded moves no money.
+    SettlingMovesNothing breaks "endings::a_recorded_result_is_settled_later";
+    /// The sealed error is not kept.
+    ErrorsAreForgotten breaks "endings::a_refused_operation_keeps_its_error";
+    /// The whole hold is charged.
+    RestsAreKept breaks "endings::a_result_completes_and_settles";
+    /// The row does not tell what was tried.
+    AttemptsAreForgotten breaks "endings::a_result_completes_and_settles";
+    /// A claim reserves nothing.
+    HoldsAreNotMoved breaks "endings::a_result_completes_and_settles";
+    /// The book has a settlement of nothing.
+    NothingIsTransferred breaks "endings::a_result_of_nothing_moves_nothing_to_revenue";
+    /// A change is written whatever version it was judged over.
+    StaleVersionsPass breaks "endings::a_stale_version_is_a_conflict_and_changes_nothing";
+    /// The next generation keeps the prices of the one before.
+    ReopeningKeepsThePrice breaks "endings::an_open_operation_runs_again_as_its_next_generation";
+    /// A settlement that lost its race is refused and charged all the same.
+    LosersAreCharged breaks "endings::concurrent_endings_settle_once";
+    /// Receipts are stamped with a clock of their own, an hour behind.
+    ReceiptsAreBehind breaks
+        "endings::receipts_carry_the_version_and_a_clock_that_never_goes_back";
+    /// Receipts always tell the first version.
+    VersionsStand breaks "endings::receipts_carry_the_version_and_a_clock_that_never_goes_back";
+
+    /// A claim brings prices under a name that is taken.
+    ClaimsChangePrices breaks "keys::a_claim_does_not_change_a_known_price";
+    /// A key's wallet is made with it.
+    KeysMakeWallets breaks "keys::a_key_needs_its_wallet";
+    /// Revoking again moves the moment.
+    RevokingAgainCounts breaks "keys::a_revoked_key_stays_revoked";
+    /// A key is read without its limits.
+    LimitsAreForgotten breaks "keys::an_issued_key_is_found_by_its_credential";
+    /// Whether a name is free is read first and not looked at again.
+    NamesOfKeysRace breaks "keys::concurrent_issues_of_a_name_make_one_key";
+    /// A name may be given again.
+    NamesOfKeysRepeat breaks "keys::names_of_keys_are_taken_once";
+    /// A wallet's name may be given again.
+    NamesOfWalletsRepeat breaks "keys::names_of_wallets_are_taken_once";
+    /// Other numbers under a known name are taken.
+    PricesAreOverwritten breaks "keys::prices_never_change";
+    /// What comes before a conflict is pinned.
+    PricesArePinnedByHalves breaks "keys::prices_never_change";
+    /// Wallets are listed newest first.
+    WalletsAreListedBackwards breaks "keys::wallets_are_found_and_listed";
+
+    /// A posting id is accepted twice.
+    PostingsRepeat breaks "money::a_deposit_is_posted_once";
+    /// A deposit makes its wallet.
+    DepositsMakeWallets breaks "money::a_deposit_to_no_wallet_is_refused";
+    /// An adjustment takes what there is, and says that it took all.
+    AdjustmentsTakeLess breaks "money::adjustments_do_not_overdraw";
+    /// The book leaves out what comes back of a hold.
+    RestsAreNotListed breaks "money::balances_are_the_sums_of_their_transfers";
+    /// Each refund is measured by the charge alone.
+    RefundsAreNotSummed breaks "money::concurrent_refunds_stay_within_the_charge";
+    /// Postings of nothing, and deposits that take, pass.
+    AnythingIsPosted breaks "money::postings_move_something_in_their_direction";
+    /// What is recorded is refunded before it was paid.
+    RefundsComeEarly breaks "money::refunds_need_a_captured_charge";
+    /// A statement shows the oldest transfers.
+    StatementsShowTheOldest breaks
+        "money::statements_show_the_newest_transfers_oldest_first";
+
+    /// A start takes a name whose lease is live.
+    LiveNamesAreTaken breaks "nodes::a_name_is_taken_when_its_lease_has_expired";
+    /// A heartbeat brings back a row that was lost.
+    LostRowsAreRenewed breaks "nodes::a_node_renews_only_its_own_row";
+    /// A start that may take the name waits for its lease.
+    TakingWaits breaks "nodes::a_taken_name_is_taken_whoever_had_it";
+    /// Whether a lease has expired is read first and not looked at again.
+    ExpiredNamesRace breaks "nodes::one_of_many_starts_takes_an_expired_name";
+    /// Leaving removes whoever has the name.
+    AnybodyLeaves breaks "nodes::only_its_own_process_leaves";
+
+    /// A read shows the owner's lease only while it is the owner's.
+    SupersededLeasesAreHidden breaks "upkeep::a_load_shows_the_owners_lease";
+    /// What is leased through an expired row is not due.
+    ExpiredLeasesAreNotDue breaks "upkeep::due_are_the_recorded_and_the_orphaned";
+    /// All that is due is listed.
+    DueIsUnlimited breaks "upkeep::due_ends_at_its_limit";
+    /// Whose claims are asked for is told by the name alone.
+    IncarnationsAreMixedUp breaks "upkeep::leased_to_lists_the_running_claims_of_one_process";
+    /// Results are purged whatever their age.
+    YoungResultsArePurged breaks "upkeep::purge_takes_only_what_has_ended_long_enough_ago";
+    /// Purged results are counted and stay.
+    PurgedResultsStay breaks "upkeep::purge_takes_the_content_and_nothing_else";
+    /// More is purged than was asked for.
+    PurgeIsUnlimited breaks "upkeep::purge_takes_the_content_and_nothing_else";
+}

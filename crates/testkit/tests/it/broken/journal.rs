@@ -1,0 +1,361 @@
+//! The journal's port, with what can be wrong about it: changes bent before they are written, and
+//! verdicts that are not the store's to give.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::ledger::{Account, Funds, Posting, PostingKind};
+use holdfast_domain::limits::Counter;
+use holdfast_domain::operation::{
+    Change, Effect, Node, Operation, Receipt, SealedResult, Snapshot, Start, Transition, Version,
+};
+use holdfast_domain::ports::{CommitError, LedgerEntry, LedgerSource, Unavailable};
+use holdfast_domain::price::PriceVersionId;
+use holdfast_domain::{
+    ApiKeyId, ClaimId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets,
+};
+use holdfast_testkit::sample;
+
+use super::Broken;
+use super::defect::Defect;
+
+/// What a defect remembers.
+#[derive(Default)]
+pub(super) struct Kept {
+    results: BTreeMap<OperationId, SealedResult>,
+    /// Transfers that nobody made.
+    pub(super) entries: Vec<(WalletId, LedgerEntry)>,
+}
+
+#[async_trait]
+impl Journal for Broken {
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        let mut snapshot = self.inner.load(operation).await?;
+        let Some(row) = &mut snapshot.operation else { return Ok(snapshot) };
+        if self.has(Defect::ErrorsAreForgotten) && matches!(row.phase, Phase::Refused { .. }) {
+            snapshot.result = None;
+        }
+        if self.has(Defect::AttemptsAreForgotten) {
+            row.attempts = Vec::new();
+        }
+        if self.has(Defect::SupersededLeasesAreHidden) {
+            snapshot.lease = snapshot.lease.filter(|lease| lease.node == row.owner.node);
+        }
+        if self.has(Defect::PurgedResultsStay) {
+            snapshot.result = self.kept().results.get(&operation).cloned();
+        }
+        Ok(snapshot)
+    }
+
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        match &*change {
+            Change::Operation(transition) => {
+                if self.has(Defect::FundsBeforeConflict) && self.lacks(transition) {
+                    return Err(CommitError::InsufficientFunds);
+                }
+                let bent = self.bent(transition).await;
+                match self.write(bent.clone()).await {
+                    Ok(receipt) => Ok(self.told(&bent, receipt)),
+                    Err(error) => self.unlike(transition, error).await,
+                }
+            }
+            Change::Posting(posting) => {
+                if self.has(Defect::DepositsMakeWallets) {
+                    self.make(posting.wallet).await;
+                }
+                match self.inner.commit(Arc::clone(&change)).await {
+                    Ok(receipt) => Ok(receipt),
+                    Err(error) => self.posted_anyway(posting, error).await,
+                }
+            }
+        }
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let limit = if self.has(Defect::DueIsUnlimited) { u32::MAX } else { limit };
+        let mut due = Vec::new();
+        for id in self.inner.due(limit).await? {
+            let Snapshot { operation, lease, now, .. } = self.inner.load(id).await?;
+            let is_only_expired = operation.zip(lease).is_some_and(|(row, lease)| {
+                row.phase == Phase::Leased && lease.node == row.owner.node && now <= row.deadline
+            });
+            if !(is_only_expired && self.has(Defect::ExpiredLeasesAreNotDue)) {
+                due.push(id);
+            }
+        }
+        Ok(due)
+    }
+
+    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+        if !self.has(Defect::IncarnationsAreMixedUp) {
+            return self.inner.leased_to(node).await;
+        }
+        let operations = self.inner.operations().into_iter();
+        let leased = operations.filter(|row| row.phase == Phase::Leased);
+        let by_name = leased.filter(|row| row.owner.node.name == node.name);
+        Ok(by_name.map(|row| (row.id, row.owner.claim)).collect())
+    }
+
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        let age = if self.has(Defect::YoungResultsArePurged) { Duration::ZERO } else { age };
+        let limit = if self.has(Defect::PurgeIsUnlimited) { u32::MAX } else { limit };
+        self.inner.purge(age, limit).await
+    }
+}
+
+impl Broken {
+    async fn write(&self, transition: Transition) -> Result<Receipt, CommitError> {
+        self.inner.commit(Arc::new(Change::Operation(transition))).await
+    }
+
+    async fn post(&self, posting: Posting) -> Result<Receipt, CommitError> {
+        self.inner.commit(Arc::new(Change::Posting(posting))).await
+    }
+
+    fn now(&self) -> Receipt {
+        Receipt { version: Version::FIRST, at: self.inner.now() }
+    }
+
+    pub(super) async fn make(&self, wallet: WalletId) {
+        if self.inner.wallet(wallet).is_none() {
+            self.inner.create(wallet, &wallet.to_string(), sample::usd()).await.unwrap();
+        }
+    }
+
+    /// Whether the wallet has less than a claim wants to hold.
+    fn lacks(&self, transition: &Transition) -> bool {
+        let Funds::Hold(hold) = transition.funds else { return false };
+        self.inner.wallet(transition.wallet).is_none_or(|wallet| wallet.available < hold)
+    }
+
+    /// What is written instead of a change.
+    async fn bent(&self, transition: &Transition) -> Transition {
+        let mut bent = transition.clone();
+        self.bend_counters(&mut bent);
+        self.bend_effect(&mut bent);
+        if self.has(Defect::ClaimsMakeWallets) {
+            self.make(bent.wallet).await;
+        }
+        if self.has(Defect::WalletsAreMixedUp)
+            && let Some(oldest) = Wallets::list(&self.inner).await.unwrap().first()
+        {
+            bent.wallet = oldest.id;
+        }
+        bent
+    }
+
+    fn bend_counters(&self, bent: &mut Transition) {
+        for moved in &mut bent.counters {
+            if self.has(Defect::BoundsAreIgnored) {
+                moved.bound = None;
+            }
+            if self.has(Defect::CorrectionsAreRefused) {
+                moved.bound.get_or_insert(0);
+            }
+        }
+        if self.has(Defect::CorrectionsGoToNow) {
+            bent.admitted_at = None;
+        }
+        if self.has(Defect::KeysCountTogether) {
+            bent.api_key = ApiKeyId::from_u128(1);
+        }
+        let ends_free = matches!(bent.funds, Funds::Release(_));
+        let settles = matches!(bent.funds, Funds::Capture { .. });
+        if (ends_free && self.has(Defect::CountersAreNotGivenBack))
+            || (settles && self.has(Defect::CountersAreNotCorrected))
+        {
+            bent.counters.clear();
+        }
+    }
+
+    fn bend_effect(&self, bent: &mut Transition) {
+        let row = self.inner.operation(bent.operation);
+        let is_settled = matches!(bent.effect, Effect::Settle);
+        if is_settled && self.has(Defect::SettlingMovesNothing) {
+            bent.funds = Funds::Unmoved;
+        }
+        if matches!(bent.funds, Funds::Hold(_)) && self.has(Defect::HoldsAreNotMoved) {
+            bent.funds = Funds::Unmoved;
+        }
+        if let Funds::Capture { hold, charge } = &mut bent.funds
+            && self.has(Defect::RestsAreKept)
+        {
+            *charge = *hold;
+        }
+        if let (Effect::Abandon { attempts }, true) =
+            (&bent.effect, self.has(Defect::GivenUpIsOpen))
+        {
+            bent.effect = Effect::Open { attempts: attempts.clone() };
+        }
+        let Some(Operation { hold, price, .. }) = row else { return };
+        if matches!(bent.effect, Effect::AskCancel) && self.has(Defect::AskingReleasesTheHold) {
+            bent.funds = Funds::Release(hold);
+        }
+        if let Effect::Reopen(start) = &mut bent.effect
+            && self.has(Defect::ReopeningKeepsThePrice)
+        {
+            start.price = price;
+        }
+    }
+
+    /// What is said of a change that was written.
+    fn told(&self, transition: &Transition, receipt: Receipt) -> Receipt {
+        if let Some(result) = transition.result() {
+            self.kept().results.insert(transition.operation, result.clone());
+        }
+        if let Funds::Capture { charge: Micros::ZERO, .. } = transition.funds
+            && self.has(Defect::NothingIsTransferred)
+        {
+            let entry = LedgerEntry {
+                at: receipt.at,
+                source: LedgerSource::Operation(transition.operation, transition.generation),
+                kind: "settle",
+                debit: Account::Held,
+                credit: Account::Revenue,
+                amount: Micros::ZERO,
+            };
+            self.kept().entries.push((transition.wallet, entry));
+        }
+        let Receipt { mut version, mut at } = receipt;
+        if self.has(Defect::VersionsStand) {
+            version = Version::FIRST;
+        }
+        if self.has(Defect::ReceiptsAreBehind) {
+            at = Timestamp::from_micros(at.as_micros() - 3_600_000_000);
+        }
+        Receipt { version, at }
+    }
+
+    /// What is said and done where a change of an operation should be refused.
+    async fn unlike(
+        &self,
+        transition: &Transition,
+        error: CommitError,
+    ) -> Result<Receipt, CommitError> {
+        let again = transition.clone();
+        match error {
+            CommitError::Conflict => self.unlike_a_conflict(again).await,
+            CommitError::InsufficientFunds => {
+                let without = Transition { funds: Funds::Hold(Micros::ZERO), ..again };
+                if self.has(Defect::HoldsMayBeMissing) {
+                    return self.write(without).await;
+                }
+                if self.has(Defect::RefusedClaimsBind) {
+                    self.write(without).await?;
+                }
+                Err(CommitError::InsufficientFunds)
+            }
+            CommitError::LimitReached(counter) => {
+                if self.has(Defect::FundsBeforeLimits) && self.lacks(transition) {
+                    return Err(CommitError::InsufficientFunds);
+                }
+                let is_requests = counter == Counter::Requests;
+                let other = if is_requests { Counter::Tokens } else { Counter::Requests };
+                let is_misnamed = self.has(Defect::LimitsAreMisnamed);
+                Err(CommitError::LimitReached(if is_misnamed { other } else { counter }))
+            }
+            CommitError::Collision => {
+                if self.has(Defect::PermanentIdsRepeat) {
+                    return self.write(Transition { generation: 1_000, ..again }).await;
+                }
+                if self.has(Defect::ClaimsChangePrices) {
+                    return self.write(renamed(again)).await;
+                }
+                Err(CommitError::Collision)
+            }
+            error @ (CommitError::Overloaded
+            | CommitError::Unavailable(_)
+            | CommitError::Uncertain(_)) => Err(error),
+        }
+    }
+
+    async fn unlike_a_conflict(&self, again: Transition) -> Result<Receipt, CommitError> {
+        let row = self.inner.operation(again.operation);
+        let claim = again.start().map(|start| start.owner.claim);
+        match &again.effect {
+            Effect::Admit(_) if self.has(Defect::LosersAreToldTheyWon) => return Ok(self.now()),
+            Effect::Admit(_) if self.has(Defect::LosersStayReserved) => {
+                self.write(Transition { operation: sample::fresh(), ..again }).await?;
+            }
+            Effect::Admit(_) if self.has(Defect::OffersAgainPass) => {
+                if row.map(|row| row.owner.claim) == claim {
+                    return Ok(self.now());
+                }
+            }
+            Effect::Complete { usage, .. } if self.has(Defect::LosersAreCharged) => {
+                let kind = PostingKind::Adjustment("the charge".to_owned());
+                let amount = usage.charge.negated();
+                let (id, wallet) = (sample::fresh(), again.wallet);
+                self.post(Posting { id, wallet, kind, amount }).await?;
+            }
+            Effect::Admit(_)
+            | Effect::Reopen(_)
+            | Effect::Complete { .. }
+            | Effect::Record { .. }
+            | Effect::Settle
+            | Effect::AskCancel
+            | Effect::Open { .. }
+            | Effect::Refuse { .. }
+            | Effect::Abandon { .. } => {
+                if self.has(Defect::StaleVersionsPass) {
+                    let expected = row.map(|row| row.version);
+                    return self.write(Transition { expected, ..again }).await;
+                }
+            }
+        }
+        Err(CommitError::Conflict)
+    }
+
+    /// What is said and done where a posting should be refused.
+    async fn posted_anyway(
+        &self,
+        posting: &Posting,
+        error: CommitError,
+    ) -> Result<Receipt, CommitError> {
+        let mut again = posting.clone();
+        if matches!(error, CommitError::Conflict) {
+            again.id = sample::fresh();
+            return if self.has(Defect::PostingsRepeat) {
+                self.post(again).await
+            } else {
+                Err(error)
+            };
+        }
+        if !posting.kind.allows(posting.amount) {
+            return if self.has(Defect::AnythingIsPosted) { Ok(self.now()) } else { Err(error) };
+        }
+        match &posting.kind {
+            PostingKind::Adjustment(_) if self.has(Defect::AdjustmentsTakeLess) => {
+                let wallet = self.inner.wallet(posting.wallet);
+                again.amount = wallet.map_or(Micros::ZERO, |wallet| wallet.available.negated());
+                self.post(again).await
+            }
+            PostingKind::Refund(operation) if self.refunds(*operation, posting.amount) => {
+                again.kind = PostingKind::Deposit;
+                self.post(again).await
+            }
+            PostingKind::Deposit | PostingKind::Refund(_) | PostingKind::Adjustment(_) => {
+                Err(error)
+            }
+        }
+    }
+
+    fn refunds(&self, operation: OperationId, amount: Micros) -> bool {
+        let Some(Operation { phase, .. }) = self.inner.operation(operation) else { return false };
+        let fits = phase.usage().is_some_and(|usage| amount <= usage.charge);
+        let is_early = matches!(phase, Phase::Recorded(_));
+        let defect = if is_early { Defect::RefundsComeEarly } else { Defect::RefundsAreNotSummed };
+        fits && self.has(defect)
+    }
+}
+
+/// The same claim, with its prices under another name.
+fn renamed(mut claim: Transition) -> Transition {
+    if let Effect::Admit(admission) = &mut claim.effect {
+        let Start { price, .. } = &mut admission.start;
+        price.id = PriceVersionId::from_stored(&format!("{}, again", price.id));
+    }
+    claim
+}

@@ -1,0 +1,82 @@
+//! Everything is brought to an end by its callers' retries, and checked: the answers, the sums, the
+//! upstream's book and the gateway's own audit.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::load::{FUNDS, World};
+use super::{Dice, Report};
+use crate::{Gateway, Request};
+
+/// Clients that retry at once.
+const CLIENTS: usize = 6;
+/// Answers to one key that are not its last, at most: it is turned away once.
+const TRIES_MAX: u32 = 3;
+
+impl World {
+    /// Starts a gateway, retries everything on it, checks everything, and ends it.
+    pub(super) fn rest(&mut self, dice: &mut Dice, report: &mut Report) {
+        let gateway = self.site.serve();
+        let all: Vec<usize> = (0..self.keys().len()).collect();
+        self.retry(&all, gateway.address());
+        self.check_sums(&gateway);
+        let operations = u64::try_from(all.len()).expect("a length");
+        assert_eq!(self.site.verify()["operations"], operations, "each key is one operation");
+        self.runbook.check(&self.keys());
+        report.checks += 1;
+        if dice.one_in(2) {
+            gateway.stop();
+        } else {
+            gateway.kill();
+        }
+    }
+
+    /// Every key is asked for until it has its final answer, by two clients at once.
+    fn retry(&self, all: &[usize], address: SocketAddr) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _client in 0..CLIENTS {
+                scope.spawn(|| {
+                    while let Some(at) = all.get(next.fetch_add(1, Ordering::Relaxed) / 2) {
+                        let is_final = |_try| self.send(*at, address).expect("it lives");
+                        assert!((0..TRIES_MAX).any(is_final), "{:?} has no end", self.keys()[*at]);
+                    }
+                });
+            }
+        });
+    }
+
+    /// What the wallets say is what the callers were told, to the micro, and nothing is held.
+    fn check_sums(&self, gateway: &Gateway) {
+        let mut paid: BTreeMap<&str, i64> = BTreeMap::new();
+        for key in self.keys().iter() {
+            assert!(key.told.is_some());
+            *paid.entry(&self.accounts[key.account].wallet).or_default() += key.paid();
+        }
+        for account in &self.accounts {
+            let request = Request::get("/v1/wallet").bearer(&account.key);
+            let wallet = gateway.send(&request).json();
+            let paid = paid.get(account.wallet.as_str()).copied().unwrap_or(0);
+            assert_eq!(wallet["held_micros"], 0, "{wallet}");
+            assert_eq!(wallet["available_micros"], FUNDS.1 - paid, "paid: {paid}, {wallet}");
+        }
+    }
+
+    /// Adds what this world has seen to a report.
+    pub(super) fn count(&self, report: &mut Report) {
+        let keys = self.keys();
+        let ended = |status: u16| {
+            let told = keys.iter().filter_map(|key| key.told.as_ref());
+            told.fold(0_u64, |sum, (it, _)| sum + u64::from(*it == status))
+        };
+        report.keys += u64::try_from(keys.len()).expect("a length");
+        report.completed += ended(200);
+        report.refused += ended(422);
+        report.unknown += ended(502);
+        report.charged_micros += keys.iter().map(super::model::Key::paid).sum::<i64>();
+        report.sent += self.sent.load(Ordering::Relaxed);
+        report.answers += self.answers.load(Ordering::Relaxed);
+        report.runs += self.runbook.arrived();
+    }
+}

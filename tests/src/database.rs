@@ -1,0 +1,62 @@
+//! The database file as somebody else holds or changes it: through Python's own SQLite, a process and
+//! a library that the gateway knows nothing of.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::{Ran, watchdog};
+
+const EXECUTE: &str = "
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1], timeout=10) as db:
+    for row in db.execute(sys.argv[2]):
+        print('|'.join(str(value) for value in row))
+";
+
+const LOCK: &str = "
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=10, isolation_level=None)
+db.execute('BEGIN IMMEDIATE')
+print('locked', flush=True)
+sys.stdin.readline()
+db.execute('ROLLBACK')
+";
+
+/// Runs one statement: its rows, a line each, columns between `|`.
+#[track_caller]
+#[must_use]
+pub fn execute(file: &Path, statement: &str) -> Vec<String> {
+    let ran = Ran::of(Command::new("python3").args(["-c", EXECUTE]).arg(file).arg(statement));
+    ran.ok().lines().map(str::to_owned).collect()
+}
+
+/// Somebody else's open write transaction, until it is dropped.
+#[derive(Debug)]
+pub struct WriteLock(Child);
+
+impl WriteLock {
+    /// Takes the lock and waits until it is held.
+    #[must_use]
+    pub fn take(file: &Path) -> Self {
+        let mut python = Command::new("python3");
+        python.args(["-c", LOCK]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = python.spawn().expect("python3 is a command");
+        watchdog::started(child.id());
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "locked\n");
+        Self(child)
+    }
+}
+
+impl Drop for WriteLock {
+    fn drop(&mut self) {
+        if let Some(mut stdin) = self.0.stdin.take() {
+            // It may have ended by itself; the wait tells.
+            drop(stdin.write_all(b"\n"));
+        }
+        drop(self.0.wait());
+        watchdog::ended(self.0.id());
+    }
+}

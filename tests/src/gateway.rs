@@ -1,0 +1,241 @@
+//! A running gateway: started, listened to, ended by signals, and ended for sure when it is dropped.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use crate::{Account, Answer, PATIENCE, Request, watchdog};
+
+const LISTENS: &str = "holdfast listens on http://";
+const ADMIN_LISTENS: &str = "holdfast admin listens on http://";
+
+/// A process that serves. Dropping it kills it.
+#[derive(Debug)]
+pub struct Gateway {
+    child: Child,
+    printed: Arc<Printed>,
+    reader: Option<JoinHandle<()>>,
+    stderr: PathBuf,
+    address: SocketAddr,
+    has_ended: bool,
+    _folder: Arc<TempDir>,
+}
+
+/// The lines that a process has printed, and whether there will be more.
+#[derive(Debug, Default)]
+struct Printed {
+    lines: Mutex<(Vec<String>, bool)>,
+    changed: Condvar,
+}
+
+impl Printed {
+    fn push(&self, line: String) {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).0.push(line);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until `found` finds something or the end has come.
+    fn wait<T>(&self, found: impl Fn(&[String], bool) -> Option<T>) -> Option<T> {
+        let until = Instant::now() + PATIENCE;
+        let mut guard = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let (lines, ended) = &*guard;
+            if let Some(found) = found(lines, *ended) {
+                return Some(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if *ended || left.is_zero() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(guard, left);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Gateway {
+    pub(crate) fn start(mut command: Command, folder: Arc<TempDir>) -> Self {
+        let name = format!("serve-{}", crate::request_key());
+        let stderr = folder.path().join(format!("{name}.stderr.log"));
+        let log = File::create(&stderr).expect("a log");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        watchdog::started(child.id());
+        let printed = Arc::new(Printed::default());
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut copy = {
+            let copy = folder.path().join(format!("{name}.stdout.log"));
+            File::create(copy).expect("a log")
+        };
+        let sink = Arc::clone(&printed);
+        let reader = std::thread::spawn(move || {
+            for line in out.lines() {
+                let line = line.expect("text is printed");
+                writeln!(copy, "{line}").expect("room for a log");
+                sink.push(line);
+            }
+            sink.end();
+        });
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let reader = Some(reader);
+        let mut gateway = Self {
+            child,
+            printed,
+            reader,
+            stderr,
+            address: nowhere,
+            has_ended: false,
+            _folder: folder,
+        };
+        gateway.address = gateway.address_after(LISTENS);
+        gateway
+    }
+
+    /// Where the public API is.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the operator's listener is.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.address_after(ADMIN_LISTENS)
+    }
+
+    /// The base URL that SDKs want.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Waits for a printed line that begins so, and gives the rest of it.
+    #[must_use]
+    pub fn printed_after(&self, beginning: &str) -> String {
+        let found = self.printed.wait(|lines, _ended| {
+            lines
+                .iter()
+                .find_map(|line| line.trim_start().strip_prefix(beginning).map(str::to_owned))
+        });
+        found.unwrap_or_else(|| panic!("never printed: {beginning}\n{}", self.said()))
+    }
+
+    /// Everything that has been printed so far.
+    #[must_use]
+    pub fn printed(&self) -> String {
+        let lines = self.printed.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.0.join("\n")
+    }
+
+    /// What has been logged so far.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let log = std::fs::read(&self.stderr).expect("a log");
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// The process's number.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether an armed step has stopped a thread of the process.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.said().lines().any(|line| line.starts_with("failpoint ") && line.ends_with(" reached"))
+    }
+
+    fn address_after(&self, beginning: &str) -> SocketAddr {
+        self.printed_after(beginning).trim().parse().expect("an address")
+    }
+
+    /// Sends a request to the public API.
+    #[must_use]
+    pub fn send(&self, request: &Request) -> Answer {
+        request.send(self.address)
+    }
+
+    /// Asks for a path as this account.
+    #[must_use]
+    pub fn get(&self, account: &Account, path: &str) -> Answer {
+        self.send(&Request::get(path).bearer(&account.key))
+    }
+
+    /// Posts a chat completion as this account.
+    #[must_use]
+    pub fn complete(&self, account: &Account, request_key: &str, body: &str) -> Answer {
+        self.send(&Request::completion(&account.key, request_key, body))
+    }
+
+    /// Asks the process to end (SIGTERM) and goes on at once.
+    pub fn terminate(&self) {
+        watchdog::signal(self.child.id(), "TERM");
+    }
+
+    /// Waits until the process has ended by itself.
+    #[must_use]
+    pub fn wait(mut self) -> ExitStatus {
+        let ended = self.printed.wait(|_lines, ended| ended.then_some(()));
+        assert!(ended.is_some(), "it does not end\n{}", self.said());
+        self.reap()
+    }
+
+    /// Asks the process to end and waits until it has, in order.
+    pub fn stop(self) {
+        self.terminate();
+        let said = self.stderr.clone();
+        let status = self.wait();
+        let log = std::fs::read_to_string(said).unwrap_or_default();
+        assert_eq!(status.code(), Some(0), "{log}");
+    }
+
+    /// Ends the process as a power cut does (SIGKILL).
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if !self.has_ended {
+            self.child.kill().expect("it was started here");
+            self.reap();
+        }
+    }
+
+    fn reap(&mut self) -> ExitStatus {
+        let status = self.child.wait().expect("it was started here");
+        watchdog::ended(self.child.id());
+        self.has_ended = true;
+        if let Some(reader) = self.reader.take() {
+            drop(reader.join());
+        }
+        status
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.end();
+        if std::thread::panicking() {
+            show(&self.said());
+        }
+    }
+}
+
+/// Shows the log of a gateway whose test has failed.
+#[expect(clippy::print_stderr, reason = "what the test runner shows of a failed test")]
+fn show(log: &str) {
+    eprintln!("the gateway's log:\n{log}");
+}

@@ -1,0 +1,248 @@
+//! HTTP/1.1 by hand: what is sent is exactly what a test says, and what is shown is exactly what came.
+//! One request a connection.
+
+use std::io::{Error, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::PATIENCE;
+
+/// A request. Headers are sent in their order, and as often as they were added.
+#[derive(Debug, Clone)]
+pub struct Request {
+    method: &'static str,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+}
+
+impl Request {
+    /// Asks for a path.
+    #[must_use]
+    pub fn get(path: &str) -> Self {
+        Self { method: "GET", path: path.to_owned(), headers: Vec::new(), body: None }
+    }
+
+    /// Posts a body, of no announced type.
+    #[must_use]
+    pub fn post(path: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self { method: "POST", body: Some(body.into()), ..Self::get(path) }
+    }
+
+    /// A chat completion: a JSON body under a credential and a request key.
+    #[must_use]
+    pub fn completion(api_key: &str, request_key: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self::post("/v1/chat/completions", body)
+            .bearer(api_key)
+            .header("Content-Type", "application/json")
+            .header("Idempotency-Key", request_key)
+    }
+
+    /// Uses another method.
+    #[must_use]
+    pub fn method(mut self, method: &'static str) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Leaves a header out.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// Bears this credential.
+    #[must_use]
+    pub fn bearer(self, credential: &str) -> Self {
+        self.header("Authorization", &format!("Bearer {credential}"))
+    }
+
+    /// The bytes on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: gateway\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(body) = &self.body {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        head.push_str("Connection: close\r\n\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend(self.body.iter().flatten());
+        bytes
+    }
+
+    /// Sends it and waits for the answer.
+    #[must_use]
+    pub fn send(&self, to: SocketAddr) -> Answer {
+        self.begin(to).answer()
+    }
+
+    /// Sends it to a server that may end at any moment; `None` where it did.
+    #[must_use]
+    pub fn try_send(&self, to: SocketAddr) -> Option<Answer> {
+        let connected = TcpStream::connect_timeout(&to, PATIENCE).ok()?;
+        Waiting::on(connected, &self.bytes()).try_answer()
+    }
+
+    /// Sends it; the answer is for later.
+    #[must_use]
+    pub fn begin(&self, to: SocketAddr) -> Waiting {
+        Waiting::write(to, &self.bytes())
+    }
+}
+
+/// A connection on which bytes were written and nothing was read yet. Dropping it hangs up.
+#[derive(Debug)]
+pub struct Waiting(TcpStream);
+
+impl Waiting {
+    /// Connects and writes these bytes, whatever they mean.
+    #[must_use]
+    pub fn write(to: SocketAddr, bytes: &[u8]) -> Self {
+        Self::on(TcpStream::connect_timeout(&to, PATIENCE).expect("somebody listens"), bytes)
+    }
+
+    fn on(mut stream: TcpStream, bytes: &[u8]) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        // A server that refuses a request early need not read it to its end.
+        drop(stream.write_all(bytes));
+        Self(stream)
+    }
+
+    /// Waits for the whole answer.
+    #[must_use]
+    pub fn answer(self) -> Answer {
+        self.try_answer().expect("a whole answer")
+    }
+
+    /// Waits for the whole answer; `None` where the connection ends before it.
+    #[must_use]
+    pub fn try_answer(mut self) -> Option<Answer> {
+        let mut bytes = Vec::new();
+        let head_end = loop {
+            match bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None => self.read_more(&mut bytes)?,
+            }
+        };
+        let head = String::from_utf8(bytes[..head_end].to_vec()).expect("a head of text");
+        let mut answer = Answer::of_head(&head);
+        let length: usize = answer.header("content-length")?.parse().expect("a length");
+        while bytes.len() < head_end + length {
+            self.read_more(&mut bytes)?;
+        }
+        assert_eq!(bytes.len(), head_end + length, "nothing follows the answer");
+        answer.body = bytes.split_off(head_end);
+        Some(answer)
+    }
+
+    fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
+        let mut more = [0; 16_384];
+        match self.0.read(&mut more) {
+            Ok(0) => None,
+            Ok(read) => {
+                bytes.extend(&more[..read]);
+                Some(())
+            }
+            Err(error) => {
+                assert!(!is_late(&error), "no answer within {} s", PATIENCE.as_secs());
+                None
+            }
+        }
+    }
+
+    /// Whether nothing comes for so long.
+    #[must_use]
+    pub fn is_silent_for(&mut self, time: Duration) -> bool {
+        self.0.set_read_timeout(Some(time)).unwrap();
+        let silent = self.0.peek(&mut [0]).is_err_and(|error| is_late(&error));
+        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+        silent
+    }
+
+    /// Hangs up, as a client that is ended does.
+    pub fn hang_up(self) {
+        // The other side may have hung up first.
+        drop(self.0.shutdown(Shutdown::Both));
+    }
+}
+
+fn is_late(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// An answer as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// Names in lower case and values, in their order.
+    pub headers: Vec<(String, String)>,
+    /// The exact bytes.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn of_head(head: &str) -> Self {
+        let mut lines = head.trim_end().split("\r\n");
+        let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status line");
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':').expect("a header");
+            (name.to_ascii_lowercase(), value.trim().to_owned())
+        };
+        Self {
+            status: status.parse().expect("a status"),
+            headers: lines.map(header).collect(),
+            body: Vec::new(),
+        }
+    }
+
+    /// The value of a header that may be there once.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.iter().filter(|(other, _)| other == name);
+        let value = values.next().map(|(_, value)| value.as_str());
+        assert!(values.next().is_none(), "{name} is there twice: {self:?}");
+        value
+    }
+
+    /// The names of all headers, sorted.
+    #[must_use]
+    pub fn header_names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        str::from_utf8(&self.body).expect("a body of text")
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Head and body as text, to look for what must not be there.
+    #[must_use]
+    pub fn everything(&self) -> String {
+        let head = self.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+        head.collect::<String>() + &String::from_utf8_lossy(&self.body)
+    }
+}

@@ -1,0 +1,223 @@
+//! A folder with a configuration and data, as an operator has one, and what is done in it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::config::UPSTREAM_KEY;
+use crate::watchdog::Watchdog;
+use crate::{Config, Gateway, Ran};
+
+const CONFIG: &str = "holdfast.toml";
+
+/// An operator's folder. It is deleted when neither it nor a gateway in it is needed any more.
+#[derive(Debug)]
+pub struct Site {
+    folder: Arc<TempDir>,
+    env: Vec<(OsString, OsString)>,
+    _watchdog: Watchdog,
+}
+
+/// A wallet and an API key that spends from it.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The wallet's id.
+    pub wallet: String,
+    /// The API key's id.
+    pub id: String,
+    /// The whole credential.
+    pub key: String,
+}
+
+impl Site {
+    /// An empty folder.
+    #[must_use]
+    pub fn empty() -> Self {
+        let folder = Arc::new(TempDir::with_prefix("holdfast-test-").expect("a folder"));
+        let site = Self { folder, env: Vec::new(), _watchdog: Watchdog::watch() };
+        site.with_env("UPSTREAM_KEY", UPSTREAM_KEY)
+    }
+
+    /// A folder with this configuration and no database yet.
+    #[must_use]
+    pub fn configured(config: &Config) -> Self {
+        let site = Self::empty();
+        site.configure(config);
+        site.with_env("HOLDFAST_CONFIG", CONFIG)
+    }
+
+    /// A folder with this configuration, an empty database, and an account with 10.00 USD.
+    #[must_use]
+    pub fn funded(config: &Config) -> (Self, Account) {
+        let site = Self::configured(config);
+        drop(site.cli(&["migrate", "up"]).ok());
+        let account = site.account("main", "USD", "10.00");
+        (site, account)
+    }
+
+    /// Sets a variable of the environment for everything that is started later.
+    #[must_use]
+    pub fn with_env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Writes another configuration.
+    pub fn configure(&self, config: &Config) {
+        self.write(CONFIG, &config.render());
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("a file");
+    }
+
+    /// The path of a file in here.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.path("holdfast-data/holdfast.db")
+    }
+
+    /// Makes a wallet, puts an amount into it unless that is nothing, and issues an API key.
+    #[must_use]
+    pub fn account(&self, name: &str, currency: &str, amount: &str) -> Account {
+        let wallet = self.json(&["wallet", "create", name, "--currency", currency]);
+        let wallet = text(&wallet, "id");
+        if amount != "0" {
+            drop(self.json(&["wallet", "deposit", &wallet, amount]));
+        }
+        self.another_key(&wallet, &format!("{name}-key"))
+    }
+
+    /// Issues an API key for a wallet.
+    #[must_use]
+    pub fn another_key(&self, wallet: &str, name: &str) -> Account {
+        let key = self.json(&["key", "issue", "--wallet", wallet, "--name", name]);
+        Account { wallet: wallet.to_owned(), id: text(&key, "id"), key: text(&key, "key") }
+    }
+
+    /// Available and held micros of a wallet, as the command line shows them.
+    #[track_caller]
+    #[must_use]
+    pub fn balance(&self, account: &Account) -> (i64, i64) {
+        let wallet = self.json(&["wallet", "show", &account.wallet]);
+        let micros = |name: &str| wallet[name].as_i64().expect("an amount");
+        (micros("available_micros"), micros("held_micros"))
+    }
+
+    /// Checks the whole book and says what the check said.
+    #[track_caller]
+    pub fn verify(&self) -> Value {
+        let verified = self.json(&["ledger", "verify"]);
+        assert_eq!(verified["ok"], true, "{verified}");
+        assert_eq!(verified["mismatches"], Value::Array(Vec::new()));
+        verified
+    }
+
+    /// Runs a command of the command line.
+    #[must_use]
+    pub fn cli(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command().args(arguments))
+    }
+
+    /// Runs a command with `--json` that has to go well.
+    #[track_caller]
+    #[must_use]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        Ran::of(self.command().args(arguments).arg("--json")).json()
+    }
+
+    /// Starts `holdfast serve` and waits until it listens.
+    #[must_use]
+    pub fn serve(&self) -> Gateway {
+        let mut command = self.command();
+        command.arg("serve");
+        self.start(command)
+    }
+
+    /// Starts a command that serves, and waits until it listens.
+    #[must_use]
+    pub fn start(&self, command: Command) -> Gateway {
+        Gateway::start(command, Arc::clone(&self.folder))
+    }
+
+    /// Starts the binary that stops for ever at an arrival at a step, `<step>:<nth>`, and waits
+    /// until it listens.
+    #[must_use]
+    pub fn serve_until(&self, failpoint: &str) -> Gateway {
+        let mut command = self.command_of(&failpoint_binary());
+        command.arg("serve").env("HOLDFAST_FAILPOINT", failpoint);
+        Gateway::start(command, Arc::clone(&self.folder))
+    }
+
+    /// The binary in this folder, with this environment and nothing else of the tests' own.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        self.command_of(&binary())
+    }
+
+    fn command_of(&self, binary: &Path) -> Command {
+        let mut command = Command::new(binary);
+        command.current_dir(self.folder()).env_clear();
+        for name in ["PATH", "HOME"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Everything that the processes in here have logged and printed so far.
+    #[must_use]
+    pub fn logs(&self) -> String {
+        let files = std::fs::read_dir(self.folder()).expect("the folder");
+        let logs = files.map(|file| file.expect("a file").path());
+        let logs = logs.filter(|path| path.extension().is_some_and(|it| it == "log"));
+        logs.map(|path| std::fs::read_to_string(path).expect("a log")).collect()
+    }
+}
+
+/// A member that is a string.
+#[track_caller]
+#[must_use]
+pub fn text(object: &Value, name: &str) -> String {
+    object[name].as_str().unwrap_or_else(|| panic!("no {name} in {object}")).to_owned()
+}
+
+/// The binary with failpoints, which only the tests build.
+fn failpoint_binary() -> PathBuf {
+    let named = std::env::var_os("HOLDFAST_FAILPOINT_BIN").map(PathBuf::from);
+    let binary = named.unwrap_or_else(|| {
+        let target = binary().parent().and_then(Path::parent).map(Path::to_path_buf);
+        target.expect("a binary is in target").join("failpoints/holdfast")
+    });
+    assert!(binary.exists(), "there is no {}: `cargo xtask test` makes it", binary.display());
+    binary
+}
+
+/// The real binary: the one that is named, else the one that was built beside the tests.
+fn binary() -> PathBuf {
+    let named = std::env::var_os("HOLDFAST_BIN").map(PathBuf::from);
+    named.unwrap_or_else(|| {
+        let tests = std::env::current_exe().expect("a test is a program");
+        let built = tests.parent().and_then(Path::parent).expect("the tests are in target");
+        built.join("holdfast")
+    })
+}

@@ -1,0 +1,329 @@
+//! A provider's server on a loopback socket that reads requests, counts them and answers each as it
+//! was told. Not an HTTP library: what it sends may be broken on purpose.
+
+mod answers;
+mod gate;
+mod tls;
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+pub use self::answers::{MARKS, completion, error, marked};
+pub use self::gate::Gate;
+pub use self::tls::Tls;
+use crate::PATIENCE;
+
+/// What the server does with a request that it has read.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Answers with this status and body, with headers that carry marks.
+    Send(u16, String),
+    /// Says these bytes and closes the connection.
+    Raw(String),
+    /// Waits for the gate, then goes on.
+    After(Gate, Box<Self>),
+    /// Waits so long, then goes on: a model that takes its time.
+    Late(Duration, Box<Self>),
+    /// Does what is decided by what has arrived.
+    Judged(Judge),
+    /// Resets the connection.
+    Reset,
+}
+
+impl Reply {
+    /// A completion that says this, as [`completion`] has it.
+    #[must_use]
+    pub fn saying(text: &str) -> Self {
+        Self::Send(200, completion(text).to_string())
+    }
+
+    /// Any JSON body.
+    #[must_use]
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::Send(status, body.to_string())
+    }
+
+    /// The same, after a gate was opened.
+    #[must_use]
+    pub fn after(self, gate: &Gate) -> Self {
+        Self::After(gate.clone(), Box::new(self))
+    }
+}
+
+/// Decides what is done with a request when it has arrived.
+#[derive(Clone)]
+pub struct Judge(Arc<dyn Fn(&Arrived) -> Reply + Send + Sync>);
+
+impl Judge {
+    /// Decides so.
+    pub fn new(judge: impl Fn(&Arrived) -> Reply + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+}
+
+impl std::fmt::Debug for Judge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Judge")
+    }
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub struct Arrived {
+    /// The request line and the headers.
+    pub head: String,
+    /// The body.
+    pub body: String,
+}
+
+impl Arrived {
+    /// Names in lower case and values of the headers, sorted.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(String, String)> {
+        let lines = self.head.trim_end().split("\r\n").skip(1);
+        let split = lines.filter_map(|line| line.split_once(": "));
+        let mut headers: Vec<_> =
+            split.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+        headers.sort_unstable();
+        headers
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("JSON is sent upstream")
+    }
+}
+
+/// The server. Dropping it ends it.
+#[derive(Debug)]
+pub struct Upstream {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tls: Option<Tls>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    next: VecDeque<Reply>,
+    otherwise: Reply,
+    arrived: Vec<Arrived>,
+    is_over: bool,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Upstream {
+    /// A server that answers every request so, unless [`Self::next`] says otherwise.
+    #[must_use]
+    pub fn start(otherwise: Reply) -> Self {
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::listen(anywhere, otherwise, None)
+    }
+
+    /// The same over TLS.
+    #[must_use]
+    pub fn start_tls(otherwise: Reply, tls: Tls) -> Self {
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::listen(anywhere, otherwise, Some(tls))
+    }
+
+    /// The same where an earlier server was.
+    #[must_use]
+    pub fn start_at(address: SocketAddr, otherwise: Reply) -> Self {
+        Self::listen(address, otherwise, None)
+    }
+
+    /// An address where nobody listens. It is on a loopback address of this process's own, so that
+    /// nobody else begins to.
+    #[must_use]
+    pub fn absent() -> SocketAddr {
+        let [high, mid, low] = match std::process::id().to_be_bytes() {
+            [_, high, mid, low] => [high, mid, low],
+        };
+        let own = SocketAddr::from(([127, high.saturating_add(1), mid, low | 1], 0));
+        TcpListener::bind(own).and_then(|socket| socket.local_addr()).expect("a loopback address")
+    }
+
+    fn listen(at: SocketAddr, otherwise: Reply, tls: Option<Tls>) -> Self {
+        let listener = TcpListener::bind(at).expect("a loopback address");
+        let address = listener.local_addr().expect("an address");
+        let state = State { next: VecDeque::new(), otherwise, arrived: Vec::new(), is_over: false };
+        let shared = Arc::new(Shared { tls, state: Mutex::new(state), changed: Condvar::new() });
+        let accepting = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if accepting.state().is_over {
+                    return;
+                }
+                let Ok(stream) = stream else { continue };
+                let shared = Arc::clone(&accepting);
+                std::thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { shared, address }
+    }
+
+    /// What a provider's `base_url` is.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        match self.shared.tls {
+            None => format!("http://{}/v1", self.address),
+            Some(_) => format!("https://localhost:{}/v1", self.address.port()),
+        }
+    }
+
+    /// The next request that has no reply yet gets this one.
+    pub fn next(&self, reply: Reply) {
+        self.shared.state().next.push_back(reply);
+    }
+
+    /// Every request that [`Self::next`] says nothing about gets this reply from now on.
+    pub fn otherwise(&self, reply: Reply) {
+        self.shared.state().otherwise = reply;
+    }
+
+    /// Every request that has arrived whole.
+    #[must_use]
+    pub fn arrived(&self) -> Vec<Arrived> {
+        self.shared.state().arrived.clone()
+    }
+
+    /// How many requests have arrived whole.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.shared.state().arrived.len()
+    }
+
+    /// Waits until this many requests have arrived.
+    pub fn wait_for(&self, runs: usize) {
+        let until = Instant::now() + PATIENCE;
+        let mut state = self.shared.state();
+        while state.arrived.len() < runs {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "only {} of {runs} requests came", state.arrived.len());
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.shared.state().is_over = true;
+        // The next connection is the last: it finds that it is over.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+fn serve(stream: TcpStream, shared: &Shared) {
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+    match &shared.tls {
+        None => talk(Plain(stream), shared),
+        // A client that does not trust the certificate hangs up.
+        Some(tls) => {
+            if let Some(stream) = tls.accept(stream) {
+                talk(stream, shared);
+            }
+        }
+    }
+}
+
+/// Something to talk over that can be broken off.
+pub(crate) trait Line: Read + Write {
+    /// Ends the connection with a reset where that can be done.
+    fn reset(self);
+}
+
+struct Plain(TcpStream);
+
+impl Read for Plain {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Plain {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Line for Plain {
+    fn reset(self) {
+        let socket = socket2::SockRef::from(&self.0);
+        socket.set_linger(Some(Duration::ZERO)).expect("a socket");
+    }
+}
+
+/// Answers until the client hangs up or a reply says otherwise.
+fn talk(mut line: impl Line, shared: &Shared) {
+    while let Some(request) = read_request(&mut line) {
+        let mut reply = {
+            let mut state = shared.state();
+            state.arrived.push(request.clone());
+            shared.changed.notify_all();
+            state.next.pop_front().unwrap_or_else(|| state.otherwise.clone())
+        };
+        let (bytes, stays) = loop {
+            reply = match reply {
+                Reply::Send(status, body) => break (answers::render(status, &body), true),
+                Reply::Raw(bytes) => break (bytes, false),
+                Reply::Reset => return line.reset(),
+                Reply::After(gate, then) if gate.wait() => *then,
+                Reply::After(..) => return,
+                Reply::Late(time, then) => {
+                    std::thread::sleep(time);
+                    *then
+                }
+                Reply::Judged(judge) => (judge.0)(&request),
+            };
+        };
+        // The client may be gone; what it makes of that is its own test.
+        if line.write_all(bytes.as_bytes()).is_err() || line.flush().is_err() || !stays {
+            return;
+        }
+    }
+}
+
+/// One request with a `content-length`; nothing when the client hung up.
+fn read_request(line: &mut impl Read) -> Option<Arrived> {
+    let mut bytes = Vec::new();
+    let mut more = [0; 16_384];
+    loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let (head, body) = bytes.split_at(at + 4);
+            let head = String::from_utf8(head.to_vec()).expect("a head of text");
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.expect("a length").parse().expect("a length");
+            if body.len() >= length {
+                let body = String::from_utf8(body[..length].to_vec()).expect("a body of text");
+                return Some(Arrived { head, body });
+            }
+        }
+        match line.read(&mut more) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => bytes.extend(&more[..read]),
+        }
+    }
+}

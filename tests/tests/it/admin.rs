@@ -1,0 +1,97 @@
+//! The operator's listener: metrics behind a token, and nothing of it on the public one.
+
+use holdfast_tests::config::ADMIN_TOKEN;
+use holdfast_tests::{Answer, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
+
+use crate::bodies::acme;
+use crate::check::check_completion;
+
+fn metrics(gateway: &Gateway) -> String {
+    let answer = Request::get("/metrics").bearer(ADMIN_TOKEN).send(gateway.admin_address());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let kind = answer.header("content-type");
+    assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
+    answer.text().to_owned()
+}
+
+/// The value of the only series of this name whose labels contain this text.
+#[track_caller]
+fn value(metrics: &str, name: &str, label: &str) -> f64 {
+    let is_it = |line: &&str| {
+        let series = line.strip_prefix(name);
+        series.is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(label))
+    };
+    let lines: Vec<_> = metrics.lines().filter(is_it).collect();
+    assert_eq!(lines.len(), 1, "{name} {label} in\n{metrics}");
+    lines[0].rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn metrics_need_the_operators_token() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let bare = Request::get("/metrics");
+    let ask = |request: &Request| request.send(gateway.admin_address());
+    let wrong = ADMIN_TOKEN.replace("admin", "nimda");
+    for refused in [bare.clone(), bare.clone().bearer(&account.key), bare.clone().bearer(&wrong)] {
+        let answer: Answer = ask(&refused);
+        assert_eq!(answer.status, 401, "{answer:?}");
+        assert_eq!(answer.json()["error"]["code"], "invalid_api_key");
+    }
+    assert_eq!(ask(&bare.clone().bearer(ADMIN_TOKEN)).status, 200);
+    assert_eq!(ask(&bare.clone().bearer(ADMIN_TOKEN).method("POST")).status, 405);
+    let elsewhere = Request::get("/v1/wallet").bearer(ADMIN_TOKEN);
+    assert_eq!(ask(&elsewhere).status, 404);
+    let public = gateway.send(&bare.bearer(ADMIN_TOKEN));
+    assert!(public.status == 401 || public.status == 404, "{public:?}");
+    assert!(!public.text().contains("holdfast_"), "{public:?}");
+}
+
+#[test]
+fn without_an_admin_table_there_is_no_such_listener() {
+    let text = Config::simulated().render();
+    let (_admin, rest) = text.split_once("[admin]").unwrap();
+    let (_table, rest) = rest.split_once('[').unwrap();
+    let site = Site::configured(&Config::simulated());
+    site.write("holdfast.toml", &format!("[{rest}"));
+    drop(site.cli(&["migrate", "up"]).ok());
+    let gateway = site.serve();
+    let ready = gateway.send(&Request::get("/readyz"));
+    assert_eq!(ready.status, 200);
+    assert!(!gateway.printed().contains("admin"), "{}", gateway.printed());
+}
+
+#[test]
+fn metrics_tell_of_operations_holds_and_commits() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &acme("Say hello")), &key, false);
+    upstream.next(Reply::Send(400, String::new()));
+    assert_eq!(gateway.complete(&account, &request_key(), &acme("Say hello")).status, 422);
+    upstream.next(Reply::saying("Good day").after(&gate));
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let running = request.begin(gateway.address());
+    upstream.wait_for(3);
+
+    let told = metrics(&gateway);
+    let count = |name: &str, label: &str| value(&told, name, label);
+    assert_eq!(count("holdfast_operations_total", "completed").to_string(), "1");
+    assert_eq!(count("holdfast_operations_total", "refused").to_string(), "1");
+    assert_eq!(count("holdfast_holds_outstanding", "").to_string(), "1");
+    let (_available, held) = site.balance(&account);
+    assert_eq!(count("holdfast_holds_outstanding_micros", "").to_string(), held.to_string());
+    assert_eq!(count("holdfast_commits_total", "\"committed\"").to_string(), "5");
+    assert!(count("holdfast_commit_batch_size_count", "") >= 1.0);
+    let requests = "route=\"/v1/chat/completions\",status=\"200\"";
+    assert_eq!(count("holdfast_http_requests_total", requests).to_string(), "1");
+
+    gate.open();
+    check_completion(&running.answer(), &key, false);
+    let told = metrics(&gateway);
+    assert_eq!(value(&told, "holdfast_holds_outstanding", "").to_string(), "0");
+    assert_eq!(value(&told, "holdfast_holds_outstanding_micros", "").to_string(), "0");
+}

@@ -1,0 +1,363 @@
+//! The command line: what each command does, how its JSON looks, and how it fails.
+
+use holdfast_tests::config::SIM;
+use holdfast_tests::site::text;
+use holdfast_tests::{Config, Gate, Reply, Request, Site, Upstream, database, request_key};
+use holdfast_wire::error::Code;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::bodies::{acme, sim};
+use crate::check::{check_completion, error, members};
+
+#[test]
+fn a_wallet_is_created_funded_and_shown() {
+    let site = Site::configured(&Config::simulated());
+    drop(site.cli(&["migrate", "up"]).ok());
+    let wallet = site.json(&["wallet", "create", "acme", "--currency", "EUR"]);
+    let id = text(&wallet, "id");
+    let with = |available: i64| {
+        json!({
+            "id": id, "name": "acme", "currency": "EUR", "available_micros": available,
+            "held_micros": 0,
+        })
+    };
+    assert_eq!(wallet, with(0));
+    let deposit = site.json(&["wallet", "deposit", "acme", "10.000001"]);
+    assert!(Uuid::parse_str(&text(&deposit, "id")).is_ok());
+    let posting = json!({
+        "id": deposit["id"], "wallet_id": id, "kind": "deposit", "amount_micros": 10_000_001,
+        "replayed": false,
+    });
+    assert_eq!(deposit, posting);
+    for name in [id.as_str(), "acme"] {
+        assert_eq!(site.json(&["wallet", "show", name]), with(10_000_001));
+    }
+    let other = site.json(&["wallet", "create", "other"]);
+    assert_eq!(other["currency"], "USD");
+    assert_eq!(site.json(&["wallet", "list"]), json!([with(10_000_001), other]));
+    let ledger = site.json(&["wallet", "ledger", "acme"]);
+    let entry = json!({
+        "at": ledger[0]["at"], "kind": "deposit", "debit": "funding", "credit": "available",
+        "amount_micros": 10_000_001, "operation_id": null, "generation": null,
+        "posting_id": deposit["id"],
+    });
+    assert_eq!(ledger, json!([entry]));
+    let shown = site.cli(&["wallet", "show", "acme"]).ok();
+    assert!(shown.contains("10.000001") && shown.contains("EUR"), "{shown}");
+}
+
+#[test]
+fn a_deposit_with_a_known_key_is_a_replay_or_a_conflict() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let key = request_key();
+    let deposit =
+        |amount: &str| ["wallet", "deposit", "main", amount, "--key", &key].map(str::to_owned);
+    let json = |amount: &str| {
+        let arguments = deposit(amount);
+        site.json(&arguments.each_ref().map(String::as_str))
+    };
+    let first = json("2.50");
+    assert_eq!(
+        (&first["id"], &first["replayed"]),
+        (&Value::from(key.as_str()), &Value::from(false))
+    );
+    assert_eq!(json("2.5")["replayed"], true);
+    let conflict = site.cli(&deposit("2.51").each_ref().map(String::as_str)).failed(1);
+    assert!(conflict.contains(&key), "{conflict}");
+    let _wallet = site.json(&["wallet", "create", "other"]);
+    let elsewhere = site.cli(&["wallet", "deposit", "other", "2.50", "--key", &key]).failed(1);
+    assert!(elsewhere.contains(&key), "{elsewhere}");
+    assert_eq!(site.balance(&account), (12_500_000, 0));
+    site.verify();
+}
+
+#[test]
+fn amounts_that_are_none_move_nothing() {
+    let (site, account) = Site::funded(&Config::simulated());
+    for bad in ["0", "0.00", "-1", "1.0000001", "1,5", "1e3", "ten", "", "9223372036854.775808"] {
+        let _said = site.cli(&["wallet", "deposit", "main", bad]).failed(2);
+    }
+    let _said = site.cli(&["wallet", "deposit", "main", "9223372036854.775807"]).failed(1);
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+    site.verify();
+}
+
+#[test]
+fn what_is_not_there_is_not_made_up() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let nobody = request_key();
+    for command in [
+        &["wallet", "show", "nobody"][..],
+        &["wallet", "show", &nobody],
+        &["wallet", "deposit", "nobody", "1.00"],
+        &["wallet", "ledger", "nobody"],
+        &["wallet", "create", "main"],
+        &["key", "issue", "--wallet", "nobody"],
+        &["key", "issue", "--wallet", "main", "--name", "main-key"],
+        &["key", "revoke", "nobody"],
+        &["operation", "show", &nobody],
+        &["operation", "show", "--api-key", "main-key", &nobody],
+        &["operation", "show", "--api-key", "nobody", &nobody],
+    ] {
+        let _said = site.cli(command).failed(1);
+    }
+    for command in [
+        &["nonsense"][..],
+        &["wallet"],
+        &["wallet", "create", "x", "--currency", "usd"],
+        &["key", "issue"],
+        &["operation", "show", "seven"],
+        &["serve", "--port", "1"],
+    ] {
+        let _said = site.cli(command).failed(2);
+    }
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+    assert_eq!(site.json(&["wallet", "list"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_key_is_shown_whole_once() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let issued = site.json(&["key", "issue", "--wallet", "main", "--name", "laptop"]);
+    assert_eq!(members(&issued), ["created_at", "id", "key", "name", "wallet_id"]);
+    assert_eq!(issued["wallet_id"], account.wallet.as_str());
+    assert_eq!(issued["name"], "laptop");
+    let key = text(&issued, "key");
+    let parts: Vec<_> = key.split('_').collect();
+    assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [3, 22, 43]);
+
+    let list = site.json(&["key", "list"]);
+    let names: Vec<_> = list.as_array().unwrap().iter().map(|key| &key["name"]).collect();
+    assert_eq!(names, ["main-key", "laptop"]);
+    let listed = ["created_at", "id", "limits", "name", "revoked_at", "wallet_id"];
+    assert_eq!(members(&list[1]), listed);
+    assert_eq!(list[1]["revoked_at"], Value::Null);
+    assert!(!list.to_string().contains(parts[2]));
+
+    let revoked = site.json(&["key", "revoke", "laptop"]);
+    assert!(revoked["revoked_at"].is_string(), "{revoked}");
+    let again = site.json(&["key", "revoke", "laptop"]);
+    assert_eq!(again, revoked, "a second time changes nothing");
+}
+
+#[test]
+fn an_operation_is_shown_by_each_of_its_names() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let key = request_key();
+    let answer = gateway.complete(&account, &key, &sim("Hello there"));
+    let completion = text(&check_completion(&answer, &key, false), "id");
+    let shown = site.json(&["operation", "show", "--api-key", "main-key", &key]);
+    let id = text(&shown, "id");
+    assert_eq!(site.json(&["operation", "show", &id]), shown);
+    assert_eq!(site.json(&["operation", "show", &completion]), shown);
+    let caller = gateway.get(&account, &format!("/v1/operations/{key}")).json();
+    let mut expected = caller;
+    let operator = expected.as_object_mut().unwrap();
+    operator.remove("result");
+    operator.remove("result_state");
+    operator.insert("node".to_owned(), json!("embedded"));
+    let attempt = &shown["attempts"][0];
+    assert_eq!(members(attempt), ["class", "latency_ms", "may_be_billed", "route"]);
+    assert_eq!(attempt["route"], "sim/sim-1");
+    assert_eq!(attempt["class"], "finished");
+    operator.insert("attempts".to_owned(), json!([attempt]));
+    assert_eq!(shown, expected);
+    let list = site.json(&["operation", "list"]);
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["id"], id.as_str());
+    assert_eq!(site.json(&["operation", "list", "--stale"]), json!([]));
+    assert_eq!(list[0]["model"], SIM);
+}
+
+#[test]
+fn what_a_dead_process_left_is_brought_to_rest_without_a_live_one() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let _waiting = request.begin(gateway.address());
+    upstream.wait_for(1);
+    gateway.kill();
+    assert_ne!(site.balance(&account).1, 0);
+    let show = ["operation", "show", "--api-key", "main-key", key.as_str()];
+    assert_eq!(site.json(&show)["status"], "leased");
+
+    let _reconciled = site.json(&["operation", "reconcile"]);
+    assert_eq!(site.json(&show)["status"], "abandoned");
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+    site.verify();
+    assert_eq!(site.json(&["operation", "list", "--stale"]), json!([]));
+    let gateway = site.serve();
+    let told = gateway.send(&request);
+    error(Code::OutcomeUnknown).echo(&key).replayed(true).bound().check(&told);
+    gate.open();
+}
+
+#[test]
+fn reconciling_beside_a_live_process_leaves_its_work_alone() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let running = request.begin(gateway.address());
+    upstream.wait_for(1);
+    let _ran = site.cli(&["operation", "reconcile"]);
+    let show = ["operation", "show", "--api-key", "main-key", key.as_str()];
+    assert_eq!(site.json(&show)["status"], "leased");
+    gate.open();
+    check_completion(&running.answer(), &key, false);
+    site.verify();
+}
+
+#[test]
+fn a_book_that_was_tampered_with_does_not_verify() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
+    gateway.stop();
+    let verified = site.verify();
+    assert_eq!(members(&verified), ["mismatches", "ok", "operations", "transfers", "wallets"]);
+    assert_eq!((&verified["wallets"], &verified["operations"]), (&json!(1), &json!(1)));
+
+    for change in ["available = available + 1", "held = held + 1"] {
+        drop(database::execute(&site.database(), &format!("UPDATE wallets SET {change}")));
+        let ran = site.cli(&["ledger", "verify", "--json"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let said: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(said["ok"], false);
+        let mismatch = &said["mismatches"][0];
+        assert_eq!(mismatch["wallet_id"], account.wallet.as_str(), "{said}");
+        let back = change.replace('+', "-");
+        drop(database::execute(&site.database(), &format!("UPDATE wallets SET {back}")));
+        site.verify();
+    }
+}
+
+#[test]
+fn migrations_are_listed_applied_and_taken_back() {
+    let site = Site::configured(&Config::simulated());
+    let status = site.json(&["migrate", "status"]);
+    let steps = status.as_array().unwrap();
+    assert!(!steps.is_empty() && steps.iter().all(|step| step["applied_at"].is_null()), "{status}");
+    assert_eq!(members(&steps[0]), ["applied_at", "name", "version"]);
+    let said = site.cli(&["wallet", "list"]).failed(1);
+    assert!(said.contains("migrate up"), "it says what to do: {said}");
+
+    assert_eq!(site.json(&["migrate", "up"]).as_array().unwrap().len(), steps.len());
+    assert_eq!(site.json(&["migrate", "up"]), json!([]), "nothing is missing any more");
+    let status = site.json(&["migrate", "status"]);
+    assert!(status.as_array().unwrap().iter().all(|step| step["applied_at"].is_string()));
+    assert_eq!(site.json(&["wallet", "list"]), json!([]));
+
+    let taken = site.json(&["migrate", "down"]);
+    assert_eq!(taken["version"], steps.len());
+    let _said = site.cli(&["wallet", "list"]).failed(1);
+    let _up = site.json(&["migrate", "up"]);
+    assert_eq!(site.json(&["wallet", "list"]), json!([]));
+}
+
+#[test]
+fn nothing_is_migrated_under_a_process_that_serves() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let _said = site.cli(&["migrate", "down"]).failed(1);
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+    gateway.stop();
+}
+
+#[test]
+fn a_newer_versions_database_is_left_alone() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let newer = "INSERT INTO holdfast_migrations SELECT 999, 'newer', digest, applied_at FROM \
+                 holdfast_migrations LIMIT 1";
+    drop(database::execute(&site.database(), newer));
+    for command in [
+        &["serve"][..],
+        &["migrate", "up"],
+        &["migrate", "down"],
+        &["wallet", "show", "main"],
+        &["ledger", "verify"],
+    ] {
+        let said = site.cli(command).failed(1);
+        assert!(said.contains("999"), "{said}");
+    }
+    let older = "DELETE FROM holdfast_migrations WHERE version = 999";
+    drop(database::execute(&site.database(), older));
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+}
+
+#[test]
+fn somebody_elses_database_is_left_alone() {
+    let site = Site::configured(&Config::simulated());
+    std::fs::create_dir(site.path("holdfast-data")).unwrap();
+    drop(database::execute(&site.database(), "CREATE TABLE wallets (theirs TEXT)"));
+    drop(database::execute(&site.database(), "INSERT INTO wallets VALUES ('all their money')"));
+    for command in [&["serve"][..], &["migrate", "up"], &["wallet", "list"], &["ledger", "verify"]]
+    {
+        let _said = site.cli(command).failed(1);
+    }
+    let rows = database::execute(&site.database(), "SELECT * FROM wallets");
+    assert_eq!(rows, ["all their money"]);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    let site = Site::configured(&Config::simulated());
+    std::fs::create_dir(site.path("holdfast-data")).unwrap();
+    let text = "a letter to a friend, longer than the head of a database file. ".repeat(100);
+    site.write("holdfast-data/holdfast.db", &text);
+    for command in [&["serve"][..], &["migrate", "up"], &["wallet", "list"]] {
+        let _said = site.cli(command).failed(1);
+    }
+    assert_eq!(std::fs::read_to_string(site.database()).unwrap(), text);
+}
+
+#[test]
+fn the_command_line_works_beside_a_busy_gateway() {
+    const DEPOSITS: i64 = 12;
+    const CLIENTS: i64 = 4;
+    const REQUESTS: i64 = 40;
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    std::thread::scope(|scope| {
+        for _client in 0..CLIENTS {
+            scope.spawn(|| {
+                for _request in 0..REQUESTS {
+                    let key = request_key();
+                    let answer = gateway.complete(&account, &key, &sim("Hello there"));
+                    check_completion(&answer, &key, false);
+                }
+            });
+        }
+        for _deposit in 0..DEPOSITS {
+            let _posting = site.json(&["wallet", "deposit", "main", "0.01"]);
+            site.verify();
+        }
+    });
+    let expected = 10_000_000 + DEPOSITS * 10_000 - CLIENTS * REQUESTS * 37;
+    assert_eq!(site.balance(&account), (expected, 0));
+    site.verify();
+}
+
+#[test]
+fn one_deposit_offered_many_times_at_once_is_made_once() {
+    const OFFERS: usize = 8;
+    let (site, account) = Site::funded(&Config::simulated());
+    let key = request_key();
+    let replayed = std::thread::scope(|scope| {
+        let offer = || site.json(&["wallet", "deposit", "main", "1.00", "--key", &key]);
+        let offers: Vec<_> = (0..OFFERS).map(|_| scope.spawn(offer)).collect();
+        let postings = offers.into_iter().map(|offer| offer.join().unwrap());
+        postings.filter(|posting| posting["replayed"] == true).count()
+    });
+    assert_eq!(replayed, OFFERS - 1);
+    assert_eq!(site.balance(&account), (11_000_000, 0));
+    site.verify();
+}

@@ -1,0 +1,194 @@
+//! The official SDKs as they are installed: their own requests, their own retries.
+//!
+//! The libraries are where the task runner has put them; a run without it is told how to get them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use holdfast_tests::{Account, Config, Gate, Gateway, Ran, Reply, Site, Upstream};
+use serde_json::{Value, json};
+
+const FUNDS: i64 = 10_000_000;
+const CHARGE: i64 = 367;
+
+/// What runs a script of one language.
+struct Sdk {
+    folder: &'static str,
+    extension: &'static str,
+    command: fn(&Site) -> Command,
+}
+
+const PYTHON: Sdk = Sdk {
+    folder: "python",
+    extension: "py",
+    command: |_site| Command::new(given("HOLDFAST_TEST_PYTHON")),
+};
+
+const NODE: Sdk = Sdk {
+    folder: "node",
+    extension: "mjs",
+    command: |site| {
+        // A script finds its libraries beside itself.
+        let modules = given("HOLDFAST_TEST_NODE_DIR").join("node_modules");
+        let link = site.path("node_modules");
+        if !link.exists() {
+            std::os::unix::fs::symlink(modules, link).unwrap();
+        }
+        Command::new("node")
+    },
+};
+
+fn given(name: &str) -> PathBuf {
+    let path = std::env::var_os(name).map(PathBuf::from);
+    path.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test tests`, which does"))
+}
+
+struct World {
+    upstream: Upstream,
+    site: Site,
+    account: Account,
+    gateway: Gateway,
+}
+
+fn world() -> World {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    World { upstream, site, account, gateway }
+}
+
+impl World {
+    /// Runs a script; what it prints is JSON.
+    fn run(&self, sdk: &Sdk, name: &str) -> Value {
+        let file = format!("{name}.{}", sdk.extension);
+        let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+        let script = self.site.path(&file);
+        std::fs::copy(clients.join(sdk.folder).join(&file), &script).unwrap();
+        let mut command = (sdk.command)(&self.site);
+        command
+            .arg(script)
+            .current_dir(self.site.folder())
+            .env("HOLDFAST_URL", self.gateway.base_url())
+            .env("HOLDFAST_KEY", &self.account.key)
+            .env("NO_PROXY", "127.0.0.1");
+        Ran::of(&mut command).json()
+    }
+
+    #[track_caller]
+    fn check_charges(&self, runs: i64) {
+        assert_eq!(i64::try_from(self.upstream.runs()).unwrap(), runs);
+        assert_eq!(self.site.balance(&self.account), (FUNDS - runs * CHARGE, 0));
+        assert_eq!(self.site.verify()["operations"], runs);
+    }
+
+    fn check_calls(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "calls");
+        assert_eq!(
+            said,
+            json!({"contents": ["Good day", "Good day"], "charges": [CHARGE, CHARGE]})
+        );
+        self.check_charges(2);
+    }
+
+    fn check_replay(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "replay");
+        assert_eq!(said, json!({"same": true, "replayed": ["false", "true"]}));
+        self.check_charges(1);
+    }
+
+    fn check_conflict(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "conflict");
+        assert_eq!(said, json!({"status": 409, "code": "idempotency_key_conflict"}));
+        self.check_charges(1);
+        let log = self.site.logs();
+        let posts = log.lines().filter(|line| line.contains("idempotency_key_conflict")).count();
+        assert_eq!(posts, 1, "it is not tried again");
+    }
+
+    fn check_automatic(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "automatic");
+        assert_eq!(said, json!({"contents": ["Good day", "Good day"], "distinct": true}));
+        self.check_charges(2);
+    }
+
+    fn check_models(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "models");
+        assert_eq!(said, json!({"ids": ["acme/large-1"], "one": "acme/large-1"}));
+    }
+
+    /// The SDK gives up on its first try and asks again with the same key, until the answer is there.
+    fn check_recovery(&self, sdk: &Sdk) {
+        let gate = Gate::new();
+        self.upstream.next(Reply::saying("Good day").after(&gate));
+        let said = std::thread::scope(|scope| {
+            let script = scope.spawn(|| self.run(sdk, "recover"));
+            crate::check::until("the first try was given up", || {
+                self.site.logs().contains("hung_up").then_some(())
+            });
+            gate.open();
+            script.join().unwrap()
+        });
+        assert_eq!(said, json!({"content": "Good day", "replayed": "true"}));
+        self.check_charges(1);
+    }
+}
+
+#[test]
+fn python_calls_with_a_key_each_are_charged_each() {
+    world().check_calls(&PYTHON);
+}
+
+#[test]
+fn python_calls_with_the_same_key_replay() {
+    world().check_replay(&PYTHON);
+}
+
+#[test]
+fn python_raises_a_conflict_and_does_not_try_again() {
+    world().check_conflict(&PYTHON);
+}
+
+#[test]
+fn python_can_make_its_keys_by_itself() {
+    world().check_automatic(&PYTHON);
+}
+
+#[test]
+fn python_recovers_a_slow_call_by_its_own_retries() {
+    world().check_recovery(&PYTHON);
+}
+
+#[test]
+fn node_calls_with_a_key_each_are_charged_each() {
+    world().check_calls(&NODE);
+}
+
+#[test]
+fn node_calls_with_the_same_key_replay() {
+    world().check_replay(&NODE);
+}
+
+#[test]
+fn node_throws_a_conflict_and_does_not_try_again() {
+    world().check_conflict(&NODE);
+}
+
+#[test]
+fn node_can_make_its_keys_by_itself() {
+    world().check_automatic(&NODE);
+}
+
+#[test]
+fn node_recovers_a_slow_call_by_its_own_retries() {
+    world().check_recovery(&NODE);
+}
+
+#[test]
+fn python_lists_the_models_and_looks_at_one() {
+    world().check_models(&PYTHON);
+}
+
+#[test]
+fn node_lists_the_models_and_looks_at_one() {
+    world().check_models(&NODE);
+}

@@ -1,0 +1,154 @@
+//! Configuration files: all mistakes at once, each with its line, and nothing that is not known.
+
+use std::path::Path;
+
+use holdfast_tests::{Config, Ran, Site};
+use serde_json::json;
+
+#[track_caller]
+fn check_mistakes(text: &str, mistakes: &[(&str, &str)]) {
+    let site = Site::configured(&Config::simulated());
+    site.write("holdfast.toml", text);
+    for command in ["check-config", "serve", "migrate"] {
+        let arguments: &[&str] = if command == "migrate" { &["migrate", "up"] } else { &[command] };
+        let said = site.cli(arguments).failed(2);
+        for (place, what) in mistakes {
+            let told = said.lines().find(|line| line.contains(place));
+            let told = told.unwrap_or_else(|| panic!("nothing about {place}: {said}"));
+            assert!(told.contains(what), "{told}");
+        }
+        let places = said.lines().filter(|line| line.contains("holdfast.toml:"));
+        assert_eq!(places.count(), mistakes.len(), "{said}");
+    }
+    assert!(!site.path("holdfast-data").exists(), "nothing was made");
+}
+
+/// The number of the line that begins so, as it is told.
+fn line(text: &str, beginning: &str) -> String {
+    let number = text.lines().position(|line| line.starts_with(beginning)).unwrap() + 1;
+    format!("holdfast.toml:{number}:")
+}
+
+#[test]
+fn every_mistake_is_told_at_once_with_its_line() {
+    let text = Config::simulated()
+        .set("server", "drain", "\"soon\"")
+        .set("limits", "connections", "0")
+        .set("limits", "conections", "7")
+        .replace("provider = \"sim\"", "provider = \"nobody\"")
+        .replace("contract = 1", "contract = -1")
+        .render();
+    check_mistakes(
+        &text,
+        &[
+            (&line(&text, "drain"), "span of time"),
+            (&line(&text, "connections"), "must be from 1"),
+            (&line(&text, "conections"), "unknown key `conections`"),
+            (&line(&text, "provider = "), "names no provider"),
+            (&line(&text, "contract"), "must be from 1"),
+        ],
+    );
+}
+
+#[test]
+fn a_text_that_is_no_toml_is_told_by_its_line() {
+    let text = Config::simulated().render().replace("[server]", "[server");
+    check_mistakes(&text, &[("holdfast.toml:", "not TOML")]);
+}
+
+#[test]
+fn a_missing_variable_of_the_environment_is_named_and_others_are_not_told() {
+    let text = Config::simulated().set("admin", "token", "\"${NO_SUCH_VARIABLE}\"").render();
+    check_mistakes(&text, &[(&line(&text, "token"), "NO_SUCH_VARIABLE")]);
+    let site = Site::configured(&Config::simulated().set("admin", "token", "\"${SHORT}\""));
+    let site = site.with_env("SHORT", "shortsecret");
+    let said = site.cli(&["check-config"]).failed(2);
+    assert!(!said.contains("shortsecret"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_no_embedded_default() {
+    let site = Site::empty();
+    let said = site.cli(&["serve", "--config", "nowhere.toml"]).failed(2);
+    assert!(said.contains("nowhere.toml"), "{said}");
+    let site = site.with_env("HOLDFAST_CONFIG", "elsewhere.toml");
+    let said = site.cli(&["serve"]).failed(2);
+    assert!(said.contains("elsewhere.toml"), "{said}");
+    assert!(!site.path("holdfast-data").exists(), "nothing was made");
+}
+
+#[test]
+fn with_a_file_nothing_is_migrated_or_made_by_itself() {
+    let site = Site::configured(&Config::simulated());
+    let said = site.cli(&["serve"]).failed(1);
+    assert!(said.contains("migrate up"), "{said}");
+    drop(site.cli(&["migrate", "up"]).ok());
+    let gateway = site.serve();
+    assert!(!gateway.printed().contains("hfk_"), "{}", gateway.printed());
+    assert_eq!(site.json(&["wallet", "list"]), json!([]));
+    assert_eq!(site.json(&["key", "list"]), json!([]));
+}
+
+#[test]
+fn a_known_price_version_keeps_its_numbers() {
+    let config = Config::simulated();
+    let (site, _account) = Site::funded(&config);
+    site.serve().stop();
+    site.configure(&config.clone().replace("output = 4_000_000", "output = 5_000_000"));
+    let said = site.cli(&["serve"]).failed(2);
+    assert!(said.contains("holdfast/sim-1/USD/2026-01-01T00:00:00Z"), "{said}");
+    site.configure(&config);
+    site.serve().stop();
+}
+
+#[test]
+fn an_address_that_is_taken_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (site, _account) = Site::funded(&Config::simulated());
+    let site = site.with_env("HOLDFAST_LISTEN", address.as_str());
+    let said = site.cli(&["serve"]).failed(1);
+    assert!(said.contains(&address), "{said}");
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let site = Site::configured(&Config::simulated());
+    let site = site.with_env("HOLDFAST_DATABASE_URL", "sqlite://elsewhere/book.db");
+    drop(site.cli(&["migrate", "up"]).ok());
+    assert!(site.path("elsewhere/book.db").exists());
+    assert!(!site.path("holdfast-data").exists());
+    let site = site.with_env("HOLDFAST_LISTEN", "nowhere");
+    let said = site.cli(&["check-config"]).failed(2);
+    assert!(said.contains("HOLDFAST_LISTEN"), "{said}");
+}
+
+#[test]
+fn the_deployed_example_is_a_good_configuration() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/holdfast.toml");
+    let site = Site::empty()
+        .with_env("HOLDFAST_SECRET", "a-secret-of-at-least-thirty-two-bytes")
+        .with_env("HOLDFAST_ADMIN_TOKEN", "a-token-of-the-operators-own")
+        .with_env("OPENAI_API_KEY", "sk-example");
+    let mut check = site.command();
+    check.arg("--config").arg(file).args(["check-config", "--json"]);
+    let checked = Ran::of(&mut check).json();
+    assert_eq!(checked["ok"], true, "{checked}");
+    assert_eq!(checked["mistakes"], json!([]));
+}
+
+#[test]
+fn a_lost_server_secret_is_not_replaced_by_another() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let secret = site.path("holdfast-data/server.secret");
+    let kept = site.path("kept.secret");
+    std::fs::rename(&secret, &kept).unwrap();
+    for command in [&["serve"][..], &["key", "issue", "--wallet", "main"]] {
+        let said = site.cli(command).failed(1);
+        assert!(said.contains("server.secret"), "{said}");
+    }
+    assert!(!secret.exists());
+    std::fs::rename(&kept, &secret).unwrap();
+    let gateway = site.serve();
+    assert_eq!(gateway.get(&account, "/v1/wallet").status, 200);
+}

@@ -1,0 +1,46 @@
+//! Every error that a caller can get has a test that gets it, or a reason why it cannot be got yet.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use holdfast_wire::error::Code;
+
+use crate::check::ROWS;
+
+/// Errors whose cause does not exist yet. A line that is not needed any
+/// more fails the test. In the order of the table.
+const CANNOT_BE_CAUSED: [(Code, &str); 4] = [
+    (Code::SpendLimitExceeded, "no API key can be issued with a spend limit"),
+    (Code::ResultSealed, "an API key has one credential: none is rotated"),
+    (Code::RateLimitExceeded, "no API key can be issued with a limit by the minute"),
+    (Code::InternalError, "it would be a bug"),
+];
+
+#[test]
+fn the_table_has_a_row_for_every_error() {
+    let listed = ROWS.map(|(code, name, ..)| (code, name));
+    assert_eq!(listed, Code::ALL.map(|code| (code, code.label())));
+}
+
+#[test]
+fn every_error_has_a_test_or_a_reason_to_have_none() {
+    let tests = sources();
+    let names: BTreeSet<_> = tests
+        .split("Code::")
+        .skip(1)
+        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric()).next())
+        .collect();
+    let tested = |code: &Code| names.contains(format!("{code:?}").as_str());
+    let untested: Vec<_> = Code::ALL.into_iter().filter(|code| !tested(code)).collect();
+    let excused = CANNOT_BE_CAUSED.map(|(code, _reason)| code);
+    assert_eq!(untested, excused);
+}
+
+/// All tests; neither these nor the table, which name every error.
+fn sources() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let files =
+        files.filter(|path| !["coverage.rs", "check.rs"].iter().any(|it| path.ends_with(it)));
+    files.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}

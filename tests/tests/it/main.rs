@@ -1,0 +1,29 @@
+//! The gateway as its users meet it: the real binary, real sockets, its real database file, and
+//! providers that answer, misbehave and go away.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests end the test where something is not as it should be"
+)]
+
+mod admin;
+mod answers;
+mod bodies;
+mod canary;
+mod check;
+mod cli;
+mod clients;
+mod configuration;
+mod coverage;
+mod crash;
+mod drain;
+mod embedded;
+mod idempotency;
+mod leaks;
+mod limits;
+mod lookups;
+mod outcomes;
+mod refusals;
+mod storage;
+mod upstream;

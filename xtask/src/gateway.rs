@@ -1,0 +1,81 @@
+//! The gateway's own binary, built as its users build it, and once more with the steps at which
+//! tests stop it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{shell, workspace::Workspace};
+
+/// Where the two binaries are.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) plain: PathBuf,
+    pub(crate) with_failpoints: PathBuf,
+}
+
+impl Gateway {
+    /// The same with a plain binary that a later build does not replace.
+    pub(crate) fn kept_in(self, folder: &Path) -> Result<Self> {
+        Ok(Self { plain: put_aside(&self.plain, folder)?, ..self })
+    }
+
+    /// What the end-to-end tests look them up by.
+    pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
+        [
+            ("HOLDFAST_BIN", self.plain.clone()),
+            ("HOLDFAST_FAILPOINT_BIN", self.with_failpoints.clone()),
+        ]
+    }
+}
+
+/// Builds both; `None` when one does not build. They share every dependency in one target folder: the
+/// one for tests is built first and put aside, so that the plain one is what is left in its place.
+pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
+    let Some(built) = build_one(workspace, &["--features", "failpoints"])? else { return Ok(None) };
+    let with_failpoints = put_aside(&built, &workspace.target.join("failpoints"))?;
+    let plain = build_one(workspace, &[])?;
+    Ok(plain.map(|plain| Gateway { plain, with_failpoints }))
+}
+
+fn build_one(workspace: &Workspace, features: &[&str]) -> Result<Option<PathBuf>> {
+    let mut cargo = shell::cargo(&workspace.root);
+    cargo.args(["build", "--package", "holdfast", "--bin", "holdfast"]).args(features);
+    if !shell::run(&mut cargo)? {
+        return Ok(None);
+    }
+    let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
+    let path = heard.stdout.lines().find_map(executable);
+    path.map(Some).context("cargo does not say where the gateway is")
+}
+
+fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder).context("cannot make the folder of the binary for tests")?;
+    let name = binary.file_name().context("the gateway has no name")?;
+    let (copy, new) = (folder.join(name), folder.join("new"));
+    fs::copy(binary, &new).context("cannot copy the binary for tests")?;
+    // In one step: somebody may be running the old one.
+    fs::rename(&new, &copy).context("cannot replace the binary for tests")?;
+    Ok(copy)
+}
+
+fn executable(message: &str) -> Option<PathBuf> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    message.get("executable")?.as_str().map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_is_where_cargo_says() {
+        let message = r#"{"reason":"compiler-artifact","executable":"/there/holdfast"}"#;
+        assert_eq!(executable(message), Some(PathBuf::from("/there/holdfast")));
+        assert_eq!(executable(r#"{"reason":"compiler-artifact","executable":null}"#), None);
+    }
+}
