@@ -12,7 +12,7 @@ use crate::error::Problem;
 /// Every response is whole.
 pub(crate) type Answer = Response<Full<Bytes>>;
 
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -46,6 +46,14 @@ pub(crate) fn with_error_headers(mut answer: Answer, code: Code) -> Answer {
     // What is left of such a request is not read: the connection cannot be used again.
     if matches!(code, Code::RequestTooLarge | Code::RequestTimeout | Code::HeadersTooLarge) {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// Names the request that is answered.
+pub(crate) fn with_request_id(mut answer: Answer, id: Uuid) -> Answer {
+    if let Ok(id) = HeaderValue::from_str(&id.as_hyphenated().to_string()) {
+        answer.headers_mut().insert(X_REQUEST_ID, id);
     }
     answer
 }
