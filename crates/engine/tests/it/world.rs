@@ -99,6 +99,7 @@ pub(crate) struct Setup {
     options: Options,
     scripts: HashMap<&'static str, Vec<Script>>,
     others: BTreeMap<String, Arc<dyn Provider>>,
+    unconfigured: Option<&'static str>,
 }
 
 pub(crate) fn setup() -> Setup {
@@ -123,6 +124,7 @@ pub(crate) fn setup() -> Setup {
         },
         scripts: HashMap::new(),
         others: BTreeMap::new(),
+        unconfigured: None,
     }
 }
 
@@ -187,6 +189,12 @@ impl Setup {
         self
     }
 
+    /// No provider has this name.
+    pub(crate) fn unconfigured(mut self, provider: &'static str) -> Self {
+        self.unconfigured = Some(provider);
+        self
+    }
+
     pub(crate) async fn start(self) -> World {
         self.try_start().await.unwrap()
     }
@@ -218,6 +226,7 @@ impl Setup {
             providers.insert(name.clone(), provider);
         }
         providers.extend(self.others);
+        providers.retain(|name, _provider| self.unconfigured != Some(name.as_str()));
         let ports = Ports {
             journal: Arc::<Store>::clone(&store),
             nodes: Arc::<Store>::clone(&store),
