@@ -31,14 +31,15 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 
 /// An error with its status and headers.
 pub(crate) fn problem(problem: &Problem) -> Answer {
-    with_error_headers(json(status(problem.code), problem.render()), problem.code)
+    let answer = json(status(problem.code), problem.render());
+    with_error_headers(answer, problem.code, problem.retry)
 }
 
 /// The headers that every error carries.
-pub(crate) fn with_error_headers(mut answer: Answer, code: Code) -> Answer {
+pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: bool) -> Answer {
     let headers = answer.headers_mut();
-    headers.insert(X_SHOULD_RETRY, flag(code.retry()));
-    if code.retry() {
+    headers.insert(X_SHOULD_RETRY, flag(retry));
+    if retry {
         let wait_ms = jittered_ms();
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));

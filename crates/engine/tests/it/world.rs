@@ -253,8 +253,10 @@ impl World {
     }
 
     pub(crate) async fn submission_of(&self, by: &Bearer, key: u64, body: &str) -> Submission {
+        let caller = self.engine.authenticate(&by.expose()).await.unwrap();
         Submission {
-            caller: self.engine.authenticate(&by.expose()).await.unwrap(),
+            in_hand: Arc::new(self.engine.take_in_hand(&caller).unwrap()),
+            caller,
             request_key: sample::request_key(key),
             body: Bytes::from(body.to_owned()),
             max_charge: None,
