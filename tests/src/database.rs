@@ -1,5 +1,6 @@
 //! The database file as somebody else holds or changes it: through Python's own SQLite, a process and
-//! a library that the gateway knows nothing of.
+//! a library that the gateway knows nothing of. Tests that lock it are named `lock_*` and tests that
+//! read or change it `sqlite_*`: where there is no Python they are skipped, and the reason is told.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

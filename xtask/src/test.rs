@@ -42,6 +42,7 @@ const END_TO_END: &str = "tests";
 /// Tests whose names begin so need this program, for people who have not got it.
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
+    ("sqlite", "python3", "there is no python3, whose SQLite reads and changes the file"),
     ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
 ];
 /// Every example of the workspace, run to its end.

@@ -1,9 +1,11 @@
 //! How an engine starts and how it drains.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdfast_domain::ports::Provider;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,8 +48,8 @@ impl Engine {
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
         });
-        engine.keepers.spawn(Arc::clone(&engine).beat());
-        engine.keepers.spawn(Arc::clone(&engine).reconcile());
+        engine.keepers.spawn(keep("heartbeat", Arc::clone(&engine), Self::beat));
+        engine.keepers.spawn(keep("reconciler", Arc::clone(&engine), Self::reconcile));
         Ok(engine)
     }
 
@@ -97,5 +99,17 @@ impl Engine {
     /// Whether this process is about to end.
     pub(crate) fn takes_nothing_new(&self) -> bool {
         self.draining.is_cancelled() || self.node.superseded.is_cancelled()
+    }
+}
+
+/// Begins a background task anew where it panics: without it, leases would end unnoticed.
+async fn keep<F: Future<Output = ()>>(
+    name: &'static str,
+    engine: Arc<Engine>,
+    task: impl Fn(Arc<Engine>) -> F,
+) {
+    while AssertUnwindSafe(task(Arc::clone(&engine))).catch_unwind().await.is_err() {
+        tracing::error!(task = name, "a background task panicked and begins anew");
+        tokio::time::sleep(engine.options.heartbeat).await;
     }
 }

@@ -116,6 +116,11 @@ impl Membership {
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }
 
+    /// Whether a heartbeat was acknowledged within the last lease.
+    pub(crate) fn is_in_touch(&self) -> bool {
+        self.lock().sent.elapsed() < self.lease
+    }
+
     /// Whether other nodes' dead leases may be believed: only when this process itself is in touch and
     /// has been for a lease, so that an outage of the database does not look like the death of all.
     pub(crate) fn believes_dead_leases(&self) -> bool {

@@ -2,6 +2,7 @@
 //! It runs to its end whoever still listens.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,12 +17,13 @@ use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use metrics::{counter, histogram};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::Caller;
 use crate::catalogue::Route;
+use crate::options::Options;
 use crate::reply::Failure;
 use crate::seal;
 use crate::submit::Submission;
@@ -58,6 +60,8 @@ impl Engine {
             Ok(Claimed::OtherRequest) => Outcome::OtherRequest,
             Err(error) => Outcome::Unbound(unbound(&error, &bid)),
         };
+        // In hand until here: whoever is told next may ask again at once.
+        drop(submission);
         place.leave(outcome);
     }
 }
@@ -86,17 +90,15 @@ impl Run<'_> {
     async fn perform(self) -> Outcome {
         let id = self.operation.id;
         let mut attempts = Vec::new();
-        let answering = AssertUnwindSafe(self.answer(&mut attempts)).catch_unwind();
-        let verdict = answering.await.unwrap_or_else(|_panic| {
+        let answering = async { self.ending(self.answer(&mut attempts).await) };
+        let ended = AssertUnwindSafe(answering).catch_unwind().await;
+        let (ending, body) = ended.unwrap_or_else(|_panic| {
             tracing::error!(operation.id = %id, "an operation's task panicked");
-            Verdict::Unknown
+            (Ending::Unknown, None)
         });
         self.tape.settling();
-        let (ending, body) = self.ending(verdict);
         reach(Step::SettlementOffered);
-        let conduct = self.engine.conduct();
-        let Concluded { snapshot, late } =
-            conduct.conclude(self.operation, &ending, &attempts).await;
+        let Concluded { snapshot, late } = self.conclude(&ending, &attempts).await;
         reach(Step::SettlementCommitted);
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
@@ -105,6 +107,21 @@ impl Run<'_> {
         count(snapshot.operation.as_ref());
         let body = body.filter(|_body| !late);
         Outcome::Row { snapshot: Arc::new(snapshot), body, ran: true }
+    }
+
+    /// Offers the ending until the store takes it; one that it does not take is told to the operator.
+    async fn conclude(self, ending: &Ending, attempts: &[Attempt]) -> Concluded {
+        let conduct = self.engine.conduct();
+        let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
+        if let Ok(concluded) = timeout(Options::COMMIT_WAIT, concluding.as_mut()).await {
+            return concluded;
+        }
+        tracing::error!(
+            operation.id = %self.operation.id,
+            wallet.id = %self.operation.wallet,
+            "the store does not take an ending: offering it again"
+        );
+        concluding.await
     }
 
     /// Tries the routes in their order: the next one only after proof that the last did not run.
@@ -163,6 +180,8 @@ impl Run<'_> {
             connect: self.bid.model.timeouts.connect,
         };
         let meters = tokio::select! {
+            // An answer that is there when the time ends is an answer.
+            biased;
             called = provider.run(&call, answer) => called?,
             () = tokio::time::sleep_until(self.until) => {
                 return Err(ProviderFailure::Unknown(Unknown::Timeout));

@@ -105,7 +105,7 @@ impl Engine {
         if refused > 0 {
             tracing::error!(
                 operations = refused,
-                "the store refuses settlements: run `holdfast ledger verify`"
+                "the store refuses to settle or release: run `holdfast ledger verify`"
             );
         }
         Ok(())
@@ -123,6 +123,7 @@ impl Engine {
         };
         let Some(operation) = snapshot.operation else { return Tried::Rests };
         match &operation.phase {
+            Phase::Leased if snapshot.now > operation.deadline => Tried::Refused,
             Phase::Leased => Tried::Stands,
             Phase::Recorded(_) => Tried::Refused,
             phase @ (Phase::Open
@@ -159,7 +160,7 @@ enum Tried {
     Rests,
     /// It may not be reaped yet, or the store does not work.
     Stands,
-    /// Its settlement is refused.
+    /// It could be settled or reaped, and the store refuses.
     Refused,
 }
 

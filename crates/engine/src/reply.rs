@@ -101,6 +101,9 @@ pub enum Failure {
     Overloaded,
     /// This process takes nothing new.
     Draining,
+    /// It ended, and its content does not open with the credential that sealed it: a bug or tampering,
+    /// told to the operator. Asking again does not help.
+    Unreadable(OperationId),
     /// A bug, told to the operator.
     Internal(Option<OperationId>),
 }
@@ -152,12 +155,12 @@ impl Reply {
                 Content::Kept(body) => Ok(Answered::Completed(body)),
                 Content::Expired => Err(Failure::ResultExpired(id, Box::new(usage.clone()))),
                 Content::Sealed => Err(Failure::ResultSealed(id, Box::new(usage.clone()))),
-                Content::Broken => Err(Failure::Internal(Some(id))),
+                Content::Broken => Err(Failure::Unreadable(id)),
             },
             Phase::Refused { refusal, .. } => match content(snapshot, operation, caller) {
                 Content::Kept(body) => Ok(Answered::Refused(*refusal, body)),
                 Content::Expired | Content::Sealed => Err(Failure::Refused(id, *refusal)),
-                Content::Broken => Err(Failure::Internal(Some(id))),
+                Content::Broken => Err(Failure::Unreadable(id)),
             },
         };
         Self { outcome, replayed, facts: Facts::of(operation) }
@@ -169,6 +172,7 @@ impl Failure {
     const fn operation(&self) -> Option<OperationId> {
         match self {
             Self::InProgress(id)
+            | Self::Unreadable(id)
             | Self::OutcomeUnknown(id)
             | Self::NotRun(id)
             | Self::Refused(id, _)

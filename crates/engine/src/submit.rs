@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::Engine;
 use crate::admission::Bid;
-use crate::callers::Caller;
+use crate::callers::{Caller, InHand};
 use crate::reply::{Failure, Reply};
 use crate::tape::{Followed, Outcome, Registered, Tape};
 
@@ -41,6 +41,9 @@ pub struct Submission {
     pub max_charge: Option<Micros>,
     /// How long an attached caller waits before it is told that the operation still runs.
     pub patience: Duration,
+    /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
+    /// up does not have less in hand.
+    pub in_hand: Arc<InHand>,
 }
 
 impl Engine {
@@ -153,8 +156,9 @@ impl Engine {
             Followed::Ended(Outcome::Elsewhere) => self.follow_row(ask).await,
             Followed::Ended(Outcome::OtherRequest) => Reply::unbound(Failure::OtherRequest),
             Followed::Ended(Outcome::Lost) => Reply::unbound(Failure::Internal(Some(ask.id))),
+            Followed::Unclaimed => Reply::unbound(Failure::Storage(None)),
             Followed::StillRunning => Reply::unbound(Failure::InProgress(ask.id)),
-            Followed::StoreSilent => Reply::unbound(Failure::Storage(Some(ask.id))),
+            Followed::Unsettled => Reply::unbound(Failure::Storage(Some(ask.id))),
         }
     }
 

@@ -56,8 +56,10 @@ pub(crate) enum Followed {
     Ended(Outcome),
     /// The reader's patience ended first.
     StillRunning,
-    /// The store did not give its verdict in time.
-    StoreSilent,
+    /// The store did not judge the claim in time: whether the key is bound is not known.
+    Unclaimed,
+    /// The store did not take the ending in time.
+    Unsettled,
 }
 
 /// One run of one operation in this process.
@@ -149,11 +151,13 @@ impl Reader {
         let mut stages = self.0.stage.subscribe();
         loop {
             let stage = stages.borrow_and_update().clone();
-            let store = match stage {
+            let (store, silent) = match stage {
                 Stage::Ended(outcome) => return Followed::Ended(outcome),
-                Stage::Offered | Stage::Settling => Some(Instant::now() + Options::COMMIT_WAIT),
-                Stage::Running => None,
+                Stage::Offered => (Some(Options::COMMIT_WAIT), Followed::Unclaimed),
+                Stage::Settling => (Some(Options::COMMIT_WAIT), Followed::Unsettled),
+                Stage::Running => (None, Followed::StillRunning),
             };
+            let store = store.map(|wait| Instant::now() + wait);
             let store_first = match (store, patience) {
                 (Some(store), Some(patience)) => store <= patience,
                 (Some(_), None) => true,
@@ -168,7 +172,7 @@ impl Reader {
                 Ok(Ok(())) => {}
                 // The sender lives in the tape that this reader holds.
                 Ok(Err(_closed)) => return Followed::Ended(Outcome::Lost),
-                Err(_elapsed) if store_first => return Followed::StoreSilent,
+                Err(_elapsed) if store_first => return silent,
                 Err(_elapsed) => return Followed::StillRunning,
             }
         }

@@ -44,6 +44,9 @@ pub enum LookUpError {
     /// This API key has no such operation.
     #[error("there is no such operation")]
     NotFound,
+    /// Its content does not open with the credential that sealed it; told to the operator.
+    #[error("the operation's content does not open")]
+    Unreadable(OperationId),
     /// The store does not work.
     #[error("the store could not be read")]
     Unavailable(#[source] Unavailable),
@@ -70,7 +73,8 @@ impl Engine {
                 match content(&snapshot, operation, caller) {
                     Content::Kept(body) => ResultState::Kept(body),
                     Content::Expired => ResultState::Expired,
-                    Content::Sealed | Content::Broken => ResultState::Sealed,
+                    Content::Sealed => ResultState::Sealed,
+                    Content::Broken => return Err(LookUpError::Unreadable(id)),
                 }
             }
             Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
@@ -113,6 +117,10 @@ impl Engine {
         const PATIENCE: Duration = Duration::from_secs(2);
         if self.takes_nothing_new() {
             return Readiness::Draining;
+        }
+        // What cannot be written cannot be claimed: heartbeats are writes.
+        if !self.node.is_in_touch() {
+            return Readiness::Storage;
         }
         let probe = self.ports.journal.load(OperationId::from_u128(0));
         match tokio::time::timeout(PATIENCE, probe).await {

@@ -23,11 +23,8 @@ pub(crate) async fn complete(
 ) -> Result<Answer, Problem> {
     let (head, body) = request;
     let request_key = headers::request_key(head)?;
-    // Held until the answer is made: waiters are in hand too.
-    let in_hand = engine.take_in_hand(caller);
-    if in_hand.is_none() {
-        return Err(Problem::new(Code::TooManyOperations));
-    }
+    let in_hand =
+        engine.take_in_hand(caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
     let max_charge = headers::max_charge(head)?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
@@ -40,6 +37,7 @@ pub(crate) async fn complete(
         body,
         max_charge,
         patience: headers::patience(head, options.retry_wait),
+        in_hand: Arc::new(in_hand),
     };
     let reply = engine.complete(submission).await;
     Ok(answer(reply, log))
@@ -57,7 +55,7 @@ fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
                 Problem::from(&Failure::Refused(operation, refusal)).code
             });
             log.code = Some(code.label());
-            with_error_headers(json(status(code), body), code)
+            with_error_headers(json(status(code), body), code, code.retry())
         }
         Err(failure) => {
             let told = Problem::from(&failure);

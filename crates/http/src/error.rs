@@ -20,6 +20,8 @@ pub(crate) struct Problem {
     pub(crate) param: Option<String>,
     pub(crate) charged: Micros,
     pub(crate) operation: Option<OperationId>,
+    /// Whether the same request may be sent again.
+    pub(crate) retry: bool,
     /// What the run used up, where the answer is gone but its bill is not.
     pub(crate) meters: Option<Box<Meters>>,
 }
@@ -33,7 +35,20 @@ impl Problem {
             param: None,
             charged: Micros::ZERO,
             operation: None,
+            retry: code.retry(),
             meters: None,
+        }
+    }
+
+    /// What was stored does not open: asking again would find the same.
+    pub(crate) fn unreadable(operation: OperationId) -> Self {
+        Self {
+            message:
+                "The answer of this operation cannot be read any more; the operator has been told. \
+                      A new Idempotency-Key starts a new, paid run."
+                    .into(),
+            retry: false,
+            ..Self::bound(Code::InternalError, operation)
         }
     }
 
@@ -119,6 +134,7 @@ impl From<&Failure> for Problem {
             Failure::Storage(operation) => {
                 Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
             }
+            Failure::Unreadable(id) => Self::unreadable(*id),
             Failure::Overloaded => Self::new(Code::Overloaded),
             Failure::Draining => Self::new(Code::Draining),
             Failure::Internal(operation) => {

@@ -12,7 +12,7 @@ use crate::error::Problem;
 /// Every response is whole.
 pub(crate) type Answer = Response<Full<Bytes>>;
 
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -31,14 +31,15 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 
 /// An error with its status and headers.
 pub(crate) fn problem(problem: &Problem) -> Answer {
-    with_error_headers(json(status(problem.code), problem.render()), problem.code)
+    let answer = json(status(problem.code), problem.render());
+    with_error_headers(answer, problem.code, problem.retry)
 }
 
 /// The headers that every error carries.
-pub(crate) fn with_error_headers(mut answer: Answer, code: Code) -> Answer {
+pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: bool) -> Answer {
     let headers = answer.headers_mut();
-    headers.insert(X_SHOULD_RETRY, flag(code.retry()));
-    if code.retry() {
+    headers.insert(X_SHOULD_RETRY, flag(retry));
+    if retry {
         let wait_ms = jittered_ms();
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
@@ -46,6 +47,14 @@ pub(crate) fn with_error_headers(mut answer: Answer, code: Code) -> Answer {
     // What is left of such a request is not read: the connection cannot be used again.
     if matches!(code, Code::RequestTooLarge | Code::RequestTimeout | Code::HeadersTooLarge) {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
+}
+
+/// Names the request that is answered.
+pub(crate) fn with_request_id(mut answer: Answer, id: Uuid) -> Answer {
+    if let Ok(id) = HeaderValue::from_str(&id.as_hyphenated().to_string()) {
+        answer.headers_mut().insert(X_REQUEST_ID, id);
     }
     answer
 }

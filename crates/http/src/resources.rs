@@ -74,6 +74,7 @@ fn view(model: &Model, price: &Price) -> ModelView {
 fn problem(error: &LookUpError) -> Problem {
     match error {
         LookUpError::NotFound => Problem::new(Code::NotFound),
+        LookUpError::Unreadable(operation) => Problem::unreadable(*operation),
         LookUpError::Unavailable(cause) => unavailable(cause),
     }
 }

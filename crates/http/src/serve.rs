@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
+use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -15,10 +16,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::Options;
 use crate::error::Problem;
-use crate::reply::{Answer, problem};
+use crate::reply::{Answer, problem, with_request_id};
 use crate::service::Service;
 
 /// After an error of the listener itself, such as too many open files.
@@ -36,7 +38,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     let slots = Arc::new(Semaphore::new(options.connections));
-    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
+    let refusals = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let service = Arc::new(Service { engine, options });
     let connections = TaskTracker::new();
     while let Some(stream) = accept(&listener, &shutdown).await {
@@ -51,14 +53,9 @@ pub async fn serve(
                 connection(stream, &options, &shutdown, answer).await;
                 drop(slot);
             });
-        } else if let Ok(slot) = Arc::clone(&turned_away).try_acquire_owned() {
+        } else if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
             connections.spawn(async move {
-                let answer = |_request| async {
-                    let mut overloaded = problem(&Problem::new(Code::Overloaded));
-                    let close = http::HeaderValue::from_static("close");
-                    overloaded.headers_mut().insert(http::header::CONNECTION, close);
-                    overloaded
-                };
+                let answer = |_request| async { turned_away() };
                 connection(stream, &options, &shutdown, answer).await;
                 drop(slot);
             });
@@ -87,6 +84,13 @@ pub(crate) async fn accept(
         }
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
+}
+
+/// The answer on a connection beyond the limit.
+fn turned_away() -> Answer {
+    let mut answer = problem(&Problem::new(Code::Overloaded));
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    with_request_id(answer, Uuid::new_v4())
 }
 
 fn not_accepted(error: &std::io::Error) {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use holdfast_engine::{AuthError, Caller, Engine, Readiness};
 use holdfast_wire::error::Code;
-use http::header::HeaderValue;
 use http::request::Parts;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -15,7 +14,7 @@ use uuid::Uuid;
 use crate::Options;
 use crate::error::Problem;
 use crate::log::RequestLog;
-use crate::reply::{Answer, IDEMPOTENCY_KEY, X_REQUEST_ID, json, not_allowed, problem};
+use crate::reply::{Answer, IDEMPOTENCY_KEY, json, not_allowed, problem, with_request_id};
 use crate::route::{NoRoute, Route, route};
 use crate::{chat, headers, resources};
 
@@ -50,14 +49,10 @@ impl Service {
                 answer
             }
         };
-        let fields = answer.headers_mut();
-        if let Ok(id) = HeaderValue::from_str(&id.as_hyphenated().to_string()) {
-            fields.insert(X_REQUEST_ID, id);
-        }
         if let Some(key) = headers::echo(&head.headers) {
-            fields.insert(IDEMPOTENCY_KEY, key);
+            answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
         }
-        answer
+        with_request_id(answer, id)
     }
 
     async fn tell(

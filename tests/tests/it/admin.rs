@@ -6,7 +6,7 @@ use holdfast_tests::{Answer, Config, Gate, Gateway, Reply, Request, Site, Upstre
 use crate::bodies::acme;
 use crate::check::check_completion;
 
-fn metrics(gateway: &Gateway) -> String {
+pub(crate) fn metrics(gateway: &Gateway) -> String {
     let answer = Request::get("/metrics").bearer(ADMIN_TOKEN).send(gateway.admin_address());
     assert_eq!(answer.status, 200, "{answer:?}");
     let kind = answer.header("content-type");
@@ -16,7 +16,7 @@ fn metrics(gateway: &Gateway) -> String {
 
 /// The value of the only series of this name whose labels contain this text.
 #[track_caller]
-fn value(metrics: &str, name: &str, label: &str) -> f64 {
+pub(crate) fn value(metrics: &str, name: &str, label: &str) -> f64 {
     let is_it = |line: &&str| {
         let series = line.strip_prefix(name);
         series.is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(label))

@@ -57,7 +57,6 @@ pub(crate) struct Expected {
     is_bound: bool,
     bill: Option<(i64, Value)>,
     allow: Option<&'static str>,
-    has_request_id: bool,
 }
 
 /// An error of the public API, told before a key was looked at.
@@ -70,7 +69,6 @@ pub(crate) fn error(code: Code) -> Expected {
         is_bound: false,
         bill: None,
         allow: None,
-        has_request_id: true,
     }
 }
 
@@ -105,11 +103,6 @@ impl Expected {
         Self { allow: Some(method), ..self }
     }
 
-    /// It comes from outside of the request handler, which gives ids.
-    pub(crate) fn without_request_id(self) -> Self {
-        Self { has_request_id: false, ..self }
-    }
-
     /// Compares the whole answer, and gives the error that it tells.
     #[track_caller]
     pub(crate) fn check(&self, answer: &Answer) -> Value {
@@ -138,7 +131,7 @@ impl Expected {
     fn check_headers(&self, answer: &Answer, retry: bool) {
         let mut names = ALWAYS.to_vec();
         names.push("x-should-retry");
-        names.extend(self.has_request_id.then_some("x-request-id"));
+        names.push("x-request-id");
         names.extend(retry.then_some(["retry-after", "retry-after-ms"]).into_iter().flatten());
         names.extend(self.echo.as_ref().map(|_| "idempotency-key"));
         names.extend(self.replayed.map(|_| "idempotent-replayed"));
@@ -150,9 +143,7 @@ impl Expected {
         assert_eq!(answer.header("idempotency-key"), self.echo.as_deref());
         assert_eq!(answer.header("idempotent-replayed"), self.replayed.map(spelled));
         assert_eq!(answer.header("allow"), self.allow);
-        if self.has_request_id {
-            check_request_id(answer);
-        }
+        check_request_id(answer);
         if retry {
             let number = |name| answer.header(name).unwrap().parse::<u64>().unwrap();
             let (seconds, millis) = (number("retry-after"), number("retry-after-ms"));

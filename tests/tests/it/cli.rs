@@ -216,7 +216,7 @@ fn reconciling_beside_a_live_process_leaves_its_work_alone() {
 }
 
 #[test]
-fn a_book_that_was_tampered_with_does_not_verify() {
+fn sqlite_rows_that_were_tampered_with_do_not_verify() {
     let (site, account) = Site::funded(&Config::simulated());
     let gateway = site.serve();
     let key = request_key();
@@ -273,7 +273,7 @@ fn nothing_is_migrated_under_a_process_that_serves() {
 }
 
 #[test]
-fn a_newer_versions_database_is_left_alone() {
+fn sqlite_file_of_a_newer_version_is_left_alone() {
     let (site, account) = Site::funded(&Config::simulated());
     let newer = "INSERT INTO holdfast_migrations SELECT 999, 'newer', digest, applied_at FROM \
                  holdfast_migrations LIMIT 1";
@@ -294,7 +294,7 @@ fn a_newer_versions_database_is_left_alone() {
 }
 
 #[test]
-fn somebody_elses_database_is_left_alone() {
+fn sqlite_file_of_somebody_else_is_left_alone() {
     let site = Site::configured(&Config::simulated());
     std::fs::create_dir(site.path("holdfast-data")).unwrap();
     drop(database::execute(&site.database(), "CREATE TABLE wallets (theirs TEXT)"));

@@ -111,7 +111,7 @@ fn connections_beyond_the_limit_are_told_so() {
     assert!(!first.is_silent_for(Duration::from_secs(20)), "it is served and kept");
     let key = request_key();
     let told = gateway.complete(&account, &key, &sim("Hello there"));
-    error(Code::Overloaded).without_request_id().check(&told);
+    error(Code::Overloaded).check(&told);
     first.hang_up();
     let answer = crate::check::until("there is room again", || {
         let answer = gateway.complete(&account, &key, &sim("Hello there"));

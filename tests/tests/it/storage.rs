@@ -9,7 +9,7 @@ use crate::bodies::{acme, sim};
 use crate::check::{charge, check_completion, check_json, error, meters, until};
 
 #[test]
-fn a_database_that_takes_nothing_is_told_and_the_same_key_works_later() {
+fn lock_that_lasts_is_told_and_the_same_key_works_later() {
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, account) = Site::funded(&Config::upstream(&upstream));
     let gateway = site.serve();
@@ -30,7 +30,7 @@ fn a_database_that_takes_nothing_is_told_and_the_same_key_works_later() {
 }
 
 #[test]
-fn commits_beyond_the_queue_are_told_so_and_work_later() {
+fn lock_that_fills_the_queue_is_told_and_the_same_keys_work_later() {
     let config = Config::simulated().set("limits", "commit_queue", "1");
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();

@@ -19,4 +19,5 @@ mod money;
 mod posting;
 mod shown;
 mod situation;
+mod tiny_journal;
 mod usage;

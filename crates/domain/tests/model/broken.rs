@@ -4,9 +4,15 @@
 //! - the loop's own look at the row's claim and phase, and those of `decide`: one of them is enough;
 //! - the phase guard of T3 and T5, and the permanent id of the release: one of them is enough. Their
 //!   owner says one thing only, so they can meet no other row of theirs than a released one;
+//! - the phase guard of T2b, and the permanent id of the settlement: one of them is enough;
 //! - the claim guard of T2 and T5: whoever has something else to say than *not run* was not taken over;
 //! - disowning, where there is a deadline: it is sooner, and knows what was not sent;
-//! - a second look before disowning: a claim is registered before it is offered.
+//! - a second look before disowning: a claim is registered before it is offered;
+//! - the refusal of a claim id that was used before: a task that lives is not disowned.
+//!
+//! That a live owner is not reaped, and that a process asks for its own lease before it claims, carry
+//! no safety at all: a deadline may pass here at any moment, and processes believe in their leases for
+//! ever.
 
 use crate::check::{breaks, breaks_nothing};
 use crate::configuration::{Configuration, May, Spec};
@@ -16,20 +22,20 @@ const ONE: Spec = Spec::FIRST;
 
 /// Three callers of one key on one process.
 fn callers() -> Configuration {
-    let may = [May::LoseCommits, May::Die, May::PassDeadline, May::Purge];
+    let may = [May::LoseCommits, May::Die, May::PassDeadline];
     Configuration::new(&[ONE, ONE, ONE], &may)
 }
 
 /// Two processes, and whatever happens to processes.
 fn processes() -> Configuration {
-    let may = [May::Die, May::Crash, May::Expire];
+    let may = [May::Die, May::Crash, May::Expire, May::Leave];
     Configuration::new(&[ONE, ONE.process(1), ONE], &may).processes(&[0, 1])
 }
 
-/// Two operations on one wallet that has room for both.
+/// Two operations on one wallet.
 fn wallet() -> Configuration {
     let may = [May::LoseCommits, May::PassDeadline, May::Break];
-    Configuration { funds: 4, ..Configuration::new(&[ONE, ONE.operation(1)], &may) }
+    Configuration::new(&[ONE, ONE.operation(1)], &may)
 }
 
 #[test]
@@ -122,7 +128,8 @@ fn settling_for_dead_nodes_only() {
 
 #[test]
 fn a_purged_row_that_ignores_claims() {
-    breaks(&[Mutant::PurgedRowIgnoresClaims], &callers(), "I1");
+    let configuration = Configuration::new(&[ONE, ONE], &[May::Purge]);
+    breaks(&[Mutant::PurgedRowIgnoresClaims], &configuration, "I1");
 }
 
 #[test]
@@ -148,11 +155,24 @@ fn not_run_and_giving_up_without_the_phase_guard() {
     breaks_nothing(&[Mutant::StoreIgnoresPermanentIds], &wallet());
 }
 
+/// Covered by the permanent id of the settlement.
+#[test]
+fn settling_without_the_phase_guard() {
+    breaks_nothing(&[Mutant::SettleWithoutPhase], &wallet());
+    breaks(&[Mutant::SettleWithoutPhase, Mutant::StoreIgnoresPermanentIds], &wallet(), "I2");
+}
+
 #[test]
 fn results_and_giving_up_for_another_claim() {
     for guard in [Mutant::FinishWithoutClaim, Mutant::GiveUpWithoutClaim] {
         breaks_nothing(&[guard, Mutant::LoopDoesNotLook], &callers());
     }
+}
+
+#[test]
+fn a_claim_id_that_is_offered_again() {
+    breaks_nothing(&[Mutant::ClaimMayRepeat], &callers());
+    breaks_nothing(&[Mutant::ClaimMayRepeat], &processes());
 }
 
 /// The loop looks at the row before it offers its word again, and `decide` judges it all the same.
@@ -176,6 +196,5 @@ fn a_store_that_ignores_versions() {
 
 #[test]
 fn a_store_that_ignores_bounds() {
-    let tight = Configuration { funds: 2, ..wallet() };
-    breaks(&[Mutant::StoreIgnoresBounds], &tight, "I5");
+    breaks(&[Mutant::StoreIgnoresBounds], &wallet().funds(2), "I5");
 }

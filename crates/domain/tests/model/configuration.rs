@@ -9,7 +9,7 @@ pub(crate) struct Configuration {
     pub(crate) tasks: Vec<Spec>,
     /// The node name of each process. The first process of a name is up at the start.
     pub(crate) processes: Vec<u8>,
-    /// What the wallet holds at the start.
+    /// What the wallet holds at the start: enough for every hold at once, unless it is to be scarce.
     pub(crate) funds: u8,
     pub(crate) routes: u8,
     pub(crate) guarantee: Guarantee,
@@ -48,8 +48,10 @@ pub(crate) enum May {
     Die,
     /// A process dies with its tasks.
     Crash,
-    /// Leases end, are renewed, and are given back.
+    /// Leases end and are renewed.
     Expire,
+    /// A process gives its name back before its tasks are done.
+    Leave,
     /// A deadline passes.
     PassDeadline,
     /// A provider refuses the request for good.
@@ -63,12 +65,12 @@ pub(crate) enum May {
 }
 
 impl Configuration {
-    /// These requests on one process, one route, with whatever is `may`, and room for one hold.
+    /// These requests on one process, one route, with whatever may happen.
     pub(crate) fn new(tasks: &[Spec], may: &[May]) -> Self {
         Self {
             tasks: tasks.to_vec(),
             processes: vec![0],
-            funds: 2,
+            funds: tasks.iter().map(|spec| spec.hold).sum(),
             routes: 1,
             guarantee: Guarantee::OneRun,
             may: may.to_vec(),
@@ -77,6 +79,10 @@ impl Configuration {
 
     pub(crate) fn processes(self, names: &[u8]) -> Self {
         Self { processes: names.to_vec(), ..self }
+    }
+
+    pub(crate) fn funds(self, funds: u8) -> Self {
+        Self { funds, ..self }
     }
 
     pub(crate) fn routes(self, routes: u8) -> Self {

@@ -12,7 +12,7 @@ use crate::rows::{GRACE, Rows};
 use crate::tasks::{died, panicked};
 use crate::world::{
     Ghost, Health, Hold, Lease, NodeRow, OPERATIONS, PROCESSES, Process, Row, Run, Stage, Stand,
-    TASKS, Task, Wallet, World,
+    TASKS, Task, Telling, Wallet, World,
 };
 
 /// A configuration to be explored, as it is or with something broken on purpose.
@@ -182,29 +182,26 @@ impl Explorer {
         *self.node_row(world, process) = Some(NodeRow { process, lease: Lease::Live });
     }
 
+    /// Whether any of this may happen to a row is asked of `decide`.
     fn operation_actions(&self, world: &World, actions: &mut Vec<Action>) {
         let may = |may| self.configuration.may(may);
         for operation in 0..self.configuration.n_operations() {
             let Some(row) = world.row(operation) else { continue };
-            match row.stand {
-                Stand::Leased => {
-                    if may(May::PassDeadline) && !row.overdue {
-                        actions.push(Action::PassDeadline(operation));
-                    }
-                    if may(May::Cancel) && !row.cancel_asked {
-                        actions.push(Action::AskCancel(operation));
-                    }
-                    actions.extend([Action::Reap(operation), Action::Disown(operation)]);
-                }
-                Stand::Recorded(_) => {
-                    actions.extend([Action::Settle(operation), Action::Reap(operation)]);
-                }
-                Stand::Completed(_) | Stand::Refused => {
-                    if may(May::Purge) && row.content.is_some() {
-                        actions.push(Action::Purge(operation));
-                    }
-                }
-                Stand::Open | Stand::Abandoned => {}
+            actions.extend([
+                Action::Reap(operation),
+                Action::Disown(operation),
+                Action::Settle(operation),
+            ]);
+            if may(May::Cancel) && !row.cancel_asked {
+                actions.push(Action::AskCancel(operation));
+            }
+            let is_leased = row.stand == Stand::Leased;
+            if may(May::PassDeadline) && is_leased && !row.overdue {
+                actions.push(Action::PassDeadline(operation));
+            }
+            let is_ended = matches!(row.stand, Stand::Completed(_) | Stand::Refused);
+            if may(May::Purge) && is_ended && row.content.is_some() {
+                actions.push(Action::Purge(operation));
             }
         }
     }
@@ -227,7 +224,10 @@ impl Explorer {
                         actions.push(Action::Crash(process));
                     }
                     if may(May::Expire) && has_name {
-                        actions.extend([Action::Renew(process), Action::Leave(process)]);
+                        actions.push(Action::Renew(process));
+                    }
+                    if may(May::Leave) && has_name {
+                        actions.push(Action::Leave(process));
                     }
                 }
                 Process::Down => {}
@@ -282,7 +282,7 @@ impl Model for Explorer {
             generation: 0,
             bound: None,
             told: [None; 2],
-            contradicted: false,
+            telling: Telling::Consistent,
         };
         let (rows, limbo, ghosts) = ([None; OPERATIONS], [None; TASKS], [ghost; OPERATIONS]);
         vec![World { rows, tasks, limbo, leases, processes, wallet, ghosts }]

@@ -1,8 +1,11 @@
-//! What holds in every reachable state: I1 to I9 and L1 of the operation's specification, and what
-//! the counters of an API key have to say about it.
+//! What holds in every reachable state: I1 to I9 and L1 of the operation's specification, that the
+//! counters of an API key count what the book says, and that another request gets a conflict.
 
+use crate::configuration::Spec;
 use crate::explore::Explorer;
-use crate::world::{Ghost, Health, Hold, Lease, OPERATIONS, Process, Row, Stand, World};
+use crate::world::{
+    Ghost, Health, Hold, Lease, OPERATIONS, Process, Row, Stage, Stand, Task, Telling, World,
+};
 
 /// A name, and what it says of a state.
 pub(crate) type Invariant = (&'static str, fn(&Explorer, &World) -> bool);
@@ -23,7 +26,7 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
         })
     }),
     ("I5", |explorer, world| is_balanced(explorer, world)),
-    ("I6", |_, world| each(world, |ghost, _| !ghost.contradicted)),
+    ("I6", |_, world| each(world, |ghost, _| ghost.telling != Telling::Contradicted)),
     ("I7", |_, world| each(world, |ghost, _| ghost.captured == 0 || ghost.runs >= 1)),
     ("I8", |_, world| {
         each(world, |ghost, row| {
@@ -41,6 +44,20 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
     ("counters", |_, world| {
         let active = active(world);
         world.wallet.running == active.count && world.wallet.spend == active.sum + captured(world)
+    }),
+    ("conflict", |explorer, world| {
+        let is_own = |(task, spec): (&Task, &Spec)| match task.stage {
+            Stage::Owning(row) | Stage::Calling(row, _) | Stage::Concluding(row, _) => {
+                row.request == spec.request
+            }
+            Stage::Claiming(_)
+            | Stage::Looking
+            | Stage::Done { .. }
+            | Stage::Dead { .. }
+            | Stage::Gone => true,
+        };
+        world.tasks.iter().zip(&explorer.configuration.tasks).all(is_own)
+            && each(world, |ghost, _| ghost.telling != Telling::Leaked)
     }),
 ];
 
@@ -93,11 +110,17 @@ fn comes_to_rest(explorer: &Explorer, world: &World) -> bool {
         lease.lease = if up { Lease::Live } else { Lease::PastGrace };
     }
     for operation in (0..).take(OPERATIONS) {
-        let reaped = explorer.reap(&mut later, operation);
-        if reaped.is_none() {
-            explorer.disown(&mut later, operation);
+        match later.row(operation).map(|row| row.stand) {
+            Some(Stand::Leased) => {
+                if explorer.reap(&mut later, operation).is_none() {
+                    explorer.disown(&mut later, operation);
+                }
+            }
+            Some(Stand::Recorded(_)) => {
+                explorer.settle(&mut later, operation);
+            }
+            Some(Stand::Open | Stand::Completed(_) | Stand::Refused | Stand::Abandoned) | None => {}
         }
-        explorer.settle(&mut later, operation);
     }
     each(&later, |ghost, row| {
         let rests = row.is_none_or(|row| match row.stand {

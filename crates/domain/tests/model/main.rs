@@ -2,7 +2,8 @@
 //! leases, lost and late commits, reaping, money. Not the stores, which have their laws, nor what
 //! proves that a provider did not run, which is a table with its sources.
 //!
-//! `HOLDFAST_MODEL=large` explores larger worlds, for minutes.
+//! `HOLDFAST_MODEL=large cargo test -p holdfast-domain --test model whole` explores larger worlds, for
+//! minutes. `-- --nocapture` shows how many states there are, and the way to each broken rule.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -33,6 +33,7 @@ pub(crate) enum Mutant {
     FinishWithoutPhase,
     NotRunWithoutPhase,
     GiveUpWithoutPhase,
+    SettleWithoutPhase,
     FinishWithoutClaim,
     NotRunWithoutClaim,
     GiveUpWithoutClaim,
@@ -40,6 +41,7 @@ pub(crate) enum Mutant {
     ReapFromRecorded,
     NoDeadline,
     ReopenKeepsClaim,
+    ClaimMayRepeat,
     // What the store enforces.
     HoldTimesOut,
     PurgedRowIgnoresClaims,
@@ -79,6 +81,14 @@ impl Explorer {
         };
         if blind {
             operation.phase = Phase::Leased;
+        }
+        if let (Event::Settle, Phase::Completed { usage, .. }) = (&event, &operation.phase)
+            && self.has(Mutant::SettleWithoutPhase)
+        {
+            operation.phase = Phase::Recorded(usage.clone());
+        }
+        if matches!(event, Event::Claim(_)) && self.has(Mutant::ClaimMayRepeat) {
+            operation.owner.claim = ClaimId::from_u128(u128::MAX);
         }
         let is_reap = matches!(event, Event::Reap { .. });
         if is_reap && self.has(Mutant::NoDeadline) {

@@ -177,8 +177,8 @@ fn remember(ghost: &mut Ghost, row: &Row, transition: &Transition) {
 }
 
 /// One bit for each line that a change adds to the book.
-fn lines(transition: &Transition) -> u16 {
-    let generation = transition.generation.saturating_sub(1) * 4;
+fn lines(transition: &Transition) -> u32 {
+    let generation = transition.generation.min(7) * 4;
     transition.funds.transfers().fold(0, |bits, transfer| {
         let kind = match transfer.kind {
             TransferKind::Hold => 0,

@@ -7,7 +7,7 @@ use crate::configuration::{Guarantee, May};
 use crate::explore::{Action, Explorer, Outcome};
 use crate::mutants::Mutant;
 use crate::store::Verdict;
-use crate::world::{Answer, Offer, Row, Run, Stage, Stand, Task, Word, World};
+use crate::world::{Answer, Offer, Row, Run, Stage, Stand, Task, Telling, Word, World};
 
 impl Explorer {
     pub(crate) fn task_actions(&self, world: &World, task: u8, actions: &mut Vec<Action>) {
@@ -271,6 +271,9 @@ impl Explorer {
         let spec = self.spec(task);
         if let Some(answer) = row.answer(spec.credential) {
             world.tell(spec.operation, spec.credential, answer);
+            if row.request != spec.request {
+                world.ghost(spec.operation).telling = Telling::Leaked;
+            }
         }
     }
 

@@ -194,13 +194,12 @@ pub(crate) struct Ghost {
     pub(crate) usages: u8,
     pub(crate) settlements: u8,
     /// The lines of the book, one bit for each kind and generation: the store's permanent ids.
-    pub(crate) lines: u16,
+    pub(crate) lines: u32,
     pub(crate) generation: u8,
     pub(crate) bound: Option<Request>,
     /// The last final answer by credential.
     pub(crate) told: [Option<Answer>; 2],
-    /// Whether a credential was told two different final answers.
-    pub(crate) contradicted: bool,
+    pub(crate) telling: Telling,
 }
 
 /// What became of an operation's last hold, by the book.
@@ -210,6 +209,16 @@ pub(crate) enum Hold {
     Active(u8),
     Captured(u8),
     Released,
+}
+
+/// What is to be said of all final answers so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Telling {
+    Consistent,
+    /// A credential was told two different ones.
+    Contradicted,
+    /// A caller with another request was told one.
+    Leaked,
 }
 
 /// A final answer.
@@ -259,7 +268,9 @@ impl World {
             }
             (Some(before), answer) => before == answer,
         };
-        ghost.contradicted |= !agrees;
+        if !agrees {
+            ghost.telling = Telling::Contradicted;
+        }
     }
 }
 

@@ -84,7 +84,7 @@ async fn a_process_with_a_lock_on_its_name_never_expires_itself() {
     let _beats = world.store.hold_beats();
     pass(secs(3_600)).await;
     body(&world.ask(1, HELLO).await);
-    assert_eq!(world.engine.readiness().await, Readiness::Ready);
+    assert_eq!(world.engine.readiness().await, Readiness::Storage);
 }
 
 #[tokio::test(start_paused = true)]

@@ -203,10 +203,18 @@ async fn an_answer_with_fewer_choices_than_were_asked_for_is_broken() {
 
 #[tokio::test(start_paused = true)]
 async fn a_route_without_a_configured_provider_did_not_run() {
-    let world = setup().script(Script::failing(NOT_RUN)).start().await;
+    let world = two_routes().unconfigured("one").script_of("two", says("second")).start().await;
+    assert!(text(&world.ask(1, HELLO).await).contains("second"));
+    assert_eq!(
+        classes(&world.store.operation()),
+        [("one/one-model", "not_run_account", false), ("two/two-model", "finished", true)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_without_routes_did_not_run() {
+    let world = setup().model(|model| model.routes.clear()).start().await;
     assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
-    let none = setup().on(&world.store).model(|model| model.routes.clear()).start().await;
-    assert_failed!(none.ask(1, HELLO).await, Failure::NotRun(_));
     assert_eq!(world.store.phase(), "open");
     assert_eq!(world.store.balances(), (FUNDS, 0));
 }

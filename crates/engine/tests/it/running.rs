@@ -268,3 +268,23 @@ async fn different_keys_run_side_by_side() {
     let held = world.store.journal.wallet(sample::WALLET).map(|wallet| wallet.held.get());
     assert_eq!(held, Some(0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_hangs_up_has_the_run_that_it_started_in_hand_until_it_ends() {
+    let gate = Gate::new();
+    let world = setup()
+        .options(|options| options.operations_per_key = 1)
+        .script(says("hi").wait(&gate))
+        .start()
+        .await;
+    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let asking = world.asking(1, HELLO).await;
+    gate.reached().await;
+    asking.hang_up().await;
+    assert!(world.engine.take_in_hand(&caller).is_none(), "its run goes on");
+    gate.open();
+    turns().await;
+    assert!(world.engine.take_in_hand(&caller).is_some(), "its run has ended");
+    body(&world.ask(1, HELLO).await);
+    body(&world.ask(1, HELLO).await);
+}

@@ -95,6 +95,7 @@ pub(crate) struct Setup {
     options: Options,
     scripts: HashMap<&'static str, Vec<Script>>,
     others: BTreeMap<String, Arc<dyn Provider>>,
+    unconfigured: Option<&'static str>,
 }
 
 pub(crate) fn setup() -> Setup {
@@ -119,6 +120,7 @@ pub(crate) fn setup() -> Setup {
         },
         scripts: HashMap::new(),
         others: BTreeMap::new(),
+        unconfigured: None,
     }
 }
 
@@ -183,6 +185,12 @@ impl Setup {
         self
     }
 
+    /// No provider has this name.
+    pub(crate) fn unconfigured(mut self, provider: &'static str) -> Self {
+        self.unconfigured = Some(provider);
+        self
+    }
+
     pub(crate) async fn start(self) -> World {
         self.try_start().await.unwrap()
     }
@@ -214,6 +222,7 @@ impl Setup {
             providers.insert(name.clone(), provider);
         }
         providers.extend(self.others);
+        providers.retain(|name, _provider| self.unconfigured != Some(name.as_str()));
         let ports = Ports {
             journal: Arc::<Store>::clone(&store),
             nodes: Arc::<Store>::clone(&store),
@@ -240,8 +249,10 @@ impl World {
     }
 
     pub(crate) async fn submission_of(&self, by: &Bearer, key: u64, body: &str) -> Submission {
+        let caller = self.engine.authenticate(&by.expose()).await.unwrap();
         Submission {
-            caller: self.engine.authenticate(&by.expose()).await.unwrap(),
+            in_hand: Arc::new(self.engine.take_in_hand(&caller).unwrap()),
+            caller,
             request_key: sample::request_key(key),
             body: Bytes::from(body.to_owned()),
             max_charge: None,

@@ -3,6 +3,7 @@
 
 mod commit;
 mod constraints;
+mod differential;
 mod laws;
 mod raw;
 mod report;

@@ -89,6 +89,7 @@ pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     assert_eq!(stores.keys().unwrap().revoke(key.id).await.unwrap(), since);
     let known = stores.keys().unwrap().credential(credential.id).await.unwrap().unwrap();
     assert_eq!(known.api_key.revoked_at, since);
+    assert_eq!(known.credential.ends_at, since, "its credentials end with it");
     let listed = stores.keys().unwrap().list().await.unwrap();
     assert_eq!(listed.last().unwrap().revoked_at, since);
     assert_eq!(listed.first().unwrap().revoked_at, None, "another key is as it was");

@@ -66,12 +66,12 @@ impl Keys for MemoryJournal {
         step_back().await;
         let mut state = self.state();
         let created_at = state.tick();
+        if state.wallet(key.wallet).is_none() {
+            return Err(CreateError::NoWallet);
+        }
         let taken = state.api_keys.iter().any(|k| k.id == key.id || k.name == key.name);
         if taken || state.credentials.contains_key(&credential.id) {
             return Err(CreateError::NameTaken);
-        }
-        if state.wallet(key.wallet).is_none() {
-            return Err(CreateError::NoWallet);
         }
         let NewApiKey { id, wallet, name, limits } = key.clone();
         let api_key = ApiKey { id, wallet, name, limits, created_at, revoked_at: None };
@@ -84,6 +84,9 @@ impl Keys for MemoryJournal {
         step_back().await;
         let mut state = self.state();
         let now = state.tick();
+        for credential in state.credentials.values_mut().filter(|of| of.api_key == api_key) {
+            credential.ends_at = Some(credential.ends_at.map_or(now, |ends_at| ends_at.min(now)));
+        }
         let key = state.api_keys.iter_mut().find(|key| key.id == api_key);
         Ok(key.map(|key| *key.revoked_at.get_or_insert(now)))
     }

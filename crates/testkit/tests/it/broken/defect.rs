@@ -89,6 +89,8 @@ defects! {
     KeysMakeWallets breaks "keys::a_key_needs_its_wallet";
     /// Revoking again moves the moment.
     RevokingAgainCounts breaks "keys::a_revoked_key_stays_revoked";
+    /// The credentials of a revoked key go on.
+    CredentialsOutliveKeys breaks "keys::a_revoked_key_stays_revoked";
     /// A key is read without its limits.
     LimitsAreForgotten breaks "keys::an_issued_key_is_found_by_its_credential";
     /// Whether a name is free is read first and not looked at again.

@@ -52,10 +52,13 @@ impl Nodes for Broken {
 impl Keys for Broken {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let mut known = self.inner.credential(id).await?;
-        if let Some(KnownCredential { api_key, .. }) = &mut known
-            && self.has(Defect::LimitsAreForgotten)
-        {
-            api_key.limits = Limits::default();
+        if let Some(KnownCredential { credential, api_key, .. }) = &mut known {
+            if self.has(Defect::LimitsAreForgotten) {
+                api_key.limits = Limits::default();
+            }
+            if self.has(Defect::CredentialsOutliveKeys) {
+                credential.ends_at = None;
+            }
         }
         Ok(known)
     }

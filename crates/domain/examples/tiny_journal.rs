@@ -1,0 +1,281 @@
+//! A journal of one's own, and an operation sold with it. All rows are in one value behind one lock; a
+//! service with a database does in a transaction what [`Rows::write`] does on a copy.
+//!
+//! It is whole: it passes the laws of `holdfast-testkit`. It is not durable.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::conduct::{Claimed, Conduct, Ending};
+use holdfast_domain::ledger::{Account, Funds, Moves, Posting, PostingKind, Transfer};
+use holdfast_domain::limits::Counter;
+use holdfast_domain::operation::{
+    Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
+};
+use holdfast_domain::ports::{
+    Beat, CommitError, CreateError, Entry, LedgerEntry, LedgerSource, Unavailable,
+};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{
+    ApiKeyId, ClaimId, Currency, Journal, Micros, NodeName, Nodes, Operation, OperationId, Phase,
+    PostingId, Situation, Snapshot, Timestamp, WalletId, Wallets,
+};
+use holdfast_testkit::{NoPause, sample};
+
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
+    let journal = TinyJournal::default();
+    journal.create(sample::WALLET, "acme", sample::usd()).await?;
+    let funds = Micros::new(1_000);
+    let deposit = Posting::new(sample::fresh(), sample::WALLET, PostingKind::Deposit, funds);
+    let deposit = deposit.ok_or("a deposit is of more than nothing")?;
+    journal.commit(Arc::new(Change::Posting(deposit))).await?;
+    // The process leases its operations through a row, so that another one may end what it left.
+    let beat = journal.beat(&sample::node("shop"), sample::LEASE, Entry::Take).await?;
+    let Beat::Held { lease, .. } = beat else { return Err("the name is taken".into()) };
+
+    let grace = Some(Duration::from_secs(60));
+    let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: grace };
+    let claim = sample::claim().lease(lease).hold(100).build();
+    let sold = conduct
+        .perform(&sample::order(&claim), async |_operation| {
+            let (metered, result) = (sample::metered(20, 10), sample::result("done"));
+            (Ending::Finished { metered, result }, Vec::new())
+        })
+        .await?;
+
+    assert!(matches!(sold, Claimed::Ended(_)));
+    assert_eq!(journal.find(sample::WALLET).await?.map(|wallet| wallet.available.get()), Some(970));
+    Ok(())
+}
+
+/// Everything that is kept.
+#[derive(Debug, Default)]
+pub(crate) struct TinyJournal(Mutex<Rows>);
+
+#[derive(Debug, Default, Clone)]
+struct Rows {
+    /// The clock: microseconds, one more at every call.
+    micros: i64,
+    operations: BTreeMap<OperationId, (Operation, Option<SealedResult>)>,
+    wallets: Vec<Wallet>,
+    book: Vec<(WalletId, LedgerEntry)>,
+    postings: BTreeMap<PostingId, Posting>,
+    counters: BTreeMap<(ApiKeyId, Counter, Timestamp), i64>,
+    nodes: BTreeMap<NodeName, Lease>,
+}
+
+impl TinyJournal {
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.micros += 1;
+        rows
+    }
+}
+
+#[async_trait]
+impl Journal for TinyJournal {
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        let rows = self.rows();
+        let vacant = Snapshot::vacant(rows.now());
+        Ok(rows.operations.get(&operation).cloned().map_or(vacant, |(row, result)| {
+            let lease = rows.nodes.get(&row.owner.node.name).cloned();
+            Snapshot { operation: Some(row), result, lease, now: rows.now() }
+        }))
+    }
+
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        let mut rows = self.rows();
+        let mut copy = rows.clone();
+        let receipt = match &*change {
+            Change::Operation(transition) => copy.write(transition)?,
+            Change::Posting(posting) => copy.post(posting)?,
+        };
+        *rows = copy;
+        Ok(receipt)
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let rows = self.rows();
+        let mut due: Vec<_> =
+            rows.operations.values().filter(|(row, _)| rows.is_due(row)).collect();
+        due.sort_by_key(|(row, _)| row.admitted_at);
+        Ok(due.iter().map(|(row, _)| row.id).take(at_most(limit)).collect())
+    }
+
+    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+        let rows = self.rows();
+        let leased = rows.operations.values().filter(|(row, _)| row.phase == Phase::Leased);
+        let of_node = leased.filter(|(row, _)| row.owner.node == *node);
+        Ok(of_node.map(|(row, _)| (row.id, row.owner.claim)).collect())
+    }
+
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        let mut rows = self.rows();
+        let now = rows.now();
+        let old = rows.operations.values_mut().filter(|(row, result)| {
+            result.is_some() && row.phase.finished_at().is_some_and(|at| at.after(age) < now)
+        });
+        Ok(old.take(at_most(limit)).fold(0, |purged, (_, result)| {
+            *result = None;
+            purged + 1
+        }))
+    }
+}
+
+impl Rows {
+    const fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.micros)
+    }
+
+    /// The version first, then bounds, then permanent ids. Whoever calls it drops the copy on an error.
+    fn write(&mut self, change: &Transition) -> Result<Receipt, CommitError> {
+        let (before, kept) = self.operations.get(&change.operation).cloned().unzip();
+        if before.as_ref().map(|row: &Operation| row.version) != change.expected {
+            return Err(CommitError::Conflict);
+        }
+        for moved in &change.counters {
+            let window = moved.counter.window(change.admitted_at.unwrap_or(self.now()));
+            let used = self.counters.entry((change.api_key, moved.counter, window)).or_default();
+            *used = used.saturating_add(moved.amount);
+            if moved.bound.is_some_and(|bound| *used > bound) {
+                return Err(CommitError::LimitReached(moved.counter));
+            }
+        }
+        if change.funds != Funds::Unmoved {
+            self.pay(change.wallet, change.funds.moves())?;
+        }
+        let source = LedgerSource::Operation(change.operation, change.generation);
+        for Transfer { kind, debit, credit, amount } in change.funds.transfers() {
+            let (at, kind) = (self.now(), kind.label());
+            if self.book.iter().any(|(_, entry)| entry.source == source && entry.kind == kind) {
+                return Err(CommitError::Collision);
+            }
+            let entry = LedgerEntry { at, source, kind, debit, credit, amount };
+            self.book.push((change.wallet, entry));
+        }
+        let receipt = Receipt { version: change.version(), at: self.now() };
+        let after = change.apply(before.as_ref(), receipt).ok_or(CommitError::Conflict)?;
+        let result = change.result().cloned().or(kept.flatten());
+        self.operations.insert(change.operation, (after, result));
+        Ok(receipt)
+    }
+
+    fn post(&mut self, posting: &Posting) -> Result<Receipt, CommitError> {
+        let Posting { id, wallet, kind, amount } = posting.clone();
+        if self.postings.contains_key(&id) {
+            return Err(CommitError::Conflict);
+        }
+        if !kind.allows(amount) || !self.is_covered(posting) {
+            return Err(CommitError::InsufficientFunds);
+        }
+        self.pay(wallet, Moves { available: amount, held: Micros::ZERO })?;
+        let (there, here) = (kind.counterpart(), Account::Available);
+        let (debit, credit) = if amount > Micros::ZERO { (there, here) } else { (here, there) };
+        let (at, source, kind) = (self.now(), LedgerSource::Posting(id), kind.label());
+        let amount = amount.max(amount.negated());
+        self.book.push((wallet, LedgerEntry { at, source, kind, debit, credit, amount }));
+        self.postings.insert(id, posting.clone());
+        Ok(Receipt { version: Version::FIRST, at })
+    }
+
+    /// Neither amount of a wallet leaves its bounds.
+    fn pay(&mut self, id: WalletId, moves: Moves) -> Result<(), CommitError> {
+        let wallet = self.wallets.iter_mut().find(|wallet| wallet.id == id);
+        let wallet = wallet.ok_or(CommitError::InsufficientFunds)?;
+        for (amount, by) in
+            [(&mut wallet.available, moves.available), (&mut wallet.held, moves.held)]
+        {
+            let after = amount.plus(by).filter(|after| *after >= Micros::ZERO);
+            *amount = after.ok_or(CommitError::InsufficientFunds)?;
+        }
+        Ok(())
+    }
+
+    /// The refunds of an operation stay within what it paid.
+    fn is_covered(&self, posting: &Posting) -> bool {
+        let PostingKind::Refund(operation) = posting.kind else { return true };
+        let paid = self.operations.get(&operation).and_then(|(row, _)| {
+            let is_settled = row.phase.finished_at().is_some() && row.wallet == posting.wallet;
+            row.phase.usage().filter(|_| is_settled).map(|usage| usage.charge)
+        });
+        let earlier = self.postings.values().filter(|earlier| earlier.kind == posting.kind);
+        let sum = earlier.map(|earlier| earlier.amount).try_fold(posting.amount, Micros::plus);
+        sum.zip(paid).is_some_and(|(sum, paid)| sum <= paid)
+    }
+
+    fn is_due(&self, row: &Operation) -> bool {
+        let is_late = row.phase == Phase::Leased && row.deadline < self.now();
+        let lease = self.nodes.get(&row.owner.node.name);
+        is_late || situation(row, lease, self.now()) == Situation::Stale
+    }
+}
+
+#[async_trait]
+impl Nodes for TinyJournal {
+    async fn beat(&self, node: &Node, span: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+        let mut rows = self.rows();
+        let (now, row) = (rows.now(), rows.nodes.get(&node.name).cloned());
+        let is_mine = row.as_ref().is_some_and(|row| row.node == *node);
+        let is_free = row.as_ref().is_none_or(|row| row.ends_at <= now);
+        let may = is_mine || entry == Entry::Take || (entry == Entry::TakeExpired && is_free);
+        if !may {
+            return Ok(Beat::Lost { lease: row, now });
+        }
+        let lease = Lease { node: node.clone(), ends_at: now.after(span) };
+        rows.nodes.insert(node.name.clone(), lease.clone());
+        Ok(Beat::Held { lease, now })
+    }
+
+    async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
+        self.rows().nodes.retain(|_, lease| lease.node != *node);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Wallets for TinyJournal {
+    async fn create(
+        &self,
+        id: WalletId,
+        name: &str,
+        currency: Currency,
+    ) -> Result<Wallet, CreateError> {
+        let mut rows = self.rows();
+        if rows.wallets.iter().any(|wallet| wallet.id == id || wallet.name == name) {
+            return Err(CreateError::NameTaken);
+        }
+        let (name, available, held) = (name.to_owned(), Micros::ZERO, Micros::ZERO);
+        let wallet = Wallet { id, name, currency, available, held };
+        rows.wallets.push(wallet.clone());
+        Ok(wallet)
+    }
+
+    async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
+        Ok(self.rows().wallets.iter().find(|wallet| wallet.id == id).cloned())
+    }
+
+    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
+        Ok(self.rows().wallets.clone())
+    }
+
+    async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
+        let rows = self.rows();
+        let newest_first = rows.book.iter().rev().filter(|(wallet, _)| *wallet == id);
+        let newest_first = newest_first.map(|(_, entry)| entry.clone()).take(at_most(limit));
+        let mut entries: Vec<_> = newest_first.collect();
+        entries.reverse();
+        Ok(entries)
+    }
+
+    async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable> {
+        Ok(self.rows().postings.get(&id).cloned())
+    }
+}
+
+fn at_most(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,288 @@
+//! Does what a history says on one store, and tells the verdicts in words in which no clock is left.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::ledger::Posting;
+use holdfast_domain::limits::{Counter, CounterMove, Limits};
+use holdfast_domain::operation::{
+    Change, Disown, Effect, Finish, Lease, Operation, Receipt, Transition,
+};
+use holdfast_domain::ports::{Beat, CommitError, Entry, NewApiKey};
+use holdfast_domain::{
+    ApiKeyId, ClaimId, Event, Micros, OperationId, Phase, Snapshot, Timestamp, WalletId, decide,
+};
+use holdfast_testkit::laws::tenant::answer;
+use holdfast_testkit::{Stores, sample};
+
+use super::history::{ClaimOf, Over, Step, What, nth_node, wallets};
+
+/// Changes of either kind that can be offered again.
+const CHANGES_KEPT: usize = 6;
+/// How often a clock that does not move is read.
+const READS_MAX: u32 = 1_000_000;
+
+pub(super) struct Player<'a> {
+    pub(super) stores: &'a dyn Stores,
+    /// What the store has stamped, in order: a moment is told by its place in here.
+    moments: Vec<Timestamp>,
+    last: Option<Timestamp>,
+    leases: BTreeMap<usize, Lease>,
+    seen: BTreeMap<OperationId, Snapshot>,
+    offered: VecDeque<Arc<Change>>,
+    committed: VecDeque<Arc<Change>>,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(stores: &'a dyn Stores) -> Self {
+        Self {
+            stores,
+            moments: Vec::new(),
+            last: None,
+            leases: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            offered: VecDeque::new(),
+            committed: VecDeque::new(),
+        }
+    }
+
+    /// Does a step and tells what the store says.
+    pub(super) async fn play(&mut self, step: &Step) -> String {
+        self.wait().await;
+        match step {
+            Step::Claim { claim, over } => {
+                let id = OperationId::of(claim.api_key, claim.request_key);
+                let event = self.claim(claim);
+                self.judge(id, event, *over).await
+            }
+            Step::Event { operation, what, claim, over } => {
+                self.judge(*operation, event(what, *claim), *over).await
+            }
+            Step::Again(back) => match self.offered.get(*back).cloned() {
+                Some(change) => self.offer(change).await,
+                None => "nothing was offered".to_owned(),
+            },
+            Step::Bent(back) => match self.committed.get(*back).cloned() {
+                Some(change) => self.bend(&change).await,
+                None => "nothing was committed".to_owned(),
+            },
+            Step::Post { id, wallet, kind, amount } => {
+                let (kind, amount) = (kind.clone(), Micros::new(*amount));
+                let posting = Posting { id: *id, wallet: *wallet, kind, amount };
+                self.offer(Arc::new(Change::Posting(posting))).await
+            }
+            Step::Beat { node, span, entry } => self.beat(*node, *span, *entry).await,
+            Step::Leave(node) => {
+                self.stores.nodes().leave(&nth_node(*node)).await.unwrap();
+                "left".to_owned()
+            }
+            Step::Due(limit) => {
+                format!("{:?}", self.stores.journal().due(*limit).await.unwrap())
+            }
+            Step::LeasedTo(node) => {
+                let node = &nth_node(*node);
+                let mut leased = self.stores.journal().leased_to(node).await.unwrap();
+                leased.sort_unstable();
+                format!("{leased:?}")
+            }
+            Step::Purge { age, limit } => {
+                format!("{} purged", self.stores.journal().purge(*age, *limit).await.unwrap())
+            }
+            Step::Create { wallet, name } => {
+                let created = self.stores.wallets().create(*wallet, name, sample::usd()).await;
+                format!("{created:?}")
+            }
+            Step::Issue { key, wallet, name } => self.issue(*key, *wallet, name).await,
+            Step::Revoke(key) => {
+                let since = self.stores.keys().unwrap().revoke(*key).await.unwrap();
+                if let Some(since) = since.filter(|since| !self.moments.contains(since)) {
+                    self.stamped(since);
+                }
+                format!("revoked since {:?}", since.map(|since| self.place(since)))
+            }
+            Step::Pin(versions) => {
+                format!("{:?}", self.stores.prices().unwrap().pin(versions).await)
+            }
+        }
+    }
+
+    async fn issue(&mut self, id: ApiKeyId, wallet: WalletId, name: &str) -> String {
+        let new = NewApiKey { id, wallet, name: name.to_owned(), limits: Limits::default() };
+        match self.stores.keys().unwrap().issue(&new, &super::rows::credential_of(id)).await {
+            Ok(key) => {
+                self.stamped(key.created_at);
+                "issued".to_owned()
+            }
+            Err(error) => format!("{error:?}"),
+        }
+    }
+
+    fn stamped(&mut self, at: Timestamp) {
+        self.moments.push(at);
+        self.last = Some(at);
+    }
+
+    /// Which of the store's events this is the moment of.
+    pub(super) fn place(&self, at: Timestamp) -> Timestamp {
+        let place = self.moments.iter().position(|moment| *moment == at);
+        Timestamp::from_micros(place.map_or(-1, |place| i64::try_from(place).unwrap()))
+    }
+
+    /// A row without a clock in it.
+    pub(super) fn placed(&self, mut row: Operation) -> Operation {
+        let deadline = row.deadline.as_micros() - row.admitted_at.as_micros();
+        row.deadline = Timestamp::from_micros(deadline);
+        row.created_at = self.place(row.created_at);
+        row.admitted_at = self.place(row.admitted_at);
+        match &mut row.phase {
+            Phase::Completed { finished_at, .. }
+            | Phase::Refused { finished_at, .. }
+            | Phase::Abandoned { finished_at } => *finished_at = self.place(*finished_at),
+            Phase::Leased | Phase::Recorded(_) | Phase::Open => {}
+        }
+        row
+    }
+
+    /// A lease without a clock in it.
+    pub(super) fn placed_lease(&self, lease: Lease) -> Lease {
+        Lease { ends_at: self.place(lease.ends_at), ..lease }
+    }
+
+    /// Whether a counter stands at exactly this. It leaves an operation behind.
+    pub(super) async fn has_used(&self, api_key: ApiKeyId, counter: Counter, used: i64) -> bool {
+        let offer = async |bound: i64| {
+            let claim = sample::claim()
+                .api_key(api_key)
+                .wallet(wallets()[0])
+                .request_key(sample::fresh_request_key())
+                .hold(0)
+                .build();
+            let admission = sample::admission(&claim);
+            let Change::Operation(transition) = &*admission else { return None };
+            let counters = vec![CounterMove { counter, amount: 0, bound: Some(bound) }];
+            let probe = Transition { counters, ..transition.clone() };
+            Some(self.stores.journal().commit(Arc::new(Change::Operation(probe))).await)
+        };
+        let below = offer(used - 1).await;
+        matches!(below, Some(Err(CommitError::LimitReached(_))))
+            && matches!(offer(used).await, Some(Ok(_)))
+    }
+
+    /// Until the store's clock is past everything that it has stamped: two moments are never one.
+    async fn wait(&self) {
+        for _read in 0..READS_MAX {
+            let now = self.stores.journal().load(sample::fresh()).await.unwrap().now;
+            if self.last.is_none_or(|last| last < now) {
+                return;
+            }
+        }
+        assert_eq!(self.last, None, "the store's clock does not move");
+    }
+
+    fn claim(&self, of: &ClaimOf) -> Event {
+        let node = nth_node(of.node);
+        let never = Lease { node, ends_at: Timestamp::from_micros(0) };
+        let lease = self.leases.get(&of.node).cloned().unwrap_or(never);
+        let claim = sample::claim()
+            .api_key(of.api_key)
+            .request_key(of.request_key)
+            .request(of.request)
+            .wallet(of.wallet)
+            .claim_id(of.claim)
+            .lease(lease)
+            .hold(of.hold)
+            .tokens(of.tokens)
+            .limits(of.limits)
+            .time(of.time)
+            .price(of.price.clone());
+        Event::Claim(Box::new(claim.build()))
+    }
+
+    /// Judges an event and offers what follows.
+    async fn judge(&mut self, id: OperationId, event: Event, over: Over) -> String {
+        let row = self.stores.journal().load(id).await.unwrap();
+        let stale = self.seen.insert(id, row.clone());
+        let snapshot = match over {
+            Over::Vacant => Snapshot::vacant(row.now),
+            Over::Row => row,
+            Over::Stale => stale.unwrap_or(row),
+        };
+        match decide(&snapshot, event) {
+            Ok(transition) => {
+                let change = Arc::new(Change::Operation(transition));
+                self.offered.push_front(Arc::clone(&change));
+                self.offered.truncate(CHANGES_KEPT);
+                self.offer(change).await
+            }
+            Err(refusal) => format!("{refusal:?}"),
+        }
+    }
+
+    /// A permanent id that exists stops its effect even where the version is right.
+    async fn bend(&mut self, change: &Change) -> String {
+        let Change::Operation(transition) = change else { return "a posting".to_owned() };
+        let row = self.stores.journal().load(transition.operation).await.unwrap().operation;
+        let is_new = matches!(transition.effect, Effect::Admit(_));
+        if is_new || transition.funds.transfers().next().is_none() {
+            return "nothing permanent".to_owned();
+        }
+        let expected = row.map(|row| row.version);
+        self.offer(Arc::new(Change::Operation(Transition { expected, ..transition.clone() }))).await
+    }
+
+    async fn offer(&mut self, change: Arc<Change>) -> String {
+        match self.stores.journal().commit(Arc::clone(&change)).await {
+            Ok(Receipt { version, at }) => {
+                self.stamped(at);
+                self.committed.push_front(Arc::clone(&change));
+                self.committed.truncate(CHANGES_KEPT);
+                let told = match &*change {
+                    Change::Operation(transition) => {
+                        let admitted_at = transition.admitted_at.map(|at| self.place(at));
+                        let transition = Transition { admitted_at, ..transition.clone() };
+                        format!("{transition:?}")
+                    }
+                    Change::Posting(posting) => format!("{posting:?}"),
+                };
+                format!("{version:?}: {told}")
+            }
+            Err(error) => format!("{error:?}"),
+        }
+    }
+
+    async fn beat(&mut self, node: usize, span: Duration, entry: Entry) -> String {
+        match self.stores.nodes().beat(&nth_node(node), span, entry).await.unwrap() {
+            Beat::Held { lease, now } => {
+                self.stamped(now);
+                self.moments.push(lease.ends_at);
+                self.leases.insert(node, lease.clone());
+                format!("held: {:?}", self.placed_lease(lease))
+            }
+            Beat::Lost { lease, .. } => {
+                format!("lost: {:?}", lease.map(|lease| self.placed_lease(lease)))
+            }
+        }
+    }
+}
+
+fn event(what: &What, claim: ClaimId) -> Event {
+    let finish = |input, output, attempts| {
+        let (metered, result) = (sample::metered(input, output), answer());
+        Finish { claim, metered, result, attempts }
+    };
+    let attempts = sample::attempts();
+    match what.clone() {
+        What::Finish { input, output, attempts } => Event::Finish(finish(input, output, attempts)),
+        What::Record { input, output } => Event::Record(finish(input, output, attempts)),
+        What::Settle => Event::Settle,
+        What::AskCancel => Event::AskCancel,
+        What::NotRun => Event::NotRun { claim, attempts },
+        What::Refuse(refusal) => {
+            Event::Refuse { claim, refusal, result: sample::result("an error"), attempts }
+        }
+        What::GiveUp => Event::GiveUp { claim, attempts },
+        What::Reap(orphan_grace) => Event::Reap { orphan_grace },
+        What::Disown(sent) => Event::Disown(Disown { claim, sent }),
+    }
+}
