@@ -18,7 +18,6 @@ use super::provider::ProviderKind;
 /// Fewer tokens than the largest count that is believed of a report.
 const TOKENS_MAX: u64 = Meters::COUNT_MAX - 1;
 const MILLION: u64 = 1_000_000;
-const PROMPT_OVERHEAD_TOKENS: u64 = 64;
 const CONNECT: Duration = Duration::from_secs(2);
 const TOTAL: Duration = Duration::from_secs(600);
 /// The longest time that a call may be given.
@@ -78,14 +77,11 @@ fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract>
         .map_or(Some(MILLION), |field| field.millionths(1..=MILLION.saturating_mul(1_000)));
     let overhead = table
         .field("prompt_overhead_tokens")
-        .map_or(Some(PROMPT_OVERHEAD_TOKENS), |field| field.count(0..=TOKENS_MAX));
+        .map_or(Some(None), |field| field.count(0..=TOKENS_MAX).map(Some));
     Some(Contract {
-        model: model?,
-        version: version?,
-        context_tokens: context?,
-        max_output_tokens: output?.0,
         prompt_tokens_per_byte_millionths: per_byte?,
         prompt_overhead_tokens: overhead?,
+        ..Contract::new(model?, version?, context?, output?.0)
     })
 }
 
