@@ -247,3 +247,15 @@ async fn a_retry_waits_for_a_dead_node_through_the_grace_and_is_answered() {
     assert!(caller.is_waiting().await);
     assert_failed!(caller.told().await, Failure::OutcomeUnknown(told) if *told == id);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_panics_begins_anew() {
+    let world = shared().start().await;
+    world.store.alter(|_snapshot| panic!("a bug in the store"));
+    let id = left_by_b(&world.store, 1 << 30, 20).await;
+    pass(secs(30)).await;
+    assert_eq!(phase(&world.store, id), "leased");
+    world.store.alter(|_snapshot| {});
+    pass(secs(9)).await;
+    assert_eq!(phase(&world.store, id), "abandoned");
+}
