@@ -1,7 +1,7 @@
 //! The names in rows and answers: what is stored under one must be found under it for ever.
 
 use holdfast_domain::ledger::{Account, PostingKind, TransferKind};
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{Counter, SpendWindow};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{ProviderRefusal, Situation};
 use holdfast_domain::price::PriceVersionId;
@@ -40,6 +40,7 @@ fn postings_keep_their_names_and_their_accounts() {
 fn counters_and_meters_keep_their_names() {
     let counters = ["requests", "tokens", "concurrency", "spend_total", "spend_day", "spend_month"];
     assert_eq!(Counter::ALL.map(Counter::label), counters);
+    assert_eq!(SpendWindow::ALL.map(SpendWindow::label), ["total", "day", "month"]);
     let kinds = [
         "input",
         "cached_input",
