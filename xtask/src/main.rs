@@ -6,6 +6,7 @@ mod chaos;
 mod gateway;
 mod lint;
 mod migrate;
+mod mutants;
 mod shell;
 mod test;
 mod tidy;
@@ -29,6 +30,8 @@ usage: cargo xtask <command>
   ci                  test, then lint
   chaos [--kills N] [--seed S]
                       kill gateways under load and check what is left
+  chaos --mutants [--file PATH]... [--shard K/N]
+                      break the pure core and count what its tests notice
   migrate [args]...   the gateway's own `migrate`";
 
 fn main() -> ExitCode {
@@ -56,6 +59,9 @@ fn run() -> Result<bool> {
             let tested = test::run(&workspace, &[])?;
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
+        }
+        (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
+            mutants::run(&workspace, args)
         }
         (Some("chaos"), args) => chaos::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),

@@ -169,7 +169,7 @@ impl Rows {
         if self.postings.contains_key(&id) {
             return Err(CommitError::Conflict);
         }
-        if !kind.allows(amount) || !self.is_covered(posting) {
+        if !kind.allows(amount) || !self.is_covered(posting) || !self.has_room(wallet, amount) {
             return Err(CommitError::InsufficientFunds);
         }
         self.pay(wallet, Moves { available: amount, held: Micros::ZERO })?;
@@ -193,6 +193,13 @@ impl Rows {
             *amount = after.ok_or(CommitError::InsufficientFunds)?;
         }
         Ok(())
+    }
+
+    /// What is held may come back, so a posting fits only beside all that is in the wallet.
+    fn has_room(&self, id: WalletId, amount: Micros) -> bool {
+        let wallet = self.wallets.iter().find(|wallet| wallet.id == id);
+        let whole = wallet.and_then(|wallet| wallet.available.plus(wallet.held)?.plus(amount));
+        whole.is_some()
     }
 
     /// The refunds of an operation stay within what it paid.

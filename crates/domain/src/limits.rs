@@ -1,8 +1,6 @@
 //! What an API key may use up: counters by window, reserved with the claim and corrected with the
 //! settlement, in the same transactions, so that they are exact across nodes.
 
-use std::time::Duration;
-
 use crate::{Micros, Timestamp};
 
 /// The limits of an API key; `None` where there is none.
@@ -36,6 +34,21 @@ pub enum SpendWindow {
     Day,
     /// A UTC month.
     Month,
+}
+
+impl SpendWindow {
+    /// Every window.
+    pub const ALL: [Self; 3] = [Self::Total, Self::Day, Self::Month];
+
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Total => "total",
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
 }
 
 /// What is counted.
@@ -95,17 +108,6 @@ impl Counter {
                 day.saturating_sub(day_of_month(day)).saturating_mul(DAY)
             }
         })
-    }
-
-    /// How long its window is, a month being as long as the longest; `None` for counters without one.
-    #[must_use]
-    pub const fn span(self) -> Option<Duration> {
-        match self {
-            Self::Requests | Self::Tokens => Some(Duration::from_secs(60)),
-            Self::SpendDay => Some(Duration::from_secs(86_400)),
-            Self::SpendMonth => Some(Duration::from_secs(31 * 86_400)),
-            Self::Concurrency | Self::SpendTotal => None,
-        }
     }
 }
 

@@ -124,6 +124,17 @@ impl Phase {
         }
     }
 
+    /// What the caller pays: nothing for what was not run, was refused or has an unknown outcome.
+    /// `None` as long as it runs.
+    #[must_use]
+    pub const fn charge(&self) -> Option<Micros> {
+        match self {
+            Self::Recorded(usage) | Self::Completed { usage, .. } => Some(usage.charge),
+            Self::Open | Self::Refused { .. } | Self::Abandoned { .. } => Some(Micros::ZERO),
+            Self::Leased => None,
+        }
+    }
+
     /// When it ended, where it has.
     #[must_use]
     pub const fn finished_at(&self) -> Option<Timestamp> {

@@ -17,14 +17,15 @@ use std::env::VarError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use holdfast_domain::price::PriceVersionId;
 use holdfast_engine::Model;
 use holdfast_failpoint::Failpoint;
+use holdfast_store::DatabaseUrl;
 
 pub(crate) use self::document::Mistake;
 use self::document::{Document, Table};
-pub(crate) use self::process::{
-    Admin, DatabaseUrl, Limits, Log, LogFormat, Operations, Retention, Server,
-};
+use self::model::PricePlaces;
+pub(crate) use self::process::{Admin, Limits, Log, LogFormat, Operations, Retention, Server};
 pub(crate) use self::provider::ProviderKind;
 
 /// Looks an environment variable up.
@@ -53,6 +54,20 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     pub(crate) providers: BTreeMap<String, ProviderKind>,
     pub(crate) models: Vec<Model>,
+    /// Where each price stands: whether it may is known only to the database.
+    price_places: PricePlaces,
+}
+
+impl Config {
+    /// The mistake of a price that the database knows with other numbers.
+    pub(crate) fn price_mistake(
+        &self,
+        version: &PriceVersionId,
+        what: impl fmt::Display,
+    ) -> Option<BadConfig> {
+        let place = self.price_places.get(version)?.clone();
+        Some(BadConfig::Mistakes(vec![Mistake::at(place, what)]))
+    }
 }
 
 /// Why there is no configuration.
@@ -137,7 +152,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let retention = process::retention(&root.table("retention"));
     let log = process::log(&root.table("log"));
     let providers = provider::all(&root.table("providers"));
-    let models = model::all(root, &providers, &limits);
+    let (models, price_places) = model::all(root, &providers, &limits);
     root.refuse_unknown();
     if let Some(listen) = overriding(environment, LISTEN_VARIABLE) {
         match process::parse_listen(&listen) {
@@ -177,5 +192,6 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
             .filter_map(|(name, kind)| Some((name.to_owned(), kind?)))
             .collect(),
         models,
+        price_places,
     })
 }

@@ -10,8 +10,9 @@ use crate::secret::{self, IfMissing};
 
 /// Opens the database; it has to be there and to be migrated.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Store> {
-    let url = config.database.to_string();
-    let options = Options { commit_queue: config.limits.commit_queue, ..Options::new(&url) };
+    let url = &config.database;
+    let commit_queue = config.limits.commit_queue;
+    let options = Options { commit_queue, ..Options::new(url.clone()) };
     Store::open(options).await.with_context(|| format!("{url} was not opened"))
 }
 

@@ -29,6 +29,9 @@ use crate::telemetry;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
+/// How long the database may take to close. Every ending is committed by then: what is given up is
+/// the folding of its log, which the next start does.
+const CLOSE: Duration = Duration::from_secs(10);
 /// The name of a process whose database has one process.
 const NODE_NAME: &str = "embedded";
 
@@ -39,7 +42,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     let mut signals = Signals::listen().context("signals cannot be received")?;
     start::refuse_missing(&config).context("serve was not started")?;
     // Before anything is written: it proves that nobody else serves this file.
-    let lock = ServeLock::take(&config.database.to_string()).context("serve was not started")?;
+    let lock = ServeLock::take(&config.database).context("serve was not started")?;
     let listeners = Listeners::bind(&config).await?;
     let (public, admin) = listeners.addresses()?;
     let store = start::store(&config).await?;
@@ -128,6 +131,9 @@ impl Gateway {
     async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), Failure> {
         tokio::select! {
             () = signals.next() => Ok(()),
+            () = self.store.closed() => Err(Failure::Failed(anyhow!(
+                "the database is written no more: its writer has ended by itself"
+            ))),
             () = self.engine.superseded() => Err(Failure::Failed(anyhow!(
                 "another process has taken this one's node name: two must not run as one"
             ))),
@@ -143,9 +149,13 @@ impl Gateway {
     }
 
     async fn close(&self) {
-        if let Err(error) = self.store.clone().close().await {
-            let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "the database was not closed in order: nothing is lost");
+        match tokio::time::timeout(CLOSE, self.store.clone().close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "the database was not closed in order: nothing is lost");
+            }
+            Err(_elapsed) => tracing::warn!("the database does not close: nothing is lost"),
         }
         tracing::info!("ended");
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
 use holdfast_domain::limits::{Counter, CounterMove};
-use holdfast_domain::operation::{Change, Effect, Transition, Version};
+use holdfast_domain::operation::{Change, Transition, Version};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
@@ -129,7 +129,7 @@ impl Book {
                 Some(self.balance(transition.wallet, moves)?)
             }
         };
-        let new_price = match price(&transition.effect) {
+        let new_price = match transition.start().map(|start| &start.price) {
             Some(price) => match self.prices.get(&price.id) {
                 Some(known) if known == price => None,
                 Some(_) => return Err(Refused::Collision),
@@ -160,12 +160,13 @@ impl Book {
             PostingKind::Refund(operation) => Some((*operation, self.refund(posting, *operation)?)),
             PostingKind::Deposit | PostingKind::Adjustment(_) => None,
         };
-        let only_up = !matches!(posting.kind, PostingKind::Adjustment(_));
-        if posting.amount == Micros::ZERO || (only_up && posting.amount < Micros::ZERO) {
+        if !posting.kind.allows(posting.amount) {
             return Err(Refused::InsufficientFunds);
         }
         let moves = Moves { available: posting.amount, held: Micros::ZERO };
         let balance = self.balance(posting.wallet, moves)?;
+        // What is held may come back: there must be room for it.
+        balance.available.plus(balance.held).ok_or(Refused::InsufficientFunds)?;
 
         if let Some((operation, charged)) = refunded {
             self.charged.insert(operation, charged);
@@ -235,21 +236,6 @@ pub(crate) fn windows(
         .counters
         .iter()
         .map(move |moved| ((transition.api_key, moved.counter, moved.counter.window(at)), moved))
-}
-
-/// The prices that a change brings along.
-pub(crate) fn price(effect: &Effect) -> Option<&PriceVersion> {
-    match effect {
-        Effect::Admit(admission) => Some(&admission.start.price),
-        Effect::Reopen(start) => Some(&start.price),
-        Effect::Complete { .. }
-        | Effect::Record { .. }
-        | Effect::Settle
-        | Effect::AskCancel
-        | Effect::Open { .. }
-        | Effect::Refuse { .. }
-        | Effect::Abandon { .. } => None,
-    }
 }
 
 #[cfg(test)]
@@ -433,6 +419,15 @@ mod tests {
         assert_eq!(judge(&mut book, &posting(5, PostingKind::Deposit, -1)), refused);
         assert_eq!(judge(&mut book, &posting(6, PostingKind::Deposit, i64::MAX)), passed);
         assert_eq!(judge(&mut book, &posting(7, PostingKind::Deposit, 1)), refused, "overflow");
+    }
+
+    #[test]
+    fn a_posting_leaves_room_for_what_is_held() {
+        let mut book = book(10, 30);
+        let fits = i64::MAX - 40;
+        let beyond = judge(&mut book, &posting(1, PostingKind::Deposit, fits + 1));
+        assert_eq!(beyond, Err(Refused::InsufficientFunds));
+        assert!(judge(&mut book, &posting(2, PostingKind::Deposit, fits)).is_ok());
     }
 
     #[test]

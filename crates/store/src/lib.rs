@@ -16,6 +16,7 @@ pub mod migrate;
 pub mod report;
 mod rows;
 mod sqlite;
+mod url;
 pub mod verify;
 
 use std::path::Path;
@@ -40,6 +41,7 @@ use crate::sqlite::clock::Clock;
 pub use crate::sqlite::connect::ConnectError;
 use crate::sqlite::writer::{Errand, Job, Memory, Writer, WriterEnded};
 use crate::sqlite::{checkpoint, connect, writer};
+pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
@@ -47,8 +49,8 @@ const ERRANDS_MAX: usize = 64;
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `sqlite://` and a path.
-    pub url: String,
+    /// Which file it is.
+    pub url: DatabaseUrl,
     /// Commits that may wait for the writer; the next one is `Overloaded`.
     pub commit_queue: usize,
     /// Connections that read.
@@ -60,13 +62,8 @@ pub struct Options {
 impl Options {
     /// The usual settings, for a database at this URL.
     #[must_use]
-    pub fn new(url: &str) -> Self {
-        Self {
-            url: url.to_owned(),
-            commit_queue: 4_096,
-            readers: 4,
-            busy_timeout: Duration::from_secs(5),
-        }
+    pub const fn new(url: DatabaseUrl) -> Self {
+        Self { url, commit_queue: 4_096, readers: 4, busy_timeout: Duration::from_secs(5) }
     }
 }
 
@@ -116,12 +113,12 @@ impl Store {
     /// Where the file is missing, is not ours, or has another schema; where it cannot be opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::describe();
-        let path = connect::path(&options.url).map_err(OpenError::Connect)?;
-        check(&path, options.busy_timeout).await.map_err(OpenError::Schema)?;
+        let path = options.url.file();
+        check(path, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let busy = options.busy_timeout;
-        let writers = connect::writers(&path, busy).await.map_err(OpenError::Connect)?;
+        let writers = connect::writers(path, busy).await.map_err(OpenError::Connect)?;
         let readers =
-            connect::readers(&path, busy, options.readers).await.map_err(OpenError::Connect)?;
+            connect::readers(path, busy, options.readers).await.map_err(OpenError::Connect)?;
         let cause = |error: sqlx::Error| OpenError::Writer(Box::new(error));
         let connection = writer::connect(&writers).await.map_err(cause)?;
 
@@ -159,6 +156,12 @@ impl Store {
         self.inner.readers.close_by_ref().await.map_err(unavailable)?;
         self.inner.writers.close_by_ref().await.map_err(unavailable)?;
         folded.map(drop).map_err(unavailable)
+    }
+
+    /// Completes when nothing is written any more: the store was closed, or its writer ended by
+    /// itself and every later write fails.
+    pub async fn closed(&self) {
+        self.inner.jobs.closed().await;
     }
 
     /// Queues a change for the writer and waits for its verdict.

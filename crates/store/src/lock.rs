@@ -1,4 +1,4 @@
-//! One `serve` to a database file: an exclusive lock on `<file>.lock`, held as long as the process
+//! One `serve` to a database file, by whatever name: an exclusive lock on `<file>.lock`, held as long as the process
 //! serves. It proves that whatever an earlier process left behind is nobody's any more. The command
 //! line does not take it.
 
@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::sqlite::connect;
+use crate::url::DatabaseUrl;
 
 /// The right to serve a database file. It ends when this is dropped, or with the process.
 #[derive(Debug)]
@@ -21,9 +22,6 @@ pub enum LockError {
     /// Another process serves this file.
     #[error("another `holdfast serve` uses {0}")]
     Taken(PathBuf),
-    /// The URL is not one of a file.
-    #[error("the database URL names no file")]
-    Url(#[source] connect::ConnectError),
     /// The lock file cannot be made or locked.
     #[error("{0} cannot be locked")]
     Failed(PathBuf, #[source] io::Error),
@@ -35,13 +33,12 @@ impl ServeLock {
     /// # Errors
     ///
     /// Where another process has it, or it cannot be taken.
-    pub fn take(url: &str) -> Result<Self, LockError> {
-        let database = connect::path(url).map_err(LockError::Url)?;
+    pub fn take(url: &DatabaseUrl) -> Result<Self, LockError> {
+        let unnamed = |error| LockError::Failed(url.file().to_owned(), error);
+        connect::create_folder(url.folder()).map_err(unnamed)?;
+        let database = real(url).map_err(unnamed)?;
         let path = lock_path(&database);
         let failed = |error| LockError::Failed(path.clone(), error);
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            connect::create_folder(folder).map_err(failed)?;
-        }
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -54,6 +51,18 @@ impl ServeLock {
             Err(TryLockError::WouldBlock) => Err(LockError::Taken(database)),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
+    }
+}
+
+/// The one name of a file that may have several. Of one that is not there yet, its folder's counts;
+/// a link to nowhere is not there and has no folder that would do.
+fn real(url: &DatabaseUrl) -> io::Result<PathBuf> {
+    match url.file().canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !url.file().is_symlink() => {
+            let folder = url.folder().canonicalize()?;
+            url.file().file_name().map(|name| folder.join(name)).ok_or(error)
+        }
+        named => named,
     }
 }
 

@@ -15,6 +15,7 @@ use sea_orm::{
 
 use crate::sqlite::connect::{self, CLOCK, ConnectError};
 use crate::sqlite::statement;
+use crate::url::DatabaseUrl;
 
 /// Marks a file as ours: `HFDB`.
 const APPLICATION_ID: i64 = 0x4846_4442;
@@ -96,13 +97,13 @@ pub enum SchemaError {
 /// # Errors
 ///
 /// Where the database is not ours or is newer, or a migration fails.
-pub async fn up(url: &str) -> Result<Vec<Step>, SchemaError> {
-    let path = connect::path(url).map_err(SchemaError::Connect)?;
-    connect::create(&path).map_err(SchemaError::Connect)?;
-    let db = open(&path).await?;
+pub async fn up(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
+    let path = url.file();
+    connect::create(path).map_err(SchemaError::Connect)?;
+    let db = open(path).await?;
     let mut applied = Vec::new();
     let outcome = loop {
-        match up_one(&db, &path).await {
+        match up_one(&db, path).await {
             Ok(Some(step)) => applied.push(step),
             Ok(None) => break Ok(applied),
             Err(error) => break Err(error),
@@ -116,11 +117,11 @@ pub async fn up(url: &str) -> Result<Vec<Step>, SchemaError> {
 /// # Errors
 ///
 /// Where none is applied, the database is not ours or is newer, or it fails.
-pub async fn down(url: &str) -> Result<Step, SchemaError> {
-    let path = connect::path(url).map_err(SchemaError::Connect)?;
-    exists(&path)?;
-    let db = open(&path).await?;
-    let outcome = down_one(&db, &path).await;
+pub async fn down(url: &DatabaseUrl) -> Result<Step, SchemaError> {
+    let path = url.file();
+    exists(path)?;
+    let db = open(path).await?;
+    let outcome = down_one(&db, path).await;
     close(db, outcome).await
 }
 
@@ -129,13 +130,13 @@ pub async fn down(url: &str) -> Result<Step, SchemaError> {
 /// # Errors
 ///
 /// Where the database is not ours or is newer, or cannot be read.
-pub async fn status(url: &str) -> Result<Vec<Step>, SchemaError> {
-    let path = connect::path(url).map_err(SchemaError::Connect)?;
-    if exists(&path).is_err() {
+pub async fn status(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
+    let path = url.file();
+    if exists(path).is_err() {
         return Ok(MIGRATIONS.iter().map(|migration| migration.step(None)).collect());
     }
-    let db = open(&path).await?;
-    let outcome = applied(&db, &path).await.map(|applied| {
+    let db = open(path).await?;
+    let outcome = applied(&db, path).await.map(|applied| {
         let at = |version| applied.iter().find_map(|(v, at)| (*v == version).then_some(*at));
         MIGRATIONS.iter().map(|migration| migration.step(at(migration.version))).collect()
     });
@@ -190,10 +191,9 @@ pub(crate) fn foreign(path: &Path) -> impl Fn(ConnectError) -> SchemaError {
         {
             SchemaError::Foreign(path.to_owned())
         }
-        other @ (ConnectError::Url
-        | ConnectError::Create(..)
-        | ConnectError::Open(..)
-        | ConnectError::Library(_)) => SchemaError::Connect(other),
+        other @ (ConnectError::Create(..) | ConnectError::Open(..) | ConnectError::Library(_)) => {
+            SchemaError::Connect(other)
+        }
     }
 }
 

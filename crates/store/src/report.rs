@@ -1,9 +1,8 @@
-//! What only a person or a gauge asks for: lists of operations, what is outstanding, usage by day or
-//! by whom. Nothing in here shows a result.
+//! What only a person or a gauge asks for: lists of operations, what is outstanding. Nothing in
+//! here shows a result.
 
 use holdfast_domain::operation::{Lease, Operation};
-use holdfast_domain::usage::Kind;
-use holdfast_domain::{Currency, Micros, OperationId, Timestamp};
+use holdfast_domain::{Micros, Timestamp};
 
 /// Which operations to list, the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,8 +11,6 @@ pub struct Filter {
     pub scope: Scope,
     /// At most so many.
     pub limit: u32,
-    /// Only those whose key was bound before this one's.
-    pub before: Option<OperationId>,
 }
 
 /// Which operations a list is of.
@@ -47,34 +44,4 @@ pub struct Outstanding {
     pub oldest_admitted_at: Option<Timestamp>,
     /// The database's clock.
     pub now: Timestamp,
-}
-
-/// What usage is summed by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The UTC day of the settlement.
-    Day,
-    /// The public model id.
-    Model,
-    /// The API key's name.
-    Key,
-    /// The wallet's name.
-    Wallet,
-}
-
-/// Usage that was settled, summed. Currencies are never added up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageSum {
-    /// The day, the model or the name.
-    pub subject: String,
-    /// In which it was charged.
-    pub currency: Currency,
-    /// How many operations.
-    pub operations: u64,
-    /// How much of each kind.
-    pub meters: Vec<(Kind, u64)>,
-    /// What was charged; refunds are not taken off.
-    pub charge: Micros,
-    /// What the meters cost beyond the holds.
-    pub shortfall: Micros,
 }

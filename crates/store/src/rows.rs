@@ -67,7 +67,12 @@ pub(crate) struct Cells<'r> {
 
 impl<'r> Cells<'r> {
     pub(crate) const fn new(row: &'r QueryResult) -> Self {
-        Self { row, next: 0 }
+        Self::from(row, 0)
+    }
+
+    /// Reads from this column on.
+    pub(crate) const fn from(row: &'r QueryResult, next: usize) -> Self {
+        Self { row, next }
     }
 
     fn get<T: TryGetable>(&mut self) -> Result<T, BadRow> {
@@ -328,12 +333,11 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
     let tokens_per_minute = cells.parse(count)?;
     let concurrency = cells.parse(count)?;
     let micros = cells.opt_int()?.map(Micros::new);
-    let window = cells.parse(|label: Option<String>| match label.as_deref() {
-        Some("total") => Some(Some(SpendWindow::Total)),
-        Some("day") => Some(Some(SpendWindow::Day)),
-        Some("month") => Some(Some(SpendWindow::Month)),
+    let window = cells.parse(|label: Option<String>| match label {
+        Some(label) => {
+            SpendWindow::ALL.into_iter().find(|window| window.label() == label).map(Some)
+        }
         None => Some(None),
-        Some(_) => None,
     })?;
     let spend = micros.zip(window).map(|(micros, window)| SpendLimit { micros, window });
     let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
@@ -365,15 +369,6 @@ pub(crate) fn posting_kind(cells: &mut Cells<'_>) -> Result<PostingKind, BadRow>
         _ => None,
     }
     .ok_or(BadRow::Value(at))
-}
-
-/// The label of a spend limit's window.
-pub(crate) const fn window_label(window: SpendWindow) -> &'static str {
-    match window {
-        SpendWindow::Total => "total",
-        SpendWindow::Day => "day",
-        SpendWindow::Month => "month",
-    }
 }
 
 /// The number of a counter in rows.

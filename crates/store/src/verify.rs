@@ -169,8 +169,7 @@ impl Audit {
         }
     }
 
-    /// Ends the audit. `transfers` and `results` are how many rows there are, to find those that
-    /// belong to no operation.
+    /// Ends the audit. `orphans` is how many transfers and results belong to no operation.
     pub(crate) fn finish(mut self, orphans: u64) -> Verification {
         if orphans > 0 {
             let sentence = format!("{orphans} transfers and results belong to no operation");

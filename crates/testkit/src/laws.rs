@@ -134,6 +134,7 @@ macro_rules! each_law_of_a_journal {
                 adjustments_do_not_overdraw,
                 balances_are_the_sums_of_their_transfers,
                 concurrent_refunds_stay_within_the_charge,
+                postings_leave_room_for_what_is_held,
                 postings_move_something_in_their_direction,
                 refunds_need_a_captured_charge,
                 statements_show_the_newest_transfers_oldest_first,

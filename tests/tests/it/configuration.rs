@@ -94,9 +94,14 @@ fn a_known_price_version_keeps_its_numbers() {
     let config = Config::simulated();
     let (site, _account) = Site::funded(&config);
     site.serve().stop();
-    site.configure(&config.clone().replace("output = 4_000_000", "output = 5_000_000"));
+    let other = config.clone().replace("output = 4_000_000", "output = 5_000_000");
+    site.configure(&other);
     let said = site.cli(&["serve"]).failed(2);
-    assert!(said.contains("holdfast/sim-1/USD/2026-01-01T00:00:00Z"), "{said}");
+    let text = other.render();
+    let of_price = line(&text, "[[models.prices]]");
+    let told =
+        said.lines().find(|told| told.contains(&of_price)).unwrap_or_else(|| panic!("{said}"));
+    assert!(told.contains("holdfast/sim-1/USD/2026-01-01T00:00:00Z"), "{told}");
     site.configure(&config);
     site.serve().stop();
 }

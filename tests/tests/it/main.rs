@@ -24,6 +24,7 @@ mod leaks;
 mod limits;
 mod lookups;
 mod outcomes;
+mod readme;
 mod recorded;
 mod refusals;
 mod storage;

@@ -16,6 +16,7 @@ mod hold;
 mod identity;
 mod limits;
 mod money;
+mod names;
 mod posting;
 mod shown;
 mod situation;

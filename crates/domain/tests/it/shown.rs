@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
-use holdfast_testkit::sample;
+use holdfast_domain::conduct::Conduct;
+use holdfast_domain::{Currency, RequestKey};
+use holdfast_testkit::{MemoryJournal, NoPause, sample};
 
 const SECRET: &str = "the treasure is under the old oak";
 
@@ -40,4 +42,27 @@ fn answers_tell_their_length() {
     let mut answer = Answer::default();
     answer.append(delta);
     check(&answer, &format!("Answer {{ choices: {{0: Choice({shown}}} }}"));
+}
+
+#[test]
+fn a_sealed_result_tells_its_length_and_whose_it_is() {
+    let result = sample::result(SECRET);
+    let (bytes, credential) = (result.sealed.len(), result.credential);
+    check(&result, &format!("SealedResult({bytes} bytes for {credential})"));
+}
+
+#[test]
+fn an_order_is_shown_as_its_claim_and_its_conduct_as_what_it_may_reap() {
+    let claim = sample::claim().request(SECRET).build();
+    check(&sample::order(&claim), &format!("{claim:?}"));
+    let journal = MemoryJournal::with_funds(0);
+    let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: None };
+    check(&conduct, "Conduct(orphan_grace: None)");
+}
+
+#[test]
+fn values_are_shown_with_their_names() {
+    check(&"EUR".parse::<Currency>().unwrap(), "Currency(EUR)");
+    let key = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
+    check(&key.parse::<RequestKey>().unwrap(), &format!("RequestKey({key})"));
 }

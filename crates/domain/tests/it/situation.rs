@@ -2,7 +2,7 @@
 
 use holdfast_domain::operation::{Lease, Node, Operation, Situation, situation};
 use holdfast_domain::ports::Entry;
-use holdfast_domain::{Event, Incarnation, Journal, Nodes};
+use holdfast_domain::{Event, Incarnation, Journal, Micros, Nodes};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::{MemoryJournal, sample};
 
@@ -52,6 +52,24 @@ async fn a_situation_is_the_phase_and_for_leased_ones_the_life_of_the_owners_lea
             assert_eq!(found, expected, "{} under {lease:?}", operation.phase.label());
         }
     }
+}
+
+#[tokio::test]
+async fn a_phase_tells_what_is_held_what_is_charged_and_whether_it_ended() {
+    let told = phases().await.into_iter().map(|(operation, ..)| {
+        let phase = operation.phase;
+        let charge = phase.charge().map(Micros::get);
+        (phase.label(), phase.holds(), charge, phase.finished_at().is_some())
+    });
+    let expected = [
+        ("leased", true, None, false),
+        ("recorded", true, Some(2), false),
+        ("open", false, Some(0), false),
+        ("completed", false, Some(2), true),
+        ("refused", false, Some(0), true),
+        ("abandoned", false, Some(0), true),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

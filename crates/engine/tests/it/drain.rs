@@ -87,6 +87,7 @@ async fn what_was_not_sent_by_the_drain_deadline_is_open() {
     commits.reached().await;
     let drain = Drain::of(&world, secs(5));
     pass(secs(7)).await;
+    assert!(world.store.lease_of("a").await.is_some(), "an ending is awaited");
     commits.open();
     assert_failed!(caller.told().await, Failure::NotRun(_));
     assert!(!drain.finished().await);

@@ -1,5 +1,6 @@
 //! Who pays what: meters, prices, overruns, and settlements that the store refuses.
 
+use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
 use holdfast_domain::usage::{Meters, MetersSource, UsageRecord};
@@ -53,6 +54,36 @@ async fn what_costs_more_than_the_hold_is_charged_the_hold_and_the_rest_is_short
     assert_eq!(usage.shortfall.get(), 2_000 - HELLO_HOLDS);
     assert!(text(&reply).contains(&format!(r#""customer_charge_micros":{HELLO_HOLDS}"#)));
     assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_are_reserved_by_the_bound_and_corrected_to_what_was_used() {
+    let within = |tokens| {
+        let limits = Limits { tokens_per_minute: Some(tokens), ..Limits::default() };
+        setup().limits(limits).script(says("hi"))
+    };
+    // As many as it holds micros, at a micro a token.
+    let bound = HELLO_HOLDS.unsigned_abs();
+    let world = within(bound - 1).start().await;
+    assert_failed!(world.ask(1, HELLO).await, Failure::LimitReached(Counter::Tokens));
+    let world = within(bound).start().await;
+    body(&world.ask(1, HELLO).await);
+    let journal = &world.store.journal;
+    assert_eq!(journal.counter(sample::API_KEY, Counter::Tokens, journal.now()), ANSWER_COSTS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_has_ended_counts_no_more_as_running() {
+    let limits = Limits { concurrency: Some(1), ..Limits::default() };
+    let gate = Gate::new();
+    let world =
+        setup().limits(limits).script(says("hi").wait(&gate)).script(says("hi")).start().await;
+    let first = world.asking(1, HELLO).await;
+    gate.reached().await;
+    assert_failed!(world.ask(2, HELLO).await, Failure::LimitReached(Counter::Concurrency));
+    gate.open();
+    body(&first.told().await);
+    body(&world.ask(2, HELLO).await);
 }
 
 fn price(from: Timestamp, name: &str, micros_per_million: u64) -> Price {

@@ -4,8 +4,9 @@ use holdfast_domain::operation::{Lease, Situation};
 use holdfast_domain::ports::Entry;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Journal, Nodes, OperationId, RequestKey};
-use holdfast_engine::Failure;
+use holdfast_engine::{Failure, LookUpError};
 use holdfast_testkit::{Fault, Gate, sample};
+use tokio::time::Instant;
 
 use crate::store::Store;
 use crate::world::{
@@ -134,6 +135,52 @@ async fn an_outage_of_the_store_does_not_look_like_the_death_of_other_nodes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn dead_leases_are_believed_a_lease_after_the_store_came_back() {
+    let world = shared().start().await;
+    let id = left_by_b(&world.store, 15, 10_000).await;
+    pass(secs(30)).await;
+    world.store.set_down(true);
+    pass(secs(200)).await;
+    world.store.set_down(false);
+    pass(secs(12)).await;
+    assert_eq!(phase(&world.store, id), "leased");
+    pass(secs(12)).await;
+    assert_eq!(phase(&world.store, id), "abandoned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_does_not_reap_what_it_runs_although_the_stores_clock_has_jumped() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    pass(secs(30)).await;
+    let _beats = world.store.hold_beats();
+    world.store.journal.advance(secs(300));
+    pass(secs(5)).await;
+    assert_eq!(world.store.phase(), "leased");
+    gate.open();
+    body(&caller.told().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_does_not_wait_for_ever_for_a_reaping_without_a_verdict() {
+    let gate = Gate::new();
+    let first = setup().script(says("hi").wait(&gate)).start().await;
+    let _caller = first.asking(1, HELLO).await;
+    gate.reached().await;
+    first.store.set_silent(true);
+    let second = setup().on(&first.store).start().await;
+    let caller = second.submission(1, HELLO).await.caller;
+    let began = Instant::now();
+    let seen = second.engine.look_up(&caller, sample::request_key(1)).await;
+    assert!(matches!(seen, Err(LookUpError::Unavailable(_))));
+    assert_eq!(began.elapsed(), secs(10));
+    assert_failed!(second.ask(1, HELLO).await, Failure::Storage(_));
+    assert_eq!(began.elapsed(), secs(20));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_of_this_process_that_no_task_runs_is_given_up_after_two_sightings() {
     let world = shared().start().await;
     turns().await;
@@ -199,4 +246,16 @@ async fn a_retry_waits_for_a_dead_node_through_the_grace_and_is_answered() {
     pass(secs(60)).await;
     assert!(caller.is_waiting().await);
     assert_failed!(caller.told().await, Failure::OutcomeUnknown(told) if *told == id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciler_that_panics_begins_anew() {
+    let world = shared().start().await;
+    world.store.alter(|_snapshot| panic!("a bug in the store"));
+    let id = left_by_b(&world.store, 1 << 30, 20).await;
+    pass(secs(30)).await;
+    assert_eq!(phase(&world.store, id), "leased");
+    world.store.alter(|_snapshot| {});
+    pass(secs(9)).await;
+    assert_eq!(phase(&world.store, id), "abandoned");
 }

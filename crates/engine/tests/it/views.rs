@@ -8,8 +8,8 @@ use holdfast_testkit::{Gate, Script, sample};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{
-    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, World, bearer, body, credential, pass, says, secret,
-    secs, setup, turns,
+    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, World, bearer, body, credential, operation_id, pass,
+    says, secret, secs, setup, turns,
 };
 
 async fn look_up_as(world: &World, n: u8, key: u64) -> Result<LookUp, LookUpError> {
@@ -91,6 +91,19 @@ async fn a_look_up_does_not_show_sealed_or_deleted_content() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_look_up_of_content_that_does_not_open_says_so() {
+    let world = setup().script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    world.store.alter(|snapshot| {
+        if let Some(result) = &mut snapshot.result {
+            result.sealed.clear();
+        }
+    });
+    let seen = look_up_as(&world, 1, 1).await;
+    assert!(matches!(seen, Err(LookUpError::Unreadable(id)) if id == operation_id(1)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operation_is_there_for_its_own_api_key_alone() {
     let world = setup().script(says("hi")).start().await;
     body(&world.ask(1, HELLO).await);
@@ -136,6 +149,20 @@ async fn the_models_that_are_listed_are_those_that_the_caller_can_pay_for() {
     let euros = euros.start().await;
     assert_eq!(euros.engine.models(&caller).count(), 0);
     assert!(euros.engine.model(&caller, &sample::model()).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_without_an_acknowledged_heartbeat_for_a_lease_is_not_ready() {
+    let world = setup().shared("a").start().await;
+    turns().await;
+    let beats = world.store.hold_beats();
+    pass(secs(14)).await;
+    assert_eq!(world.engine.readiness().await, Readiness::Ready);
+    pass(secs(1)).await;
+    assert_eq!(world.engine.readiness().await, Readiness::Storage);
+    beats.open();
+    pass(secs(5)).await;
+    assert_eq!(world.engine.readiness().await, Readiness::Ready);
 }
 
 #[tokio::test(start_paused = true)]

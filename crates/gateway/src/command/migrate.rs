@@ -25,25 +25,25 @@ impl From<Step> for StepView {
 }
 
 pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> Result<(), Failure> {
-    let url = config.database.to_string();
+    let url = &config.database;
     match command {
         Migrate::Status => {
-            let steps = migrate::status(&url).await.context("migrations were not listed")?;
+            let steps = migrate::status(url).await.context("migrations were not listed")?;
             list(output, steps)
         }
         Migrate::Up => {
-            let known = migrate::status(&url).await.context("nothing was migrated")?;
+            let known = migrate::status(url).await.context("nothing was migrated")?;
             if known.iter().all(|step| step.applied_at.is_some()) {
                 note("nothing to do: every migration is applied");
                 return list(output, Vec::new());
             }
-            let _nobody_serves = ServeLock::take(&url).context("nothing was migrated")?;
-            let steps = migrate::up(&url).await.context("not everything was migrated")?;
+            let _nobody_serves = ServeLock::take(url).context("nothing was migrated")?;
+            let steps = migrate::up(url).await.context("not everything was migrated")?;
             list(output, steps)
         }
         Migrate::Down => {
-            let _nobody_serves = ServeLock::take(&url).context("nothing was taken back")?;
-            let step = migrate::down(&url).await.context("nothing was taken back")?;
+            let _nobody_serves = ServeLock::take(url).context("nothing was taken back")?;
+            let step = migrate::down(url).await.context("nothing was taken back")?;
             let fields = [("version", step.version.to_string()), ("taken_back", step.name.clone())];
             output.object(&StepView::from(step), &fields)
         }

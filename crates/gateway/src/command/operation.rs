@@ -38,7 +38,7 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<(), Failure> {
     let scope = if stale { Scope::Stale } else { Scope::All };
-    let filter = Filter { scope, limit, before: None };
+    let filter = Filter { scope, limit };
     let listed = store.operations(&filter).await.context("operations were not listed")?;
     let situated: Vec<_> = listed
         .iter()
@@ -103,11 +103,7 @@ fn fields(operation: &Operation, situation: Situation) -> Vec<(&'static str, Str
 
 /// What the caller pays; unknown as long as it runs.
 fn charge(operation: &Operation) -> String {
-    match operation.phase.usage() {
-        Some(usage) => usage.charge.to_string(),
-        None if operation.phase.holds() => "-".to_owned(),
-        None => holdfast_domain::Micros::ZERO.to_string(),
-    }
+    operation.phase.charge().map_or_else(|| "-".to_owned(), |charge| charge.to_string())
 }
 
 fn spell(attempt: &Attempt) -> String {

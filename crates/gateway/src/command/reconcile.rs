@@ -32,7 +32,7 @@ struct ReconciledView {
 }
 
 pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result<(), Failure> {
-    let views = match ServeLock::take(&config.database.to_string()) {
+    let views = match ServeLock::take(&config.database) {
         Ok(_nobody_serves) => as_successor(config, store).await?,
         Err(LockError::Taken(_)) => {
             note(
@@ -41,7 +41,7 @@ pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Resul
             // Its operations are its own: a lease that looks dead from here is not believed.
             all_due(store, None).await?
         }
-        Err(error @ (LockError::Url(_) | LockError::Failed(..))) => {
+        Err(error @ LockError::Failed(..)) => {
             return Err(anyhow::Error::from(error).context("nothing was reconciled").into());
         }
     };

@@ -69,7 +69,7 @@ pub(crate) async fn create(
 
 /// Adds funds once, however often this posting is offered; says whether it had been made before.
 pub(crate) async fn deposit(
-    store: &Store,
+    store: &(impl Journal + Wallets),
     wallet: &Wallet,
     amount: Micros,
     id: PostingId,
@@ -77,33 +77,52 @@ pub(crate) async fn deposit(
     let posting = Posting::new(id, wallet.id, PostingKind::Deposit, amount)
         .context("a deposit is of more than nothing")?;
     let change = Arc::new(Change::Posting(posting.clone()));
+    // Once an answer was lost the funds may be there, whatever is said of a later offer.
+    let mut was_lost = false;
     for _offer in 0..OFFERS_MAX {
         match store.commit(Arc::clone(&change)).await {
             Ok(_receipt) => return Ok((posting, false)),
-            Err(CommitError::Conflict) => return replay(store, posting).await,
+            Err(CommitError::Conflict) if was_lost => {
+                let again = |error| unknown(id).context(error);
+                let known = store.posting(id).await.map_err(again)?;
+                // The lost offer may be what made it: it counts as made now.
+                return same(known, posting).map(|posting| (posting, false));
+            }
+            Err(CommitError::Conflict) => {
+                let known = store.posting(id).await.context("the earlier posting was not read")?;
+                return same(known, posting).map(|posting| (posting, true));
+            }
+            // Judged after the id: a posting that had landed would be a conflict.
             Err(CommitError::InsufficientFunds) => {
                 return Err(anyhow!("the wallet cannot hold that much"));
             }
-            Err(CommitError::Uncertain(_) | CommitError::Overloaded) => {
-                tokio::time::sleep(BETWEEN_OFFERS).await;
-            }
+            Err(CommitError::Uncertain(_)) => was_lost = true,
+            Err(CommitError::Overloaded) => {}
             Err(
                 error @ (CommitError::LimitReached(_)
                 | CommitError::Collision
                 | CommitError::Unavailable(_)),
-            ) => return Err(anyhow::Error::from(error).context("nothing was deposited")),
+            ) => {
+                if !was_lost {
+                    return Err(anyhow::Error::from(error).context("nothing was deposited"));
+                }
+            }
         }
+        tokio::time::sleep(BETWEEN_OFFERS).await;
     }
-    Err(anyhow!(
+    Err(unknown(id))
+}
+
+fn unknown(id: PostingId) -> anyhow::Error {
+    anyhow!(
         "the store gave no verdict: run this again with `--key {id}`, which deposits at most once"
-    ))
+    )
 }
 
 /// The same posting again changes nothing; another one under its id is a mistake of whoever offers it.
-async fn replay(store: &Store, offered: Posting) -> anyhow::Result<(Posting, bool)> {
-    let known = store.posting(offered.id).await.context("the earlier posting was not read")?;
+fn same(known: Option<Posting>, offered: Posting) -> anyhow::Result<Posting> {
     match known {
-        Some(known) if known == offered => Ok((known, true)),
+        Some(known) if known == offered => Ok(known),
         Some(known) => Err(anyhow!(
             "nothing was deposited: {} is a {} of {} to wallet {} already, use another --key",
             known.id,
@@ -189,4 +208,55 @@ async fn ledger(
         })
         .collect();
     output.list(&views, ["at", "kind", "debit", "credit", "amount", "source"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_testkit::memory::{Fault, MemoryJournal};
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    const ID: PostingId = PostingId::from_u128(7);
+
+    async fn offer(faults: &[Fault]) -> (MemoryJournal, anyhow::Result<bool>) {
+        let store = MemoryJournal::with_funds(100);
+        let wallet = store.wallet(sample::WALLET).unwrap();
+        store.fail_next(faults.iter().copied());
+        let outcome = deposit(&store, &wallet, Micros::new(5), ID).await;
+        (store, outcome.map(|(_posting, replayed)| replayed))
+    }
+
+    fn available(store: &MemoryJournal) -> i64 {
+        store.wallet(sample::WALLET).unwrap().available.get()
+    }
+
+    #[tokio::test]
+    async fn after_a_lost_answer_nobody_is_told_that_nothing_was_deposited() {
+        use Fault::{Landed, NotLanded, Overloaded, Unavailable};
+        for lost in [Landed, NotLanded] {
+            let faults = [lost, Unavailable, Overloaded, Unavailable, Unavailable];
+            let (_store, outcome) = offer(&faults).await;
+            let said = format!("{:#}", outcome.unwrap_err());
+            assert!(said.contains(&format!("run this again with `--key {ID}`")), "{said}");
+            assert!(!said.contains("nothing was deposited"), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_is_asked_for_again_and_counts_once() {
+        for lost in [Fault::Landed, Fault::NotLanded, Fault::LandsLate] {
+            let (store, outcome) = offer(&[lost, Fault::Unavailable]).await;
+            assert!(!outcome.unwrap(), "{lost:?}: this very deposit made it");
+            assert_eq!(available(&store), 105, "{lost:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_never_took_it_is_believed() {
+        let (store, outcome) = offer(&[Fault::Unavailable]).await;
+        let said = format!("{:#}", outcome.unwrap_err());
+        assert!(said.starts_with("nothing was deposited"), "{said}");
+        assert_eq!(available(&store), 100);
+    }
 }

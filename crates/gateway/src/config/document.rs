@@ -17,10 +17,18 @@ pub(crate) struct Mistake {
     what: String,
 }
 
+/// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Line { file: String, line: usize },
     Variable(&'static str),
+}
+
+impl Mistake {
+    /// One that was found after the file was read.
+    pub(crate) fn at(place: Place, what: impl fmt::Display) -> Self {
+        Self { place, what: what.to_string() }
+    }
 }
 
 impl fmt::Display for Mistake {
@@ -62,10 +70,14 @@ impl<'a> Document<'a> {
     }
 
     pub(crate) fn mistake(&self, at: usize, what: impl Into<String>) {
+        let place = self.place(at);
+        self.mistakes.borrow_mut().push((at, Mistake { place, what: what.into() }));
+    }
+
+    fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count().saturating_add(1);
-        let place = Place::Line { file: self.file.to_owned(), line };
-        self.mistakes.borrow_mut().push((at, Mistake { place, what: what.into() }));
+        Place::Line { file: self.file.to_owned(), line }
     }
 
     /// A mistake in an environment variable that overrides the file.
@@ -114,6 +126,11 @@ impl<'d> Table<'d> {
     /// A mistake of the table as a whole.
     pub(crate) fn mistake(&self, what: impl Into<String>) {
         self.document.mistake(self.at, what);
+    }
+
+    /// Where the table stands.
+    pub(crate) fn place(&self) -> Place {
+        self.document.place(self.at)
     }
 
     fn join(&self, key: &str) -> String {

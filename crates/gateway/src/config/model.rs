@@ -11,7 +11,7 @@ use holdfast_domain::usage::{Kind, Meters};
 use holdfast_engine::{Model, Price, Route, Timeouts};
 use holdfast_providers::Simulated;
 
-use super::document::Table;
+use super::document::{Place, Table};
 use super::process::Limits;
 use super::provider::ProviderKind;
 
@@ -25,14 +25,24 @@ const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 
-/// Every model without a mistake.
-pub(super) fn all(root: &Table<'_>, providers: &Providers<'_>, limits: &Limits) -> Vec<Model> {
+/// Where each price version stands.
+pub(super) type PricePlaces = BTreeMap<PriceVersionId, Place>;
+
+/// Every model without a mistake, and where their prices stand.
+pub(super) fn all(
+    root: &Table<'_>,
+    providers: &Providers<'_>,
+    limits: &Limits,
+) -> (Vec<Model>, PricePlaces) {
     let tables = root.tables("models");
     if tables.is_empty() {
         root.mistake("there is no model: write a table [[models]]");
     }
     let mut ids = BTreeSet::new();
-    tables.iter().filter_map(|table| one(table, providers, limits, &mut ids)).collect()
+    let mut places = PricePlaces::new();
+    let one = |table| one(table, providers, limits, &mut ids, &mut places);
+    let models = tables.iter().filter_map(one).collect();
+    (models, places)
 }
 
 fn one(
@@ -40,6 +50,7 @@ fn one(
     providers: &Providers<'_>,
     limits: &Limits,
     ids: &mut BTreeSet<PublicModelId>,
+    places: &mut PricePlaces,
 ) -> Option<Model> {
     let id = table.required("id").and_then(|field| {
         let id = field.parse(PublicModelId::try_from)?;
@@ -54,7 +65,7 @@ fn one(
     let body_bytes = table
         .field("body_bytes")
         .map_or(Some(limits.body_bytes), |field| field.size(1_024..=1 << 30));
-    let prices = prices(table, id.as_ref());
+    let prices = prices(table, id.as_ref(), places);
     let routes = routes(table, providers);
     table.refuse_unknown();
     Some(Model { contract: contract?, timeouts, body_bytes: body_bytes?, prices, routes })
@@ -111,19 +122,21 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
     timeouts
 }
 
-fn prices(model: &Table<'_>, id: Option<&PublicModelId>) -> Vec<Price> {
+fn prices(model: &Table<'_>, id: Option<&PublicModelId>, places: &mut PricePlaces) -> Vec<Price> {
     let tables = model.tables("prices");
     if tables.is_empty() {
         model.mistake("the model has no price: write a table [[models.prices]]");
     }
-    let mut versions = BTreeSet::new();
-    tables.iter().filter_map(|table| price(table, id, &mut versions)).collect()
+    let mut own = PricePlaces::new();
+    let prices = tables.iter().filter_map(|table| price(table, id, &mut own)).collect();
+    places.extend(own);
+    prices
 }
 
 fn price(
     table: &Table<'_>,
     model: Option<&PublicModelId>,
-    versions: &mut BTreeSet<PriceVersionId>,
+    places: &mut PricePlaces,
 ) -> Option<Price> {
     let from = table.required("effective_from").and_then(|field| field.moment());
     let usd = || "USD".parse().ok();
@@ -134,7 +147,7 @@ fn price(
     let from = from?;
     let currency = currency?;
     let id = PriceVersionId::new(model?, currency, &from.text);
-    if !versions.insert(id.clone()) {
+    if places.insert(id.clone(), table.place()).is_some() {
         table.mistake(format!(
             "price version {id} is here twice: prices differ in currency or effective_from"
         ));

@@ -1,12 +1,11 @@
 //! What concerns the process: where it listens, where it keeps its data, its limits and times.
 
-use std::fmt;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_domain::NodeName;
 use holdfast_domain::secret::ServerSecret;
+use holdfast_store::DatabaseUrl;
 
 use super::document::{Field, Table};
 use super::value::Secret;
@@ -35,12 +34,6 @@ pub(crate) struct Server {
 pub(crate) struct Admin {
     pub(crate) listen: SocketAddr,
     pub(crate) token: Secret,
-}
-
-/// `[database] url`: which file of SQLite.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct DatabaseUrl {
-    file: PathBuf,
 }
 
 /// `[limits]`
@@ -92,55 +85,6 @@ pub(crate) enum LogFormat {
 #[derive(Debug, thiserror::Error)]
 #[error("not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080")]
 pub(crate) struct BadListen(#[source] std::net::AddrParseError);
-
-/// Why a text names no database. The text itself may hold a password and is not told.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadDatabaseUrl {
-    #[error("for PostgreSQL, but this build keeps its data in SQLite: write sqlite://FILE")]
-    Postgres,
-    #[error("not a database URL of this build: write sqlite://FILE")]
-    Scheme,
-    #[error("not the name of a file: write sqlite://FILE, without ? # or %")]
-    File,
-}
-
-impl DatabaseUrl {
-    pub(crate) fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
-        let Some(file) = url.strip_prefix("sqlite://") else {
-            let postgres = url.starts_with("postgres:") || url.starts_with("postgresql:");
-            return Err(if postgres { BadDatabaseUrl::Postgres } else { BadDatabaseUrl::Scheme });
-        };
-        let plain = !file.is_empty()
-            && !file.ends_with('/')
-            && file != ":memory:"
-            && !file.contains(['?', '#', '%'])
-            && !file.contains(char::is_control);
-        if plain { Ok(Self { file: file.into() }) } else { Err(BadDatabaseUrl::File) }
-    }
-
-    /// The file that holds the database.
-    pub(crate) fn file(&self) -> &Path {
-        &self.file
-    }
-
-    /// The folder of that file.
-    pub(crate) fn folder(&self) -> &Path {
-        let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        parent.unwrap_or(Path::new("."))
-    }
-}
-
-impl fmt::Display for DatabaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sqlite://{}", self.file.display())
-    }
-}
-
-impl fmt::Debug for DatabaseUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, BadListen> {
     text.parse().map_err(BadListen)

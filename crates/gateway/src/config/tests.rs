@@ -253,7 +253,7 @@ fn each_mistake_of_a_provider_has_its_line() {
         ),
         (
             "kind = \"simulated\"\nregion = \"x\"",
-            "file:3: unknown key `region` in providers.sim: known here are kind, base_url, api_key, pool_idle",
+            "file:3: unknown key `region` in providers.sim: known here are kind, base_url, api_key, pool_idle, output_bound_field",
         ),
     ] {
         check(kind, new, mistake);

@@ -7,7 +7,7 @@ use anyhow::Context;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Incarnation, Micros, PostingId, Prices, Provider, Wallets};
+use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wallets};
 use holdfast_engine::{Catalogue, Engine, Options, Ports, Secrets};
 use holdfast_providers::{OpenAi, Simulated};
 use holdfast_store::{SchemaError, Store, migrate};
@@ -23,6 +23,8 @@ use crate::failure::Failure;
 pub(super) const DEFAULT_NAME: &str = "default";
 /// What is in that wallet: ten units.
 const DEFAULT_FUNDS: Micros = Micros::new(10_000_000);
+/// Their posting: the same at every start, so that they are booked once.
+const DEFAULT_DEPOSIT: PostingId = PostingId::from_bytes(*b"holdfast-default");
 
 /// With a configuration file nothing is made by itself, not even a folder for the lock.
 pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
@@ -37,7 +39,7 @@ pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
 /// Opens the database. Only the embedded default migrates it by itself.
 pub(super) async fn store(config: &Config) -> anyhow::Result<Store> {
     if config.file.is_none() {
-        migrate::up(&config.database.to_string()).await.context("the database was not migrated")?;
+        migrate::up(&config.database).await.context("the database was not migrated")?;
     }
     database::open(config).await
 }
@@ -47,24 +49,36 @@ pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), Fai
     let prices = config.models.iter().flat_map(|model| &model.prices);
     let versions: Vec<_> = prices.map(|price| price.version.clone()).collect();
     store.pin(&versions).await.map_err(|error| match error {
-        PinError::Conflict(_) => Failure::Usage(error.into()),
+        PinError::Conflict(ref version) => match config.price_mistake(version, &error) {
+            Some(mistake) => mistake.into(),
+            None => Failure::Usage(error.into()),
+        },
         PinError::Unavailable(_) => Failure::Failed(error.into()),
     })
 }
 
-/// On an empty database: a wallet with funds and an API key. Returns what its bearer must keep.
+/// On a database without an API key: a wallet with funds and one key. Returns what its bearer must
+/// keep. A start that ended halfway is taken up where it ended; a wallet of another name is proof
+/// that somebody set things up by hand.
 pub(super) async fn first_key(
     store: &Store,
     secret: &ServerSecret,
 ) -> anyhow::Result<Option<String>> {
-    if !Wallets::list(store).await?.is_empty() {
+    if !Keys::list(store).await?.is_empty() {
         return Ok(None);
     }
+    let wallets = Wallets::list(store).await?;
+    let nobody_was_here = wallets.is_empty();
     let usd = "USD".parse().context("no currency")?;
-    let created = wallet::create(store, DEFAULT_NAME, usd).await?;
-    let id = PostingId::from(Uuid::new_v4());
-    wallet::deposit(store, &created, DEFAULT_FUNDS, id).await?;
-    let (_key, bearer) = key::issue(store, secret, created.id, Some(DEFAULT_NAME)).await?;
+    let begun =
+        wallets.into_iter().find(|wallet| wallet.name == DEFAULT_NAME && wallet.currency == usd);
+    let wallet = match begun {
+        Some(wallet) => wallet,
+        None if nobody_was_here => wallet::create(store, DEFAULT_NAME, usd).await?,
+        None => return Ok(None),
+    };
+    wallet::deposit(store, &wallet, DEFAULT_FUNDS, DEFAULT_DEPOSIT).await?;
+    let (_key, bearer) = key::issue(store, secret, wallet.id, Some(DEFAULT_NAME)).await?;
     Ok(Some(bearer.expose()))
 }
 
@@ -119,5 +133,69 @@ pub(super) const fn http_options(config: &Config) -> holdfast_http::Options {
         body_time: limits.body_time,
         connections: limits.connections,
         retry_wait: limits.retry_wait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::wallet::Wallet;
+    use holdfast_store::{DatabaseUrl, Options as StoreOptions};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// How far an earlier start came.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Half {
+        Nothing,
+        Wallet,
+        Deposit,
+    }
+
+    async fn store() -> (TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/holdfast.db", folder.path().display());
+        let url = DatabaseUrl::parse(&url).unwrap();
+        migrate::up(&url).await.unwrap();
+        (folder, Store::open(StoreOptions::new(url)).await.unwrap())
+    }
+
+    fn secret() -> ServerSecret {
+        ServerSecret::new(&[7; 32]).unwrap()
+    }
+
+    async fn only_wallet(store: &Store) -> Wallet {
+        let mut wallets = Wallets::list(store).await.unwrap();
+        assert_eq!(wallets.len(), 1);
+        wallets.remove(0)
+    }
+
+    #[tokio::test]
+    async fn a_first_start_that_ended_halfway_is_taken_up() {
+        for half in [Half::Nothing, Half::Wallet, Half::Deposit] {
+            let (_folder, store) = store().await;
+            if half != Half::Nothing {
+                let usd = "USD".parse().unwrap();
+                let made = wallet::create(&store, DEFAULT_NAME, usd).await.unwrap();
+                if half == Half::Deposit {
+                    let deposit = wallet::deposit(&store, &made, DEFAULT_FUNDS, DEFAULT_DEPOSIT);
+                    deposit.await.unwrap();
+                }
+            }
+            assert!(first_key(&store, &secret()).await.unwrap().is_some(), "{half:?}");
+            assert_eq!(only_wallet(&store).await.available, DEFAULT_FUNDS, "{half:?}");
+            assert_eq!(first_key(&store, &secret()).await.unwrap(), None, "{half:?}");
+            assert_eq!(only_wallet(&store).await.available, DEFAULT_FUNDS, "{half:?}");
+            store.close().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_somebody_set_up_by_hand_is_left_alone() {
+        let (_folder, store) = store().await;
+        wallet::create(&store, "acme", "USD".parse().unwrap()).await.unwrap();
+        assert_eq!(first_key(&store, &secret()).await.unwrap(), None);
+        assert_eq!(only_wallet(&store).await.name, "acme");
+        store.close().await.unwrap();
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::operation::{Change, Receipt, Version};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
-use holdfast_domain::usage::Kind;
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
+use sea_orm::QueryResult;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Either, Executor, Row as _, Sqlite};
 
@@ -22,8 +22,8 @@ use super::script::{
     CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, POSTING_ROW, PRICE_ROW, Scripts,
     WALLET_ROW, Wanted,
 };
-use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, price, windows};
-use crate::rows;
+use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
+use crate::rows::{self, Cells};
 
 /// What the writer remembers from batch to batch.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ async fn read(
         let rows = connection.fetch_all(query).await.map_err(Failure::of)?;
         let mut book = Book::default();
         let mut head = None;
-        for row in &rows {
+        for row in rows {
             head = head_or_entry(row, &mut book).map_err(Failure::Unavailable)?.or(head);
         }
         let mut head = head.ok_or(Failure::Unavailable(sqlx::Error::RowNotFound))?;
@@ -214,13 +214,13 @@ fn wanted(memory: &Memory, changes: &[Arc<Change>]) -> Wanted {
 
 fn prices(changes: &[Arc<Change>]) -> impl Iterator<Item = &PriceVersion> {
     changes.iter().filter_map(|change| match &**change {
-        Change::Operation(transition) => price(&transition.effect),
+        Change::Operation(transition) => transition.start().map(|start| &start.price),
         Change::Posting(_) => None,
     })
 }
 
 /// Reads one row of the reading script into the book; the clock's row is returned.
-fn head_or_entry(row: &SqliteRow, book: &mut Book) -> Result<Option<Head>, sqlx::Error> {
+fn head_or_entry(row: SqliteRow, book: &mut Book) -> Result<Option<Head>, sqlx::Error> {
     let int = |at: usize| row.try_get::<i64, _>(at);
     let micros = |at: usize| int(at).map(Micros::new);
     match int(0)? {
@@ -229,26 +229,26 @@ fn head_or_entry(row: &SqliteRow, book: &mut Book) -> Result<Option<Head>, sqlx:
             return Ok(Some(Head { now, last_seq: int(2)? }));
         }
         WALLET_ROW => {
-            let id = WalletId::from_bytes(array(row, 1)?);
+            let id = WalletId::from_bytes(array(&row, 1)?);
             book.wallets.insert(id, Balance { available: micros(2)?, held: micros(3)? });
         }
         OPERATION_ROW => {
-            let id = OperationId::from_bytes(array(row, 1)?);
+            let id = OperationId::from_bytes(array(&row, 1)?);
             let number = u32::try_from(int(3)?).map_err(|error| decode(3, error))?;
             book.operations.insert(id, Row { seq: int(2)?, version: Version::new(number) });
         }
         COUNTER_ROW => {
-            let api_key = ApiKeyId::from_bytes(array(row, 1)?);
+            let api_key = ApiKeyId::from_bytes(array(&row, 1)?);
             let counter = rows::counter(int(2)?).ok_or_else(|| decode(2, BadCell))?;
             let window = Timestamp::from_micros(int(3)?);
             book.counters.insert((api_key, counter, window), int(4)?);
         }
         POSTING_ROW => {
-            book.postings.insert(PostingId::from_bytes(array(row, 1)?));
+            book.postings.insert(PostingId::from_bytes(array(&row, 1)?));
         }
         CHARGED_ROW => {
-            let id = OperationId::from_bytes(array(row, 1)?);
-            let wallet = WalletId::from_bytes(array(row, 2)?);
+            let id = OperationId::from_bytes(array(&row, 1)?);
+            let wallet = WalletId::from_bytes(array(&row, 2)?);
             book.charged.insert(id, Charged { wallet, charge: micros(3)?, refunded: micros(4)? });
         }
         PRICE_ROW => {
@@ -261,18 +261,10 @@ fn head_or_entry(row: &SqliteRow, book: &mut Book) -> Result<Option<Head>, sqlx:
 }
 
 /// Reads a price version that begins at the second column.
-pub(super) fn price_version(row: &SqliteRow) -> Result<PriceVersion, sqlx::Error> {
-    let id = PriceVersionId::from_stored(row.try_get(1)?);
-    let currency: &str = row.try_get(2)?;
-    let currency = currency.parse().map_err(|error| decode(2, error))?;
-    let mut rates = [0; Kind::COUNT];
-    for (at, rate) in (3_usize..).zip(&mut rates) {
-        *rate = u64::try_from(row.try_get::<i64, _>(at)?).map_err(|error| decode(at, error))?;
-    }
-    let rate =
-        |kind| Kind::ALL.iter().zip(rates).find_map(|(k, rate)| (*k == kind).then_some(rate));
-    let rates = Rates::by(|kind| rate(kind).unwrap_or(0)).ok_or_else(|| decode(3, BadCell))?;
-    Ok(PriceVersion { id, currency, rates })
+pub(super) fn price_version(row: SqliteRow) -> Result<PriceVersion, sqlx::Error> {
+    let row = QueryResult::from(row);
+    let price = rows::price(&mut Cells::from(&row, 1));
+    price.map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
 fn array<const N: usize>(row: &SqliteRow, at: usize) -> Result<[u8; N], sqlx::Error> {

@@ -32,9 +32,6 @@ const ROWS_AHEAD: usize = 4_096;
 /// Why a database was not opened, below what is in it.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The URL is not `sqlite://` and a path.
-    #[error("not a database URL: write sqlite:// and the path of a file")]
-    Url,
     /// The file cannot be made.
     #[error("{0} cannot be created")]
     Create(PathBuf, #[source] io::Error),
@@ -44,17 +41,6 @@ pub enum ConnectError {
     /// The SQLite library is too old to be trusted with this.
     #[error("SQLite {0} has a bug that corrupts databases: at least 3.51.3 is needed")]
     Library(String),
-}
-
-/// The path in a `sqlite://` URL.
-pub(crate) fn path(url: &str) -> Result<PathBuf, ConnectError> {
-    let path = url.strip_prefix("sqlite://").or_else(|| url.strip_prefix("sqlite:"));
-    match path {
-        Some(path) if !path.is_empty() && !path.starts_with(':') && !path.contains('?') => {
-            Ok(PathBuf::from(path))
-        }
-        Some(_) | None => Err(ConnectError::Url),
-    }
 }
 
 /// Makes the file, and its folder, for its owner's eyes only, if it is not there. What SQLite puts

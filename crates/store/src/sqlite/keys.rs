@@ -106,7 +106,7 @@ async fn issue(
         .bind(count(limits.tokens_per_minute))
         .bind(count(limits.concurrency))
         .bind(limits.spend.map(|spend| Micros::get(spend.micros)))
-        .bind(limits.spend.map(|spend| rows::window_label(spend.window)))
+        .bind(limits.spend.map(|spend| spend.window.label()))
         .bind(now.as_micros())
         .execute(&mut *connection)
         .await?;

@@ -42,7 +42,7 @@ async fn pin(
     for version in versions {
         let row =
             sqlx::query(FIND).bind(version.id.as_str()).fetch_optional(&mut *connection).await?;
-        let stored = row.as_ref().map(price_version).transpose()?;
+        let stored = row.map(price_version).transpose()?;
         let named = unknown.iter().find(|other| other.id == version.id);
         match stored.as_ref().or(named) {
             Some(known) if *known == version => {}

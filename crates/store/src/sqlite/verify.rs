@@ -1,5 +1,6 @@
-//! Reads the rows of an audit, in one transaction and page by page: the book is larger than memory,
-//! and it is written to meanwhile.
+//! Reads the rows of an audit in one transaction, since the book is written to meanwhile. Operations
+//! and their transfers are read page by page: they are larger than memory. Wallets, postings and
+//! counters are few, and are read at once.
 
 use std::collections::BTreeMap;
 

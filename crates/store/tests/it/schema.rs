@@ -1,13 +1,17 @@
 //! What is opened and what is refused, and how a schema comes and goes.
 
+use std::future::Future;
 use std::os::unix::fs::PermissionsExt;
+use std::task::Poll;
 
-use holdfast_store::{LockError, OpenError, SchemaError, ServeLock, migrate};
+use holdfast_store::{
+    BadDatabaseUrl, DatabaseUrl, LockError, OpenError, SchemaError, ServeLock, migrate,
+};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Executor};
 
 use crate::raw::Raw;
-use crate::scratch::{Folder, Scratch};
+use crate::scratch::{Folder, Scratch, url};
 
 async fn refusal(folder: &Folder) -> SchemaError {
     let refusal = match folder.open().await.unwrap_err() {
@@ -122,9 +126,10 @@ async fn concurrent_migrations_apply_each_step_once() {
 async fn the_files_are_for_their_owner_alone() {
     let folder = Folder::new();
     let inner = folder.file().parent().unwrap().join("a").join("b");
-    let url = format!("sqlite://{}/c.db", inner.display());
+    let url = url(&inner.join("c.db"));
     migrate::up(&url).await.unwrap();
-    let store = holdfast_store::Store::open(holdfast_store::Options::new(&url)).await.unwrap();
+    let store =
+        holdfast_store::Store::open(holdfast_store::Options::new(url.clone())).await.unwrap();
     let _lock = ServeLock::take(&url).unwrap();
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -154,13 +159,56 @@ fn a_database_is_served_once() {
     ServeLock::take(&folder.url()).unwrap();
 }
 
-#[tokio::test]
-async fn other_urls_are_refused() {
-    for url in ["", "postgres://db/holdfast", "sqlite://", "sqlite::memory:", "sqlite://a?mode=ro"]
-    {
-        let options = holdfast_store::Options::new(url);
-        let refused = holdfast_store::Store::open(options).await.unwrap_err();
-        let url_refused = matches!(refused, OpenError::Connect(holdfast_store::ConnectError::Url));
-        assert!(url_refused, "{url}: {refused:?}");
+#[test]
+fn a_database_is_served_once_by_whatever_name() {
+    let folder = Folder::new();
+    let beside = folder.file().with_file_name("beside");
+    std::os::unix::fs::symlink(folder.file().parent().unwrap(), &beside).unwrap();
+    let new = ServeLock::take(&folder.url()).unwrap();
+    let taken = ServeLock::take(&url(&beside.join("holdfast.db")));
+    assert!(matches!(taken, Err(LockError::Taken(_))), "before there is a file: {taken:?}");
+    drop(new);
+
+    std::fs::write(folder.file(), "").unwrap();
+    let link = folder.file().with_file_name("link.db");
+    std::os::unix::fs::symlink(folder.file(), &link).unwrap();
+    let first = ServeLock::take(&url(&link)).unwrap();
+    for other in [folder.file(), beside.join("holdfast.db"), beside.join("link.db")] {
+        let taken = ServeLock::take(&url(&other));
+        assert!(matches!(taken, Err(LockError::Taken(_))), "{other:?}: {taken:?}");
     }
+    drop(first);
+
+    let nowhere = folder.file().with_file_name("nowhere.db");
+    std::os::unix::fs::symlink(folder.file().with_file_name("none.db"), &nowhere).unwrap();
+    let failed = ServeLock::take(&url(&nowhere));
+    assert!(matches!(failed, Err(LockError::Failed(..))), "{failed:?}");
+}
+
+#[test]
+fn other_urls_are_refused() {
+    for (url, why) in [
+        ("", BadDatabaseUrl::Scheme),
+        ("holdfast.db", BadDatabaseUrl::Scheme),
+        ("sqlite::memory:", BadDatabaseUrl::Scheme),
+        ("postgres://db/holdfast", BadDatabaseUrl::Postgres),
+        ("sqlite://", BadDatabaseUrl::File),
+        ("sqlite://:memory:", BadDatabaseUrl::File),
+        ("sqlite://folder/", BadDatabaseUrl::File),
+        ("sqlite://a?mode=ro", BadDatabaseUrl::File),
+        ("sqlite://a%20b", BadDatabaseUrl::File),
+    ] {
+        assert_eq!(DatabaseUrl::parse(url), Err(why), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_is_closed_when_nothing_is_written_any_more() {
+    let scratch = Scratch::open().await;
+    let watcher = scratch.store.clone();
+    let mut closed = std::pin::pin!(watcher.closed());
+    let at_once = std::future::poll_fn(|cx| Poll::Ready(closed.as_mut().poll(cx))).await;
+    assert!(at_once.is_pending(), "it is open");
+    scratch.store.close().await.unwrap();
+    closed.await;
 }

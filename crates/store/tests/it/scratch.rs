@@ -1,11 +1,16 @@
 //! A database in a folder that is deleted afterwards.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
-use holdfast_store::{OpenError, Options, Store, migrate};
+use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::Stores;
 use tempfile::TempDir;
+
+/// The URL of a file.
+pub(crate) fn url(file: &Path) -> DatabaseUrl {
+    DatabaseUrl::parse(&format!("sqlite://{}", file.display())).unwrap()
+}
 
 /// A folder with a database that is migrated and open.
 pub(crate) struct Scratch {
@@ -21,8 +26,8 @@ impl Folder {
         Self(TempDir::new().unwrap())
     }
 
-    pub(crate) fn url(&self) -> String {
-        format!("sqlite://{}", self.file().display())
+    pub(crate) fn url(&self) -> DatabaseUrl {
+        url(&self.file())
     }
 
     pub(crate) fn file(&self) -> PathBuf {
@@ -30,7 +35,7 @@ impl Folder {
     }
 
     pub(crate) async fn open(&self) -> Result<Store, OpenError> {
-        Store::open(Options::new(&self.url())).await
+        Store::open(Options::new(self.url())).await
     }
 }
 
@@ -41,7 +46,7 @@ impl Scratch {
 
     pub(crate) async fn with(set: impl FnOnce(&mut Options)) -> Self {
         let folder = Folder::new();
-        let mut options = Options::new(&folder.url());
+        let mut options = Options::new(folder.url());
         set(&mut options);
         migrate::up(&options.url).await.unwrap();
         let store = Store::open(options).await.unwrap();

@@ -37,6 +37,18 @@ pub async fn a_deposit_is_posted_once(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (500, 0));
 }
 
+/// What is held may come back, so a posting fits only beside all that is in the wallet.
+pub async fn postings_leave_room_for_what_is_held(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 500).await;
+    let operation = tenant.admit(&tenant.claim().hold(400).build()).await;
+    let beyond = tenant.post(PostingKind::Deposit, i64::MAX - 499).await;
+    assert!(matches!(beyond, Err(CommitError::InsufficientFunds)), "{beyond:?}");
+    assert_eq!(tenant.balances().await, (100, 400));
+    tenant.post(PostingKind::Deposit, i64::MAX - 500).await.unwrap();
+    tenant.step(operation.id, give_up(&operation)).await;
+    assert_eq!(tenant.balances().await, (i64::MAX, 0));
+}
+
 /// Money goes to no wallet that does not exist.
 pub async fn a_deposit_to_no_wallet_is_refused(stores: &dyn Stores) {
     let lost = deposit(sample::fresh(), 500);

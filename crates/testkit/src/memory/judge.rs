@@ -5,6 +5,7 @@ use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
 use holdfast_domain::operation::{Change, Phase, Transition};
 use holdfast_domain::ports::{CommitError, LedgerSource};
 use holdfast_domain::price::PriceVersion;
+use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Micros, OperationId, Timestamp, WalletId};
 
 use super::State;
@@ -67,7 +68,13 @@ fn posting_stands(state: &State, posting: &Posting) -> Result<(), CommitError> {
     if !posting.kind.allows(posting.amount) {
         return Err(CommitError::InsufficientFunds);
     }
-    within_bounds(state, posting.wallet, Moves { available: posting.amount, held: Micros::ZERO })
+    within_bounds(state, posting.wallet, Moves { available: posting.amount, held: Micros::ZERO })?;
+    // What is held may come back: there must be room for it.
+    let whole = |wallet: &Wallet| wallet.available.plus(wallet.held)?.plus(posting.amount);
+    match state.wallet(posting.wallet).and_then(whole) {
+        Some(_) => Ok(()),
+        None => Err(CommitError::InsufficientFunds),
+    }
 }
 
 fn within_bounds(state: &State, id: WalletId, moves: Moves) -> Result<(), CommitError> {

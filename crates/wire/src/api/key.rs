@@ -3,7 +3,7 @@
 use std::fmt;
 
 use holdfast_domain::credential::{ApiKey, Bearer};
-use holdfast_domain::limits::{Limits, SpendWindow};
+use holdfast_domain::limits::Limits;
 use serde::Serialize;
 
 use super::rfc3339;
@@ -51,11 +51,7 @@ impl LimitsView {
             tokens_per_minute: limits.tokens_per_minute,
             concurrency: limits.concurrency,
             spend_micros: limits.spend.map(|spend| spend.micros.get()),
-            spend_window: limits.spend.map(|spend| match spend.window {
-                SpendWindow::Total => "total",
-                SpendWindow::Day => "day",
-                SpendWindow::Month => "month",
-            }),
+            spend_window: limits.spend.map(|spend| spend.window.label()),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One operation, for its caller and for the operator. The same keys always; what only one of the two
 //! may see is added to them.
 
+use holdfast_domain::Micros;
 use holdfast_domain::Situation;
-use holdfast_domain::operation::{Attempt, Operation, Phase};
+use holdfast_domain::operation::{Attempt, Operation};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -77,11 +78,9 @@ impl OperationView {
     #[must_use]
     pub fn of(operation: &Operation, situation: Situation) -> Self {
         let usage = operation.phase.usage();
-        // Nobody pays for what was not run, was refused or has an unknown outcome.
-        let nothing = match &operation.phase {
-            Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => Some(0),
-            Phase::Leased | Phase::Recorded(_) | Phase::Completed { .. } => None,
-        };
+        let charge = operation.phase.charge();
+        // Who pays nothing has no shortfall either.
+        let shortfall = usage.map(|usage| usage.shortfall).or(charge);
         Self {
             id: operation.id.to_string(),
             idempotency_key: operation.request_key.to_string(),
@@ -94,8 +93,8 @@ impl OperationView {
             hold_id: operation.id.hold(operation.generation).to_string(),
             usage_id: usage.map(|_recorded| operation.id.usage().to_string()),
             hold_micros: operation.hold.get(),
-            charge_micros: usage.map(|usage| usage.charge.get()).or(nothing),
-            shortfall_micros: usage.map(|usage| usage.shortfall.get()).or(nothing),
+            charge_micros: charge.map(Micros::get),
+            shortfall_micros: shortfall.map(Micros::get),
             meters: usage.map(|usage| MetersView::of(&usage.metered.meters)),
             meters_source: usage.map(|usage| usage.metered.source.label()),
             price_version: operation.price.id.to_string(),

@@ -299,7 +299,16 @@ impl History {
             (4, _) => (wallet, PostingKind::Deposit, amount - 20),
             (_, _) => (wallet, PostingKind::Deposit, amount),
         };
-        let amount = if self.dice.roll(40) == 0 { i64::MAX } else { amount };
+        // What is held needs room as well.
+        let beside_available = memory
+            .wallet(wallet)
+            .filter(|wallet| wallet.held.get() > 0)
+            .map(|wallet| i64::MAX - wallet.available.get());
+        let amount = match (self.dice.roll(40), beside_available) {
+            (0, _) => i64::MAX,
+            (1..3, Some(amount)) => amount,
+            (_, _) => amount,
+        };
         Step::Post { id, wallet, kind, amount }
     }
 

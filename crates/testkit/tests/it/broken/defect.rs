@@ -116,6 +116,8 @@ defects! {
     RestsAreNotListed breaks "money::balances_are_the_sums_of_their_transfers";
     /// Each refund is measured by the charge alone.
     RefundsAreNotSummed breaks "money::concurrent_refunds_stay_within_the_charge";
+    /// A posting needs room beside what is available alone.
+    HeldHasNoRoom breaks "money::postings_leave_room_for_what_is_held";
     /// Postings of nothing, and deposits that take, pass.
     AnythingIsPosted breaks "money::postings_move_something_in_their_direction";
     /// What is recorded is refunded before it was paid.

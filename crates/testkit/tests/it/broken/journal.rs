@@ -332,6 +332,11 @@ impl Broken {
                 again.amount = wallet.map_or(Micros::ZERO, |wallet| wallet.available.negated());
                 self.post(again).await
             }
+            PostingKind::Deposit if self.has(Defect::HeldHasNoRoom) => {
+                let wallet = self.inner.wallet(posting.wallet);
+                let fits = wallet.and_then(|wallet| wallet.available.plus(posting.amount));
+                fits.map(|_available| self.now()).ok_or(error)
+            }
             PostingKind::Refund(operation) if self.refunds(*operation, posting.amount) => {
                 again.kind = PostingKind::Deposit;
                 self.post(again).await

@@ -1,0 +1,250 @@
+//! `cargo xtask chaos --mutants`: breaks the pure core in every way that cargo-mutants knows, one at a
+//! time, and counts what its tests notice.
+//!
+//! The fast tests alone: the model and the other crates' suites notice more, in minutes for each.
+
+mod outcome;
+mod survivors;
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    path::Path,
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::{
+    outcome::{Counts, Outcome, Verdict},
+    survivors::Survivors,
+};
+use crate::{
+    shell::{self, say},
+    workspace::Workspace,
+};
+
+/// Of a hundred mutants that build, at least so many are noticed.
+const WANTED: usize = 90;
+/// What cargo-mutants says when nothing was missed, when something was, and when something hung.
+const TESTED: [i32; 3] = [0, 2, 3];
+
+/// Random histories of many operations take longer than all other tests of the domain together.
+const WITHOUT_HISTORIES: &[&str] = &["--", "--skip=histories::"];
+
+/// Files whose mutants the same tests look for.
+struct Part {
+    name: &'static str,
+    package: &'static str,
+    files: &'static [&'static str],
+    /// The tests to build.
+    targets: &'static [&'static str],
+    /// Which of them to run, as `cargo test` is told.
+    chosen: &'static [&'static str],
+}
+
+/// The pure core, first that by which money goes wrong.
+const CORE: &[Part] = &[
+    Part {
+        name: "rules",
+        package: "holdfast-domain",
+        files: &[
+            "crates/domain/src/operation.rs",
+            "crates/domain/src/operation/change.rs",
+            "crates/domain/src/operation/decide.rs",
+            "crates/domain/src/ledger.rs",
+            "crates/domain/src/limits.rs",
+            "crates/domain/src/hold.rs",
+            "crates/domain/src/price.rs",
+            "crates/domain/src/usage.rs",
+        ],
+        targets: &["--test=it"],
+        chosen: WITHOUT_HISTORIES,
+    },
+    Part {
+        name: "judge",
+        package: "holdfast-store",
+        files: &["crates/store/src/judge.rs"],
+        targets: &["--lib"],
+        chosen: &["judge::"],
+    },
+    Part {
+        name: "values",
+        package: "holdfast-domain",
+        files: &[
+            "crates/domain/src/conduct.rs",
+            "crates/domain/src/money.rs",
+            "crates/domain/src/identity.rs",
+            "crates/domain/src/request/canon.rs",
+            "crates/domain/src/request/decimal.rs",
+        ],
+        targets: &["--lib", "--test=it"],
+        chosen: WITHOUT_HISTORIES,
+    },
+];
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// All of the core when there are none.
+    files: Vec<String>,
+    shard: Option<String>,
+}
+
+/// Tests the mutants that `args` ask for; whether enough were noticed and every survivor is known.
+pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
+    let options = parse(args)?;
+    let survivors = Survivors::read(&workspace.root)?;
+    let path = find(workspace)?;
+    let mut outcomes = Vec::new();
+    for part in CORE {
+        let files: Vec<&str> = part.files.iter().copied().filter(|it| options.wants(it)).collect();
+        if !files.is_empty() {
+            say(&format!("\nmutants of {}: {}", part.name, files.join(", ")))?;
+            outcomes.extend(test(workspace, &path, part, &files, options.shard.as_deref())?);
+        }
+    }
+    conclude(&survivors, &outcomes, options.shard.is_none())
+}
+
+fn parse(args: &[String]) -> Result<Options> {
+    let mut options = Options::default();
+    let mut args = args.iter();
+    while let Some(option) = args.next() {
+        let value = args.next().with_context(|| format!("{option} wants a value"))?;
+        match option.as_str() {
+            "--file" => {
+                let known = CORE.iter().any(|part| part.files.contains(&value.as_str()));
+                ensure!(known, "{value} is not in the pure core");
+                options.files.push(value.clone());
+            }
+            "--shard" => options.shard = Some(value.clone()),
+            _ => bail!("chaos --mutants takes --file PATH and --shard K/N"),
+        }
+    }
+    Ok(options)
+}
+
+impl Options {
+    fn wants(&self, file: &str) -> bool {
+        self.files.is_empty() || self.files.iter().any(|it| it == file)
+    }
+}
+
+/// The `PATH` on which Cargo finds cargo-mutants, which is installed under the target folder where it
+/// is not there yet.
+fn find(workspace: &Workspace) -> Result<OsString> {
+    let tools = workspace.target.join("tools");
+    let before = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths(env::split_paths(&before).chain([tools.join("bin")]))?;
+    let mut version = shell::cargo(&workspace.root);
+    let is_there = |heard: shell::Heard| heard.status.success();
+    if shell::hear(version.args(["mutants", "--version"]).env("PATH", &path)).is_ok_and(is_there) {
+        return Ok(path);
+    }
+    say("cargo-mutants is not installed: installing it, which takes some minutes once")?;
+    let mut install = shell::cargo(&workspace.root);
+    install.args(["install", "cargo-mutants", "--locked", "--root"]).arg(&tools);
+    ensure!(
+        shell::run(&mut install)?,
+        "cargo-mutants cannot be installed here, so no mutant was tested; \
+         `cargo install cargo-mutants --locked` where there is a registry, then again"
+    );
+    Ok(path)
+}
+
+fn test(
+    workspace: &Workspace,
+    path: &OsStr,
+    part: &Part,
+    files: &[&str],
+    shard: Option<&str>,
+) -> Result<Vec<Outcome>> {
+    let folder = workspace.target.join("mutants");
+    let output = folder.join(part.name);
+    fs::create_dir_all(&output).context("cannot make the folder of the mutants")?;
+    let mut cargo = command(workspace, part, files, &output);
+    cargo.env("PATH", path).env("CARGO_TARGET_DIR", folder.join("build"));
+    if let Some(shard) = shard {
+        cargo.args(["--shard", shard]);
+    }
+    let status = cargo.status().context("cannot run cargo mutants")?;
+    let is_tested = status.code().is_some_and(|code| TESTED.contains(&code));
+    ensure!(is_tested, "cargo mutants gave up on {}: {status}", part.name);
+    outcome::read(&output.join("mutants.out").join("outcomes.json"))
+}
+
+/// Built as fast as can be: without debug information, and the domain unoptimized, of which a mutant
+/// is built once for a second of tests.
+fn command(workspace: &Workspace, part: &Part, files: &[&str], output: &Path) -> Command {
+    let mut cargo = shell::cargo(&workspace.root);
+    cargo.args(["mutants", "--package", part.package, "--no-shuffle", "--colors=never"]);
+    // The tests take about a second: what takes so much longer hangs, on a busy machine too.
+    cargo.args(["--timeout", "20", "--build-timeout", "900", "--jobs", "1"]);
+    cargo.arg("--output").arg(output);
+    cargo.args(files.iter().flat_map(|file| ["--file", file]));
+    // Arguments for tests alone would come after the build, which would build every target.
+    cargo.args(part.targets.iter().map(|target| format!("--cargo-arg={target}")));
+    cargo.args(part.chosen.iter().map(|chosen| format!("--cargo-test-arg={chosen}")));
+    cargo.arg("--cargo-arg=--config=profile.dev.package.holdfast-domain.opt-level=0");
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
+    cargo
+}
+
+fn conclude(survivors: &Survivors, outcomes: &[Outcome], whole: bool) -> Result<bool> {
+    let counts = Counts::of(outcomes.iter());
+    say(&format!("\n{:<40} caught missed timeout unviable", ""))?;
+    for file in CORE.iter().flat_map(|part| part.files) {
+        let of_file = Counts::of(outcomes.iter().filter(|it| it.file == *file));
+        if of_file != Counts::default() {
+            say(&format!("{file:<40} {of_file}"))?;
+        }
+    }
+    say(&format!("{:<40} {counts}", "all"))?;
+    let Some(percentage) = counts.percentage() else {
+        say("no mutant was tested")?;
+        return Ok(false);
+    };
+    let missed = outcomes.iter().filter(|it| it.verdict == Verdict::Missed);
+    let unknown = survivors.unknown(missed);
+    for mutant in &unknown {
+        say(&format!("survives, and is not in {}: {mutant}", survivors::FILE))?;
+    }
+    if whole {
+        for mutant in survivors.stale(outcomes) {
+            say(&format!("stale in {}, no longer survives: {mutant}", survivors::FILE))?;
+        }
+    }
+    say(&format!("{percentage} % of the mutants that build are noticed, {WANTED} % are wanted"))?;
+    Ok(percentage >= WANTED && unknown.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(args: &[&str]) -> Option<Options> {
+        let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
+        parse(&args).ok()
+    }
+
+    #[test]
+    fn only_the_core_is_mutated() {
+        let hold = "crates/domain/src/hold.rs";
+        assert!(parsed(&[]).unwrap().wants(hold));
+        let one = parsed(&["--file", hold, "--shard", "0/4"]).unwrap();
+        assert!(one.wants(hold) && !one.wants("crates/domain/src/money.rs"));
+        assert_eq!(one.shard.as_deref(), Some("0/4"));
+        for bad in [&["--file", "crates/http/src/lib.rs"][..], &["--file"], &["--jobs", "2"]] {
+            assert_eq!(parsed(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_core_is_there() {
+        let root = Workspace::load().unwrap().root;
+        for file in CORE.iter().flat_map(|part| part.files) {
+            assert!(root.join(file).is_file(), "{file}");
+        }
+    }
+}

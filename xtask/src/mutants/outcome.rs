@@ -1,0 +1,130 @@
+//! What cargo-mutants found out about each mutant, as its report says.
+
+use std::{fmt, fs, path::Path};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// One mutant and what became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) file: String,
+    /// What was changed and in which function, without the line: lines move.
+    pub(super) mutant: String,
+    pub(super) verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Caught,
+    Missed,
+    /// The tests did not come to their end, which somebody would have noticed.
+    Timeout,
+    /// It does not compile, so that nobody can make this mistake.
+    Unviable,
+}
+
+/// How many mutants met which end.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    caught: usize,
+    missed: usize,
+    timeout: usize,
+    unviable: usize,
+}
+
+impl Counts {
+    pub(super) fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+        let mut counts = Self::default();
+        for outcome in outcomes {
+            *match outcome.verdict {
+                Verdict::Caught => &mut counts.caught,
+                Verdict::Missed => &mut counts.missed,
+                Verdict::Timeout => &mut counts.timeout,
+                Verdict::Unviable => &mut counts.unviable,
+            } += 1;
+        }
+        counts
+    }
+
+    /// How many of a hundred that build are noticed, rounded down; `None` where none builds.
+    pub(super) fn percentage(&self) -> Option<usize> {
+        let noticed = self.caught + self.timeout;
+        (100 * noticed).checked_div(noticed + self.missed)
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { caught, missed, timeout, unviable } = self;
+        write!(f, "{caught:>6} {missed:>6} {timeout:>7} {unviable:>8}")
+    }
+}
+
+/// Reads the report of one run.
+pub(super) fn read(path: &Path) -> Result<Vec<Outcome>> {
+    let text = fs::read_to_string(path).context("cargo-mutants left no report")?;
+    let report: Value = serde_json::from_str(&text).context("the mutants' report is not JSON")?;
+    let outcomes = report.get("outcomes").and_then(Value::as_array);
+    let outcomes = outcomes.context("the mutants' report has another shape")?;
+    outcomes.iter().filter_map(|outcome| read_one(outcome).transpose()).collect()
+}
+
+/// One mutant's end; `None` for the tests of the code as it is.
+fn read_one(outcome: &Value) -> Result<Option<Outcome>> {
+    let scenario = outcome.get("scenario").context("an outcome is of nothing")?;
+    let Some(mutant) = scenario.get("Mutant") else { return Ok(None) };
+    let text = |value: &Value, field| value.get(field)?.as_str().map(str::to_owned);
+    let name = text(mutant, "name").context("a mutant has no name")?;
+    let (_place, what) = name.split_once(": ").context("a mutant's name has another shape")?;
+    let verdict = match text(outcome, "summary").as_deref() {
+        Some("CaughtMutant") => Verdict::Caught,
+        Some("MissedMutant") => Verdict::Missed,
+        Some("Timeout") => Verdict::Timeout,
+        Some("Unviable") => Verdict::Unviable,
+        other => bail!("{name} ended as {other:?}"),
+    };
+    let file = text(mutant, "file").context("a mutant is in no file")?;
+    Ok(Some(Outcome { file, mutant: what.to_owned(), verdict }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn counted(verdicts: &[Verdict]) -> Counts {
+        let outcome = |verdict| Outcome { file: String::new(), mutant: String::new(), verdict };
+        let outcomes: Vec<_> = verdicts.iter().copied().map(outcome).collect();
+        Counts::of(outcomes.iter())
+    }
+
+    #[test]
+    fn a_mutant_is_known_without_its_line() {
+        let mutant = json!({ "name": "a/b.rs:7:3: replace < with <= in f", "file": "a/b.rs" });
+        let outcome = json!({ "scenario": { "Mutant": mutant }, "summary": "MissedMutant" });
+        let expected = Outcome {
+            file: "a/b.rs".to_owned(),
+            mutant: "replace < with <= in f".to_owned(),
+            verdict: Verdict::Missed,
+        };
+        assert_eq!(read_one(&outcome).unwrap(), Some(expected));
+        let baseline = json!({ "scenario": "Baseline", "summary": "Success" });
+        assert_eq!(read_one(&baseline).unwrap(), None);
+        let odd = json!({ "scenario": { "Mutant": mutant_named("x: y") }, "summary": "Failure" });
+        assert!(read_one(&odd).is_err());
+    }
+
+    fn mutant_named(name: &str) -> Value {
+        json!({ "name": name, "file": "a" })
+    }
+
+    #[test]
+    fn what_does_not_build_does_not_count() {
+        use Verdict::{Caught, Missed, Timeout, Unviable};
+        assert_eq!(counted(&[Caught, Timeout, Missed, Unviable]).percentage(), Some(66));
+        assert_eq!(counted(&[Unviable]).percentage(), None);
+        assert_eq!(counted(&[]).percentage(), None);
+    }
+}
