@@ -7,7 +7,6 @@
 use blake3::Hasher;
 
 use super::{Content, Decimal, Message, Request, Role};
-use crate::model::Contract;
 use crate::secret::{Fingerprint, FingerprintKey};
 
 /// The version of the feed below.
@@ -33,14 +32,6 @@ pub fn fingerprint(
     feed.integer(tag::CONTRACT, u64::from(contract));
     feed.request(request);
     Some(Fingerprint::from_bytes(*feed.0.finalize().as_bytes()))
-}
-
-impl Contract {
-    /// Hashes a request under this contract and the newest version of the feed.
-    #[must_use]
-    pub fn fingerprint(&self, key: &FingerprintKey, request: &Request) -> Option<Fingerprint> {
-        fingerprint(key, FINGERPRINT_VERSION, self.version, request)
-    }
 }
 
 /// One byte before every item. Numbers are never used again for another meaning.
