@@ -29,8 +29,8 @@ use crate::telemetry;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
-/// How long the database may take to close. Every ending is committed by then: what is given up is
-/// the folding of its log, which the next start does.
+/// How long the database may take to close. What was answered is committed by then: what is given up
+/// is the folding of its log, and endings that it did not take, which the next start sees to.
 const CLOSE: Duration = Duration::from_secs(10);
 /// The name of a process whose database has one process.
 const NODE_NAME: &str = "embedded";

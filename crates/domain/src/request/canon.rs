@@ -17,7 +17,6 @@ use blake3::Hasher;
 use super::{
     Audio, CacheOptions, Decimal, JsonSchema, Modalities, Opaque, Request, ResponseFormat, Voice,
 };
-use crate::model::Contract;
 use crate::secret::{Fingerprint, FingerprintKey};
 
 /// The version of the feed below.
@@ -43,14 +42,6 @@ pub fn fingerprint(
     feed.integer(tag::CONTRACT, u64::from(contract));
     feed.request(request);
     Some(Fingerprint::from_bytes(*feed.0.finalize().as_bytes()))
-}
-
-impl Contract {
-    /// Hashes a request under this contract and the newest version of the feed.
-    #[must_use]
-    pub fn fingerprint(&self, key: &FingerprintKey, request: &Request) -> Option<Fingerprint> {
-        fingerprint(key, FINGERPRINT_VERSION, self.version, request)
-    }
 }
 
 /// Takes in what is fed: strings of the request apart from the bytes that give them their structure.

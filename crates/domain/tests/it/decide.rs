@@ -66,6 +66,7 @@ fn a_change_names_its_operation_and_the_version_it_was_judged_over() {
             assert_eq!(transition.wallet, operation.wallet, "{name}");
             assert_eq!(transition.api_key, operation.api_key, "{name}");
             let is_start = matches!(transition.effect, Effect::Admit(_) | Effect::Reopen(_));
+            assert_eq!(transition.start().is_some(), is_start, "{name}");
             let admitted_at = row.as_ref().map(|row| row.admitted_at);
             assert_eq!(transition.admitted_at, if is_start { None } else { admitted_at }, "{name}");
             let generation = if matches!(transition.effect, Effect::Reopen(_)) { 2 } else { 1 };

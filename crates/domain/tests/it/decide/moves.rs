@@ -105,6 +105,7 @@ fn a_reopening_takes_everything_that_concerns_money_anew_and_keeps_what_it_is_bo
     let snapshot = Snapshot { operation: Some(open.clone()), ..Snapshot::vacant(NOW) };
     let reopened = decide(&snapshot, Event::Claim(Box::new(claim.clone()))).unwrap();
     check(&reopened, Funds::Hold(micros(250)), &[(Counter::Requests, 1, Some(1))]);
+    assert_eq!(reopened.start().map(|start| &start.price), Some(&claim.price));
     let at = later(100, 0);
     let second = reopened.apply(Some(&open), Receipt { at, ..receipt(3) }).unwrap();
     assert_eq!((second.admitted_at, second.deadline), (at, at.after(sample::TIME)));
