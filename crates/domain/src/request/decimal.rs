@@ -51,11 +51,9 @@ impl Decimal {
     fn compare_magnitude(&self, other: u128) -> Ordering {
         let power = 10_u128.checked_pow(u32::from(self.exponent.unsigned_abs()));
         if self.exponent >= 0 {
-            // Where the product does not fit, it is larger than any i32.
-            let scaled = power.and_then(|power| self.digits.checked_mul(power));
-            match scaled {
+            // Where the product does not fit, it is larger than any i32: zero's exponent is zero.
+            match power.and_then(|power| self.digits.checked_mul(power)) {
                 Some(scaled) => scaled.cmp(&other),
-                None if self.digits == 0 => 0.cmp(&other),
                 None => Ordering::Greater,
             }
         } else {
@@ -150,6 +148,7 @@ mod tests {
         check("-1.5E+1", "-15");
         check("1e-25", "1e-25");
         check("12e30", "12e30");
+        check("123456789012345678901", "123456789012345678901e0");
     }
 
     #[test]
@@ -164,6 +163,18 @@ mod tests {
     }
 
     #[test]
+    fn ranges_may_end_at_zero() {
+        let within =
+            |lexeme: &str, low, high| lexeme.parse::<Decimal>().unwrap().is_within(low, high);
+        for (lexeme, above, below) in
+            [("0", true, true), ("1e-400", true, false), ("-1e-400", false, true)]
+        {
+            assert_eq!(within(lexeme, 0, 2), above, "{lexeme}");
+            assert_eq!(within(lexeme, -2, 0), below, "{lexeme}");
+        }
+    }
+
+    #[test]
     fn whole_numbers_are_told_apart() {
         let whole = |lexeme: &str| lexeme.parse::<Decimal>().unwrap().to_integer();
         assert_eq!(whole("1e2"), Some(100));
@@ -174,6 +185,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_kept_is_refused() {
+        assert!("1".repeat(34).parse::<Decimal>().is_ok());
         for bad in ["", "-", "x", "1e401", "1e99999999999", &"1".repeat(35)] {
             assert_eq!(bad.parse::<Decimal>(), Err(BadDecimal), "{bad}");
         }

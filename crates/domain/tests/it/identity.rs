@@ -116,7 +116,8 @@ fn a_request_key_has_one_spelling() {
 fn names_are_of_the_shape_that_rows_and_paths_can_bear() {
     let long = "n".repeat(64);
     for name in ["gw-1", "a", "A_b.9", &long] {
-        assert_eq!(NodeName::try_from(name).unwrap().as_str(), name);
+        let node = NodeName::try_from(name).unwrap();
+        assert_eq!((node.as_str(), node.to_string().as_str()), (name, name));
     }
     for name in ["", "gw 1", "gw/1", "gw:1", "ü", &format!("{long}n")] {
         assert!(NodeName::try_from(name).is_err(), "{name:?}");

@@ -12,6 +12,7 @@ mod credential;
 mod decide;
 mod embed;
 mod fingerprint;
+mod histories;
 mod hold;
 mod identity;
 mod limits;

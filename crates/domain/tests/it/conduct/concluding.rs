@@ -1,14 +1,16 @@
 //! Endings: told once however their commit is lost, and never thrown away.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use holdfast_domain::conduct::Ending;
+use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Disown, Sent};
+use holdfast_domain::ports::Pause;
 use holdfast_domain::{Event, Journal, Micros};
 use holdfast_testkit::laws::tenant::judged;
 use holdfast_testkit::sample::{self, CLAIM};
-use holdfast_testkit::{Fault, join_all};
+use holdfast_testkit::{Fault, MemoryJournal, join_all};
 
 use super::{
     GRACE, LOSSES, charge, check_wallet, claimed, conduct, journal, phase, row, transfers,
@@ -110,6 +112,34 @@ async fn a_result_whose_settlement_is_refused_is_recorded_with_its_hold() {
         assert_eq!(phase(&settled), "completed");
         assert_eq!(transfers(&journal, "settle"), 1);
         check_wallet(&journal, 970, 0);
+    }
+}
+
+/// Mends the wallet whenever it is waited for.
+struct Mending<'a>(&'a MemoryJournal, AtomicU32);
+
+#[async_trait::async_trait]
+impl Pause for Mending<'_> {
+    async fn pause(&self, _attempt: u32) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.repair_wallet(sample::WALLET);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_settlement_is_recorded_at_once_and_any_other_ending_waits() {
+    for (ending, label, _) in endings() {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        journal.break_wallet(sample::WALLET);
+        let offers = journal.offers();
+        let pause = Mending(&journal, AtomicU32::new(0));
+        let conduct = Conduct { pause: &pause, ..conduct(&journal) };
+        let concluded = conduct.conclude(&operation, &ending, &[]).await;
+        let (expected, pauses) = if label == "completed" { ("recorded", 0) } else { (label, 1) };
+        assert_eq!(phase(&concluded.snapshot), expected);
+        assert_eq!(pause.1.load(Ordering::Relaxed), pauses, "{label}");
+        assert_eq!(journal.offers() - offers, 2, "{label}");
     }
 }
 
