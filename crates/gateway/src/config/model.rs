@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::Currency;
-use holdfast_domain::model::{Contract, PublicModelId};
+use holdfast_domain::model::{Contract, PublicModelId, Restricted};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_engine::{Model, Price, Route, Timeouts};
 use holdfast_providers::Simulated;
 
-use super::document::{Place, Table};
+use super::document::{Field, Place, Table};
+
 use super::process::Limits;
 use super::provider::ProviderKind;
 
@@ -89,11 +90,40 @@ fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract>
     let overhead = table
         .field("prompt_overhead_tokens")
         .map_or(Some(None), |field| field.count(0..=TOKENS_MAX).map(Some));
+    let image = table
+        .field("image_tokens")
+        .map_or(Some(None), |field| field.count(1..=TOKENS_MAX).map(Some));
+    let accepts = table.field("accepts").map_or(Some(Vec::new()), |field| field.each(member));
+    let allow = table.field("allow").map_or(Some(Vec::new()), |field| field.each(restricted));
     Some(Contract {
         prompt_tokens_per_byte_millionths: per_byte?,
         prompt_overhead_tokens: overhead?,
+        image_tokens: image?,
+        accepts: accepts?,
+        allow: allow?.into_iter().collect(),
         ..Contract::new(model?, version?, context?, output?.0)
     })
+}
+
+/// The name of a request's member that OpenAI's schema does not have.
+fn member(field: &Field<'_>) -> Option<String> {
+    let name = field.text()?;
+    if name.is_empty() {
+        field.mistake("must not be empty");
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+/// One of the fields that are refused unless a model allows them.
+fn restricted(field: &Field<'_>) -> Option<Restricted> {
+    let name = field.text()?;
+    let found = Restricted::ALL.into_iter().find(|restricted| restricted.label() == name);
+    if found.is_none() {
+        let known = Restricted::ALL.map(Restricted::label).join(", ");
+        field.mistake(format_args!("names no field that needs allowing: those are {known}"));
+    }
+    found
 }
 
 /// There is one so far; what a model promises is written down all the same.
@@ -163,7 +193,7 @@ fn rates(table: &Table<'_>) -> Option<Rates> {
         tokens.ignore_unknown();
         return None;
     }
-    let rate = |field: super::document::Field<'_>| field.count(0..=Rates::RATE_MAX);
+    let rate = |field: Field<'_>| field.count(0..=Rates::RATE_MAX);
     let input = tokens.required("input").and_then(rate);
     let output = tokens.required("output").and_then(rate);
     let cached_input = tokens.field("cached_input").map_or(input, rate);

@@ -1,5 +1,7 @@
 //! What a configuration is refused for, and what a good one says.
 
+mod contract;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -179,12 +179,21 @@ impl<'d> Field<'d> {
 
     /// Several secrets.
     pub(crate) fn secrets(&self) -> Option<Vec<(Self, Secret)>> {
+        let with_secret = |item: Self| item.secret().map(|secret| (item, secret));
+        Some(self.items()?.into_iter().filter_map(with_secret).collect())
+    }
+
+    /// Several values, each by what `read` makes of it; `None` where one is a mistake.
+    pub(crate) fn each<T>(&self, read: impl Fn(&Self) -> Option<T>) -> Option<Vec<T>> {
+        self.items()?.iter().map(read).collect()
+    }
+
+    fn items(&self) -> Option<Vec<Self>> {
         let DeValue::Array(items) = self.value else {
             self.expected("an array of texts");
             return None;
         };
-        let items = items.iter().map(|item| self.item(item));
-        Some(items.filter_map(|item| item.secret().map(|secret| (item, secret))).collect())
+        Some(items.iter().map(|item| self.item(item)).collect())
     }
 }
 
