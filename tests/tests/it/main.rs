@@ -28,4 +28,5 @@ mod readme;
 mod recorded;
 mod refusals;
 mod storage;
+mod tools;
 mod upstream;
