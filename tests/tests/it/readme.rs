@@ -10,9 +10,9 @@ use crate::check::check_completion;
 /// The first block of shell below a heading.
 fn block(heading: &str) -> String {
     let readme = include_str!("../../../README.md");
-    let (_, below) = readme.split_once(heading).expect("the heading");
-    let (_, block) = below.split_once("```sh\n").expect("a block below it");
-    block.split_once("```").expect("its end").0.to_owned()
+    let (_, below) = readme.split_once(heading).unwrap();
+    let (_, block) = below.split_once("```sh\n").unwrap();
+    block.split_once("```").unwrap().0.to_owned()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn the_lines_that_set_a_gateway_up_give_a_key_that_works() {
 /// A shell that finds the binary under its name.
 fn shell(site: &Site, lines: &str) -> Command {
     let binary = site.command().get_program().to_owned();
-    let folder = std::path::Path::new(&binary).parent().expect("its folder").to_owned();
+    let folder = std::path::Path::new(&binary).parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(folder).chain(std::env::split_paths(&path)));
     let mut shell = Command::new("sh");
