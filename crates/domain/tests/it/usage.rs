@@ -97,3 +97,12 @@ fn tokens_are_counted_by_side() {
     let meters = Meters::by(by([1, 2, 4, 8, 16, 32, 64, 128, 256])).unwrap();
     assert_eq!((meters.prompt_tokens(), meters.completion_tokens()), (15, 112));
 }
+
+#[test]
+fn one_count_is_replaced_and_the_others_stay() {
+    let meters = Meters::text(7, 11).unwrap();
+    let pictured = meters.with(Kind::Image, 3).unwrap();
+    assert_eq!(Kind::ALL.map(|kind| pictured.count(kind)), [7, 0, 0, 0, 11, 0, 0, 1, 3]);
+    assert_eq!(pictured.with(Kind::Input, 5).map(|meters| meters.count(Kind::Input)), Some(5));
+    assert_eq!(meters.with(Kind::Image, Meters::COUNT_MAX + 1), None);
+}
