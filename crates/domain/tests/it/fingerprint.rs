@@ -6,8 +6,8 @@ use holdfast_domain::ApiKeyId;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
     CacheBreakpoint, CacheOptions, Content, CustomTool, FINGERPRINT_VERSION, Function,
-    FunctionChoice, Item, Message, Modalities, Opaque, Part, RecordingFormat, Reply, Request, Role,
-    Tool, ToolChoice, ToolMode, fingerprint,
+    FunctionChoice, Item, JsonSchema, Message, Modalities, Opaque, Part, RecordingFormat, Reply,
+    Request, ResponseFormat, Role, Tool, ToolChoice, ToolMode, fingerprint,
 };
 use holdfast_domain::secret::{Fingerprint, FingerprintKey, ServerSecret};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
@@ -158,6 +158,30 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     variants
 }
 
+/// Requests for answers of a shape, each another.
+fn shaped_variants() -> Vec<(&'static str, Request)> {
+    let schema = |name: &str, strict, json: Option<&str>| {
+        let schema = json.map(|json| Opaque::from_json(json.to_owned()));
+        ResponseFormat::JsonSchema(JsonSchema {
+            name: name.to_owned(),
+            description: None,
+            schema,
+            strict,
+        })
+    };
+    let shapes = [
+        ("json", ResponseFormat::JsonObject),
+        ("schema", schema("a", None, None)),
+        ("other schema's name", schema("b", None, None)),
+        ("strict schema", schema("a", Some(true), None)),
+        ("schema of 1", schema("a", None, Some("{\"b\":1}"))),
+        ("schema of 1.0", schema("a", None, Some("{\"b\":1.0}"))),
+    ];
+    shapes
+        .map(|(name, shape)| (name, Request { response_format: Some(shape), ..request() }))
+        .to_vec()
+}
+
 #[test]
 fn the_facts_count_every_string_and_what_has_no_length() {
     let of = |change: &dyn Fn(&mut Request)| {
@@ -206,6 +230,7 @@ fn the_facts_count_every_string_and_what_has_no_length() {
 fn any_difference_is_another_fingerprint() {
     let mut variants = variants();
     variants.extend(newer_variants().split_off(1));
+    variants.extend(shaped_variants());
     for (at, (name, one)) in variants.iter().enumerate() {
         for (other_name, other) in &variants[at + 1..] {
             assert_ne!(of(one), of(other), "{name} and {other_name}");
