@@ -94,9 +94,15 @@ impl Meters {
     /// One request, this much prompt and completion; `None` when that is absurd.
     #[must_use]
     pub fn text(input: u64, output: u64) -> Option<Self> {
-        Self::by(|kind| match kind {
-            Kind::Input => input,
-            Kind::Output => output,
+        (input.max(output) <= Self::COUNT_MAX).then(|| Self::estimated(input, output))
+    }
+
+    /// The same for an own count, which ends at the largest that is believed.
+    #[must_use]
+    pub fn estimated(input: u64, output: u64) -> Self {
+        Self(Kind::ALL.map(|kind| match kind {
+            Kind::Input => input.min(Self::COUNT_MAX),
+            Kind::Output => output.min(Self::COUNT_MAX),
             Kind::Request => 1,
             Kind::CachedInput
             | Kind::CacheWrite
@@ -104,7 +110,7 @@ impl Meters {
             | Kind::Reasoning
             | Kind::AudioOutput
             | Kind::Image => 0,
-        })
+        }))
     }
 
     /// The same with another count of one kind; `None` when that is absurd.

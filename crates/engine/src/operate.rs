@@ -266,7 +266,7 @@ fn estimate(bid: &Bid, answer: &Answer) -> Meters {
     let prompt = bid.request.facts().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
     let input = prompt.min(bid.bound.prompt_tokens);
     let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
-    Meters::text(input, output).unwrap_or_default()
+    Meters::estimated(input, output)
 }
 
 /// Why no key was bound, for the caller; what is behind it, for the log.

@@ -1,5 +1,6 @@
 //! What a caller is told, in this crate's words; how it is spelled is the wire's and HTTP's business.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,12 +27,22 @@ pub struct Reply {
 }
 
 /// An answer with its exact bytes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Answered {
     /// The completion.
     Completed(Bytes),
     /// The provider's definitive refusal, as it was told the first time.
     Refused(ProviderRefusal, Bytes),
+}
+
+impl fmt::Debug for Answered {
+    /// Without what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Completed(body) => write!(f, "Completed({} bytes)", body.len()),
+            Self::Refused(refusal, body) => write!(f, "Refused({refusal:?}, {} bytes)", body.len()),
+        }
+    }
 }
 
 /// What the log may know of an operation: never content.

@@ -3,6 +3,7 @@
 //!
 //! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ const POLL: Duration = Duration::from_millis(250);
 const TURNS_MAX: u32 = 16;
 
 /// A chat completion request of an authenticated caller.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Submission {
     /// Who asks.
     pub caller: Arc<Caller>,
@@ -44,6 +45,13 @@ pub struct Submission {
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
     /// up does not have less in hand.
     pub in_hand: Arc<InHand>,
+}
+
+impl fmt::Debug for Submission {
+    /// Without the body: it is the prompt.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Submission({}, {} bytes)", self.request_key, self.body.len())
+    }
 }
 
 impl Engine {

@@ -106,3 +106,15 @@ fn one_count_is_replaced_and_the_others_stay() {
     assert_eq!(pictured.with(Kind::Input, 5).map(|meters| meters.count(Kind::Input)), Some(5));
     assert_eq!(meters.with(Kind::Image, Meters::COUNT_MAX + 1), None);
 }
+
+#[test]
+fn an_own_count_is_never_nothing_because_it_is_large() {
+    let most = Meters::COUNT_MAX;
+    assert_eq!(Meters::text(most, most), Some(Meters::estimated(most, most)));
+    for (input, output) in [(most + 1, 7), (7, most + 1)] {
+        assert_eq!(Meters::text(input, output), None);
+        let counted = Meters::estimated(input, output);
+        assert_eq!(counted, Meters::estimated(input.min(most), output.min(most)));
+        assert_eq!(counted.prompt_tokens() + counted.completion_tokens(), most + 7);
+    }
+}

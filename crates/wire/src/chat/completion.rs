@@ -16,7 +16,7 @@ use crate::render;
 pub struct CompletionView<'a> {
     /// Whose answer it is; its id is derived from it.
     pub id: OperationId,
-    /// When the key was bound.
+    /// When the run that made it was admitted.
     pub created: Timestamp,
     /// The public id that was asked for.
     pub model: &'a PublicModelId,
