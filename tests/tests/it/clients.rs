@@ -12,19 +12,19 @@ const FUNDS: i64 = 10_000_000;
 const CHARGE: i64 = 367;
 
 /// What runs a script of one language.
-struct Sdk {
+pub(crate) struct Sdk {
     folder: &'static str,
     extension: &'static str,
     command: fn(&Site) -> Command,
 }
 
-const PYTHON: Sdk = Sdk {
+pub(crate) const PYTHON: Sdk = Sdk {
     folder: "python",
     extension: "py",
     command: |_site| Command::new(given("HOLDFAST_TEST_PYTHON")),
 };
 
-const NODE: Sdk = Sdk {
+pub(crate) const NODE: Sdk = Sdk {
     folder: "node",
     extension: "mjs",
     command: |site| {
@@ -43,14 +43,14 @@ fn given(name: &str) -> PathBuf {
     path.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test tests`, which does"))
 }
 
-struct World {
-    upstream: Upstream,
-    site: Site,
+pub(crate) struct World {
+    pub(crate) upstream: Upstream,
+    pub(crate) site: Site,
     account: Account,
     gateway: Gateway,
 }
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, account) = Site::funded(&Config::upstream(&upstream));
     let gateway = site.serve();
@@ -59,7 +59,7 @@ fn world() -> World {
 
 impl World {
     /// Runs a script; what it prints is JSON.
-    fn run(&self, sdk: &Sdk, name: &str) -> Value {
+    pub(crate) fn run(&self, sdk: &Sdk, name: &str) -> Value {
         let file = format!("{name}.{}", sdk.extension);
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
         let script = self.site.path(&file);
@@ -75,7 +75,7 @@ impl World {
     }
 
     #[track_caller]
-    fn check_charges(&self, runs: i64) {
+    pub(crate) fn check_charges(&self, runs: i64) {
         assert_eq!(i64::try_from(self.upstream.runs()).unwrap(), runs);
         assert_eq!(self.site.balance(&self.account), (FUNDS - runs * CHARGE, 0));
         assert_eq!(self.site.verify()["operations"], runs);
