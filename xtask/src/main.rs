@@ -3,6 +3,7 @@
 //! Not part of the product: nothing here is shipped, and the gateway does not know of it.
 
 mod chaos;
+mod docs;
 mod gateway;
 mod lint;
 mod migrate;
@@ -28,6 +29,7 @@ usage: cargo xtask <command>
   test [suite]...     build and run the suites, all of them unless some are named
   lint [check]...     run the checks, all of them unless some are named
   ci                  test, then lint
+  docs                write the documents that are made from the code
   chaos [--kills N] [--seed S]
                       kill gateways under load and check what is left
   chaos --mutants [--file PATH]... [--shard K/N]
@@ -60,6 +62,7 @@ fn run() -> Result<bool> {
             let linted = lint::run(&workspace, &[])?;
             Ok(tested && linted)
         }
+        (Some("docs"), []) => docs::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_domain::{Micros, RequestKey};
-use holdfast_wire::error::{Code, malformed_key};
+use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Uri};
 
@@ -36,19 +36,26 @@ pub(crate) fn request_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
     let Some(value) = once(headers, IDEMPOTENCY_KEY) else {
         let sent = headers.contains_key(IDEMPOTENCY_KEY);
         return Err(if sent {
-            Problem::new(Code::IdempotencyKeyMalformed)
+            Problem {
+                message: repeated_key().into(),
+                ..Problem::new(Code::IdempotencyKeyMalformed)
+            }
         } else {
             Problem::new(Code::IdempotencyKeyRequired)
         });
     };
-    request_key_of(value.as_bytes())
+    read_key(value.as_bytes(), KeyPlace::Header)
 }
 
-/// Reads a request key out of a header or a path.
-pub(crate) fn request_key_of(text: &[u8]) -> Result<RequestKey, Problem> {
+/// Reads the request key that a path ends with.
+pub(crate) fn request_key_of_path(text: &str) -> Result<RequestKey, Problem> {
+    read_key(text.as_bytes(), KeyPlace::Path)
+}
+
+fn read_key(text: &[u8], place: KeyPlace) -> Result<RequestKey, Problem> {
     let parsed = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     parsed.ok_or_else(|| Problem {
-        message: malformed_key(text).into(),
+        message: malformed_key(text, place).into(),
         ..Problem::new(Code::IdempotencyKeyMalformed)
     })
 }

@@ -13,6 +13,9 @@ use crate::headers;
 use crate::log::RequestLog;
 use crate::reply::{Answer, json};
 
+const NO_OPERATION: &str = "This API key has no operation under this Idempotency-Key: nothing was bound or charged. Send the \
+                            request with the key to run it.";
+
 /// `GET /v1/operations/{idempotency-key}`
 pub(crate) async fn operation(
     engine: &Engine,
@@ -20,10 +23,13 @@ pub(crate) async fn operation(
     key: &str,
     log: &mut RequestLog,
 ) -> Result<Answer, Problem> {
-    let request_key = headers::request_key_of(key.as_bytes())?;
-    let look_up = engine.look_up(caller, request_key).await.map_err(|error| problem(&error))?;
+    let request_key = headers::request_key_of_path(key)?;
+    let look_up = engine.look_up(caller, request_key).await.map_err(|error| match error {
+        LookUpError::NotFound => no_operation(),
+        LookUpError::Unreadable(_) | LookUpError::Unavailable(_) => problem(&error),
+    })?;
     let Some(operation) = &look_up.snapshot.operation else {
-        return Err(Problem::new(Code::NotFound));
+        return Err(no_operation());
     };
     log.facts.operation = Some(operation.id);
     log.facts.phase = Some(operation.phase.label());
@@ -69,6 +75,10 @@ fn model_id(path: &str) -> Option<PublicModelId> {
 
 fn view(model: &Model, price: &Price) -> ModelView {
     ModelView::of(&model.contract, price.effective_from, std::slice::from_ref(&price.version))
+}
+
+fn no_operation() -> Problem {
+    Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }
 }
 
 fn problem(error: &LookUpError) -> Problem {

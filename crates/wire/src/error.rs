@@ -1,6 +1,7 @@
 //! The closed table of errors that a caller can get, and their body. Not here: which of them is given
 //! when, and the headers that go with it.
 
+mod about;
 mod message;
 mod table;
 
@@ -9,7 +10,8 @@ use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
 use serde::Serialize;
 
-pub use self::message::malformed_key;
+pub use self::about::Binding;
+pub use self::message::{KeyPlace, malformed_key, repeated_key};
 use crate::api::MetersView;
 use crate::render;
 

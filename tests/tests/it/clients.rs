@@ -5,8 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdfast_tests::{Account, Config, Gate, Gateway, Ran, Reply, Site, Upstream};
+use holdfast_tests::{Account, Config, Gate, Gateway, Ran, Reply, Request, Site, Upstream};
 use serde_json::{Value, json};
+
+use crate::bodies::acme;
 
 const FUNDS: i64 = 10_000_000;
 const CHARGE: i64 = 367;
@@ -60,10 +62,16 @@ pub(crate) fn world() -> World {
 impl World {
     /// Runs a script; what it prints is JSON.
     pub(crate) fn run(&self, sdk: &Sdk, name: &str) -> Value {
+        self.run_edited(sdk, name, |script| script)
+    }
+
+    /// Runs a script after a change to it.
+    fn run_edited(&self, sdk: &Sdk, name: &str, edit: impl Fn(String) -> String) -> Value {
         let file = format!("{name}.{}", sdk.extension);
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
         let script = self.site.path(&file);
-        std::fs::copy(clients.join(sdk.folder).join(&file), &script).unwrap();
+        let text = std::fs::read_to_string(clients.join(sdk.folder).join(&file)).unwrap();
+        std::fs::write(&script, edit(text)).unwrap();
         let mut command = (sdk.command)(&self.site);
         command
             .arg(script)
@@ -109,6 +117,31 @@ impl World {
         let said = self.run(sdk, "automatic");
         assert_eq!(said, json!({"contents": ["Good day", "Good day"], "distinct": true}));
         self.check_charges(2);
+    }
+
+    /// The line that the error shows for this client, put into a script as it stands.
+    fn check_shown(&self, sdk: &Sdk, client: &str) {
+        let bare = Request::completion(&self.account.key, "", acme("Say hello"));
+        let told = self.gateway.send(&bare.without("Idempotency-Key")).json();
+        let message = told["error"]["message"].as_str().unwrap().to_owned();
+        let line = message.lines().find_map(|line| line.strip_prefix(client)).unwrap();
+        let said = self.run_edited(sdk, "shown", |script| {
+            assert!(script.contains("THE_LINE"));
+            script.replace("THE_LINE", &line.replace("...", "**body"))
+        });
+        assert_eq!(said, json!({"content": "Good day"}));
+        self.check_charges(1);
+    }
+
+    /// An SDK that was told the header's name alone makes keys that are refused, and says why.
+    fn check_prefixed(&self, sdk: &Sdk) {
+        let said = self.run(sdk, "prefixed");
+        assert_eq!(
+            (&said["status"], &said["code"]),
+            (&json!(400), &json!("idempotency_key_malformed"))
+        );
+        assert!(said["message"].as_str().unwrap().contains("begins with `stainless-`"), "{said}");
+        self.check_charges(0);
     }
 
     fn check_models(&self, sdk: &Sdk) {
@@ -191,4 +224,24 @@ fn python_lists_the_models_and_looks_at_one() {
 #[test]
 fn node_lists_the_models_and_looks_at_one() {
     world().check_models(&NODE);
+}
+
+#[test]
+fn python_runs_the_line_that_the_error_shows() {
+    world().check_shown(&PYTHON, "Python: ");
+}
+
+#[test]
+fn node_runs_the_line_that_the_error_shows() {
+    world().check_shown(&NODE, "Node: ");
+}
+
+#[test]
+fn python_is_told_why_its_own_keys_are_refused() {
+    world().check_prefixed(&PYTHON);
+}
+
+#[test]
+fn node_is_told_why_its_own_keys_are_refused() {
+    world().check_prefixed(&NODE);
 }

@@ -44,14 +44,23 @@ impl Code {
     }
 }
 
-/// Says why an `Idempotency-Key` is refused and how to send a good one. Nothing of the value is
-/// repeated.
+/// Where a request key was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// In the header of a request that is to run.
+    Header,
+    /// In the path that names an operation.
+    Path,
+}
+
+/// Says why a request key is refused and how to send a good one. Nothing of the value is repeated.
 #[must_use]
-pub fn malformed_key(value: &[u8]) -> String {
+pub fn malformed_key(value: &[u8], place: KeyPlace) -> String {
     let text = value.trim_ascii();
     let why = if text.starts_with(b"stainless-") {
-        "This one begins with `stainless-`: the SDK made it, with a prefix of its own. Set the header \
-         yourself."
+        "This one begins with `stainless-`: the SDK made it, and with that prefix it is no UUID. Send \
+         one of your own, as below, or let your client class make it: override `_idempotency_key` in \
+         Python, `defaultIdempotencyKey` in Node, and return the bare UUID."
     } else if text.starts_with(b"\"") || text.ends_with(b"\"") {
         "This one is in quotation marks. Send the 36 characters alone."
     } else if text.len() != 36 {
@@ -61,6 +70,22 @@ pub fn malformed_key(value: &[u8]) -> String {
     } else {
         "This one is not a random UUID of version 4."
     };
+    match place {
+        KeyPlace::Header => explained(why),
+        KeyPlace::Path => format!("{PATH} {why}"),
+    }
+}
+
+/// Says that the header was sent more than once.
+#[must_use]
+pub fn repeated_key() -> String {
+    explained(
+        "It was sent more than once. Send it with the request alone, not also with the client's \
+         default headers.",
+    )
+}
+
+fn explained(why: &str) -> String {
     let (rule, fix) = MALFORMED.split_once('\n').unwrap_or((MALFORMED, ""));
     format!("{rule} {why}\n{fix}")
 }
@@ -86,7 +111,8 @@ const MODEL_NOT_FOUND: &str =
     "There is no such model. GET /v1/models lists the models that this API key may use.";
 const NOT_FOUND: &str = "There is nothing here. Check the path and the identifier in it.";
 const METHOD_NOT_ALLOWED: &str = "This path does not take this method. See the `allow` header.";
-const REQUEST_TIMEOUT: &str = "The request did not arrive in time. Send it again.";
+const REQUEST_TIMEOUT: &str = "The body did not arrive in time. Send the same request with the same Idempotency-Key again, in \
+     one go.";
 const REQUEST_TOO_LARGE: &str = "The body is too large. Send a smaller one.";
 const UNSUPPORTED_MEDIA_TYPE: &str =
     "The body must be JSON. Send `Content-Type: application/json`, and no content encoding.";
@@ -102,10 +128,10 @@ const RESULT_SEALED: &str = "This operation has ended and its answer opens only 
      Retry with that credential; a new Idempotency-Key starts a new, paid run.";
 const PROVIDER_REFUSED: &str = "The model's provider refused this request; you were not charged. Change the request and \
      send it with a new Idempotency-Key.";
-const RATE_LIMIT_EXCEEDED: &str =
-    "A limit of this API key is reached. Send the same request again after `retry-after`.";
-const TOO_MANY_OPERATIONS: &str =
-    "Too many requests of this API key are in hand. Send this one again when others have ended.";
+const RATE_LIMIT_EXCEEDED: &str = "A limit of this API key is reached. Send the same request with the same Idempotency-Key again \
+     after `retry-after`.";
+const TOO_MANY_OPERATIONS: &str = "Too many requests of this API key, or for this operation, are in hand. Send this one again, \
+     with the same Idempotency-Key, when others have ended.";
 const INTERNAL_ERROR: &str = "Something failed on our side. Send the same request with the same Idempotency-Key again: it \
      will not run twice.";
 const OUTCOME_UNKNOWN: &str = "The request may have run once; you were not charged. A new Idempotency-Key starts a new, \
@@ -114,8 +140,10 @@ const UPSTREAM_UNAVAILABLE: &str =
     "No provider took the request; it did not run. Send it again with the same Idempotency-Key.";
 const STORAGE_UNAVAILABLE: &str = "The outcome cannot be confirmed now. Send the same request with the same Idempotency-Key \
      again: it will not run twice.";
-const DRAINING: &str = "This server is about to stop. Send the same request again.";
-const OVERLOADED: &str = "This server has too much in hand. Send the same request again later.";
+const DRAINING: &str =
+    "This server is about to stop. Send the same request with the same Idempotency-Key again.";
+const OVERLOADED: &str = "This server has too much in hand. Send the same request with the same Idempotency-Key again \
+     later.";
 
 /// One line for each of three clients.
 macro_rules! fix {
@@ -126,6 +154,9 @@ Node: client.chat.completions.create(body, { headers: { "Idempotency-Key": crypt
 curl: -H "Idempotency-Key: $(uuidgen | tr A-Z a-z)""#
     };
 }
+
+const PATH: &str = "The path must end with the Idempotency-Key of a request of yours, in its canonical spelling, like \
+     7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11.";
 
 const REQUIRED: &str = concat!(
     "Send the header Idempotency-Key, exactly once: a new UUIDv4 for every request body, and the same \

@@ -1,21 +1,51 @@
-//! What `docs/api.md` says of errors is what the table says.
+//! `docs/errors.md` is what the table of errors says, and the rest of the documentation does not say it
+//! again.
 
 use holdfast_wire::error::Code;
 
+#[path = "../../examples/errors.rs"]
+#[expect(dead_code, reason = "it is run as an example; here only its text is compared")]
+mod errors;
+
 #[test]
-fn the_documented_table_of_errors_is_the_whole_table() {
-    let docs = include_str!("../../../../docs/api.md");
-    let rows: Vec<String> = Code::ALL
-        .iter()
-        .map(|code| {
-            let (label, kind) = (code.label(), code.kind());
-            format!("| {} | `{label}` | `{kind}` | {} |", code.status(), code.retry())
-        })
-        .collect();
-    for row in &rows {
-        assert!(docs.lines().any(|line| line == row), "docs/api.md lacks: {row}");
+fn the_document_of_errors_is_written_from_the_table() {
+    let written = include_str!("../../../../docs/errors.md");
+    assert!(written == errors::document(), "docs/errors.md is stale: run `cargo xtask docs`");
+}
+
+#[test]
+fn every_error_has_a_cause_of_its_own() {
+    let causes: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.cause()).collect();
+    assert_eq!(causes.len(), Code::ALL.len());
+    for cause in causes {
+        assert!(cause.ends_with('.') && !cause.contains("  "), "{cause}");
     }
-    let documented =
-        docs.lines().filter(|line| line.ends_with("| true |") || line.ends_with("| false |"));
-    assert_eq!(documented.count(), rows.len(), "docs/api.md has rows that the table lacks");
+}
+
+#[test]
+fn the_documents_name_no_error_that_does_not_exist() {
+    let documents = [
+        include_str!("../../../../docs/api.md"),
+        include_str!("../../../../docs/simulated.md"),
+        include_str!("../../../../docs/operations.md"),
+    ];
+    let mut named = 0;
+    for document in documents {
+        // A status and a code, as the documents write an error.
+        let words: Vec<&str> = document.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let (Ok(status), Some(label)) = (pair[0].parse::<u16>(), label(pair[1])) else {
+                continue;
+            };
+            let code = Code::ALL.into_iter().find(|code| code.label() == label);
+            assert_eq!(code.map(Code::status), Some(status), "{status} `{label}`");
+            named += 1;
+        }
+    }
+    assert!(named > 10, "they are found: {named}");
+}
+
+fn label(word: &str) -> Option<&str> {
+    let label = word.strip_prefix('`')?.split_once('`')?.0;
+    label.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_').then_some(label)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
-use holdfast_wire::error::{Code, ErrorBody, malformed_key, refused};
+use holdfast_wire::error::{Code, ErrorBody, KeyPlace, malformed_key, refused, repeated_key};
 use serde_json::{Value, json};
 
 use crate::schema;
@@ -151,8 +151,8 @@ const FIXES: [&str; 3] = [
 #[test]
 fn key_errors_show_the_fix_for_three_clients() {
     let codes = [Code::IdempotencyKeyRequired, Code::IdempotencyKeyMalformed];
-    let malformed = malformed_key(b"x");
-    for message in codes.map(Code::message).into_iter().chain([malformed.as_str()]) {
+    let told = [malformed_key(b"x", KeyPlace::Header), repeated_key()];
+    for message in codes.map(Code::message).into_iter().chain(told.iter().map(String::as_str)) {
         assert_eq!(message.lines().count(), 4, "{message}");
         for fix in FIXES {
             assert!(message.contains(fix), "{message}");
@@ -171,8 +171,33 @@ fn a_malformed_key_is_told_why() {
         (b"\xff\x00", "36 characters long"),
         (b"", "36 characters long"),
     ] {
-        let message = malformed_key(value);
+        let message = malformed_key(value, KeyPlace::Header);
         assert!(message.contains(why), "{message}");
-        assert!(value.is_empty() || !message.as_bytes().windows(value.len()).any(|w| w == value));
+        let in_path = malformed_key(value, KeyPlace::Path);
+        assert!(in_path.contains(why) && in_path.starts_with("The path "), "{in_path}");
+        for message in [&message, &in_path] {
+            let mut windows = message.as_bytes().windows(value.len().max(1));
+            assert!(value.is_empty() || !windows.any(|it| it == value), "{message}");
+        }
+    }
+}
+
+#[test]
+fn the_prefix_of_an_sdk_is_told_with_the_way_around_it() {
+    let message = malformed_key(
+        b"stainless-node-retry-7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+        KeyPlace::Header,
+    );
+    for part in ["no UUID", "`_idempotency_key`", "`defaultIdempotencyKey`", FIXES[0], FIXES[1]] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn what_may_be_sent_again_says_so() {
+    for code in Code::ALL.into_iter().filter(|code| code.retry()) {
+        let message = code.message();
+        assert!(message.contains("same Idempotency-Key"), "{}: {message}", code.label());
+        assert!(!message.contains("new"), "{}: {message}", code.label());
     }
 }

@@ -1,0 +1,31 @@
+//! `cargo xtask docs`: writes the documents that are made from the code. That none of them is stale is
+//! a test of the crate that each is made from.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::{
+    shell::{self, say},
+    workspace::Workspace,
+};
+
+/// A document, and the example that prints it.
+const DOCUMENTS: &[(&str, &str, &str)] = &[("docs/errors.md", "holdfast-wire", "errors")];
+
+/// Whether all of them could be made.
+pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
+    for (path, package, example) in DOCUMENTS {
+        let mut cargo = shell::cargo(&workspace.root);
+        cargo.args(["run", "--quiet", "--package", package, "--example", example]);
+        let heard = shell::hear(&mut cargo)?;
+        if !heard.status.success() {
+            say(&heard.stderr)?;
+            return Ok(false);
+        }
+        fs::write(workspace.root.join(path), heard.stdout)
+            .with_context(|| format!("cannot write {path}"))?;
+        say(&format!("{path} is written"))?;
+    }
+    Ok(true)
+}
