@@ -50,6 +50,14 @@ const RULES: &[Rule] = &[
     },
     Rule {
         holds: |path| {
+            let reader = ["crates/wire/src/json", "crates/wire/src/chat/request"];
+            is_rust(path) && starts_with(path, &reader)
+        },
+        forbids: |line| has_word(line, "serde") || has_word(line, "serde_json"),
+        why: "requests are read by our own reader: a general one's features would change fingerprints",
+    },
+    Rule {
+        holds: |path| {
             let is_code = is_rust(path) || has_extension(path, &["py", "mjs"]);
             is_code && !starts_with(path, &["crates/gateway/src/config"])
         },
@@ -190,6 +198,17 @@ mod tests {
             check_line("xtask/src/main.rs", line, false);
         }
         check_line("crates/engine/src/a.rs", "// the environment", false);
+    }
+
+    #[test]
+    fn requests_are_read_by_our_own_reader() {
+        for line in ["use serde_json::Value;", "    serde_json::from_slice(body)", "use serde::de;"]
+        {
+            check_line("crates/wire/src/json/text.rs", line, true);
+            check_line("crates/wire/src/json.rs", line, true);
+            check_line("crates/wire/src/chat/request/field.rs", line, true);
+            check_line("crates/wire/src/chat/upstream/body.rs", line, false);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ const STEPS: usize = 160;
 const STEPS_SHOWN: usize = 40;
 
 /// What happened in some history: one that never gets there proves nothing.
-const SOMEWHERE: [&str; 40] = [
+const SOMEWHERE: [&str; 41] = [
     "Admit",
     "Reopen",
     "Complete",
@@ -56,6 +56,7 @@ const SOMEWHERE: [&str; 40] = [
     "ran after a reopening",
     "disowned as never sent",
     "disowned as perhaps sent",
+    "disowned after a run",
     "generation 3",
     "expired",
     "shortfall",

@@ -115,9 +115,7 @@ fn output() -> impl Strategy<Value = Set> {
     let voice = prop_oneof![texts().prop_map(Voice::Named), texts().prop_map(Voice::Custom)];
     let audio =
         (voice, select(AudioFormat::ALL)).prop_map(|(voice, format)| Audio { voice, format });
-    let prediction = texts().prop_map(|text| {
-        Opaque::from_json(format!(r#"{{"content":{},"type":"content"}}"#, quoted(&text)))
-    });
+    let prediction = predictions();
     let how = (of(select(ReasoningEffort::ALL)), of(select(Verbosity::ALL)));
     (of(format), select(Modalities::ALL), of(audio), of(prediction), how).prop_map(
         |(format, modalities, audio, prediction, (effort, verbosity))| {
@@ -136,14 +134,17 @@ fn service() -> impl Strategy<Value = Set> {
     };
     let web = json(&[
         "{}",
-        r#"{"search_context_size":"low"}"#,
-        r#"{"user_location":{"type":"approximate","approximate":{"city":"é"}}}"#,
-        r#"{"user_location":{"approximate":{"city":"é"},"type":"approximate"}}"#,
+        r#"{"search_context_size":"medium"}"#,
+        r#"{"search_context_size":"high","user_location":{"type":"approximate","approximate":{}}}"#,
+        r#"{"user_location":{"type":"approximate","approximate":{"city":"é","country":"CH"}}}"#,
+        r#"{"user_location":{"approximate":{"region":"x","timezone":"y"},"type":"approximate"}}"#,
         r#"{"user_location":null,"search_context_size":"low"}"#,
     ]);
     let moderation = json(&[
         r#"{"model":"m"}"#,
         r#"{"policy":{"input":{"mode":"score"},"output":null},"model":"m"}"#,
+        r#"{"policy":{"output":{"mode":"score"},"input":{"mode":"block"}},"model":"m"}"#,
+        r#"{"policy":{"input":null,"output":{"mode":"block"}},"model":"m"}"#,
         r#"{"model":"m","policy":null}"#,
     ]);
     let caching = (of(select(CacheMode::ALL)), of(select(CacheTtl::ALL)));
@@ -187,11 +188,30 @@ fn functions() -> impl Strategy<Value = Function> {
 }
 
 fn formats() -> impl Strategy<Value = Opaque> {
-    let grammar = texts().prop_map(|text| {
-        let grammar = format!(r#"{{"syntax":"lark","definition":{}}}"#, quoted(&text));
+    let syntax = select(vec!["lark", "regex"]);
+    let grammar = (syntax, texts()).prop_map(|(syntax, text)| {
+        let grammar = format!(r#"{{"syntax":"{syntax}","definition":{}}}"#, quoted(&text));
         format!(r#"{{"type":"grammar","grammar":{grammar}}}"#)
     });
     prop_oneof![Just(r#"{"type":"text"}"#.to_owned()), grammar].prop_map(Opaque::from_json)
+}
+
+/// A string or parts, as the caller wrote them.
+fn predictions() -> impl Strategy<Value = Opaque> {
+    let mark = select(vec![
+        "",
+        r#","prompt_cache_breakpoint":{"mode":"explicit"}"#,
+        r#","prompt_cache_breakpoint":{"ttl":"30m","mode":"explicit"}"#,
+        r#","prompt_cache_breakpoint":{"mode":"explicit","ttl":"12h"}"#,
+    ]);
+    let part = (texts(), mark)
+        .prop_map(|(text, mark)| format!(r#"{{"type":"text","text":{}{mark}}}"#, quoted(&text)));
+    let parts =
+        prop::collection::vec(part, 1..3).prop_map(|parts| format!("[{}]", parts.join(",")));
+    let content = prop_oneof![texts().prop_map(|text| quoted(&text)), parts];
+    content.prop_map(|content| {
+        Opaque::from_json(format!(r#"{{"content":{content},"type":"content"}}"#))
+    })
 }
 
 /// JSON without white space, members in any order, numbers in any spelling.

@@ -4,10 +4,12 @@
 
 mod answers;
 mod contracts;
+mod covering;
 mod docs;
 mod errors;
 mod generated;
 mod json;
+mod places;
 mod requests;
 mod respelling;
 mod schema;

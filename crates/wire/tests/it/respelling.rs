@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::generated::{EXTRA, requests};
+use crate::places::{self, Wanted};
 use crate::spelling::{Json, Style, Whim, written};
 use crate::{fingerprint_of, schema, upstream_body};
 
 /// The tree of what is sent upstream, under the model and the bound that the caller named.
-fn tree(request: &Request) -> Json {
+pub(crate) fn tree(request: &Request) -> Json {
     let body = upstream_body(request);
     let Json::Object(mut members) = plain(&json::parse(body.as_bytes()).unwrap(), "") else {
         return Json::Word("null");
@@ -57,7 +58,7 @@ fn plain(node: &Node<'_>, name: &str) -> Json {
 }
 
 /// Takes every freedom that callers have.
-fn loosen(body: &mut Json, whim: &mut Whim) {
+pub(crate) fn loosen(body: &mut Json, whim: &mut Whim) {
     let Json::Object(members) = body else { return };
     if let Some(at) = members.iter().position(|(name, _)| name == "max_completion_tokens") {
         let bound = members[at].1.clone();
@@ -68,6 +69,7 @@ fn loosen(body: &mut Json, whim: &mut Whim) {
         }
     }
     for (name, value) in members.iter_mut() {
+        loosen_option(name, value, whim);
         let Json::Array(elements) = value else { continue };
         match name.as_str() {
             "messages" => elements.iter_mut().for_each(|turn| loosen_turn(turn, whim)),
@@ -86,16 +88,36 @@ fn loosen(body: &mut Json, whim: &mut Whim) {
         ("logit_bias", Json::Object(Vec::new())),
         ("response_format", typed),
         ("modalities", one(Json::Text("text".to_owned()))),
-        ("stream", Json::Word("false")),
     ] {
         add(members, name, same, whim);
     }
+    loosen_delivery(members, whim);
     for name in NULLABLE {
         add(members, name, Json::Word("null"), whim);
     }
 }
 
-const NULLABLE: [&str; 31] = [
+/// How the answer travels is said, and nothing else.
+fn loosen_delivery(members: &mut Vec<(String, Json)>, whim: &mut Whim) {
+    let stream = match whim.of(4) {
+        0 => "false",
+        1 => "true",
+        _ => return,
+    };
+    members.push(("stream".to_owned(), Json::Word(stream)));
+    if stream == "true" && whim.now() {
+        let mut options = Vec::new();
+        for name in ["include_usage", "include_obfuscation"] {
+            let said = ["true", "false", "null"][whim.of(3)];
+            add(&mut options, name, Json::Word(said), whim);
+        }
+        members.push(("stream_options".to_owned(), Json::Object(options)));
+    }
+}
+
+const NULLABLE: [&str; 35] = [
+    "max_tokens",
+    "max_completion_tokens",
     "n",
     "temperature",
     "top_p",
@@ -125,9 +147,38 @@ const NULLABLE: [&str; 31] = [
     "store",
     "safety_identifier",
     "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
     "web_search_options",
     "moderation",
 ];
+
+/// What is offered and how it is to be said: members that may be null there.
+fn loosen_option(name: &str, value: &mut Json, whim: &mut Whim) {
+    let nullable: &[&str] = match name {
+        "function" | "functions" => &["description", "parameters", "strict"],
+        "custom" => &["description", "format"],
+        "json_schema" => &["description", "schema", "strict"],
+        "prompt_cache_options" => &["mode", "ttl"],
+        "tools" | "response_format" => &[],
+        _ => return,
+    };
+    match value {
+        Json::Array(elements) => {
+            elements.iter_mut().for_each(|element| loosen_option(name, element, whim));
+        }
+        Json::Object(members) => {
+            for (inner, value) in members.iter_mut() {
+                loosen_option(inner, value, whim);
+            }
+            for inner in nullable.iter().filter(|inner| name != "functions" || **inner != "strict")
+            {
+                add(members, inner, Json::Word("null"), whim);
+            }
+        }
+        Json::Word(_) | Json::Number(_) | Json::Text(_) | Json::Fixed(_) => {}
+    }
+}
 
 /// Adds what says the same as saying nothing, where nothing is said.
 fn add(members: &mut Vec<(String, Json)>, name: &str, same: Json, whim: &mut Whim) {
@@ -173,6 +224,9 @@ fn loosen_part(part: &mut Json, whim: &mut Whim) {
                 add(image, "detail", Json::Text("auto".to_owned()), whim);
                 add(image, "detail", Json::Word("null"), whim);
             }
+            ("prompt_cache_breakpoint", Json::Object(mark)) => {
+                add(mark, "ttl", Json::Word("null"), whim);
+            }
             ("file", Json::Object(file)) => {
                 for name in ["file_id", "filename", "file_data"] {
                     add(file, name, Json::Word("null"), whim);
@@ -186,63 +240,6 @@ fn loosen_part(part: &mut Json, whim: &mut Whim) {
     }
 }
 
-/// Every place in the tree, `keep` says which.
-fn places<'a>(
-    json: &'a mut Json,
-    name: &str,
-    keep: fn(&Json, &str) -> bool,
-    into: &mut Vec<&'a mut Json>,
-) {
-    if keep(json, name) {
-        into.push(json);
-        return;
-    }
-    match json {
-        Json::Array(elements) => {
-            elements.iter_mut().for_each(|element| places(element, name, keep, into));
-        }
-        Json::Object(members) => {
-            members.iter_mut().for_each(|(name, value)| places(value, name, keep, into));
-        }
-        Json::Fixed(inner) => places(inner, name, keep, into),
-        Json::Word(_) | Json::Number(_) | Json::Text(_) => {}
-    }
-}
-
-/// What has an order that means something: arrays, and objects that are passed through.
-fn is_list(json: &Json, name: &str) -> bool {
-    match json {
-        Json::Array(elements) => elements.len() > 1 && name != "modalities" && name != "messages",
-        Json::Fixed(inner) => matches!(&**inner, Json::Object(members) if members.len() > 1),
-        Json::Word(_) | Json::Number(_) | Json::Text(_) | Json::Object(_) => false,
-    }
-}
-
-fn rotate(list: &mut Json) {
-    match list {
-        Json::Array(elements) => elements.rotate_left(1),
-        Json::Object(members) => members.rotate_left(1),
-        Json::Fixed(inner) => rotate(inner),
-        Json::Word(_) | Json::Number(_) | Json::Text(_) => {}
-    }
-}
-
-/// Another value of the same sort.
-fn change(leaf: &mut Json, at: Index, gained: char) {
-    match leaf {
-        Json::Word("true") => *leaf = Json::Word("false"),
-        Json::Word("false") => *leaf = Json::Word("null"),
-        Json::Word(_) => *leaf = Json::Word("true"),
-        Json::Number(number) => *number = if number == "1" { "2" } else { "1" }.to_owned(),
-        Json::Text(text) => {
-            let all: Vec<char> = text.chars().collect();
-            let (before, after) = all.split_at(at.index(all.len() + 1));
-            *text = before.iter().chain([&gained]).chain(after).collect();
-        }
-        Json::Array(_) | Json::Object(_) | Json::Fixed(_) => {}
-    }
-}
-
 /// The model's id goes upstream under the provider's name for it.
 fn check_is_another(body: &str, request: &Request) -> Result<(), TestCaseError> {
     let Ok(other) = parse(body.as_bytes()).map(|parsed| parsed.request) else { return Ok(()) };
@@ -251,6 +248,23 @@ fn check_is_another(body: &str, request: &Request) -> Result<(), TestCaseError> 
         prop_assert_ne!(upstream_body(&other), upstream_body(request), "{}", body);
     }
     Ok(())
+}
+
+/// One place of what is sent is changed: then it is another request, or none at all.
+fn check_changed(
+    request: &Request,
+    wanted: Wanted,
+    whim: &mut Whim,
+    change: impl Fn(&mut Json, bool, &mut Whim),
+) -> Result<(), TestCaseError> {
+    let mut tree = tree(request);
+    let Some((place, is_fixed)) = places::some(&mut tree, wanted, whim) else { return Ok(()) };
+    let before = place.clone();
+    change(place, is_fixed, whim);
+    if *place == before {
+        return Ok(());
+    }
+    check_is_another(&written(&tree, Style::Plain, &mut Whim(0)), request)
 }
 
 proptest! {
@@ -276,39 +290,31 @@ proptest! {
     #[test]
     fn every_changed_leaf_is_another_request(
         request in requests(),
-        (which, at) in any::<(Index, Index)>(),
+        seed in any::<u64>(),
         gained in any::<char>(),
     ) {
-        let mut tree = tree(&request);
-        let mut leaves = Vec::new();
-        let is_leaf = |json: &Json, _: &str| {
-            matches!(json, Json::Word(_) | Json::Number(_) | Json::Text(_))
-        };
-        places(&mut tree, "", is_leaf, &mut leaves);
-        let which = which.index(leaves.len());
-        let before = leaves[which].clone();
-        change(leaves[which], at, gained);
-        if *leaves[which] == before {
-            return Ok(());
-        }
-        check_is_another(&written(&tree, Style::Plain, &mut Whim(0)), &request)?;
+        check_changed(&request, places::is_leaf, &mut Whim(seed), |leaf, is_fixed, whim| {
+            places::change(leaf, is_fixed, whim, gained);
+        })?;
     }
 
     #[test]
-    fn every_other_order_is_another_request(request in requests(), which in any::<Index>()) {
-        let mut tree = tree(&request);
-        let mut lists = Vec::new();
-        places(&mut tree, "", is_list, &mut lists);
-        if lists.is_empty() {
-            return Ok(());
-        }
-        let which = which.index(lists.len());
-        let before = lists[which].clone();
-        rotate(lists[which]);
-        if *lists[which] == before {
-            return Ok(());
-        }
-        check_is_another(&written(&tree, Style::Plain, &mut Whim(0)), &request)?;
+    fn every_changed_name_is_another_request(
+        request in requests(),
+        seed in any::<u64>(),
+        gained in any::<char>(),
+    ) {
+        let whim = &mut Whim(seed);
+        check_changed(&request, places::is_named_by_callers, whim, |object, _is_fixed, whim| {
+            places::rename(object, whim, gained);
+        })?;
+    }
+
+    #[test]
+    fn every_other_order_is_another_request(request in requests(), seed in any::<u64>()) {
+        check_changed(&request, places::is_list, &mut Whim(seed), |list, _is_fixed, whim| {
+            places::reorder(list, whim);
+        })?;
     }
 
     #[test]
@@ -325,10 +331,26 @@ proptest! {
     #[test]
     fn requests_share_a_fingerprint_exactly_when_they_are_sent_as_one(
         (one, other) in (requests(), requests()),
+        seed in any::<u64>(),
     ) {
-        let same = fingerprint_of(&one, 1) == fingerprint_of(&other, 1);
-        prop_assert_eq!(same, one == other);
-        prop_assert_eq!(same, upstream_body(&one) == upstream_body(&other));
+        // Close relatives: one member of the other's, or one member less.
+        let whim = &mut Whim(seed);
+        let mut body = tree(&one);
+        if let (Json::Object(members), Json::Object(others)) = (&mut body, tree(&other)) {
+            let (name, value) = others[whim.of(others.len())].clone();
+            members.retain(|(known, _)| *known != name);
+            if whim.of(3) > 0 {
+                members.push((name, value));
+            }
+        }
+        loosen(&mut body, whim);
+        let body = written(&body, Style::Free, whim);
+        let Ok(near) = parse(body.as_bytes()).map(|parsed| parsed.request) else { return Ok(()) };
+        for other in [near, other] {
+            let same = fingerprint_of(&one, 1) == fingerprint_of(&other, 1);
+            prop_assert_eq!(same, one == other, "{}", body);
+            prop_assert_eq!(same, upstream_body(&one) == upstream_body(&other), "{}", body);
+        }
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(crate) fn request_fault(value: &Value) -> Option<String> {
     judge(&REQUESTS, &REQUESTS["$defs"][name], value, name).err()
 }
 
+/// The schema of requests: its root, and the part that is a request.
+pub(crate) fn of_requests() -> (&'static Value, &'static Value) {
+    (&REQUESTS, &REQUESTS["$defs"]["CreateChatCompletionRequest"])
+}
+
 fn judge(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (keyword, rule) in schema.as_object().ok_or(format!("{at}: no schema"))? {
         let holds = |is: bool| is.then_some(()).ok_or(format!("{at}: not {keyword} {rule}"));

@@ -124,17 +124,17 @@ impl World {
     /// Does one thing.
     pub(super) async fn step(&mut self) {
         match self.dice.roll(100) {
-            0..16 => self.claim().await,
-            16..58 => self.advance_task().await,
-            58..63 => self.meddle().await,
-            63..66 => self.offer_again().await,
-            66..72 => {
+            0..18 => self.claim().await,
+            18..56 => self.advance_task().await,
+            56..60 => self.meddle().await,
+            60..63 => self.offer_again().await,
+            63..67 => {
                 let grace = self.pick(&[None, Some(Duration::ZERO), Some(GRACE)]);
                 self.happens(Event::Reap { orphan_grace: grace }).await;
             }
-            72..76 => self.happens(Event::Settle).await,
-            76..78 => self.happens(Event::AskCancel).await,
-            78..81 => self.disown().await,
+            67..70 => self.happens(Event::Settle).await,
+            70..72 => self.happens(Event::AskCancel).await,
+            72..81 => self.disown().await,
             81..84 => self.post_something().await,
             84..89 => {
                 let process = self.at(3);
@@ -320,6 +320,10 @@ impl World {
             let snapshot = self.snapshot(id, Over::Row).await;
             if self.judge(&snapshot, Event::Disown(Disown { claim, sent })).await {
                 self.note(format!("disowned as {} sent", format!("{sent:?}").to_lowercase()));
+                // Whoever opened this one again would run it a second time.
+                if self.ghosts.get(&id).is_some_and(|ghost| ghost.runs > 0) {
+                    self.note("disowned after a run".to_owned());
+                }
             }
         }
     }
