@@ -5,7 +5,7 @@ mod shown;
 
 use std::collections::BTreeMap;
 
-use crate::request::{Opaque, ToolKind};
+use crate::request::{Opaque, Request, ServiceTier, ToolKind};
 
 /// Why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,28 @@ pub enum FinishReason {
 pub struct Delta {
     /// What each choice gained.
     pub choices: Vec<ChoiceDelta>,
+    /// Which tier serves it, where the provider tells.
+    pub service_tier: Option<ServiceTier>,
+    /// What became of a predicted text, where the provider tells.
+    pub predicted: Option<Predicted>,
+    /// What a moderation said of prompt and answer.
+    pub moderation: Option<Opaque>,
+}
+
+impl From<Vec<ChoiceDelta>> for Delta {
+    fn from(choices: Vec<ChoiceDelta>) -> Self {
+        Self { choices, ..Self::default() }
+    }
+}
+
+/// How many tokens of a predicted text became part of the answer, and how many did not. Both are
+/// completion tokens: told, and never metered apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Predicted {
+    /// Those that did.
+    pub accepted: u64,
+    /// Those that did not.
+    pub rejected: u64,
 }
 
 /// What one choice gained.
@@ -100,6 +122,12 @@ pub struct Audio {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     choices: BTreeMap<u32, Choice>,
+    /// Which tier served it, where the provider told.
+    pub service_tier: Option<ServiceTier>,
+    /// What became of a predicted text.
+    pub predicted: Predicted,
+    /// What a moderation said of prompt and answer.
+    pub moderation: Option<Opaque>,
 }
 
 /// One choice of an answer.
@@ -151,6 +179,16 @@ impl Answer {
         for gained in delta.choices {
             self.choices.entry(gained.index).or_default().append(gained);
         }
+        self.service_tier = delta.service_tier.or(self.service_tier);
+        self.predicted = delta.predicted.unwrap_or(self.predicted);
+        self.moderation = delta.moderation.or(self.moderation.take());
+    }
+
+    /// Forgets what its request did not ask to be told: how the operator's account is served is the
+    /// operator's own matter.
+    pub fn keep_to(&mut self, request: &Request) {
+        self.service_tier = request.service_tier.and(self.service_tier);
+        self.moderation = request.moderation.as_ref().and(self.moderation.take());
     }
 
     /// Whether every one of `n` choices is there and has ended: anything less is a broken answer.

@@ -199,7 +199,8 @@ impl Run<'_> {
     /// What is told to the store, and the body that the caller gets if the store takes it.
     fn ending(self, verdict: Verdict) -> (Ending, Option<Bytes>) {
         match verdict {
-            Verdict::Answered(answer, meters) => {
+            Verdict::Answered(mut answer, meters) => {
+                answer.keep_to(&self.bid.request);
                 let metered = metered(meters, self.bid, &answer);
                 let operation = self.operation;
                 let usage = UsageRecord::of(metered, &operation.price, operation.hold);

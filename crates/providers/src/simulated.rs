@@ -85,23 +85,23 @@ impl Provider for Simulated {
             Act::FailBefore => Err(Failure::NotRun(NotRun::Overloaded)),
             Act::FailAfter => Err(Failure::Unknown(Unknown::Status)),
             Act::Break => {
-                sink.delta(Delta { choices: choices.into_iter().map(halved).collect() });
+                sink.delta(Delta::from(choices.into_iter().map(halved).collect::<Vec<_>>()));
                 Err(Failure::Unknown(Unknown::Broken))
             }
             Act::Answer => {
-                sink.delta(Delta { choices });
+                sink.delta(Delta::from(choices));
                 Ok(Meters::text(input, output))
             }
             Act::NoUsage => {
-                sink.delta(Delta { choices });
+                sink.delta(Delta::from(choices));
                 Ok(None)
             }
             Act::AbsurdUsage => {
-                sink.delta(Delta { choices });
+                sink.delta(Delta::from(choices));
                 Ok(Meters::text(u64::MAX, u64::MAX))
             }
             Act::Overrun => {
-                sink.delta(Delta { choices });
+                sink.delta(Delta::from(choices));
                 let bound = call.max_output_tokens.saturating_mul(u64::from(call.request.n));
                 Ok(Meters::text(
                     input.saturating_add(OVERRUN_TOKENS),

@@ -64,7 +64,7 @@ impl Script {
     /// Says this.
     #[must_use]
     pub fn delta(mut self, gained: ChoiceDelta) -> Self {
-        self.steps.push(Step::Say(Delta { choices: vec![gained] }));
+        self.steps.push(Step::Say(Delta::from(vec![gained])));
         self
     }
 

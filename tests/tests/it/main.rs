@@ -32,3 +32,4 @@ mod storage;
 mod tools;
 mod upstream;
 mod vectors;
+mod wire;

@@ -36,12 +36,15 @@ fn answers_tell_their_length() {
         finish: Some(FinishReason::Stop),
         ..ChoiceDelta::default()
     };
-    let delta = Delta { choices: vec![choice] };
+    let delta = Delta::from(vec![choice]);
     let shown = "content Some(33), refusal Some(3), finish Some(Stop))";
-    check(&delta, &format!("Delta {{ choices: [ChoiceDelta(0: {shown}] }}"));
+    let beside = "service_tier: None, predicted: None, moderation: None";
+    check(&delta, &format!("Delta {{ choices: [ChoiceDelta(0: {shown}], {beside} }}"));
     let mut answer = Answer::default();
     answer.append(delta);
-    check(&answer, &format!("Answer {{ choices: {{0: Choice({shown}}} }}"));
+    let beside =
+        "service_tier: None, predicted: Predicted { accepted: 0, rejected: 0 }, moderation: None";
+    check(&answer, &format!("Answer {{ choices: {{0: Choice({shown}}}, {beside} }}"));
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Provider for Fickle {
             finish: Some(FinishReason::Stop),
             ..ChoiceDelta::default()
         };
-        sink.delta(Delta { choices: vec![said] });
+        sink.delta(Delta::from(vec![said]));
         Ok(Meters::text(7, self.dice.below(40)))
     }
 }

@@ -1,6 +1,8 @@
 //! The answer that a caller gets: OpenAI's chat completion, with the charge. Nothing of the provider.
 
-use holdfast_domain::answer::{Answer, Audio, Choice, FinishReason, FunctionCall, ToolCall};
+use holdfast_domain::answer::{
+    Answer, Audio, Choice, FinishReason, FunctionCall, Predicted, ToolCall,
+};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{Opaque, ToolKind};
 use holdfast_domain::usage::{Kind, UsageRecord};
@@ -34,8 +36,10 @@ pub fn render(view: &CompletionView<'_>) -> Vec<u8> {
         object: "chat.completion",
         created: view.created.as_seconds(),
         model: view.model.as_str(),
+        service_tier: view.answer.service_tier.map(|tier| tier.label()),
         choices: view.answer.choices().map(|choice| choice_of(view.id, choice)).collect(),
-        usage: usage(view.usage),
+        usage: usage(view.usage, view.answer.predicted),
+        moderation: view.answer.moderation.as_ref().map(Json),
     })
 }
 
@@ -45,8 +49,12 @@ struct Completion<'a> {
     object: &'static str,
     created: i64,
     model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
     choices: Vec<ChoiceFields<'a>>,
     usage: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moderation: Option<Json<'a>>,
 }
 
 #[derive(Serialize)]
@@ -202,7 +210,7 @@ fn digits(id: OperationId, n: usize) -> String {
 }
 
 /// OpenAI's counts contain one another; ours are disjoint.
-fn usage(usage: &UsageRecord) -> Usage {
+fn usage(usage: &UsageRecord, predicted: Predicted) -> Usage {
     let meters = &usage.metered.meters;
     let (prompt, completion) = (meters.prompt_tokens(), meters.completion_tokens());
     Usage {
@@ -217,8 +225,9 @@ fn usage(usage: &UsageRecord) -> Usage {
         completion_tokens_details: CompletionDetails {
             reasoning_tokens: meters.count(Kind::Reasoning),
             audio_tokens: meters.count(Kind::AudioOutput),
-            accepted_prediction_tokens: 0,
-            rejected_prediction_tokens: 0,
+            // Of an own count they may be more than there are.
+            accepted_prediction_tokens: predicted.accepted.min(completion),
+            rejected_prediction_tokens: predicted.rejected.min(completion),
         },
         customer_charge_micros: usage.charge.get(),
     }

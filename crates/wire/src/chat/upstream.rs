@@ -5,6 +5,7 @@ mod answer;
 mod body;
 mod choice;
 mod failure;
+mod moderation;
 mod usage;
 
 pub use self::answer::{Completion, Unreadable, read_completion};

@@ -1,11 +1,12 @@
 //! The completion that a caller gets.
 
 use holdfast_domain::answer::{
-    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, ToolCallDelta,
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, Predicted,
+    ToolCallDelta,
 };
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::price::PriceVersionId;
-use holdfast_domain::request::{Opaque, ToolKind};
+use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::completion::{CompletionView, render, tool_call_id};
@@ -25,7 +26,7 @@ fn choice(index: u32, content: Option<&str>, refusal: Option<&str>) -> ChoiceDel
 
 fn rendered(choices: Vec<ChoiceDelta>) -> Value {
     let mut answer = Answer::default();
-    answer.append(Delta { choices });
+    answer.append(Delta::from(choices));
     shown(&answer)
 }
 
@@ -123,7 +124,7 @@ fn pieces_of_calls_are_put_together_by_their_index() {
         vec![piece(0, None, "", ":1}")],
     ] {
         let gained = ChoiceDelta { index: 1, tool_calls, ..ChoiceDelta::default() };
-        answer.append(Delta { choices: vec![gained] });
+        answer.append(Delta::from(vec![gained]));
     }
     let end = |index, finish| ChoiceDelta { index, finish: Some(finish), ..ChoiceDelta::default() };
     let function_call = |name: Option<&str>, arguments: &str| FunctionCallDelta {
@@ -133,10 +134,10 @@ fn pieces_of_calls_are_put_together_by_their_index() {
     for call in [function_call(Some("old"), "{"), function_call(None, "}")] {
         let gained =
             ChoiceDelta { function_call: Some(call), ..end(0, FinishReason::FunctionCall) };
-        answer.append(Delta { choices: vec![gained] });
+        answer.append(Delta::from(vec![gained]));
     }
     assert!(!answer.is_whole(2));
-    answer.append(Delta { choices: vec![end(1, FinishReason::ToolCalls)] });
+    answer.append(Delta::from(vec![end(1, FinishReason::ToolCalls)]));
     assert!(answer.is_whole(2));
     assert_eq!(answer.text_bytes(), 4 + 7 + 5 + 4 + 3 + 2);
     let body = shown(&answer);
@@ -186,7 +187,7 @@ fn what_goes_with_the_text_is_told() {
             finish: Some(FinishReason::Stop),
             ..ChoiceDelta::default()
         };
-        answer.append(Delta { choices: vec![gained] });
+        answer.append(Delta::from(vec![gained]));
     }
     assert_eq!(answer.text_bytes(), 2 + 7);
     let body = shown(&answer);
@@ -208,6 +209,36 @@ fn what_goes_with_the_text_is_told() {
 }
 
 #[test]
+fn what_goes_with_an_answer_is_told() {
+    let moderation = r#"{"input":{"type":"error","code":"c","message":"m"},"output":{"type":"error","code":"c","message":"m"}}"#;
+    let mut answer = Answer::default();
+    answer.append(Delta {
+        service_tier: Some(ServiceTier::Flex),
+        predicted: Some(Predicted { accepted: 7, rejected: 1_000 }),
+        moderation: Some(Opaque::from_json(moderation.to_owned())),
+        ..Delta::from(vec![choice(0, Some("x"), None)])
+    });
+    // What comes later without them forgets none.
+    answer.append(Delta::from(vec![choice(0, Some("y"), None)]));
+    let body = shown(&answer);
+    assert_eq!(body["service_tier"], "flex");
+    assert_eq!(body["moderation"], serde_json::from_str::<Value>(moderation).unwrap());
+    let details = &body["usage"]["completion_tokens_details"];
+    assert_eq!(details["accepted_prediction_tokens"], 7);
+    assert_eq!(details["rejected_prediction_tokens"], 112, "all there are");
+    let asked = |members: &str| {
+        let body =
+            format!(r#"{{"model":"a/b","messages":[{{"role":"user","content":"x"}}]{members}}}"#);
+        holdfast_wire::chat::request::parse(body.as_bytes()).unwrap().request
+    };
+    answer.keep_to(&asked(r#","service_tier":"auto","moderation":{"model":"m"}"#));
+    assert_eq!(shown(&answer), body);
+    answer.keep_to(&asked(""));
+    let body = shown(&answer);
+    assert_eq!((body.get("service_tier"), body.get("moderation")), (None, None));
+}
+
+#[test]
 fn an_answer_may_be_sent_back_as_it_came() {
     let mut answer = Answer::default();
     let tool_calls = vec![piece(0, Some(ToolKind::Function), "f", "{}")];
@@ -217,7 +248,7 @@ fn an_answer_may_be_sent_back_as_it_came() {
         finish: Some(FinishReason::ToolCalls),
         ..ChoiceDelta::default()
     };
-    answer.append(Delta { choices: vec![gained] });
+    answer.append(Delta::from(vec![gained]));
     let message = &shown(&answer)["choices"][0]["message"];
     let body = json!({"model": "a/b", "messages": [message]}).to_string();
     let request = holdfast_wire::chat::request::parse(body.as_bytes()).unwrap().request;

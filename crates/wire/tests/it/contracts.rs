@@ -41,11 +41,12 @@ fn what_nobody_reads_is_refused_unless_the_model_accepts_it_by_name() {
     let echoed = format!("?[31m?{}", "x".repeat(58));
     let hostile = body(&format!("\"{hostile}\":1"));
     contract_refuses(&contract(), &hostile, Code::UnknownParameter, &echoed);
-    let thought = turn(r#"{"role":"assistant","content":"x","reasoning_content":"hm"}"#);
-    let param = "messages[0].reasoning_content";
-    contract_refuses(&contract(), &thought, Code::UnknownParameter, param);
-    let accepts = vec!["reasoning_content".to_owned()];
-    contract_takes(&Contract { accepts, ..contract() }, &thought);
+    for (name, value) in [("reasoning_content", "\"hm\""), ("annotations", "[{}]")] {
+        let said = turn(&format!(r#"{{"role":"assistant","content":"x","{name}":{value}}}"#));
+        let param = format!("messages[0].{name}");
+        contract_refuses(&contract(), &said, Code::UnknownParameter, &param);
+        contract_takes(&Contract { accepts: vec![name.to_owned()], ..contract() }, &said);
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What a provider is sent, and what is made of its answers and its errors.
 
 use holdfast_domain::answer::{
-    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, ToolCallDelta,
+    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, Predicted, ToolCallDelta,
 };
-use holdfast_domain::request::{Opaque, ToolKind};
+use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::{
@@ -230,6 +230,42 @@ fn what_goes_with_the_text_is_read() {
         read(r#""reasoning":{"x":1}"#, "stop", ",\"logprobs\":null").unwrap().logprobs,
         None
     );
+}
+
+#[test]
+fn what_goes_with_an_answer_is_read() {
+    let judged = r#"{"type":"moderation_results","id":"modr-up","model":"m","results":[{"flagged":false,"scores":{"b":0.10,"a":1}}]}"#;
+    let told = |members: &str| {
+        let body = format!(
+            r#"{{"choices":[{}],"usage":{{"prompt_tokens":10,"completion_tokens":5,
+                "completion_tokens_details":{{"accepted_prediction_tokens":3,
+                "rejected_prediction_tokens":-1}}}}{members}}}"#,
+            choice("\"x\"", "\"stop\""),
+        );
+        let completion = read_completion(body.as_bytes(), 1).unwrap();
+        assert_eq!(completion.meters, Meters::text(10, 5), "nobody pays by it");
+        completion.delta
+    };
+    let plain = told("");
+    assert_eq!(plain.predicted, Some(Predicted { accepted: 3, rejected: 0 }));
+    assert_eq!((plain.service_tier, &plain.moderation), (None, &None));
+    for tier in ServiceTier::ALL {
+        let members = format!(r#","service_tier":"{}""#, tier.label());
+        assert_eq!(told(&members).service_tier, Some(*tier));
+    }
+    for other in ["null", "7", "\"gold of acme\""] {
+        assert_eq!(told(&format!(r#","service_tier":{other}"#)).service_tier, None);
+    }
+    let failed = r#"{"type":"error","code":"up","message":"words of the provider"}"#;
+    let moderation = told(&format!(r#","moderation":{{"output":{failed},"input":{judged}}}"#));
+    let expected = concat!(
+        r#"{"input":{"type":"moderation_results","model":"m","#,
+        r#""results":[{"flagged":false,"scores":{"b":0.10,"a":1}}]},"#,
+        r#""output":{"type":"error","code":"moderation_failed","#,
+        r#""message":"The moderation did not judge this."}}"#,
+    );
+    assert_eq!(moderation.moderation.as_ref().map(Opaque::as_str), Some(expected));
+    assert_eq!(told(&format!(r#","moderation":{{"input":{judged}}}"#)).moderation, None);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! missing; but an answer that is not whole, or ends in a way that is not known, is no answer.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta};
+use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 
-use super::{choice, usage};
+use super::{choice, moderation, usage};
 use crate::json::{self, Node};
 
 /// What a provider answered.
@@ -56,7 +57,19 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, Unreadable> {
         // Text that cost no token is not believed.
         silent || meters.completion_tokens() > 0
     });
-    Ok(Completion { delta: Delta { choices }, meters })
+    let delta = Delta {
+        choices,
+        service_tier: answer.get("service_tier").and_then(service_tier),
+        predicted: answer.get("usage").and_then(usage::predicted),
+        moderation: answer.get("moderation").and_then(moderation::read),
+    };
+    Ok(Completion { delta, meters })
+}
+
+/// A tier that is not OpenAI's would name the provider.
+fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
+    let said = node.as_str()?;
+    ServiceTier::ALL.iter().copied().find(|tier| tier.label() == said)
 }
 
 fn says_something(choice: &ChoiceDelta) -> bool {

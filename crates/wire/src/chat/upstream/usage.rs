@@ -1,6 +1,7 @@
 //! A provider's usage block, reduced to disjoint meters or not believed at all. Its counts contain one
 //! another: cached and written tokens are prompt tokens, reasoning is completion.
 
+use holdfast_domain::answer::Predicted;
 use holdfast_domain::usage::{Kind, Meters};
 
 use crate::json::Node;
@@ -40,6 +41,16 @@ pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
         Kind::Request => 1,
         // Providers do not count pictures: the request's own count is added where a run is metered.
         Kind::Image => 0,
+    })
+}
+
+/// What became of a predicted text. Nobody pays by it, so what cannot be read is nothing.
+pub(super) fn predicted(usage: &Node<'_>) -> Option<Predicted> {
+    let details = usage.get("completion_tokens_details")?;
+    let tokens = |name| count(details.get(name)).flatten().unwrap_or(0);
+    Some(Predicted {
+        accepted: tokens("accepted_prediction_tokens"),
+        rejected: tokens("rejected_prediction_tokens"),
     })
 }
 
