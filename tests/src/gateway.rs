@@ -185,6 +185,11 @@ impl Gateway {
         watchdog::signal(self.child.id(), "TERM");
     }
 
+    /// Asks the process to read its configuration again (SIGHUP) and goes on at once.
+    pub fn hang_up(&self) {
+        watchdog::signal(self.child.id(), "HUP");
+    }
+
     /// Waits until the process has ended by itself.
     #[must_use]
     pub fn wait(mut self) -> ExitStatus {

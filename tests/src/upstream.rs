@@ -306,7 +306,7 @@ fn talk(mut line: impl Line, shared: &Shared) {
     }
 }
 
-/// One request with a `content-length`; nothing when the client hung up.
+/// One request, its body by its `content-length`; nothing when the client hung up.
 fn read_request(line: &mut impl Read) -> Option<Arrived> {
     let mut bytes = Vec::new();
     let mut more = [0; 16_384];
@@ -315,7 +315,7 @@ fn read_request(line: &mut impl Read) -> Option<Arrived> {
             let (head, body) = bytes.split_at(at + 4);
             let head = String::from_utf8(head.to_vec()).expect("a head of text");
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let length: usize = length.expect("a length").parse().expect("a length");
+            let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
             if body.len() >= length {
                 let body = String::from_utf8(body[..length].to_vec()).expect("a body of text");
                 return Some(Arrived { head, body });

@@ -26,14 +26,15 @@ pub(crate) struct Bid {
 }
 
 impl Engine {
-    /// Checks a request against the catalogue, its bounds and what its caller allows, in this order.
+    /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
     pub(crate) fn admit(
         &self,
         submission: &Submission,
         request: &Arc<Request>,
     ) -> Result<Bid, Failure> {
         let caller = &submission.caller;
-        let model = self.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
+        let model =
+            submission.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
         if submission.body.len() > model.body_bytes {
             return Err(Failure::TooLarge { limit: model.body_bytes });
         }

@@ -15,6 +15,7 @@ use holdfast_domain::{ApiKeyId, CredentialId, Currency};
 use tokio::time::Instant;
 
 use crate::Engine;
+use crate::offer::Offer;
 
 /// How long a known credential is believed: a revocation bites within this.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -168,13 +169,14 @@ impl Engine {
         Ok(caller)
     }
 
-    /// Counts a request of this caller until the guard is dropped; `None` when it has too many.
+    /// Counts a request of this caller until the guard is dropped; `None` when it has as many as the
+    /// offer allows.
     #[must_use]
-    pub fn take_in_hand(&self, caller: &Caller) -> Option<InHand> {
+    pub fn take_in_hand(&self, offer: &Offer, caller: &Caller) -> Option<InHand> {
         let api_key = caller.api_key.id;
         let mut counts = self.callers.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(api_key).or_default();
-        if *count >= self.options.operations_per_key {
+        if *count >= offer.operations_per_key {
             return None;
         }
         *count = count.saturating_add(1);

@@ -1,4 +1,4 @@
-//! The models on offer: their contracts, prices and routes. Read-only after the start.
+//! The models on offer: their contracts, prices and routes. A catalogue never changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use holdfast_domain::{Currency, Timestamp};
 pub struct Catalogue(BTreeMap<PublicModelId, Arc<Model>>);
 
 /// A model on offer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// What it promises about length.
     pub contract: Contract,
@@ -28,7 +28,7 @@ pub struct Model {
 }
 
 /// How long a call may take.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// To a connection that the request can be written to.
     pub connect: Duration,
@@ -37,7 +37,7 @@ pub struct Timeouts {
 }
 
 /// A price version and when it begins.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
     /// It holds from then on, until a later one begins.
     pub effective_from: Timestamp,
@@ -46,7 +46,7 @@ pub struct Price {
 }
 
 /// Who may answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// A configured provider.
     pub provider: String,

@@ -11,6 +11,7 @@ mod catalogue;
 mod heartbeat;
 mod lifecycle;
 mod nodes;
+mod offer;
 mod operate;
 mod options;
 mod pause;
@@ -21,16 +22,17 @@ mod submit;
 mod tape;
 mod views;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use holdfast_domain::ports::{Journal, Keys, Nodes, Provider, Wallets};
+use holdfast_domain::ports::{Journal, Keys, Nodes, Wallets};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use crate::callers::{AuthError, Caller, InHand, Secrets};
 pub use crate::catalogue::{Catalogue, Model, Price, Route, Timeouts};
 pub use crate::nodes::StartError;
+pub use crate::offer::Offer;
 pub use crate::options::Options;
 pub use crate::reply::{Answered, Facts, Failure, Reply};
 pub use crate::submit::Submission;
@@ -60,9 +62,9 @@ impl std::fmt::Debug for Ports {
 pub struct Engine {
     ports: Ports,
     secrets: Arc<Secrets>,
-    catalogue: Catalogue,
-    providers: BTreeMap<String, Arc<dyn Provider>>,
     options: Options,
+    /// How long sealed results are kept. It may change while the process runs.
+    results: Mutex<Duration>,
     pause: pause::BackOff,
     callers: callers::Callers,
     running: tape::Running,

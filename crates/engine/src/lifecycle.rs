@@ -1,17 +1,14 @@
 //! How an engine starts and how it drains.
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use holdfast_domain::ports::Provider;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::callers::{Callers, Secrets};
-use crate::catalogue::Catalogue;
 use crate::nodes::{Membership, StartError};
 use crate::options::Options;
 use crate::pause::BackOff;
@@ -27,16 +24,13 @@ impl Engine {
     pub async fn start(
         ports: Ports,
         secrets: Secrets,
-        catalogue: Catalogue,
-        providers: BTreeMap<String, Arc<dyn Provider>>,
         options: Options,
     ) -> Result<Arc<Self>, StartError> {
         let node = Membership::enter(&*ports.nodes, &options).await?;
         let engine = Arc::new(Self {
             ports,
             secrets: Arc::new(secrets),
-            catalogue,
-            providers,
+            results: Mutex::new(options.results),
             options,
             pause: BackOff,
             callers: Callers::default(),
@@ -56,6 +50,16 @@ impl Engine {
     /// Completes when another process has taken this one's name: it has to drain.
     pub async fn superseded(&self) {
         self.node.superseded.cancelled().await;
+    }
+
+    /// Keeps sealed results for this long from now on, also those that are kept already.
+    pub fn keep_results(&self, time: Duration) {
+        *self.results.lock().unwrap_or_else(PoisonError::into_inner) = time;
+    }
+
+    /// How long sealed results are kept now.
+    pub(crate) fn results(&self) -> Duration {
+        *self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes nothing new from now on.

@@ -21,7 +21,6 @@ use tokio::time::{Instant, timeout};
 
 use crate::Engine;
 use crate::admission::Bid;
-use crate::callers::Caller;
 use crate::catalogue::Route;
 use crate::options::Options;
 use crate::reply::Failure;
@@ -50,8 +49,8 @@ impl Engine {
                 reach(Step::ClaimCommitted);
                 tape.running();
                 let (engine, bid, tape) = (&*self, &bid, &*tape);
-                let caller = &submission.caller;
-                Run { engine, tape, caller, bid, operation: &operation, until }.perform().await
+                let submission = &submission;
+                Run { engine, tape, submission, bid, operation: &operation, until }.perform().await
             }
             Ok(Claimed::Ended(snapshot) | Claimed::Recorded(snapshot)) => {
                 Outcome::Row { snapshot: Arc::new(*snapshot), body: None, ran: false }
@@ -71,7 +70,7 @@ impl Engine {
 struct Run<'a> {
     engine: &'a Engine,
     tape: &'a Tape,
-    caller: &'a Caller,
+    submission: &'a Submission,
     bid: &'a Bid,
     operation: &'a Operation,
     until: Instant,
@@ -170,7 +169,7 @@ impl Run<'_> {
         route: &Route,
         answer: &mut Assembly,
     ) -> Result<Option<Meters>, ProviderFailure> {
-        let Some(provider) = self.engine.providers.get(&route.provider) else {
+        let Some(provider) = self.submission.offer.providers.get(&route.provider) else {
             return Err(ProviderFailure::NotRun(NotRun::Account));
         };
         let call = Call {
@@ -229,7 +228,7 @@ impl Run<'_> {
         body: Vec<u8>,
         ending: impl FnOnce(SealedResult) -> Ending,
     ) -> (Ending, Option<Bytes>) {
-        let bearer = &self.caller.bearer;
+        let bearer = &self.submission.caller.bearer;
         let key = bearer.secret.result_key(self.operation.id);
         match seal::seal(&key, bearer.id, self.operation, &body) {
             Ok(result) => (ending(result), Some(body.into())),

@@ -19,12 +19,9 @@ pub struct Options {
     pub heartbeat: Duration,
     /// After the end of a dead lease, before its operations are reaped.
     pub orphan_grace: Duration,
-    /// How long sealed results are kept.
+    /// How long sealed results are kept, until [`Engine::keep_results`](crate::Engine::keep_results)
+    /// says otherwise.
     pub results: Duration,
-    /// Requests of one API key that this process has in hand at once.
-    pub operations_per_key: usize,
-    /// Callers that wait for one operation at once.
-    pub waiters_per_operation: usize,
 }
 
 impl Options {

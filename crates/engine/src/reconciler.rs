@@ -138,7 +138,7 @@ impl Engine {
     }
 
     async fn purge(&self) -> Result<(), Unavailable> {
-        let age = self.options.results;
+        let age = self.results();
         let mut all: u64 = 0;
         for _commit in 0..PURGES_MAX {
             let purged = self.ports.journal.purge(age, RESULTS_PER_PURGE).await?;

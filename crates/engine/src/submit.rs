@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::{Caller, InHand};
+use crate::offer::Offer;
 use crate::reply::{Failure, Reply};
 use crate::tape::{Followed, Outcome, Registered, Tape};
 
@@ -32,6 +33,8 @@ const TURNS_MAX: u32 = 16;
 /// A chat completion request of an authenticated caller.
 #[derive(Clone)]
 pub struct Submission {
+    /// What it is served by to the end, whatever takes its place meanwhile.
+    pub offer: Arc<Offer>,
     /// Who asks.
     pub caller: Arc<Caller>,
     /// The caller's `Idempotency-Key`.
@@ -110,7 +113,7 @@ impl Engine {
             Registered::Found(tape) => return self.attach(ask, request, &tape).await,
             Registered::New(tape) => tape,
         };
-        let reader = tape.read(self.options.waiters_per_operation);
+        let reader = tape.read(ask.submission.offer.waiters_per_operation);
         self.tasks.spawn(Arc::clone(self).operate(tape, ask.submission.clone(), bid));
         drop(admitted);
         let Some(reader) = reader else {
@@ -134,7 +137,7 @@ impl Engine {
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(Failure::OtherRequest));
         }
-        let Some(reader) = tape.read(self.options.waiters_per_operation) else {
+        let Some(reader) = tape.read(submission.offer.waiters_per_operation) else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
         if !same {

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Phase, Situation, Snapshot, situation};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{OperationId, RequestKey};
+use holdfast_domain::{OperationId, RequestKey, Timestamp};
 
 use crate::Engine;
 use crate::callers::Caller;
-use crate::catalogue::{Model, Price};
 use crate::reply::{Content, content};
 
 /// An operation as its caller sees it.
@@ -94,22 +92,10 @@ impl Engine {
         wallet.map_err(LookUpError::Unavailable)?.ok_or(LookUpError::NotFound)
     }
 
-    /// The model of this id, if the caller can pay for it, with its price now.
+    /// The database's clock, as well as this process can tell: prices are in force by it.
     #[must_use]
-    pub fn model(&self, caller: &Caller, id: &PublicModelId) -> Option<(&Model, &Price)> {
-        let model = self.catalogue.find(id)?;
-        Some((model, model.price(caller.currency, self.node.now())?))
-    }
-
-    /// The models that a caller can pay for, with their prices now.
-    pub fn models(&self, caller: &Caller) -> impl Iterator<Item = (&Model, &Price)> {
-        self.catalogue.payable(caller.currency, self.node.now())
-    }
-
-    /// The largest request body that any model takes.
-    #[must_use]
-    pub fn body_bytes_max(&self) -> usize {
-        self.catalogue.body_bytes_max()
+    pub fn now(&self) -> Timestamp {
+        self.node.now()
     }
 
     /// Whether requests are taken. Cancel safe.

@@ -40,7 +40,11 @@ pub(crate) enum Command {
     /// Serve the API until SIGTERM or SIGINT, then let running operations finish
     Serve,
     /// Check the configuration and report every mistake with its file and line
-    CheckConfig,
+    CheckConfig {
+        /// Also ask each provider for its list of models, which runs none, and say what it answers
+        #[arg(long)]
+        probe: bool,
+    },
     /// Prepare the database for this version, or take a step back
     #[command(subcommand)]
     Migrate(Migrate),
@@ -181,6 +185,7 @@ mod tests {
             "holdfast",
             "holdfast serve --config h.toml",
             "holdfast check-config --json",
+            "holdfast check-config --probe",
             "holdfast migrate up",
             "holdfast migrate down",
             "holdfast migrate status",

@@ -19,7 +19,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     let output = Output::new(cli.json);
     let config = config::load(cli.config.as_deref());
     match cli.command {
-        Some(Command::CheckConfig) => check::run(output, config),
+        Some(Command::CheckConfig { probe }) => check::run(output, config, probe).await,
         Some(Command::Migrate(migrate)) => migrate::run(output, &config?, &migrate).await,
         None | Some(Command::Serve) => serve::run(config?).await,
         Some(Command::Wallet(command)) => {

@@ -4,10 +4,13 @@
 //! Every option has an effect; a key without one is refused. What is not set has the value that
 //! `deploy/holdfast.toml` shows.
 
+mod change;
 mod document;
 mod model;
+mod nearest;
 mod process;
 mod provider;
+mod stamp;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -22,11 +25,13 @@ use holdfast_engine::Model;
 use holdfast_failpoint::Failpoint;
 use holdfast_store::DatabaseUrl;
 
+pub(crate) use self::change::Change;
 pub(crate) use self::document::Mistake;
 use self::document::{Document, Table};
 use self::model::PricePlaces;
 pub(crate) use self::process::{Admin, Limits, Log, LogFormat, Operations, Retention, Server};
 pub(crate) use self::provider::ProviderKind;
+pub(crate) use self::stamp::Stamp;
 
 /// Looks an environment variable up.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -45,6 +50,8 @@ const EMBEDDED: &str = include_str!("config/embedded.toml");
 pub(crate) struct Config {
     /// Where it was read from; `None`: the embedded default.
     pub(crate) file: Option<PathBuf>,
+    /// How the file looked before it was read.
+    pub(crate) stamp: Option<Stamp>,
     pub(crate) server: Server,
     pub(crate) admin: Option<Admin>,
     pub(crate) database: DatabaseUrl,
@@ -83,7 +90,12 @@ impl fmt::Display for BadConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(file, error) => {
-                write!(f, "the configuration {} cannot be read: {error}", file.display())
+                write!(
+                    f,
+                    "the configuration {} cannot be read: {error}; --config or HOLDFAST_CONFIG names \
+                     another",
+                    file.display()
+                )
             }
             Self::Mistakes(mistakes) => {
                 let count = mistakes.len();
@@ -109,10 +121,11 @@ pub(crate) fn load(named: Option<&Path>) -> Result<Config, BadConfig> {
     let Some(file) = file else {
         return parse("embedded default", EMBEDDED, &process_environment);
     };
+    let stamp = Stamp::of(&file).ok();
     let text = std::fs::read_to_string(&file)
         .map_err(|error| BadConfig::Unreadable(file.clone(), error))?;
     let config = parse(&file.to_string_lossy(), &text, &process_environment)?;
-    Ok(Config { file: Some(file), ..config })
+    Ok(Config { file: Some(file), stamp, ..config })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
@@ -180,6 +193,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     };
     Some(Config {
         file: None,
+        stamp: None,
         server,
         admin,
         database: database?,

@@ -2,6 +2,7 @@
 //! finish.
 
 mod greeting;
+mod reload;
 mod signals;
 mod start;
 
@@ -13,19 +14,21 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_domain::NodeName;
 use holdfast_engine::Engine;
-use holdfast_http::Admin;
+use holdfast_http::{Admin, Current};
 use holdfast_store::{ServeLock, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use self::reload::Reloader;
 use self::signals::Signals;
 use crate::config::Config;
 use crate::database;
 use crate::failure::{Failure, Status};
 use crate::output::line;
-use crate::telemetry;
+use crate::telemetry::{self, LogLevel};
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -35,9 +38,9 @@ const CLOSE: Duration = Duration::from_secs(10);
 /// The name of a process whose database has one process.
 const NODE_NAME: &str = "embedded";
 
-/// Serves until SIGTERM, SIGINT or another process of its name; a second signal ends it at once.
+/// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), Failure> {
-    telemetry::log(&config.log)?;
+    let log = telemetry::log(&config.log)?;
     let metrics = telemetry::metrics()?;
     let mut signals = Signals::listen().context("signals cannot be received")?;
     start::refuse_missing(&config).context("serve was not started")?;
@@ -53,10 +56,21 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
         greeting::greet(&config, public, issued.as_deref())?;
     }
     let engine = start::engine(&config, &store, secrets).await?;
-    let gateway = Gateway { config, store, engine, metrics, shutdown: CancellationToken::new() };
+    let current = Arc::new(Current::new(start::serving(&config, None)?));
+    let gateway = Gateway {
+        drain: config.server.drain,
+        admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
+        store,
+        engine,
+        current,
+        metrics,
+        shutdown: CancellationToken::new(),
+    };
+    let reloader = gateway.reloader(config, log);
+    let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     announce(public, admin)?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    let outcome = gateway.run(listeners, &mut signals).await;
+    let outcome = gateway.run(listeners, reloading, &mut signals).await;
     drop(lock);
     outcome
 }
@@ -71,22 +85,43 @@ pub(crate) fn node_name(config: &Config) -> anyhow::Result<NodeName> {
 
 /// One running gateway.
 struct Gateway {
-    config: Config,
+    drain: Duration,
+    admin_token: Option<String>,
     store: Store,
     engine: Arc<Engine>,
+    current: Arc<Current>,
     metrics: PrometheusHandle,
     /// Ends the listeners, after the operations have ended.
     shutdown: CancellationToken,
 }
 
 impl Gateway {
-    async fn run(self, listeners: Listeners, signals: &mut Signals) -> Result<(), Failure> {
-        let mut serving = pin!(self.serve(listeners));
+    /// Takes another configuration later; nothing where there is no file to take one from.
+    fn reloader(&self, config: Config, log: LogLevel) -> Option<Reloader> {
+        let file = config.file.clone()?;
+        reload::begin_counting();
+        Some(Reloader {
+            file,
+            running: config,
+            store: self.store.clone(),
+            engine: Arc::clone(&self.engine),
+            current: Arc::clone(&self.current),
+            log,
+        })
+    }
+
+    async fn run(
+        self,
+        listeners: Listeners,
+        reloading: Option<(Reloader, Signal)>,
+        signals: &mut Signals,
+    ) -> Result<(), Failure> {
+        let mut serving = pin!(self.serve(listeners, reloading));
         let ended = tokio::select! {
             () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
             ended = self.wait_for_end(signals) => ended,
         };
-        tracing::info!(patience = ?self.config.server.drain, "draining");
+        tracing::info!(patience = ?self.drain, "draining");
         let drained = async {
             // Answers go out while operations finish; connections end after them.
             tokio::join!(serving, self.drain());
@@ -101,19 +136,23 @@ impl Gateway {
         }
     }
 
-    /// Serves both listeners until `shutdown`, and keeps the metrics small.
-    async fn serve(&self, listeners: Listeners) {
-        let options = start::http_options(&self.config);
-        let (engine, shutdown) = (Arc::clone(&self.engine), self.shutdown.clone());
-        let public = holdfast_http::serve(listeners.public, engine, options, shutdown);
+    /// Serves both listeners until `shutdown`, takes other configurations, and keeps the metrics small.
+    async fn serve(&self, listeners: Listeners, reloading: Option<(Reloader, Signal)>) {
+        let (engine, current) = (Arc::clone(&self.engine), Arc::clone(&self.current));
+        let public = holdfast_http::serve(listeners.public, engine, current, self.shutdown.clone());
         let admin = async {
-            if let (Some(listener), Some(admin)) = (listeners.admin, &self.config.admin) {
+            if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let metrics = telemetry::rendered(self.metrics.clone(), self.store.clone());
-                let admin = Admin { token: admin.token.expose().to_owned(), metrics };
+                let admin = Admin { token: token.clone(), metrics };
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
         };
-        tokio::join!(public, admin, self.upkeep());
+        let reloads = async {
+            if let Some((reloader, hangup)) = reloading {
+                reloader.watch(hangup, self.shutdown.clone()).await;
+            }
+        };
+        tokio::join!(public, admin, reloads, self.upkeep());
     }
 
     async fn upkeep(&self) {
@@ -143,7 +182,7 @@ impl Gateway {
     /// Lets operations finish, then their connections.
     async fn drain(&self) {
         self.engine.stop_admitting();
-        let finished = self.engine.drain(self.config.server.drain).await;
+        let finished = self.engine.drain(self.drain).await;
         tracing::info!(finished, "operations have ended");
         self.shutdown.cancel();
     }

@@ -12,7 +12,7 @@ use holdfast_store::Store;
 use holdfast_store::report::Outstanding;
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, reload};
 
 use crate::config::{Log, LogFormat};
 
@@ -31,21 +31,43 @@ const HOLDS: &str = "holdfast_holds_outstanding";
 const HOLDS_MICROS: &str = "holdfast_holds_outstanding_micros";
 const HOLDS_OLDEST: &str = "holdfast_holds_oldest_seconds";
 
+/// Sets what the log tells.
+pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
+
+impl LogLevel {
+    /// Tells this much from now on.
+    pub(crate) fn set(&self, level: &str) -> anyhow::Result<()> {
+        Ok((self.0)(filter(level)?)?)
+    }
+}
+
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::builder().parse(level).context("log.level cannot be read")
+}
+
 /// Starts the log. What other parts of the process logged before is lost.
-pub(crate) fn log(log: &Log) -> anyhow::Result<()> {
-    let filter = EnvFilter::builder().parse(&log.level).context("log.level cannot be read")?;
+pub(crate) fn log(log: &Log) -> anyhow::Result<LogLevel> {
     let builder = tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter)
+        .with_env_filter(filter(&log.level)?)
         // It would tell standard error that standard error cannot be written, and panic over it: a
         // full disk under the log must not end operations.
         .log_internal_errors(false);
-    let started = match log.format {
-        LogFormat::Pretty => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let (level, started) = match log.format {
+        LogFormat::Pretty => {
+            let builder = builder.with_filter_reloading();
+            let handle = builder.reload_handle();
+            (LogLevel(Box::new(move |filter| handle.reload(filter))), builder.try_init())
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_filter_reloading();
+            let handle = builder.reload_handle();
+            (LogLevel(Box::new(move |filter| handle.reload(filter))), builder.try_init())
+        }
     };
-    started.map_err(|error| anyhow::anyhow!(error).context("the log cannot be started"))
+    started.map_err(|error| anyhow::anyhow!(error).context("the log cannot be started"))?;
+    Ok(level)
 }
 
 /// Starts counting. [`PrometheusHandle::run_upkeep`] has to be called every few seconds: until then
@@ -99,6 +121,11 @@ fn describe() {
         "holdfast_upstream_seconds",
         Unit::Seconds,
         "Time of one call to a provider, by provider and what came of it"
+    );
+    describe_counter!(
+        "holdfast_config_reloads_total",
+        Unit::Count,
+        "Configurations that a running process was given, by what came of it"
     );
     describe_counter!(
         "holdfast_http_requests_total",

@@ -7,7 +7,7 @@ use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
 
-use crate::Options;
+use crate::current::Serving;
 use crate::error::Problem;
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENT_REPLAYED, flag, json, problem, status, with_error_headers};
@@ -16,22 +16,23 @@ use crate::{body, headers};
 /// Answers a completion request of an authenticated caller.
 pub(crate) async fn complete(
     engine: &Arc<Engine>,
-    options: &Options,
+    serving: &Serving,
     caller: &Arc<Caller>,
     request: (&HeaderMap, Incoming),
     log: &mut RequestLog,
 ) -> Result<Answer, Problem> {
-    let (head, body) = request;
+    let (Serving { options, offer }, (head, body)) = (serving, request);
     let request_key = headers::request_key(head)?;
     let in_hand =
-        engine.take_in_hand(caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
+        engine.take_in_hand(offer, caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
     let max_charge = headers::max_charge(head)?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
-    let body_bytes = engine.body_bytes_max().max(options.body_bytes);
+    let body_bytes = offer.catalogue.body_bytes_max().max(options.body_bytes);
     let body = body::read(body, body_bytes, options.body_time).await?;
     let submission = Submission {
+        offer: Arc::clone(offer),
         caller: Arc::clone(caller),
         request_key,
         body,

@@ -7,6 +7,7 @@
 mod admin;
 mod body;
 mod chat;
+mod current;
 mod error;
 mod headers;
 mod log;
@@ -19,10 +20,11 @@ mod service;
 use std::time::Duration;
 
 pub use crate::admin::{Admin, Metrics, serve_admin};
+pub use crate::current::{Current, Serving};
 pub use crate::serve::serve;
 
 /// Limits of connections and requests.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The largest head of a request.
     pub header_bytes: usize,

@@ -1,8 +1,9 @@
 //! What callers look at: their operations, their wallet, the models.
 
+use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::Unavailable;
-use holdfast_engine::{Caller, Engine, LookUpError, Model, Price, ResultState};
+use holdfast_engine::{Caller, Engine, LookUpError, Model, Offer, Price, ResultState};
 use holdfast_wire::api::render;
 use holdfast_wire::api::{ModelListView, ModelView, OperationResult, OperationView, WalletView};
 use holdfast_wire::error::Code;
@@ -54,15 +55,20 @@ pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<Answer, P
 }
 
 /// `GET /v1/models`
-pub(crate) fn models(engine: &Engine, caller: &Caller) -> Answer {
-    let models = engine.models(caller).map(|(model, price)| view(model, price)).collect();
+pub(crate) fn models(offer: &Offer, caller: &Caller, now: Timestamp) -> Answer {
+    let models = offer.models(caller, now).map(|(model, price)| view(model, price)).collect();
     json(StatusCode::OK, render(&ModelListView::of(models)))
 }
 
 /// `GET /v1/models/{publisher}/{name}`
-pub(crate) fn model(engine: &Engine, caller: &Caller, id: &str) -> Result<Answer, Problem> {
+pub(crate) fn model(
+    offer: &Offer,
+    caller: &Caller,
+    now: Timestamp,
+    id: &str,
+) -> Result<Answer, Problem> {
     let found = model_id(id)
-        .and_then(|id| engine.model(caller, &id).map(|(model, price)| view(model, price)));
+        .and_then(|id| offer.model(caller, &id, now).map(|(model, price)| view(model, price)));
     let view = found.ok_or_else(|| Problem::new(Code::ModelNotFound))?;
     Ok(json(StatusCode::OK, render(&view)))
 }

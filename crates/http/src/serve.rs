@@ -13,12 +13,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Options;
+use crate::current::Current;
 use crate::error::Problem;
 use crate::reply::{Answer, problem, with_request_id};
 use crate::service::Service;
@@ -34,16 +34,16 @@ const FINISH: Duration = Duration::from_secs(5);
 pub async fn serve(
     listener: TcpListener,
     engine: Arc<Engine>,
-    options: Options,
+    current: Arc<Current>,
     shutdown: CancellationToken,
 ) {
-    let slots = Arc::new(Semaphore::new(options.connections));
-    let refusals = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
-    let service = Arc::new(Service { engine, options });
+    let (slots, refusals) = (Slots::default(), Slots::default());
+    let service = Arc::new(Service { engine, current: Arc::clone(&current) });
     let connections = TaskTracker::new();
     while let Some(stream) = accept(&listener, &shutdown).await {
         let shutdown = shutdown.clone();
-        if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+        let options = current.get().options;
+        if let Some(slot) = slots.take(options.connections) {
             let service = Arc::clone(&service);
             connections.spawn(async move {
                 let answer = |request| {
@@ -53,7 +53,7 @@ pub async fn serve(
                 connection(stream, &options, &shutdown, answer).await;
                 drop(slot);
             });
-        } else if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
+        } else if let Some(slot) = refusals.take(TURNED_AWAY_MAX) {
             connections.spawn(async move {
                 let answer = |_request| async { turned_away() };
                 connection(stream, &options, &shutdown, answer).await;
@@ -65,6 +65,18 @@ pub async fn serve(
     connections.close();
     if tokio::time::timeout(FINISH, connections.wait()).await.is_err() {
         tracing::warn!(connections = connections.len(), "connections were cut at the end");
+    }
+}
+
+/// Connections at once, within a limit that may change. Each has a clone of the pointer, and only the
+/// task that accepts them makes clones.
+#[derive(Default)]
+struct Slots(Arc<()>);
+
+impl Slots {
+    /// Room for one more, until it is dropped.
+    fn take(&self, most: usize) -> Option<Arc<()>> {
+        (Arc::strong_count(&self.0) <= most).then(|| Arc::clone(&self.0))
     }
 }
 

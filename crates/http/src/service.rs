@@ -11,7 +11,7 @@ use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
-use crate::Options;
+use crate::current::Current;
 use crate::error::Problem;
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENCY_KEY, json, not_allowed, problem, with_request_id};
@@ -22,7 +22,7 @@ use crate::{chat, headers, resources};
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) options: Options,
+    pub(crate) current: Arc<Current>,
 }
 
 impl Service {
@@ -62,7 +62,9 @@ impl Service {
         body: Incoming,
         log: &mut RequestLog,
     ) -> Result<Answer, Problem> {
-        if headers::head_bytes(&head.uri, &head.headers) > self.options.header_bytes {
+        // Once: all of the request is served by the same, whatever takes its place meanwhile.
+        let serving = &self.current.get();
+        if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
         let found = match found {
@@ -79,12 +81,12 @@ impl Service {
         match found {
             Route::Completions => {
                 let request = (&head.headers, body);
-                chat::complete(engine, &self.options, &caller, request, log).await
+                chat::complete(engine, serving, &caller, request, log).await
             }
             Route::Operation(key) => resources::operation(engine, &caller, key, log).await,
             Route::Wallet => resources::wallet(engine, &caller).await,
-            Route::Models => Ok(resources::models(engine, &caller)),
-            Route::Model(id) => resources::model(engine, &caller, id),
+            Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
+            Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
             Route::Health | Route::Ready => Err(Problem::new(Code::NotFound)),
         }
     }

@@ -45,6 +45,6 @@ mod openai;
 mod simulated;
 
 pub use crate::openai::{
-    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, OpenAi, OpenAiOptions, UpstreamKey,
+    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, OpenAi, OpenAiOptions, Unreached, UpstreamKey,
 };
 pub use crate::simulated::Simulated;

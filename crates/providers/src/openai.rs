@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, Provider, Sink};
+use holdfast_domain::ports::{Call, Cause, Failure, Provider, Sink};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
     BoundField, Completion, UpstreamError, read_completion, read_error, render_request,
@@ -27,9 +27,10 @@ use self::transport::{Reply, Transport};
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
 const COMPLETIONS: &str = "/chat/completions";
+const MODELS: &str = "/models";
 
 /// How to reach one server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAiOptions {
     /// Where its API begins.
     pub base_url: BaseUrl,
@@ -68,23 +69,29 @@ impl OpenAiOptions {
 
 /// Where a server's API begins, such as `https://api.openai.com/v1`. Plain `http` is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseUrl(Uri);
+pub struct BaseUrl {
+    completions: Uri,
+    models: Uri,
+}
 
 /// A text that is not a base URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadBaseUrl {
     /// It cannot be read at all.
-    #[error("not a URL")]
+    #[error("not a URL: write https://HOST, and the path where the API begins")]
     Malformed,
     /// Not `http://` or `https://`, followed by a host.
-    #[error("not http://HOST or https://HOST")]
+    #[error("not http://HOST or https://HOST, and the path where the API begins")]
     Server,
     /// It carries credentials, which would end up in logs.
-    #[error("a user name or password in the URL: use api_key")]
+    #[error("a URL with a user name or password: use api_key instead")]
     Userinfo,
     /// It carries a query or a fragment, which nothing can be appended to.
-    #[error("a query or a fragment in the URL")]
+    #[error("a URL with a query or a fragment: remove it")]
     Query,
+    /// It is the address of the completions themselves.
+    #[error("the address of the completions: leave /chat/completions away, it is appended")]
+    Endpoint,
 }
 
 impl TryFrom<&str> for BaseUrl {
@@ -108,12 +115,16 @@ impl TryFrom<&str> for BaseUrl {
             return Err(BadBaseUrl::Server);
         }
         let base = url.trim_end_matches('/');
-        parse(&format!("{base}{COMPLETIONS}")).map(Self)
+        if base.ends_with(COMPLETIONS) {
+            return Err(BadBaseUrl::Endpoint);
+        }
+        let completions = parse(&format!("{base}{COMPLETIONS}"))?;
+        Ok(Self { completions, models: parse(&format!("{base}{MODELS}"))? })
     }
 }
 
 /// The operator's credential at a server. It never prints.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamKey(HeaderValue);
 
 /// A text that cannot be a credential: empty, or not visible ASCII.
@@ -152,11 +163,16 @@ pub enum BadOptions {
     Tls(#[source] rustls::Error),
 }
 
+/// Why a server did not answer: not resolved, not connected, no TLS, or no HTTP.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no answer")]
+pub struct Unreached(#[source] Cause);
+
 /// A server that speaks OpenAI's chat completions over HTTP/1.1, with answers that arrive whole.
 #[derive(Debug)]
 pub struct OpenAi {
     transport: Transport,
-    completions: Uri,
+    base_url: BaseUrl,
     headers: HeaderMap,
     bound_field: BoundField,
     response_bytes_max: usize,
@@ -181,18 +197,28 @@ impl OpenAi {
         }
         Ok(Self {
             transport: Transport::new(tls, options.pool_idle),
-            completions: options.base_url.0,
+            base_url: options.base_url,
             headers,
             bound_field: options.bound_field,
             response_bytes_max: options.response_bytes_max,
         })
     }
 
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreached`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+        let (uri, headers) = (self.base_url.models.clone(), self.headers.clone());
+        self.transport.get(uri, headers).await.map_err(Unreached)
+    }
+
     /// Sends the call once and reads its answer.
     async fn ask(&self, call: &Call) -> (Option<StatusCode>, Result<Completion, Failure>) {
         let body =
             render_request(&call.request, &call.model, call.max_output_tokens, self.bound_field);
-        let (uri, headers) = (self.completions.clone(), self.headers.clone());
+        let (uri, headers) = (self.base_url.completions.clone(), self.headers.clone());
         match self.transport.post(uri, headers, body, call.connect).await {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) => (Some(reply.status), self.hear(call, reply).await),

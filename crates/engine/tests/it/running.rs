@@ -195,7 +195,7 @@ async fn a_caller_waits_for_another_process_at_most_its_patience() {
 #[tokio::test(start_paused = true)]
 async fn more_callers_than_may_wait_for_one_operation_are_turned_away() {
     let gate = Gate::new();
-    let few = setup().options(|options| options.waiters_per_operation = 2);
+    let few = setup().waiters_per_operation(2);
     let world = few.script(says("hi").wait(&gate)).start().await;
     let first = world.asking(1, HELLO).await;
     gate.reached().await;
@@ -212,18 +212,18 @@ async fn more_callers_than_may_wait_for_one_operation_are_turned_away() {
 
 #[tokio::test(start_paused = true)]
 async fn an_api_key_has_only_so_many_requests_in_hand_until_it_lets_go_of_one() {
-    let world = setup().options(|options| options.operations_per_key = 2).start().await;
+    let world = setup().operations_per_key(2).start().await;
     let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
     let other = world.engine.authenticate(&bearer(2).expose()).await.unwrap();
-    let first = world.engine.take_in_hand(&caller);
-    let second = world.engine.take_in_hand(&caller);
+    let first = world.take_in_hand(&caller);
+    let second = world.take_in_hand(&caller);
     assert!(first.is_some() && second.is_some());
-    assert!(world.engine.take_in_hand(&caller).is_none());
-    assert!(world.engine.take_in_hand(&other).is_some(), "another API key has its own count");
+    assert!(world.take_in_hand(&caller).is_none());
+    assert!(world.take_in_hand(&other).is_some(), "another API key has its own count");
     drop(first);
-    let third = world.engine.take_in_hand(&caller);
+    let third = world.take_in_hand(&caller);
     assert!(third.is_some());
-    assert!(world.engine.take_in_hand(&caller).is_none());
+    assert!(world.take_in_hand(&caller).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,19 +272,15 @@ async fn different_keys_run_side_by_side() {
 #[tokio::test(start_paused = true)]
 async fn who_hangs_up_has_the_run_that_it_started_in_hand_until_it_ends() {
     let gate = Gate::new();
-    let world = setup()
-        .options(|options| options.operations_per_key = 1)
-        .script(says("hi").wait(&gate))
-        .start()
-        .await;
+    let world = setup().operations_per_key(1).script(says("hi").wait(&gate)).start().await;
     let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
     asking.hang_up().await;
-    assert!(world.engine.take_in_hand(&caller).is_none(), "its run goes on");
+    assert!(world.take_in_hand(&caller).is_none(), "its run goes on");
     gate.open();
     turns().await;
-    assert!(world.engine.take_in_hand(&caller).is_some(), "its run has ended");
+    assert!(world.take_in_hand(&caller).is_some(), "its run has ended");
     body(&world.ask(1, HELLO).await);
     body(&world.ask(1, HELLO).await);
 }

@@ -136,19 +136,21 @@ async fn the_wallet_shows_what_is_available_and_what_is_held() {
 async fn the_models_that_are_listed_are_those_that_the_caller_can_pay_for() {
     let world = setup().start().await;
     let caller = world.submission(1, HELLO).await.caller;
-    let listed: Vec<_> = world.engine.models(&caller).map(|(m, _)| &m.contract.model).collect();
+    let now = world.engine.now();
+    let models = world.offer.models(&caller, now);
+    let listed: Vec<_> = models.map(|(m, _)| &m.contract.model).collect();
     assert_eq!(listed, [&sample::model()]);
-    let (_, price) = world.engine.model(&caller, &sample::model()).unwrap();
+    let (_, price) = world.offer.model(&caller, &sample::model(), now).unwrap();
     assert_eq!(price.version, sample::price());
     let other = PublicModelId::try_from("holdfast/other").unwrap();
-    assert!(world.engine.model(&caller, &other).is_none());
-    assert_eq!(world.engine.body_bytes_max(), 10_000);
+    assert!(world.offer.model(&caller, &other, now).is_none());
+    assert_eq!(world.offer.catalogue.body_bytes_max(), 10_000);
     let euros = setup().on(&world.store).model(|model| {
         model.prices[0].version.currency = "EUR".parse().unwrap();
     });
     let euros = euros.start().await;
-    assert_eq!(euros.engine.models(&caller).count(), 0);
-    assert!(euros.engine.model(&caller, &sample::model()).is_none());
+    assert_eq!(euros.offer.models(&caller, now).count(), 0);
+    assert!(euros.offer.model(&caller, &sample::model(), now).is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,8 +19,8 @@ use holdfast_domain::{
     ApiKeyId, CredentialId, Incarnation, Keys, NodeName, OperationId, Timestamp,
 };
 use holdfast_engine::{
-    Answered, Catalogue, Engine, Model, Options, Ports, Price, Reply, Route, Secrets, StartError,
-    Submission, Timeouts,
+    Answered, Caller, Catalogue, Engine, InHand, Model, Offer, Options, Ports, Price, Reply, Route,
+    Secrets, StartError, Submission, Timeouts,
 };
 use holdfast_testkit::{Script, ScriptedProvider, sample};
 use tokio::task::JoinSet;
@@ -93,6 +93,8 @@ pub(crate) struct Setup {
     models: Vec<Model>,
     secrets: Secrets,
     options: Options,
+    operations_per_key: usize,
+    waiters_per_operation: usize,
     scripts: HashMap<&'static str, Vec<Script>>,
     others: BTreeMap<String, Arc<dyn Provider>>,
     unconfigured: Option<&'static str>,
@@ -115,9 +117,9 @@ pub(crate) fn setup() -> Setup {
             heartbeat: Duration::from_secs(4),
             orphan_grace: Duration::from_secs(60),
             results: Duration::from_secs(86_400),
-            operations_per_key: 1_024,
-            waiters_per_operation: 256,
         },
+        operations_per_key: 1_024,
+        waiters_per_operation: 256,
         scripts: HashMap::new(),
         others: BTreeMap::new(),
         unconfigured: None,
@@ -148,6 +150,16 @@ impl Setup {
 
     pub(crate) fn options(mut self, vary: impl FnOnce(&mut Options)) -> Self {
         vary(&mut self.options);
+        self
+    }
+
+    pub(crate) fn operations_per_key(mut self, most: usize) -> Self {
+        self.operations_per_key = most;
+        self
+    }
+
+    pub(crate) fn waiters_per_operation(mut self, most: usize) -> Self {
+        self.waiters_per_operation = most;
         self
     }
 
@@ -229,9 +241,14 @@ impl Setup {
             keys: Arc::<Store>::clone(&store),
             wallets: Arc::<Store>::clone(&store),
         };
-        let catalogue = Catalogue::new(self.models);
-        let engine = Engine::start(ports, self.secrets, catalogue, providers, self.options).await?;
-        Ok(World { store, engine, scripted })
+        let offer = Offer {
+            catalogue: Catalogue::new(self.models),
+            providers,
+            operations_per_key: self.operations_per_key,
+            waiters_per_operation: self.waiters_per_operation,
+        };
+        let engine = Engine::start(ports, self.secrets, self.options).await?;
+        Ok(World { store, engine, offer: Arc::new(offer), scripted })
     }
 }
 
@@ -239,6 +256,8 @@ impl Setup {
 pub(crate) struct World {
     pub(crate) store: Arc<Store>,
     pub(crate) engine: Arc<Engine>,
+    /// What requests are served by; a test may put another in its place.
+    pub(crate) offer: Arc<Offer>,
     scripted: BTreeMap<String, Arc<ScriptedProvider>>,
 }
 
@@ -251,13 +270,18 @@ impl World {
     pub(crate) async fn submission_of(&self, by: &Bearer, key: u64, body: &str) -> Submission {
         let caller = self.engine.authenticate(&by.expose()).await.unwrap();
         Submission {
-            in_hand: Arc::new(self.engine.take_in_hand(&caller).unwrap()),
+            offer: Arc::clone(&self.offer),
+            in_hand: Arc::new(self.take_in_hand(&caller).unwrap()),
             caller,
             request_key: sample::request_key(key),
             body: Bytes::from(body.to_owned()),
             max_charge: None,
             patience: TOTAL,
         }
+    }
+
+    pub(crate) fn take_in_hand(&self, caller: &Caller) -> Option<InHand> {
+        self.engine.take_in_hand(&self.offer, caller)
     }
 
     /// Asks and waits for the answer.

@@ -1,10 +1,19 @@
-//! `holdfast check-config`
+//! `holdfast check-config`: what is wrong with the configuration, and whether its providers answer. It
+//! changes nothing, and no model runs.
 
+use std::error::Error;
+use std::time::Duration;
+
+use anyhow::Context;
+use holdfast_providers::{OpenAi, OpenAiOptions};
 use serde::Serialize;
 
-use crate::config::{BadConfig, Config};
+use crate::config::{BadConfig, Config, ProviderKind};
 use crate::failure::{Failure, Status};
 use crate::output::Output;
+
+/// How long a provider may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
 struct CheckView {
@@ -13,27 +22,108 @@ struct CheckView {
     providers: usize,
     models: usize,
     mistakes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probes: Option<Vec<ProbeView>>,
 }
 
-pub(super) fn run(output: Output, config: Result<Config, BadConfig>) -> Result<(), Failure> {
+/// What came of asking one provider.
+#[derive(Debug, Serialize)]
+struct ProbeView {
+    provider: String,
+    ok: bool,
+    /// Of its answer, where there was one.
+    status: Option<u16>,
+    answer: String,
+}
+
+pub(super) async fn run(
+    output: Output,
+    config: Result<Config, BadConfig>,
+    probe: bool,
+) -> Result<(), Failure> {
     let config = match (config, output) {
         (Ok(config), _) => config,
         (Err(BadConfig::Mistakes(mistakes)), Output::Json) => {
             let mistakes = mistakes.iter().map(ToString::to_string).collect();
-            let view = CheckView { ok: false, file: None, providers: 0, models: 0, mistakes };
+            let (file, probes) = (None, None);
+            let view = CheckView { ok: false, file, providers: 0, models: 0, mistakes, probes };
             output.object(&view, &[])?;
             return Err(Failure::Told(Status::Usage));
         }
         (Err(error), _) => return Err(error.into()),
     };
+    let probes = if probe { Some(probes(&config).await?) } else { None };
     let file = config.file.map(|file| file.display().to_string());
     let (providers, models) = (config.providers.len(), config.models.len());
-    let fields = [
+    let mut fields = vec![
         ("configuration", file.clone().unwrap_or_else(|| "the embedded default".to_owned())),
         ("providers", providers.to_string()),
         ("models", models.to_string()),
         ("mistakes", "none".to_owned()),
     ];
-    let view = CheckView { ok: true, file, providers, models, mistakes: Vec::new() };
-    output.object(&view, &fields)
+    for probe in probes.iter().flatten() {
+        fields.push(("probe", format!("{}: {}", probe.provider, probe.answer)));
+    }
+    let ok = probes.iter().flatten().all(|probe| probe.ok);
+    let view = CheckView { ok, file, providers, models, mistakes: Vec::new(), probes };
+    output.object(&view, &fields)?;
+    if ok { Ok(()) } else { Err(Failure::Told(Status::Failed)) }
+}
+
+/// Asks every provider, one after the other.
+async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
+    let mut views = Vec::new();
+    for (name, kind) in &config.providers {
+        let provider = name.clone();
+        views.push(match kind {
+            ProviderKind::Simulated => {
+                let answer = "built in, reaches nobody".to_owned();
+                ProbeView { provider, ok: true, status: None, answer }
+            }
+            ProviderKind::OpenAi(options) => probe(provider, options).await?,
+        });
+    }
+    Ok(views)
+}
+
+async fn probe(provider: String, options: &OpenAiOptions) -> anyhow::Result<ProbeView> {
+    let has_key = options.api_key.is_some();
+    let client = OpenAi::new(options.clone()).with_context(|| format!("provider {provider}"))?;
+    let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, client.probe()).await {
+        Ok(Ok(status)) => (Some(status.as_u16()), read(status.as_u16(), has_key)),
+        Ok(Err(error)) => (None, (false, format!("not reached: {}", innermost(&error)))),
+        Err(_elapsed) => {
+            let patience = PATIENCE.as_secs();
+            (None, (false, format!("not reached: no answer within {patience} s; check base_url")))
+        }
+    };
+    Ok(ProbeView { provider, ok, status, answer })
+}
+
+/// Whether an answer is a good one, and what it says of the configuration.
+fn read(status: u16, has_key: bool) -> (bool, String) {
+    let what = match status {
+        200..=299 if has_key => "reached, and it takes the api_key".to_owned(),
+        200..=299 => "reached, without an api_key".to_owned(),
+        401 | 403 if has_key => format!("reached, but it refuses the api_key ({status}): check it"),
+        401 | 403 => format!("reached, but it wants a credential ({status}): set api_key"),
+        404 | 405 => format!(
+            "reached, but it lists no models ({status}): check that base_url is where its API begins, \
+             most often it ends in /v1"
+        ),
+        300..=399 => format!(
+            "reached, but it points elsewhere ({status}), and that is not followed: check base_url"
+        ),
+        _ => format!("reached, but it does not work now ({status})"),
+    };
+    ((200..300).contains(&status), what)
+}
+
+/// The cause that names what happened. It is about our own attempt, never a text of the provider's.
+fn innermost(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
 }

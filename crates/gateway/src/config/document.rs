@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Environment;
+use super::nearest::nearest;
 
 /// What is wrong with a configuration, where, and what to do about it. Never a value that could be
 /// a secret.
@@ -59,7 +60,8 @@ impl<'a> Document<'a> {
             Ok(root) => Some(root),
             Err(error) => {
                 let at = error.span().map_or(0, |span| span.start);
-                self.mistake(at, format!("not TOML: {}", error.message()));
+                let message = error.message();
+                self.mistake(at, format!("not TOML: {message}{}", advice(message)));
                 None
             }
         }
@@ -75,9 +77,12 @@ impl<'a> Document<'a> {
     }
 
     fn place(&self, at: usize) -> Place {
+        Place::Line { file: self.file.to_owned(), line: self.line(at) }
+    }
+
+    fn line(&self, at: usize) -> usize {
         let before = self.text.get(..at).unwrap_or(self.text);
-        let line = before.matches('\n').count().saturating_add(1);
-        Place::Line { file: self.file.to_owned(), line }
+        before.matches('\n').count().saturating_add(1)
     }
 
     /// A mistake in an environment variable that overrides the file.
@@ -105,6 +110,7 @@ pub(crate) struct Table<'d> {
     at: usize,
     path: String,
     known: RefCell<Vec<&'static str>>,
+    refused: RefCell<Vec<&'static str>>,
     checked: Cell<bool>,
 }
 
@@ -115,7 +121,8 @@ impl<'d> Table<'d> {
         at: usize,
         path: String,
     ) -> Self {
-        Self { document, entries, at, path, known: RefCell::default(), checked: Cell::new(false) }
+        let (known, refused) = (RefCell::default(), RefCell::default());
+        Self { document, entries, at, path, known, refused, checked: Cell::new(false) }
     }
 
     /// Whether the file has this table at all.
@@ -153,13 +160,21 @@ impl<'d> Table<'d> {
         self.entry(key)
     }
 
-    /// A value that must be there.
-    pub(crate) fn required(&self, key: &'static str) -> Option<Field<'d>> {
+    /// A value that must be there; `example` is a line that would do.
+    pub(crate) fn required(&self, key: &'static str, example: &str) -> Option<Field<'d>> {
         let field = self.field(key);
         if field.is_none() {
-            self.mistake(format!("`{}` is missing", self.join(key)));
+            self.mistake(format!("`{}` is missing: add {example}", self.join(key)));
         }
         field
+    }
+
+    /// A key that means nothing here although something else knows it: `why` goes on from its name.
+    pub(crate) fn refuse(&self, key: &'static str, why: &str) {
+        if let Some(field) = self.entry(key) {
+            self.refused.borrow_mut().push(key);
+            field.mistake(why);
+        }
     }
 
     /// A table; an empty one where the file has none.
@@ -200,18 +215,38 @@ impl<'d> Table<'d> {
         self.checked.set(true);
         let known = self.known.borrow();
         for name in self.entries.into_iter().flat_map(DeTable::keys) {
-            if !known.contains(&name.get_ref().as_ref()) {
-                let place =
-                    if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
-                let what = format!(
-                    "unknown key `{}`{place}: known here are {}",
-                    name.get_ref().escape_debug(),
-                    known.join(", ")
-                );
-                self.document.mistake(name.span().start, what);
+            let written: &str = name.get_ref();
+            if known.contains(&written) || self.refused.borrow().contains(&written) {
+                continue;
             }
+            let place =
+                if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
+            let meant = meant(written, known.iter().copied());
+            let what = format!(
+                "unknown key `{}`{place}: {meant}known here are {}",
+                written.escape_debug(),
+                known.join(", ")
+            );
+            self.document.mistake(name.span().start, what);
         }
     }
+}
+
+/// What to do about the syntax, where its reader does not say so.
+fn advice(message: &str) -> &'static str {
+    if message.starts_with("duplicate") {
+        ": it is written above already; write a key, and a table in single brackets, once"
+    } else if message.starts_with("invalid") || message.contains("quote") {
+        ": texts, addresses and spans of time stand in quotes, numbers do not"
+    } else {
+        ""
+    }
+}
+
+/// Asks whether the nearest of the known words was meant; nothing where none is near.
+pub(super) fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let nearest = nearest(written, known);
+    nearest.map_or_else(String::new, |nearest| format!("did you mean `{nearest}`? "))
 }
 
 impl Drop for Table<'_> {
@@ -247,6 +282,11 @@ impl<'d> Field<'d> {
 
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         self.document.variable(name)
+    }
+
+    /// The line that it stands in.
+    pub(crate) fn line(&self) -> usize {
+        self.document.line(self.at)
     }
 
     /// An item of this array.

@@ -1,20 +1,23 @@
 //! `[[models]]`: what is on offer, at which prices, and who answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::Currency;
 use holdfast_domain::model::{Contract, PublicModelId, Restricted};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::{Currency, Timestamp};
 use holdfast_engine::{Model, Price, Route, Timeouts};
 use holdfast_providers::Simulated;
+use time::OffsetDateTime;
+use toml::de::DeValue;
 
-use super::document::{Field, Place, Table};
-
+use super::document::{Field, Place, Table, meant};
 use super::process::Limits;
 use super::provider::ProviderKind;
+use super::value::spell_moment;
 
 /// Fewer tokens than the largest count that is believed of a report.
 const TOKENS_MAX: u64 = Meters::COUNT_MAX - 1;
@@ -23,6 +26,22 @@ const CONNECT: Duration = Duration::from_secs(2);
 const TOTAL: Duration = Duration::from_secs(600);
 /// The longest time that a call may be given.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// What belongs to a model itself. In the file it stands above the model's tables, or it is read as theirs.
+const OWN_KEYS: [&str; 12] = [
+    "id",
+    "contract",
+    "context_tokens",
+    "max_output_tokens",
+    "guarantee",
+    "timeout",
+    "body_bytes",
+    "prompt_tokens_per_byte",
+    "prompt_overhead_tokens",
+    "image_tokens",
+    "accepts",
+    "allow",
+];
 
 type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 
@@ -37,9 +56,9 @@ pub(super) fn all(
 ) -> (Vec<Model>, PricePlaces) {
     let tables = root.tables("models");
     if tables.is_empty() {
-        root.mistake("there is no model: write a table [[models]]");
+        root.mistake("there is no model: write a table [[models]], as deploy/holdfast.toml shows");
     }
-    let mut ids = BTreeSet::new();
+    let mut ids = BTreeMap::new();
     let mut places = PricePlaces::new();
     let one = |table| one(table, providers, limits, &mut ids, &mut places);
     let models = tables.iter().filter_map(one).collect();
@@ -50,13 +69,21 @@ fn one(
     table: &Table<'_>,
     providers: &Providers<'_>,
     limits: &Limits,
-    ids: &mut BTreeSet<PublicModelId>,
+    ids: &mut BTreeMap<PublicModelId, usize>,
     places: &mut PricePlaces,
 ) -> Option<Model> {
-    let id = table.required("id").and_then(|field| {
-        let id = field.parse(PublicModelId::try_from)?;
-        if !ids.insert(id.clone()) {
-            field.mistake(format_args!("{id} is used by an earlier model: each has its own"));
+    let id = table.required("id", "id = \"publisher/name\"").and_then(|field| {
+        let id = id(&field)?;
+        match ids.entry(id.clone()) {
+            Entry::Occupied(first) => {
+                let line = first.get();
+                field.mistake(format_args!(
+                    "{id} is the model of line {line} already: write another"
+                ));
+            }
+            Entry::Vacant(place) => {
+                place.insert(field.line());
+            }
         }
         Some(id)
     });
@@ -72,12 +99,27 @@ fn one(
     Some(Model { contract: contract?, timeouts, body_bytes: body_bytes?, prices, routes })
 }
 
+fn id(field: &Field<'_>) -> Option<PublicModelId> {
+    let id = PublicModelId::try_from(field.text()?).ok();
+    if id.is_none() {
+        field.mistake(
+            "is not a model id: write publisher/name, like acme/large-1: the publisher of a-z 0-9 . _ \
+             -, the name of A-Z a-z 0-9 . _ : -, each beginning with a letter or a digit, at most 128 \
+             bytes",
+        );
+    }
+    id
+}
+
 fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract> {
     let version = table
-        .required("contract")
+        .required("contract", "contract = 1, and count it up when the model's limits change")
         .and_then(|field| u32::try_from(field.count(1..=u64::from(u32::MAX))?).ok());
-    let context = table.required("context_tokens").and_then(|field| field.count(1..=TOKENS_MAX));
-    let output = table.required("max_output_tokens");
+    let context =
+        table.required("context_tokens", "context_tokens = 128_000, as the provider documents it");
+    let context = context.and_then(|field| field.count(1..=TOKENS_MAX));
+    let output = table
+        .required("max_output_tokens", "max_output_tokens = 16_384, as the provider documents it");
     let output = output.and_then(|field| Some((field.count(1..=TOKENS_MAX)?, field)));
     if let (Some(context), Some((output, field))) = (context, &output)
         && *output > context
@@ -120,8 +162,9 @@ fn restricted(field: &Field<'_>) -> Option<Restricted> {
     let name = field.text()?;
     let found = Restricted::ALL.into_iter().find(|restricted| restricted.label() == name);
     if found.is_none() {
-        let known = Restricted::ALL.map(Restricted::label).join(", ");
-        field.mistake(format_args!("names no field that needs allowing: those are {known}"));
+        let labels = Restricted::ALL.map(Restricted::label);
+        let (meant, known) = (meant(name, labels), labels.join(", "));
+        field.mistake(format_args!("names no field that needs allowing: {meant}those are {known}"));
     }
     found
 }
@@ -145,8 +188,13 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
         given.unwrap_or(default)
     };
     let timeouts = Timeouts { connect: time("connect", CONNECT), total: time("total", TOTAL) };
+    for key in ["first_token", "between_tokens"] {
+        table.refuse(key, "is not available in this version: answers arrive whole, and `total` bounds them; remove it");
+    }
     if timeouts.connect > timeouts.total {
-        table.mistake("`models.timeout.total` must not be shorter than `connect`");
+        table.mistake(
+            "`models.timeout.total` must not be shorter than `connect`: it bounds the whole call",
+        );
     }
     table.refuse_unknown();
     timeouts
@@ -155,12 +203,31 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
 fn prices(model: &Table<'_>, id: Option<&PublicModelId>, places: &mut PricePlaces) -> Vec<Price> {
     let tables = model.tables("prices");
     if tables.is_empty() {
-        model.mistake("the model has no price: write a table [[models.prices]]");
+        model.mistake(
+            "the model has no price: write a table [[models.prices]] with effective_from and \
+             micros_per_million",
+        );
     }
     let mut own = PricePlaces::new();
-    let prices = tables.iter().filter_map(|table| price(table, id, &mut own)).collect();
+    let prices: Vec<_> = tables.iter().filter_map(|table| price(table, id, &mut own)).collect();
     places.extend(own);
+    let first = prices.iter().map(|price| price.effective_from).min();
+    if let (Some(table), Some(first)) = (tables.first(), first.filter(|first| *first > now()))
+        && prices.len() == tables.len()
+    {
+        let first = spell_moment(first);
+        table.mistake(format!(
+            "no price of the model is in force yet, the first begins at {first}: until then nobody could \
+             call it; add a price with an earlier effective_from"
+        ));
+    }
     prices
+}
+
+/// This machine's clock: near enough to tell a price of the future.
+fn now() -> Timestamp {
+    let micros = OffsetDateTime::now_utc().unix_timestamp_nanos().div_euclid(1_000);
+    Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }
 
 fn price(
@@ -168,11 +235,16 @@ fn price(
     model: Option<&PublicModelId>,
     places: &mut PricePlaces,
 ) -> Option<Price> {
-    let from = table.required("effective_from").and_then(|field| field.moment());
+    let from = table.required(
+        "effective_from",
+        "effective_from = 2026-01-01T00:00:00Z, the moment from which it holds",
+    );
+    let from = from.and_then(|field| field.moment());
     let usd = || "USD".parse().ok();
     let currency: Option<Currency> =
         table.field("currency").map_or_else(usd, |field| field.parse(str::parse));
     let rates = rates(table);
+    refuse_misplaced(table);
     table.refuse_unknown();
     let from = from?;
     let currency = currency?;
@@ -189,39 +261,66 @@ fn price(
 fn rates(table: &Table<'_>) -> Option<Rates> {
     let tokens = table.table("micros_per_million");
     if !tokens.is_present() {
-        table.mistake("`micros_per_million` is missing: write { input = …, output = … }");
+        table.mistake(
+            "`micros_per_million` is missing: add micros_per_million = { input = 150_000, output = \
+             600_000 }, in millionths of the currency for a million tokens",
+        );
         tokens.ignore_unknown();
         return None;
     }
-    let rate = |field: Field<'_>| field.count(0..=Rates::RATE_MAX);
-    let input = tokens.required("input").and_then(rate);
-    let output = tokens.required("output").and_then(rate);
-    let cached_input = tokens.field("cached_input").map_or(input, rate);
-    let cache_write = tokens.field("cache_write").map_or(input, rate);
-    let reasoning = tokens.field("reasoning").map_or(output, rate);
+    let input = tokens.required("input", "input = 150_000").and_then(rate);
+    let output = tokens.required("output", "output = 600_000").and_then(rate);
+    let or = |key, general| tokens.field(key).map_or(general, rate);
+    let (cached_input, cache_write) = (or("cached_input", input), or("cache_write", input));
+    let (reasoning, audio_input) = (or("reasoning", output), or("audio_input", input));
+    let audio_output = or("audio_output", output);
     tokens.refuse_unknown();
     let each = table.table("micros_each");
-    let request = each.field("request").map_or(Some(0), rate);
+    let each_of = |key| each.field(key).map_or(Some(0), rate);
+    let (request, image) = (each_of("request"), each_of("image"));
     each.refuse_unknown();
-    let (input, output) = (input?, output?);
-    let (cached_input, cache_write) = (cached_input?, cache_write?);
-    let (reasoning, request) = (reasoning?, request?);
-    Rates::by(|kind| match kind {
-        Kind::Input | Kind::AudioInput => input,
+    let by_kind = |kind| match kind {
+        Kind::Input => input,
         Kind::CachedInput => cached_input,
         Kind::CacheWrite => cache_write,
-        Kind::Output | Kind::AudioOutput => output,
+        Kind::AudioInput => audio_input,
+        Kind::Output => output,
         Kind::Reasoning => reasoning,
+        Kind::AudioOutput => audio_output,
         Kind::Request => request,
-        Kind::Image => 0,
-    })
+        Kind::Image => image,
+    };
+    let is_whole = Kind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
+    is_whole.then(|| Rates::by(|kind| by_kind(kind).unwrap_or(0))).flatten()
+}
+
+fn refuse_misplaced(table: &Table<'_>) {
+    for key in OWN_KEYS {
+        table.refuse(
+            key,
+            "belongs to [[models]], but stands below a table of the model and is read as that table's: \
+             move it up, right below [[models]]",
+        );
+    }
+}
+
+fn rate(field: Field<'_>) -> Option<u64> {
+    if let DeValue::Float(_) = field.value {
+        field.expected(
+            "a whole number of micros, millionths of the currency: 0.15 for a million tokens is 150_000",
+        );
+        return None;
+    }
+    field.count(0..=Rates::RATE_MAX)
 }
 
 /// In the order in which they are tried: by priority, and as the file lists them where that is equal.
 fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
     let tables = model.tables("routes");
     if tables.is_empty() {
-        model.mistake("the model has no route: write a table [[models.routes]]");
+        model.mistake(
+            "the model has no route: write a table [[models.routes]] with provider and model",
+        );
     }
     let mut routes: Vec<_> = tables.iter().filter_map(|table| route(table, providers)).collect();
     routes.sort_by_key(|(priority, _)| *priority);
@@ -229,15 +328,26 @@ fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
 }
 
 fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<(u64, Route)> {
-    let provider = table.required("provider").and_then(|field| {
+    let provider = table.required("provider", "provider = \"NAME\" of [providers.NAME]");
+    let provider = provider.and_then(|field| {
         let name = field.text()?;
         if !providers.contains_key(name) {
-            let name = name.escape_debug();
-            field.mistake(format_args!("names no provider: write a table [providers.{name}]"));
+            let names: Vec<_> = providers.keys().copied().collect();
+            let configured = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ").escape_debug().to_string()
+            };
+            let (meant, name) = (meant(name, names), name.escape_debug());
+            field.mistake(format_args!(
+                "names no provider: {meant}configured are {configured}; or write a table \
+                 [providers.{name}]"
+            ));
         }
         Some(name)
     });
-    let model = table.required("model").and_then(|field| {
+    let model = table.required("model", "model = \"NAME\", what the provider calls it");
+    let model = model.and_then(|field| {
         let model = field.text()?;
         let kind = provider.and_then(|name| providers.get(name)?.as_ref());
         if model.is_empty() {
@@ -249,6 +359,12 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<(u64, Route)> {
         Some(model)
     });
     let priority = table.field("priority").map_or(Some(0), |field| field.count(0..=1_000_000));
+    table.refuse(
+        "weight",
+        "is not available in this version: routes of equal priority are tried in the order of the file; \
+         order them so, and remove it",
+    );
+    refuse_misplaced(table);
     table.refuse_unknown();
     Some((priority?, Route { provider: provider?.to_owned(), model: Arc::from(model?) }))
 }

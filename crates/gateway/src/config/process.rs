@@ -128,8 +128,10 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
 }
 
 pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
-    let listen = table.required("listen").and_then(|field| field.parse(parse_listen));
-    let token = table.required("token").and_then(|field| {
+    let listen = table
+        .required("listen", "listen = \"127.0.0.1:8081\"")
+        .and_then(|field| field.parse(parse_listen));
+    let token = table.required("token", "token = \"${HOLDFAST_ADMIN_TOKEN}\"").and_then(|field| {
         let token = field.secret()?;
         let visible = token.expose().bytes().all(|byte| byte.is_ascii_graphic());
         if token.expose().len() >= 16 && visible {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use holdfast_providers::{BaseUrl, OpenAiOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
 
-use super::document::Table;
+use super::document::{Table, meant};
 
 /// A configured provider.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProviderKind {
     /// Built in; reaches nobody.
     Simulated,
@@ -22,7 +22,10 @@ pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKin
     let all = table.named_tables().into_iter();
     all.map(|(name, table)| {
         if !is_name(name) {
-            table.mistake("a provider's name has 1 to 64 letters, digits, hyphens and underscores");
+            table.mistake(
+                "a provider's name has 1 to 64 letters, digits, hyphens and underscores: rename the \
+                 table, and its routes with it",
+            );
         }
         (name, one(&table))
     })
@@ -36,11 +39,15 @@ fn is_name(name: &str) -> bool {
 }
 
 fn one(table: &Table<'_>) -> Option<ProviderKind> {
-    let kind = table.required("kind").and_then(|field| match field.text()? {
+    let kind = table.required("kind", "kind = \"openai\" or kind = \"simulated\"").and_then(|field| match field.text()? {
         "simulated" => Some(simulated(table)),
         "openai" => Some(openai(table)),
-        _ => {
-            field.mistake("is not available in this version: write \"openai\" or \"simulated\"");
+        other => {
+            let meant = meant(other, ["openai", "simulated"]);
+            field.mistake(format_args!(
+                "is not available in this version: {meant}write \"openai\", for any server that speaks \
+                 like it, or \"simulated\""
+            ));
             None
         }
     });
@@ -67,7 +74,9 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
 
 fn openai(table: &Table<'_>) -> Option<ProviderKind> {
     const POOL_IDLE_MAX: Duration = Duration::from_secs(3_600);
-    let base_url = table.required("base_url").and_then(|field| field.parse(BaseUrl::try_from));
+    let base_url = table
+        .required("base_url", "base_url = \"https://api.openai.com/v1\"")
+        .and_then(|field| field.parse(BaseUrl::try_from));
     let api_key = table.field("api_key").map(|field| {
         let key = field.secret()?;
         match UpstreamKey::try_from(key.expose()) {

@@ -95,6 +95,31 @@ fn a_kind_without_a_price_costs_what_its_general_kind_costs() {
 }
 
 #[test]
+fn a_price_of_the_future_needs_one_that_is_in_force() {
+    let future = "effective_from = 9999-01-01T00:00:00Z";
+    check(
+        "effective_from = 2026-01-01T00:00:00Z",
+        future,
+        "file:8: no price of the model is in force yet, the first begins at 9999-01-01T00:00:00Z: until \
+         then nobody could call it; add a price with an earlier effective_from",
+    );
+    let price =
+        format!("[[models.prices]]\n{future}\nmicros_per_million = {{ input = 1, output = 1 }}\n");
+    let both = LEAST.replace("[[models.routes]]", &format!("{price}[[models.routes]]"));
+    assert_eq!(good(&both).models.first().unwrap().prices.len(), 2);
+}
+
+#[test]
+fn every_kind_can_have_its_own_price() {
+    let tokens = "{ input = 1, output = 2, cached_input = 3, cache_write = 4, reasoning = 5, \
+        audio_input = 6, audio_output = 7 }\nmicros_each = { request = 8, image = 9 }";
+    let config = good(&LEAST.replace("{ input = 3, output = 5 }", tokens));
+    let price = config.models.first().unwrap().prices.first().unwrap();
+    let rates = Kind::ALL.map(|kind| price.version.rates.rate(kind));
+    assert_eq!(rates, [1, 3, 4, 6, 2, 5, 7, 8, 9]);
+}
+
+#[test]
 fn one_moment_has_one_price_version() {
     let elsewhere = LEAST.replace("2026-01-01T00:00:00Z", "2026-01-01 01:00:00+01:00");
     let config = good(&elsewhere);
@@ -147,7 +172,7 @@ fn spans_have_a_unit() {
     assert_eq!(drain("0s"), Duration::ZERO);
     assert_eq!(drain("10m"), Duration::from_secs(600));
     assert_eq!(drain("1h"), Duration::from_secs(3_600));
-    let what = "is not a span of time: write a whole number with ms, s, m or h, like 30s";
+    let what = "is not a span of time: write a whole number with ms, s, m or h, like \"30s\"";
     for bad in ["", "30", "s", "1.5s", "-1s", "30 s", "30S", "1d", "99999999999999999999s"] {
         check_before(
             &format!("server.drain = \"{bad}\""),
@@ -157,216 +182,8 @@ fn spans_have_a_unit() {
     check_before("server.drain = \"2h\"", "file:1: `server.drain` must be from 0ms to 1h");
     check_before(
         "server.drain = 30",
-        "file:1: `server.drain` is an integer, but must be a text in quotes",
+        "file:1: `server.drain` is an integer, but must be a span of time in quotes, with ms, s, m or h, like \"30s\"",
     );
-}
-
-#[test]
-fn each_mistake_of_the_process_has_its_line() {
-    for (lines, mistake) in [
-        (
-            "[server]\nlisten = \"localhost\"",
-            "file:2: `server.listen` is not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080",
-        ),
-        (
-            "[server]\nnode = \"a b\"",
-            "file:2: `server.node` is not a node name: 1 to 64 letters, digits, hyphens, underscores and dots",
-        ),
-        (
-            "[server]\nsecrets = []",
-            "file:2: `server.secrets` is empty: name a secret, or remove the key to have one made beside the database",
-        ),
-        (
-            "[server]\nsecrets = [\n  \"${HOLDFAST_SECRET}\",\n  \"${SHORT}\"]",
-            "file:4: `server.secrets` has a secret of fewer than 16 bytes: make one with `openssl rand -hex 32`",
-        ),
-        (
-            "[server]\nsecrets = [\"${MISSING}\"]",
-            "file:2: `server.secrets` needs the environment variable MISSING, which is not set",
-        ),
-        (
-            "[server]\nsecrets = [\"${MISSING\"]",
-            "file:2: `server.secrets` has a `${` without a `}`",
-        ),
-        (
-            "[server]\nsecrets = [\"${A B}\"]",
-            "file:2: `server.secrets` has a `${…}` that names no environment variable",
-        ),
-        ("\n[admin]\ntoken = \"${HOLDFAST_ADMIN_TOKEN}\"", "file:2: `admin.listen` is missing"),
-        (
-            "[admin]\nlisten = \"127.0.0.1:0\"\ntoken = \"${SHORT}\"",
-            "file:3: `admin.token` must be at least 16 visible ASCII characters: make one with `openssl rand -hex 32`",
-        ),
-        (
-            "[database]\nurl = \"postgres://me:${SHORT}@db/holdfast\"",
-            "file:2: `database.url` is for PostgreSQL, but this build keeps its data in SQLite: write sqlite://FILE",
-        ),
-        (
-            "[database]\nurl = \"holdfast.db\"",
-            "file:2: `database.url` is not a database URL of this build: write sqlite://FILE",
-        ),
-        (
-            "[database]\nurl = \"sqlite://a?mode=ro\"",
-            "file:2: `database.url` is not the name of a file: write sqlite://FILE, without ? # or %",
-        ),
-        ("[limits]\nconnections = 0", "file:2: `limits.connections` must be from 1 to 1048576"),
-        (
-            "[limits]\nbody_bytes = \"1M\"",
-            "file:2: `limits.body_bytes` is a string, but must be a whole number",
-        ),
-        (
-            "\n[operations]\nlease = \"10s\"",
-            "file:2: `operations.lease` must be at least 3 times `operations.heartbeat`, so that one lost heartbeat does not end it",
-        ),
-        ("[retention]\nresults = \"0s\"", "file:2: `retention.results` must be from 1s to 87600h"),
-        ("[log]\nformat = \"xml\"", "file:2: `log.format` must be \"pretty\" or \"json\""),
-        (
-            "[log]\nlevel = \"loud\"",
-            "file:2: `log.level` is no level: write error, warn, info, debug or trace, or a list like \"info,holdfast_store=debug\"",
-        ),
-        ("server = 1", "file:1: `server` is an integer, but must be a table"),
-    ] {
-        check_before(lines, mistake);
-    }
-}
-
-#[test]
-fn each_mistake_of_a_provider_has_its_line() {
-    let kind = "kind = \"simulated\"";
-    let route = "model = \"sim-1\"\n";
-    for (new, mistake) in [
-        ("", "file:1: `providers.sim.kind` is missing"),
-        (
-            "kind = \"anthropic\"",
-            "file:2: `providers.sim.kind` is not available in this version: write \"openai\" or \"simulated\"",
-        ),
-        ("kind = \"openai\"", "file:1: `providers.sim.base_url` is missing"),
-        (
-            "kind = \"openai\"\nbase_url = \"ftp://host\"",
-            "file:3: `providers.sim.base_url` is not http://HOST or https://HOST",
-        ),
-        (
-            "kind = \"openai\"\nbase_url = \"http://h\"\napi_key = \"\"",
-            "file:4: `providers.sim.api_key` is not a credential: visible ASCII characters are expected",
-        ),
-        (
-            "kind = \"simulated\"\nbase_url = \"http://h\"",
-            "file:3: `providers.sim.base_url` means nothing to the simulated provider, which reaches nobody: remove it",
-        ),
-        (
-            "kind = \"simulated\"\nregion = \"x\"",
-            "file:3: unknown key `region` in providers.sim: known here are kind, base_url, api_key, pool_idle, output_bound_field",
-        ),
-    ] {
-        check(kind, new, mistake);
-    }
-    check_before(
-        "[providers.\"a/b\"]\nkind = \"simulated\"",
-        "file:1: a provider's name has 1 to 64 letters, digits, hyphens and underscores",
-    );
-    check(
-        "provider = \"sim\"",
-        "provider = \"other\"",
-        "file:12: `models.routes.provider` names no provider: write a table [providers.other]",
-    );
-    check(
-        route,
-        "model = \"gpt\"\n",
-        "file:13: `models.routes.model` must be \"sim-1\", the simulated provider's only model",
-    );
-}
-
-#[test]
-fn each_mistake_of_a_model_has_its_line() {
-    for (old, new, mistake) in [
-        (
-            "id = \"holdfast/sim-1\"",
-            "id = \"sim-1\"",
-            "file:4: `models.id` is not a model id: publisher/name, at most 128 bytes",
-        ),
-        ("id = \"holdfast/sim-1\"", "", "file:3: `models.id` is missing"),
-        ("contract = 1", "contract = 0", "file:5: `models.contract` must be from 1 to 4294967295"),
-        (
-            "max_output_tokens = 100",
-            "max_output_tokens = 1001",
-            "file:7: `models.max_output_tokens` must be at most context_tokens, which is 1000",
-        ),
-        (
-            "context_tokens = 1000",
-            "context_tokens = 1_099_511_627_776",
-            "file:6: `models.context_tokens` must be from 1 to 1099511627775",
-        ),
-        (
-            "contract = 1",
-            "contract = 1\nguarantee = \"one-charge\"",
-            "file:6: `models.guarantee` \"one-charge\" is not available in this version: write \"one-run\", which sends a request to a model at most once",
-        ),
-        (
-            "contract = 1",
-            "contract = 1\ntimeout = { connect = \"2s\", total = \"1s\" }",
-            "file:6: `models.timeout.total` must not be shorter than `connect`",
-        ),
-        (
-            "contract = 1",
-            "contract = 1\ntimeout = { first_token = \"60s\" }",
-            "file:6: unknown key `first_token` in models.timeout: known here are connect, total",
-        ),
-    ] {
-        check(old, new, mistake);
-    }
-    let twice = format!("{LEAST}{}", LEAST.split_once("\"simulated\"\n").unwrap().1);
-    let mistake =
-        "file:15: `models.id` holdfast/sim-1 is used by an earlier model: each has its own";
-    assert_eq!(mistakes(&twice), [mistake]);
-    assert_eq!(mistakes(""), ["file:1: there is no model: write a table [[models]]"]);
-}
-
-#[test]
-fn each_mistake_of_a_price_or_a_route_has_its_line() {
-    for (old, new, mistake) in [
-        (
-            "effective_from = 2026-01-01T00:00:00Z",
-            "effective_from = 2026-01-01",
-            "file:9: `models.prices.effective_from` must be a moment without quotes, like 2026-01-01T00:00:00Z",
-        ),
-        (
-            "micros_per_million = { input = 3, output = 5 }",
-            "micros_per_million = { input = 3 }",
-            "file:10: `models.prices.micros_per_million.output` is missing",
-        ),
-        (
-            "micros_per_million = { input = 3, output = 5 }",
-            "",
-            "file:8: `micros_per_million` is missing: write { input = …, output = … }",
-        ),
-        (
-            "micros_per_million = { input = 3",
-            "currency = \"usd\"\nmicros_per_million = { input = 3",
-            "file:10: `models.prices.currency` is not a currency code: write three capital letters, like USD",
-        ),
-        (
-            "input = 3",
-            "input = -3",
-            "file:10: `models.prices.micros_per_million.input` must be from 0 to 1000000000000000000",
-        ),
-        (
-            "[[models.routes]]",
-            "[[models.prices]]\neffective_from = 2026-01-01T01:00:00+01:00\nmicros_per_million = { input = 1, output = 1 }\n[[models.routes]]",
-            "file:11: price version holdfast/sim-1/USD/2026-01-01T00:00:00Z is here twice: prices differ in currency or effective_from",
-        ),
-        (
-            "model = \"sim-1\"",
-            "model = \"sim-1\"\nweight = 1",
-            "file:14: unknown key `weight` in models.routes: known here are provider, model, priority",
-        ),
-        (
-            "[[models.routes]]\nprovider = \"sim\"\nmodel = \"sim-1\"\n",
-            "",
-            "file:3: the model has no route: write a table [[models.routes]]",
-        ),
-    ] {
-        check(old, new, mistake);
-    }
 }
 
 #[test]

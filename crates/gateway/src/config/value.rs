@@ -66,7 +66,7 @@ impl<'d> Field<'d> {
     /// A whole number within bounds.
     pub(crate) fn count(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
         let DeValue::Integer(integer) = self.value else {
-            self.expected("a whole number");
+            self.expected("a whole number without quotes, like 1_024");
             return None;
         };
         let count = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
@@ -86,9 +86,13 @@ impl<'d> Field<'d> {
 
     /// A span of time: a whole number and `ms`, `s`, `m` or `h`.
     pub(crate) fn span(&self, bounds: RangeInclusive<Duration>) -> Option<Duration> {
-        let Some(span) = parse_span(self.text()?) else {
+        let DeValue::String(text) = self.value else {
+            self.expected("a span of time in quotes, with ms, s, m or h, like \"30s\"");
+            return None;
+        };
+        let Some(span) = parse_span(text) else {
             self.mistake(
-                "is not a span of time: write a whole number with ms, s, m or h, like 30s",
+                "is not a span of time: write a whole number with ms, s, m or h, like \"30s\"",
             );
             return None;
         };
@@ -154,11 +158,14 @@ impl<'d> Field<'d> {
         let mut missing = false;
         while let Some((before, after)) = rest.split_once("${") {
             let Some((name, after)) = after.split_once('}') else {
-                self.mistake("has a `${` without a `}`");
+                self.mistake("has a `${` without a `}`: write ${NAME}");
                 return None;
             };
             if !is_variable_name(name) {
-                self.mistake("has a `${…}` that names no environment variable");
+                self.mistake(
+                    "has a `${…}` that names no environment variable: names are of letters, digits and \
+                     underscores, like ${HOLDFAST_SECRET}",
+                );
                 return None;
             }
             whole.push_str(before);
@@ -167,7 +174,8 @@ impl<'d> Field<'d> {
                 None => {
                     missing = true;
                     self.mistake(format_args!(
-                        "needs the environment variable {name}, which is not set"
+                        "needs the environment variable {name}, which is not set: set it where \
+                         holdfast is started"
                     ));
                 }
             }
@@ -185,12 +193,13 @@ impl<'d> Field<'d> {
 
     /// Several values, each by what `read` makes of it; `None` where one is a mistake.
     pub(crate) fn each<T>(&self, read: impl Fn(&Self) -> Option<T>) -> Option<Vec<T>> {
-        self.items()?.iter().map(read).collect()
+        let read: Vec<_> = self.items()?.iter().map(read).collect();
+        read.into_iter().collect()
     }
 
     fn items(&self) -> Option<Vec<Self>> {
         let DeValue::Array(items) = self.value else {
-            self.expected("an array of texts");
+            self.expected("an array of texts, in brackets: [\"…\"]");
             return None;
         };
         Some(items.iter().map(|item| self.item(item)).collect())
@@ -244,6 +253,13 @@ fn spell_millionths(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / MILLION, millionths % MILLION);
     let text = text.trim_end_matches('0');
     if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+/// A moment as it is written in the name of a price version.
+pub(super) fn spell_moment(at: Timestamp) -> String {
+    let nanos = i128::from(at.as_micros()).saturating_mul(1_000);
+    let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok();
+    moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| "?".to_owned())
 }
 
 fn parse_moment(text: &str) -> Option<Moment> {

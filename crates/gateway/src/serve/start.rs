@@ -1,6 +1,5 @@
 //! The parts of a gateway, made from its configuration.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -8,7 +7,8 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wallets};
-use holdfast_engine::{Catalogue, Engine, Options, Ports, Secrets};
+use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Secrets};
+use holdfast_http::Serving;
 use holdfast_providers::{OpenAi, Simulated};
 use holdfast_store::{SchemaError, Store, migrate};
 use uuid::Uuid;
@@ -103,37 +103,49 @@ pub(super) async fn engine(
         heartbeat: config.operations.heartbeat,
         orphan_grace: config.operations.orphan_grace,
         results: config.retention.results,
-        operations_per_key: config.limits.operations_per_key,
-        waiters_per_operation: config.limits.waiters_per_operation,
     };
-    let catalogue = Catalogue::new(config.models.iter().cloned());
-    let engine = Engine::start(ports, secrets, catalogue, providers(config)?, options).await;
+    let engine = Engine::start(ports, secrets, options).await;
     engine.context("serve was not started")
 }
 
-fn providers(config: &Config) -> anyhow::Result<BTreeMap<String, Arc<dyn Provider>>> {
+/// What requests are served by under a configuration. A provider whose settings were the same `before`
+/// stays the same one, with its connections.
+pub(super) fn serving(
+    config: &Config,
+    before: Option<(&Config, &Offer)>,
+) -> anyhow::Result<Serving> {
     let provider = |(name, kind): (&String, &ProviderKind)| {
-        let provider: Arc<dyn Provider> = match kind {
-            ProviderKind::Simulated => Arc::new(Simulated::new()),
-            ProviderKind::OpenAi(options) => {
-                Arc::new(OpenAi::new(options.clone()).with_context(|| format!("provider {name}"))?)
-            }
+        let same = before.filter(|(config, _offer)| config.providers.get(name) == Some(kind));
+        let provider = match same.and_then(|(_config, offer)| offer.providers.get(name)) {
+            Some(provider) => Arc::clone(provider),
+            None => made(kind).with_context(|| format!("provider {name}"))?,
         };
         Ok((name.clone(), provider))
     };
-    config.providers.iter().map(provider).collect()
-}
-
-pub(super) const fn http_options(config: &Config) -> holdfast_http::Options {
+    let providers = config.providers.iter().map(provider).collect::<anyhow::Result<_>>()?;
     let limits = &config.limits;
-    holdfast_http::Options {
+    let offer = Offer {
+        catalogue: Catalogue::new(config.models.iter().cloned()),
+        providers,
+        operations_per_key: limits.operations_per_key,
+        waiters_per_operation: limits.waiters_per_operation,
+    };
+    let options = holdfast_http::Options {
         header_bytes: limits.header_bytes,
         body_bytes: limits.body_bytes,
         header_time: limits.header_time,
         body_time: limits.body_time,
         connections: limits.connections,
         retry_wait: limits.retry_wait,
-    }
+    };
+    Ok(Serving { options, offer: Arc::new(offer) })
+}
+
+fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
+    Ok(match kind {
+        ProviderKind::Simulated => Arc::new(Simulated::new()),
+        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(options.clone())?),
+    })
 }
 
 #[cfg(test)]

@@ -102,6 +102,16 @@ impl Transport {
     }
 }
 
+impl Transport {
+    /// Asks once for something that has no effect, and leaves the body of the answer unread.
+    pub(super) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
+        let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Ok(self.0.request(request).await?.status())
+    }
+}
+
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Transport")

@@ -17,7 +17,7 @@ fn a_model_takes_what_it_accepts_and_allows() {
         ("accepts = [\"\"]", "file:6: `models.accepts` must not be empty"),
         (
             "accepts = \"top_k\"",
-            "file:6: `models.accepts` is a string, but must be an array of texts",
+            "file:6: `models.accepts` is a string, but must be an array of texts, in brackets: [\"…\"]",
         ),
         (
             "allow = [\"top_k\"]",

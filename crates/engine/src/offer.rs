@@ -1,0 +1,54 @@
+//! What is on offer: the models, who answers for them, and how much a caller may ask at once. An offer
+//! never changes: another one takes its place, and whatever began under an offer ends under it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::ports::Provider;
+
+use crate::callers::Caller;
+use crate::catalogue::{Catalogue, Model, Price};
+
+/// What a request is served by, from its first byte to the end of its operation.
+#[derive(Clone)]
+pub struct Offer {
+    /// The models.
+    pub catalogue: Catalogue,
+    /// Who answers, by the names that routes have for them.
+    pub providers: BTreeMap<String, Arc<dyn Provider>>,
+    /// Requests of one API key that this process has in hand at once.
+    pub operations_per_key: usize,
+    /// Callers that wait for one operation at once.
+    pub waiters_per_operation: usize,
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offer").field("catalogue", &self.catalogue).finish_non_exhaustive()
+    }
+}
+
+impl Offer {
+    /// The model of this id, if the caller can pay for it at this moment, with its price then.
+    #[must_use]
+    pub fn model(
+        &self,
+        caller: &Caller,
+        id: &PublicModelId,
+        now: Timestamp,
+    ) -> Option<(&Model, &Price)> {
+        let model = self.catalogue.find(id)?;
+        Some((model, model.price(caller.currency, now)?))
+    }
+
+    /// The models that a caller can pay for at this moment, with their prices then.
+    pub fn models(
+        &self,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (&Model, &Price)> {
+        self.catalogue.payable(caller.currency, now)
+    }
+}

@@ -1,0 +1,133 @@
+//! What another configuration would change in a running process: what it can take, what it keeps until
+//! it is started again, and what an operator should think about. Not how it is taken.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::model::{Contract, PublicModelId};
+use holdfast_engine::Model;
+
+use super::Config;
+
+/// The difference between what runs and what the file says now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Models that are new.
+    pub(crate) added: Vec<String>,
+    /// Models that are gone.
+    pub(crate) removed: Vec<String>,
+    /// Models with another contract, price, time-out, limit or route.
+    pub(crate) changed: Vec<String>,
+    /// Everything else that is taken.
+    pub(crate) taken: Vec<String>,
+    /// Settings that keep their value until the process is started again.
+    pub(crate) kept: Vec<&'static str>,
+    /// Models that promise something else under the same contract version.
+    pub(crate) same_contract: Vec<(PublicModelId, u32)>,
+}
+
+impl Change {
+    /// Whether a running process would differ at all.
+    pub(crate) fn is_nothing(&self) -> bool {
+        [&self.added, &self.removed, &self.changed, &self.taken].iter().all(|list| list.is_empty())
+    }
+}
+
+impl Config {
+    /// What `other` would change here.
+    pub(crate) fn change_to(&self, other: &Self) -> Change {
+        let mut change = Change { kept: self.kept_against(other), ..Change::default() };
+        self.compare_models(other, &mut change);
+        for name in self.providers.keys().chain(other.providers.keys()) {
+            let setting = format!("providers.{name}");
+            if self.providers.get(name) != other.providers.get(name)
+                && !change.taken.contains(&setting)
+            {
+                change.taken.push(setting);
+            }
+        }
+        let (limits, others) = (&self.limits, &other.limits);
+        for (setting, differs) in [
+            ("limits.header_bytes", limits.header_bytes != others.header_bytes),
+            ("limits.body_bytes", limits.body_bytes != others.body_bytes),
+            ("limits.header_time", limits.header_time != others.header_time),
+            ("limits.body_time", limits.body_time != others.body_time),
+            ("limits.connections", limits.connections != others.connections),
+            ("limits.operations_per_key", limits.operations_per_key != others.operations_per_key),
+            (
+                "limits.waiters_per_operation",
+                limits.waiters_per_operation != others.waiters_per_operation,
+            ),
+            ("limits.retry_wait", limits.retry_wait != others.retry_wait),
+            ("retention.results", self.retention.results != other.retention.results),
+            ("log.level", self.log.level != other.log.level),
+        ] {
+            if differs {
+                change.taken.push(setting.to_owned());
+            }
+        }
+        change
+    }
+
+    /// Takes what a running process can take from `other`, and keeps the rest.
+    pub(crate) fn take(&mut self, other: Self) {
+        let commit_queue = self.limits.commit_queue;
+        self.limits = super::Limits { commit_queue, ..other.limits };
+        self.retention = other.retention;
+        self.log.level = other.log.level;
+        self.providers = other.providers;
+        self.models = other.models;
+        self.price_places = other.price_places;
+    }
+
+    /// What is bound, opened or signed with for as long as the process lives.
+    fn kept_against(&self, other: &Self) -> Vec<&'static str> {
+        let admin = |config: &Self| config.admin.as_ref().map(|a| (a.listen, a.token.clone()));
+        let settings = [
+            ("server.listen", self.server.listen != other.server.listen),
+            ("server.node", self.server.node != other.server.node),
+            ("server.secrets", self.server.secrets != other.server.secrets),
+            ("server.drain", self.server.drain != other.server.drain),
+            ("admin", admin(self) != admin(other)),
+            ("database.url", self.database != other.database),
+            ("limits.commit_queue", self.limits.commit_queue != other.limits.commit_queue),
+            ("operations.lease", self.operations.lease != other.operations.lease),
+            ("operations.heartbeat", self.operations.heartbeat != other.operations.heartbeat),
+            (
+                "operations.orphan_grace",
+                self.operations.orphan_grace != other.operations.orphan_grace,
+            ),
+            ("log.format", self.log.format != other.log.format),
+        ];
+        settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+    }
+
+    fn compare_models(&self, other: &Self, change: &mut Change) {
+        let (before, after) = (by_id(&self.models), by_id(&other.models));
+        for (id, model) in &after {
+            match before.get(id) {
+                None => change.added.push(id.to_string()),
+                Some(old) if old != model => {
+                    change.changed.push(id.to_string());
+                    if old.contract.version == model.contract.version
+                        && promises(&old.contract) != promises(&model.contract)
+                    {
+                        change.same_contract.push(((*id).clone(), model.contract.version));
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = before.keys().filter(|id| !after.contains_key(*id));
+        change.removed.extend(gone.map(ToString::to_string));
+    }
+}
+
+fn by_id(models: &[Model]) -> BTreeMap<&PublicModelId, &Model> {
+    models.iter().map(|model| (&model.contract.model, model)).collect()
+}
+
+/// What a caller can tell a contract by. The rest of it only bounds holds.
+fn promises(contract: &Contract) -> impl PartialEq + '_ {
+    let Contract { context_tokens, max_output_tokens, accepts, allow, .. } = contract;
+    (*context_tokens, *max_output_tokens, accepts, allow)
+}

@@ -1,0 +1,40 @@
+//! What requests are served by at this moment. It is replaced as a whole, never changed: a request keeps
+//! what it began with to its end.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use holdfast_engine::Offer;
+
+use crate::Options;
+
+/// Everything that a configuration says about requests.
+#[derive(Debug, Clone)]
+pub struct Serving {
+    /// Limits of connections and requests.
+    pub options: Options,
+    /// The models and who answers for them.
+    pub offer: Arc<Offer>,
+}
+
+/// Where requests find it. The lock is held for a copy of a pointer.
+#[derive(Debug)]
+pub struct Current(RwLock<Arc<Serving>>);
+
+impl Current {
+    /// Begins with this.
+    #[must_use]
+    pub fn new(serving: Serving) -> Self {
+        Self(RwLock::new(Arc::new(serving)))
+    }
+
+    /// What a request that begins now is served by.
+    #[must_use]
+    pub fn get(&self) -> Arc<Serving> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Requests that begin from now on are served by this.
+    pub fn replace(&self, serving: Serving) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(serving);
+    }
+}

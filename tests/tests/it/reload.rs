@@ -1,0 +1,335 @@
+//! Another configuration while the process runs: taken as a whole for what begins, never for what runs,
+//! and not at all where it has a mistake.
+
+use std::os::unix::fs::symlink;
+
+use holdfast_tests::config::{ACME, SIM};
+use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
+use serde_json::json;
+
+use crate::admin::{metrics, value};
+use crate::bodies::{acme, sim};
+use crate::check::{charge, check_completion, until};
+
+/// How many reloads came to this outcome.
+fn count(gateway: &Gateway, outcome: &str) -> u64 {
+    let count = value(&metrics(gateway), "holdfast_config_reloads_total", outcome);
+    count.to_string().parse().unwrap()
+}
+
+#[track_caller]
+fn wait_for(gateway: &Gateway, outcome: &str, times: u64) {
+    until(outcome, || (count(gateway, outcome) == times).then_some(()));
+}
+
+fn models(gateway: &Gateway, account: &Account) -> Vec<String> {
+    let list = gateway.get(account, "/v1/models").json();
+    let ids = list["data"].as_array().unwrap().iter();
+    ids.map(|model| model["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The price of output is another from a later moment on, which has passed too.
+fn dearer(config: &Config) -> Config {
+    config
+        .clone()
+        .replace("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z")
+        .replace("output = 10_000_000", "output = 20_000_000")
+}
+
+#[test]
+fn what_runs_ends_under_its_own_configuration_and_what_begins_under_the_next() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let config = Config::upstream(&upstream);
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    upstream.next(Reply::saying("Good day").after(&gate));
+    let early = request_key();
+    let running = Request::completion(&account.key, &early, acme("Say hello"));
+    let running = running.begin(gateway.address());
+    upstream.wait_for(1);
+
+    site.configure(&dearer(&config));
+    wait_for(&gateway, "applied", 1);
+    let late = request_key();
+    let answer = gateway.complete(&account, &late, &acme("Say hello"));
+    assert_eq!(charge(&check_completion(&answer, &late, false)), 150 + 10 + 400 + 7);
+
+    // The model is gone, and the run of it is not.
+    let other = config.clone().replace("acme/large-1", "acme/large-2");
+    site.configure(&other);
+    wait_for(&gateway, "applied", 2);
+    assert_eq!(models(&gateway, &account), ["acme/large-2"]);
+    let gone = gateway.complete(&account, &request_key(), &acme("Say hello"));
+    assert_eq!(gone.json()["error"]["code"], "model_not_found");
+    gate.open();
+    let answer = running.answer();
+    assert_eq!(charge(&check_completion(&answer, &early, false)), 150 + 10 + 200 + 7);
+    // A bound key has its answer, whatever today's models are.
+    let again = gateway.complete(&account, &late, &acme("Say hello"));
+    assert_eq!(charge(&check_completion(&again, &late, true)), 150 + 10 + 400 + 7);
+
+    let said = gateway.said();
+    assert!(said.contains("models_changed=acme/large-1"), "{said}");
+    assert!(said.contains("models_added=acme/large-2 models_removed=acme/large-1"), "{said}");
+    gateway.stop();
+    site.verify();
+}
+
+#[test]
+fn every_request_sees_one_configuration_from_start_to_end() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let one = Config::upstream(&upstream);
+    let two = dearer(&one).replace("max_output_tokens = 500", "max_output_tokens = 400");
+    let (site, account) = Site::funded(&one);
+    let gateway = site.serve();
+    for turn in 0..30 {
+        site.configure(if turn % 2 == 0 { &two } else { &one });
+        let keys: Vec<_> = (0..4).map(|_| request_key()).collect();
+        let begin = |key: &String| {
+            Request::completion(&account.key, key, acme("Say hello")).begin(gateway.address())
+        };
+        let mut waiting: Vec<_> = keys[..2].iter().map(begin).collect();
+        gateway.hang_up();
+        waiting.extend(keys[2..].iter().map(begin));
+        for (key, answer) in keys.iter().zip(waiting) {
+            let completion = check_completion(&answer.answer(), key, false);
+            let operation = gateway.get(&account, &format!("/v1/operations/{key}")).json();
+            // 9 bytes, 16 for the frame, 64 for any prompt, at 2.5; the model's bound; the request.
+            let prompt = 223;
+            let (hold, cost) = match operation["price_version"].as_str().unwrap() {
+                "acme/large-1/USD/2026-01-01T00:00:00Z" => (prompt + 500 * 10 + 7, 367),
+                "acme/large-1/USD/2026-02-01T00:00:00Z" => (prompt + 400 * 20 + 7, 567),
+                other => panic!("{other}"),
+            };
+            assert_eq!(operation["hold_micros"], hold);
+            assert_eq!(charge(&completion), cost);
+        }
+    }
+    assert_eq!(count(&gateway, "refused"), 0, "{}", gateway.said());
+    assert!(count(&gateway, "applied") > 0);
+    site.verify();
+}
+
+#[test]
+fn a_signal_has_the_file_read_at_once_and_the_same_text_changes_nothing() {
+    let (site, _account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    gateway.hang_up();
+    wait_for(&gateway, "unchanged", 1);
+    assert_eq!((count(&gateway, "applied"), count(&gateway, "refused")), (0, 0));
+    gateway.stop();
+}
+
+#[test]
+fn without_a_file_the_signal_asks_for_the_end() {
+    let site = Site::empty().with_env("HOLDFAST_LISTEN", "127.0.0.1:0");
+    let gateway = site.serve();
+    gateway.hang_up();
+    assert_eq!(gateway.wait().code(), Some(0));
+}
+
+#[test]
+fn a_file_that_is_replaced_or_linked_elsewhere_is_noticed() {
+    let config = Config::simulated();
+    let renamed = config.clone().replace(SIM, "holdfast/renamed-1");
+    let linked = config.clone().replace(SIM, "holdfast/linked-1");
+    let (site, account) = Site::funded(&config);
+    // As Kubernetes mounts a ConfigMap: the file is a link through a folder's link, which is swapped.
+    std::fs::remove_file(site.path("holdfast.toml")).unwrap();
+    for (folder, config) in [("first", &config), ("second", &linked)] {
+        std::fs::create_dir(site.path(folder)).unwrap();
+        std::fs::write(site.path(folder).join("holdfast.toml"), config.render()).unwrap();
+    }
+    symlink("first", site.path("data")).unwrap();
+    symlink("data/holdfast.toml", site.path("holdfast.toml")).unwrap();
+    let gateway = site.serve();
+    assert_eq!(models(&gateway, &account), [SIM]);
+    symlink("second", site.path("data-new")).unwrap();
+    std::fs::rename(site.path("data-new"), site.path("data")).unwrap();
+    wait_for(&gateway, "applied", 1);
+    assert_eq!(models(&gateway, &account), ["holdfast/linked-1"]);
+
+    // As editors and `mv` do it.
+    site.write("holdfast.toml.new", &renamed.render());
+    std::fs::rename(site.path("holdfast.toml.new"), site.path("holdfast.toml")).unwrap();
+    wait_for(&gateway, "applied", 2);
+    assert_eq!(models(&gateway, &account), ["holdfast/renamed-1"]);
+    gateway.stop();
+}
+
+#[test]
+fn a_file_with_mistakes_changes_nothing_and_tells_them_all() {
+    let config = Config::simulated();
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let other = config.clone().replace(SIM, "holdfast/other-1");
+    let wrong = other.clone().set("limits", "conections", "7").set("server", "drain", "\"soon\"");
+    site.configure(&wrong);
+    wait_for(&gateway, "refused", 1);
+    let said = gateway.said();
+    for (key, what) in [("conections", "unknown key"), ("drain", "span of time")] {
+        let line = wrong.render().lines().position(|line| line.starts_with(key)).unwrap() + 1;
+        let place = format!("holdfast.toml:{line}:");
+        let told = said.lines().find(|told| told.contains(&place));
+        assert!(told.is_some_and(|told| told.contains(what)), "{place} {said}");
+    }
+    assert_eq!(models(&gateway, &account), [SIM]);
+
+    // Half of a file is refused too, and so is none; the next whole one is taken.
+    let whole = other.render();
+    let (half, _) = whole.split_once("micros_per_million").unwrap();
+    site.write("holdfast.toml", half);
+    wait_for(&gateway, "refused", 2);
+    std::fs::remove_file(site.path("holdfast.toml")).unwrap();
+    wait_for(&gateway, "refused", 3);
+    assert_eq!(models(&gateway, &account), [SIM]);
+    assert_eq!(count(&gateway, "applied"), 0);
+    site.write("holdfast.toml", &whole);
+    wait_for(&gateway, "applied", 1);
+    assert_eq!(models(&gateway, &account), ["holdfast/other-1"]);
+    gateway.stop();
+}
+
+#[test]
+fn other_numbers_under_a_known_price_version_refuse_the_whole_reload() {
+    let config = Config::simulated();
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let cheaper = config.clone().replace("output = 4_000_000", "output = 1");
+    let rates = "input = 1_000_000, output = 1_000_000";
+    site.configure(&cheaper.model("holdfast/more-1", "sim", "sim-1", rates));
+    wait_for(&gateway, "refused", 1);
+    let said = gateway.said();
+    assert!(said.contains("holdfast/sim-1/USD/2026-01-01T00:00:00Z is known with other numbers"));
+    assert_eq!(models(&gateway, &account), [SIM]);
+    let key = request_key();
+    let charged = charge(&check_completion(
+        &gateway.complete(&account, &key, &sim("Hello there")),
+        &key,
+        false,
+    ));
+    let operation = gateway.get(&account, &format!("/v1/operations/{key}")).json();
+    let meters = &operation["meters"];
+    let tokens = |kind: &str| meters[kind].as_i64().unwrap();
+    assert_eq!(charged, tokens("input") * 2 + tokens("output") * 4 + 7);
+    gateway.stop();
+}
+
+#[test]
+fn what_cannot_change_keeps_its_value_and_is_named() {
+    let config = Config::simulated();
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let other = config
+        .set("server", "listen", "\"127.0.0.1:1\"")
+        .set("server", "node", "\"another\"")
+        .set("server", "secrets", "[\"another secret of the server\"]")
+        .set("server", "drain", "\"1s\"")
+        .set("admin", "token", "\"another-token-of-the-operator\"")
+        .set("database", "url", "\"sqlite://elsewhere/holdfast.db\"")
+        .set("limits", "commit_queue", "9")
+        .set("operations", "lease", "\"30s\"")
+        .set("operations", "heartbeat", "\"5s\"")
+        .set("operations", "orphan_grace", "\"5s\"")
+        .set("log", "format", "\"json\"")
+        .set("limits", "body_bytes", "2_000");
+    site.configure(&other);
+    wait_for(&gateway, "applied", 1);
+    let said = gateway.said();
+    for setting in [
+        "server.listen",
+        "server.node",
+        "server.secrets",
+        "server.drain",
+        "admin",
+        "database.url",
+        "limits.commit_queue",
+        "operations.lease",
+        "operations.heartbeat",
+        "operations.orphan_grace",
+        "log.format",
+    ] {
+        let told = said.lines().find(|line| line.contains(&format!("setting=\"{setting}\"")));
+        assert!(told.is_some_and(|line| line.contains("WARN")), "{setting} {said}");
+    }
+    assert!(!said.contains("another secret") && !said.contains("another-token"), "{said}");
+    assert!(!site.path("elsewhere").exists());
+    let answer = gateway.complete(&account, &request_key(), &sim(&"x".repeat(2_000)));
+    assert_eq!(answer.json()["error"]["code"], "request_too_large", "the rest is taken");
+    gateway.stop();
+}
+
+#[test]
+fn limits_retention_and_the_log_are_taken() {
+    let config = Config::simulated();
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
+    let asked = format!("/v1/operations/{key}");
+    assert_eq!(gateway.get(&account, &asked).json()["result_state"], "kept");
+    let quiet = config
+        .set("log", "level", "\"error\"")
+        .set("retention", "results", "\"1s\"")
+        .set("limits", "header_bytes", "2_000")
+        .set("limits", "operations_per_key", "1");
+    site.configure(&quiet);
+    wait_for(&gateway, "applied", 1);
+    let before = gateway.said().len();
+    let long = Request::get("/v1/wallet").bearer(&account.key).header("x-long", &"x".repeat(3_000));
+    assert_eq!(gateway.send(&long).json()["error"]["code"], "headers_too_large");
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
+    assert_eq!(gateway.said().len(), before, "an error would have been told, a request is not");
+    gateway.stop();
+}
+
+#[test]
+fn another_promise_under_the_same_contract_is_told() {
+    let config = Config::simulated();
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let key = request_key();
+    let first = gateway.complete(&account, &key, &sim("Hello there"));
+    check_completion(&first, &key, false);
+    site.configure(&config.clone().replace("max_output_tokens = 500", "max_output_tokens = 400"));
+    wait_for(&gateway, "applied", 1);
+    let told = "the model promises something else under the same contract";
+    assert!(gateway.said().contains(told), "{}", gateway.said());
+    let counted = config
+        .replace("max_output_tokens = 500", "max_output_tokens = 300")
+        .replace("contract = 1", "contract = 2");
+    site.configure(&counted);
+    wait_for(&gateway, "applied", 2);
+    assert_eq!(gateway.said().matches(told).count(), 1, "{}", gateway.said());
+    // A bound key is compared under the contract that it was bound under.
+    let again = gateway.complete(&account, &key, &sim("Hello there"));
+    assert_eq!(again.body, first.body);
+    check_completion(&again, &key, true);
+    gateway.stop();
+}
+
+#[test]
+fn a_provider_that_is_gone_still_answers_what_it_was_asked() {
+    let gate = Gate::new();
+    let first = Upstream::start(Reply::saying("From the first").after(&gate));
+    let second = Upstream::start(Reply::saying("From the second"));
+    let (site, account) = Site::funded(&Config::upstream(&first));
+    let gateway = site.serve();
+    let early = request_key();
+    let running = Request::completion(&account.key, &early, acme("Say hello"));
+    let running = running.begin(gateway.address());
+    first.wait_for(1);
+    site.configure(&Config::upstream(&second));
+    wait_for(&gateway, "applied", 1);
+    let late = request_key();
+    let answer = gateway.complete(&account, &late, &acme("Say hello"));
+    assert!(check_completion(&answer, &late, false)["choices"].to_string().contains("the second"));
+    gate.open();
+    let answer = check_completion(&running.answer(), &early, false);
+    assert!(answer["choices"].to_string().contains("the first"));
+    assert_eq!(answer["model"], json!(ACME));
+    assert_eq!((first.runs(), second.runs()), (1, 1));
+    gateway.stop();
+}
