@@ -222,7 +222,7 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
     let other = config
-        .set("server", "listen", "\"127.0.0.1:1\"")
+        .set("server", "listen", "\"127.0.0.2:0\"")
         .set("server", "node", "\"another\"")
         .set("server", "secrets", "[\"another secret of the server\"]")
         .set("server", "drain", "\"1s\"")
