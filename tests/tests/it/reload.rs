@@ -56,7 +56,7 @@ fn what_runs_ends_under_its_own_configuration_and_what_begins_under_the_next() {
     assert_eq!(charge(&check_completion(&answer, &late, false)), 150 + 10 + 400 + 7);
 
     // The model is gone, and the run of it is not.
-    let other = config.clone().replace("acme/large-1", "acme/large-2");
+    let other = config.replace("acme/large-1", "acme/large-2");
     site.configure(&other);
     wait_for(&gateway, "applied", 2);
     assert_eq!(models(&gateway, &account), ["acme/large-2"]);
@@ -163,7 +163,7 @@ fn a_file_with_mistakes_changes_nothing_and_tells_them_all() {
     let config = Config::simulated();
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
-    let other = config.clone().replace(SIM, "holdfast/other-1");
+    let other = config.replace(SIM, "holdfast/other-1");
     let wrong = other.clone().set("limits", "conections", "7").set("server", "drain", "\"soon\"");
     site.configure(&wrong);
     wait_for(&gateway, "refused", 1);
@@ -196,7 +196,7 @@ fn other_numbers_under_a_known_price_version_refuse_the_whole_reload() {
     let config = Config::simulated();
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
-    let cheaper = config.clone().replace("output = 4_000_000", "output = 1");
+    let cheaper = config.replace("output = 4_000_000", "output = 1");
     let rates = "input = 1_000_000, output = 1_000_000";
     site.configure(&cheaper.model("holdfast/more-1", "sim", "sim-1", rates));
     wait_for(&gateway, "refused", 1);

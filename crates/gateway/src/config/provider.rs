@@ -14,7 +14,7 @@ pub(crate) enum ProviderKind {
     /// Built in; reaches nobody.
     Simulated,
     /// Any server that speaks OpenAI's chat completions.
-    OpenAi(OpenAiOptions),
+    OpenAi(Box<OpenAiOptions>),
 }
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
@@ -107,7 +107,7 @@ fn openai(table: &Table<'_>) -> Option<ProviderKind> {
     if let Some(bound_field) = bound_field {
         options.bound_field = bound_field?;
     }
-    Some(ProviderKind::OpenAi(options))
+    Some(ProviderKind::OpenAi(Box::new(options)))
 }
 
 #[cfg(test)]

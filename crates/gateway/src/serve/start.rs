@@ -9,7 +9,7 @@ use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wallets};
 use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Secrets};
 use holdfast_http::Serving;
-use holdfast_providers::{OpenAi, Simulated};
+use holdfast_providers::{OpenAi, OpenAiOptions, Simulated};
 use holdfast_store::{SchemaError, Store, migrate};
 use uuid::Uuid;
 
@@ -144,7 +144,7 @@ pub(super) fn serving(
 fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
     Ok(match kind {
         ProviderKind::Simulated => Arc::new(Simulated::new()),
-        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(options.clone())?),
+        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(OpenAiOptions::clone(options))?),
     })
 }
 
