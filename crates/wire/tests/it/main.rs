@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod answers;
+mod bounds;
 mod contracts;
 mod covering;
 mod docs;
