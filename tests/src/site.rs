@@ -19,7 +19,7 @@ const CONFIG: &str = "holdfast.toml";
 pub struct Site {
     folder: Arc<TempDir>,
     env: Vec<(OsString, OsString)>,
-    _watchdog: Watchdog,
+    _watchdog: Option<Watchdog>,
 }
 
 /// A wallet and an API key that spends from it.
@@ -37,8 +37,20 @@ impl Site {
     /// An empty folder.
     #[must_use]
     pub fn empty() -> Self {
-        let folder = Arc::new(TempDir::with_prefix("holdfast-test-").expect("a folder"));
-        let site = Self { folder, env: Vec::new(), _watchdog: Watchdog::watch() };
+        let folder = TempDir::with_prefix("holdfast-test-").expect("a folder");
+        Self::of(folder, Some(Watchdog::watch()))
+    }
+
+    /// A folder in another one, with this configuration, for work that takes as long as it takes.
+    #[must_use]
+    pub fn unwatched_in(parent: &Path, config: &Config) -> Self {
+        let site = Self::of(TempDir::with_prefix_in("holdfast-", parent).expect("a folder"), None);
+        site.configure(config);
+        site.with_env("HOLDFAST_CONFIG", CONFIG)
+    }
+
+    fn of(folder: TempDir, watchdog: Option<Watchdog>) -> Self {
+        let site = Self { folder: Arc::new(folder), env: Vec::new(), _watchdog: watchdog };
         site.with_env("UPSTREAM_KEY", UPSTREAM_KEY)
     }
 

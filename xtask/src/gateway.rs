@@ -38,19 +38,44 @@ impl Gateway {
 pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
     let Some(built) = build_one(workspace, &["--features", "failpoints"])? else { return Ok(None) };
     let with_failpoints = put_aside(&built, &workspace.target.join("failpoints"))?;
-    let plain = build_one(workspace, &[])?;
+    let plain = build_plain(workspace, Profile::Dev)?;
     Ok(plain.map(|plain| Gateway { plain, with_failpoints }))
 }
 
-fn build_one(workspace: &Workspace, features: &[&str]) -> Result<Option<PathBuf>> {
+/// How much the compiler does to a binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Dev,
+    Release,
+}
+
+/// Builds the one that users build; `None` when it does not build.
+pub(crate) fn build_plain(workspace: &Workspace, profile: Profile) -> Result<Option<PathBuf>> {
+    match profile {
+        Profile::Dev => build_one(workspace, &[]),
+        Profile::Release => build_one(workspace, &["--release"]),
+    }
+}
+
+fn build_one(workspace: &Workspace, arguments: &[&str]) -> Result<Option<PathBuf>> {
+    let gateway = ["--package", "holdfast", "--bin", "holdfast"];
+    build_binary(workspace, &gateway, arguments)
+}
+
+/// Builds one binary and says where it is.
+pub(crate) fn build_binary(
+    workspace: &Workspace,
+    binary: &[&str],
+    arguments: &[&str],
+) -> Result<Option<PathBuf>> {
     let mut cargo = shell::cargo(&workspace.root);
-    cargo.args(["build", "--package", "holdfast", "--bin", "holdfast"]).args(features);
+    cargo.arg("build").args(binary).args(arguments);
     if !shell::run(&mut cargo)? {
         return Ok(None);
     }
     let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
     let path = heard.stdout.lines().find_map(executable);
-    path.map(Some).context("cargo does not say where the gateway is")
+    path.map(Some).context("cargo does not say where the binary is")
 }
 
 fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {

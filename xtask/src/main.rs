@@ -2,6 +2,7 @@
 //!
 //! Not part of the product: nothing here is shipped, and the gateway does not know of it.
 
+mod bench;
 mod chaos;
 mod docs;
 mod gateway;
@@ -34,6 +35,10 @@ usage: cargo xtask <command>
                       kill gateways under load and check what is left
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
+  bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--log LEVEL]
+        [--folder FOLDER] [--json FILE]
+                      measure the gateway beside what it could cost at least; the names are
+                      1, 32, 256, slow, replay, overload, purge
   migrate [args]...   the gateway's own `migrate`";
 
 fn main() -> ExitCode {
@@ -66,6 +71,7 @@ fn run() -> Result<bool> {
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)
         }
+        (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),
         (Some("help" | "--help" | "-h"), []) => shell::say(USAGE).map(|()| true),

@@ -35,10 +35,13 @@ const CRATES: &[(&str, &str)] = &[
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
     (END_TO_END, "holdfast-tests"),
+    (BENCH, "holdfast-bench"),
 ];
 
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
+/// Whether the benchmark still runs; it drives the real binary too.
+const BENCH: &str = "bench";
 /// Tests whose names begin so need this program, for people who have not got it.
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
@@ -80,6 +83,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(Tally::NOT_RUN),
             END_TO_END => end_to_end(workspace, &runner, package, &mut notes),
+            BENCH => with_gateway(workspace, &runner, package),
             _ => runner.run(package, &[], &[]),
         })?);
     }
@@ -107,6 +111,13 @@ fn time(name: &'static str, run: impl FnOnce() -> Result<Tally>) -> Result<Suite
     let took = started.elapsed();
     say(&format!("suite {name}: {tally} in {}", spell(took)))?;
     Ok(Suite { name, tally, took })
+}
+
+fn with_gateway(workspace: &Workspace, runner: &Runner, package: &str) -> Result<Tally> {
+    match gateway::build_plain(workspace, gateway::Profile::Dev)? {
+        Some(gateway) => runner.run(package, &[("HOLDFAST_BIN", gateway)], &[]),
+        None => Ok(Tally::NOT_RUN),
+    }
 }
 
 fn end_to_end(

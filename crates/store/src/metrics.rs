@@ -8,6 +8,8 @@ use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 
 const BATCH_SIZE: &str = "holdfast_commit_batch_size";
 const BATCH_SECONDS: &str = "holdfast_commit_batch_seconds";
+const STATEMENTS: &str = "holdfast_commit_statements_total";
+const ROWS: &str = "holdfast_commit_rows_total";
 const COMMITS: &str = "holdfast_commits_total";
 
 /// Tells the recorder, which must be installed by then, what the metrics mean.
@@ -18,12 +20,20 @@ pub(crate) fn describe() {
         Unit::Seconds,
         "Time of one transaction of the writer, from its first statement to its commit"
     );
+    describe_counter!(STATEMENTS, Unit::Count, "Statements that the writer's scripts have run");
+    describe_counter!(ROWS, Unit::Count, "Rows that the writer's scripts have written");
     describe_counter!(COMMITS, Unit::Count, "Changes that were offered, by what became of them");
 }
 
 pub(crate) fn batch(changes: usize, took: Duration) {
     histogram!(BATCH_SIZE).record(f64::from(u32::try_from(changes).unwrap_or(u32::MAX)));
     histogram!(BATCH_SECONDS).record(took.as_secs_f64());
+}
+
+/// A script was run to its end: so many statements, which wrote so many rows.
+pub(crate) fn script(statements: usize, rows: i64) {
+    counter!(STATEMENTS).increment(u64::try_from(statements).unwrap_or(u64::MAX));
+    counter!(ROWS).increment(u64::try_from(rows).unwrap_or(0));
 }
 
 pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {

@@ -26,6 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
+    ("holdfast-bench", &["holdfast-tests"]),
     ("holdfast-tests", &[]),
     ("xtask", &[]),
 ];

@@ -23,6 +23,7 @@ use super::script::{
     WALLET_ROW, Wanted,
 };
 use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
+use crate::metrics;
 use crate::rows::{self, Cells};
 
 /// What the writer remembers from batch to batch.
@@ -141,12 +142,13 @@ async fn read(
         let counts = !wanted.counters.is_empty();
         let wanted = wanted.in_order();
         let present = wanted.each_ref().map(|records| !records.is_empty());
-        let (script, _) = memory.scripts.read(&present);
+        let (script, statements) = memory.scripts.read(&present);
         let mut query = sqlx::query(AssertSqlSafe(script));
         for records in wanted {
             query = records.bind(query);
         }
         let rows = connection.fetch_all(query).await.map_err(Failure::of)?;
+        metrics::script(statements, 0);
         let mut book = Book::default();
         let mut head = None;
         for row in rows {
@@ -289,6 +291,7 @@ async fn write(
 ) -> Result<(), Failure> {
     let present: Vec<bool> = writes.iter().map(|records| !records.is_empty()).collect();
     let (script, statements) = memory.scripts.write(&present);
+    let rows = writes.iter().map(Records::len).sum();
     let mut query = sqlx::query::<Sqlite>(AssertSqlSafe(script)).bind(now.as_micros());
     for records in writes {
         query = records.bind(query);
@@ -300,7 +303,10 @@ async fn write(
         match results.try_next().await {
             Ok(Some(Either::Left(_))) => done += 1,
             Ok(Some(Either::Right(_))) => {}
-            Ok(None) if done > before_commit => return Ok(()),
+            Ok(None) if done > before_commit => {
+                metrics::script(statements, rows);
+                return Ok(());
+            }
             Ok(None) => return Err(Failure::Uncertain(sqlx::Error::WorkerCrashed)),
             Err(error @ sqlx::Error::Database(_)) if done < before_commit => {
                 return Err(Failure::of(error));

@@ -93,6 +93,10 @@ impl Records {
         self.rows == 0
     }
 
+    pub(super) const fn len(&self) -> i64 {
+        self.rows
+    }
+
     pub(super) const fn row(&mut self) -> &mut Self {
         self.rows += 1;
         self

@@ -1,0 +1,239 @@
+//! The whole run: its plan, its order, what it says on the way.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::figures::Figures;
+use crate::numbers::{decimal, each, permille};
+use crate::pinned::{Cores, Peer, Place, file_system};
+use crate::report::{Floor, Line, Report};
+use crate::say;
+use crate::scenario::{Kind, MANY, SOME, Scenario, USUAL};
+use crate::stand::{Ground, Push, Stand, Target};
+use crate::usage::{Machine, Usage};
+
+/// Rows of a purge's scenario where none are asked for.
+const PURGED: u64 = 200_000;
+/// Long enough for one purge, of which there is one a minute.
+const PURGE_MILLIS: u64 = 70_000;
+/// Requests that share a commit in the hand-written loop.
+const FLOORS: [u64; 3] = [1, 32, 256];
+
+/// What is to be measured.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// This program, which the other processes are started from.
+    pub program: PathBuf,
+    /// Where databases are made.
+    pub folder: PathBuf,
+    /// How often each is measured.
+    pub rounds: u64,
+    /// How long each time.
+    pub millis: u64,
+    /// Names of scenarios; empty for the usual ones.
+    pub only: Vec<String>,
+    /// Finished operations in the store before anything is measured.
+    pub stored: u64,
+    /// The gateway's log, by its level.
+    pub log_level: String,
+    /// Where the figures go as JSON.
+    pub json: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Three rounds of everything, five seconds each.
+    #[must_use]
+    pub fn usual(program: PathBuf) -> Self {
+        Self {
+            program,
+            folder: std::env::temp_dir(),
+            rounds: 3,
+            millis: 5_000,
+            only: Vec::new(),
+            stored: 0,
+            log_level: "info".to_owned(),
+            json: None,
+        }
+    }
+
+    /// Reads the arguments; nothing when they are wrong.
+    #[must_use]
+    pub fn parse(arguments: &[String]) -> Option<Self> {
+        let mut plan = Self::usual(std::env::current_exe().ok()?);
+        let mut arguments = arguments.iter();
+        while let Some(option) = arguments.next() {
+            if option == "--quick" {
+                (plan.rounds, plan.millis) = (1, 2_000);
+                continue;
+            }
+            let value = arguments.next()?;
+            match option.as_str() {
+                "--rounds" => plan.rounds = value.parse().ok().filter(|rounds| *rounds > 0)?,
+                "--seconds" => plan.millis = value.parse::<u64>().ok()?.checked_mul(1_000)?,
+                "--only" => plan.only.push(Scenario::named(value)?.name.to_owned()),
+                "--stored" => plan.stored = value.parse().ok()?,
+                "--log" => plan.log_level.clone_from(value),
+                "--folder" => plan.folder = value.into(),
+                "--json" => plan.json = Some(value.into()),
+                _ => return None,
+            }
+        }
+        Some(plan)
+    }
+
+    fn scenarios(&self) -> Vec<Scenario> {
+        if !self.only.is_empty() {
+            return self.only.iter().filter_map(|name| Scenario::named(name)).collect();
+        }
+        if self.stored > 0 { vec![SOME] } else { USUAL.to_vec() }
+    }
+}
+
+/// Measures everything that the plan names, and shows it.
+pub fn run(plan: &Plan) {
+    let report = measure(plan);
+    for line in report.text() {
+        say(&line);
+    }
+    if let Some(file) = &plan.json {
+        std::fs::write(file, format!("{:#}\n", report.to_json())).expect("a file for the figures");
+    }
+}
+
+/// The figures of a run, as JSON.
+#[must_use]
+pub fn figures(plan: &Plan) -> Value {
+    measure(plan).to_json()
+}
+
+fn measure(plan: &Plan) -> Report {
+    let ground = Ground {
+        program: plan.program.clone(),
+        cores: Cores::find(),
+        folder: plan.folder.clone(),
+        log_level: plan.log_level.clone(),
+    };
+    std::fs::create_dir_all(&plan.folder).expect("a folder");
+    let mut report = Report {
+        file_system: file_system(&plan.folder).unwrap_or_else(|| "unknown".to_owned()),
+        cores: ground.cores,
+        stored: plan.stored,
+        plan: format!(
+            "{} rounds of {} s, log level {}",
+            plan.rounds,
+            decimal(plan.millis),
+            plan.log_level
+        ),
+        floors: FLOORS.iter().map(|batch| floor(&ground, plan, *batch)).collect(),
+        lines: Vec::new(),
+    };
+    for scenario in plan.scenarios() {
+        say(&format!("measuring: {} ({})", scenario.name, scenario.what));
+        let stored = match scenario.kind {
+            Kind::Purge => plan.stored.max(PURGED),
+            Kind::Fresh | Kind::Replay | Kind::Overload => plan.stored,
+        };
+        let stand = Stand::build(&ground, &scenario, stored);
+        report.lines.extend(match scenario.kind {
+            Kind::Fresh => rounds(plan, &stand, &scenario, None),
+            Kind::Replay => rounds(plan, &stand, &scenario, Some(stand.finished_key())),
+            Kind::Overload => overload(plan, &stand, &scenario),
+            Kind::Purge => purge(&stand, &scenario),
+        });
+        // The copies of a filled store bear random ids, which the check rightly does not believe.
+        stand.close(stored == 0);
+    }
+    report
+}
+
+/// All three targets in each round, so that what disturbs one round disturbs all of them.
+fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, key: Option<String>) -> Vec<Line> {
+    let targets = [Target::Direct, Target::PassThrough, Target::Gateway];
+    let push = Push { connections: scenario.connections, millis: plan.millis, key, rate: None };
+    let warm_up = Push { millis: plan.millis / 4, ..push.clone() };
+    for target in targets {
+        stand.measure(target, &warm_up);
+    }
+    let mut measured = targets.map(|_target| Vec::new());
+    for _ in 0..plan.rounds {
+        for (target, measured) in targets.into_iter().zip(&mut measured) {
+            let (figures, seen) = stand.measure(target, &push);
+            assert!(figures.others == 0, "{} {}: {seen:?}", scenario.name, target.name());
+            measured.push(figures);
+        }
+    }
+    let lines = targets.into_iter().zip(measured);
+    lines
+        .map(|(target, measured)| Line {
+            scenario: scenario.name.to_owned(),
+            target,
+            figures: Figures::middle(&measured),
+        })
+        .collect()
+}
+
+/// What it can do, twice as much of it, and what it can do right after that.
+fn overload(plan: &Plan, stand: &Stand, scenario: &Scenario) -> Vec<Line> {
+    let can = Push { connections: MANY.connections, millis: plan.millis, key: None, rate: None };
+    stand.measure(Target::Gateway, &Push { millis: plan.millis / 4, ..can.clone() });
+    let (before, _) = stand.measure(Target::Gateway, &can);
+    let rate = Some(before.rate * 2);
+    let twice = Push { connections: scenario.connections, rate, ..can.clone() };
+    let (during, seen) = stand.measure(Target::Gateway, &twice);
+    let shed = seen.of(503);
+    assert!(during.others == shed.count, "only 503 is an answer to too much: {seen:?}");
+    let (after, _) = stand.measure(Target::Gateway, &can);
+    say(&format!(
+        "overload: {} a second were asked for, {} accepted (p99 {} ms, slowest {} ms), {} shed \
+         (p99 {} ms); {} a second before, {} right after",
+        before.rate * 2,
+        during.rate,
+        decimal(during.latencies.p99),
+        decimal(during.latencies.max),
+        shed.count,
+        decimal(shed.p99),
+        before.rate,
+        after.rate,
+    ));
+    let line =
+        |name: &str, figures| Line { scenario: name.to_owned(), target: Target::Gateway, figures };
+    vec![line("before", before), line(scenario.name, during), line("after", after)]
+}
+
+fn purge(stand: &Stand, scenario: &Scenario) -> Vec<Line> {
+    let push = Push { connections: scenario.connections, millis: PURGE_MILLIS, ..Push::default() };
+    let (figures, _) = stand.measure(Target::Gateway, &push);
+    say(&format!("purge: the longest pause was {} ms", decimal(figures.latencies.max)));
+    vec![Line { scenario: scenario.name.to_owned(), target: Target::Gateway, figures }]
+}
+
+/// The hand-written loop, as often and as long.
+fn floor(ground: &Ground, plan: &Plan, batch: u64) -> Floor {
+    let mut rounds = Vec::new();
+    for _ in 0..plan.rounds {
+        let folder = tempfile::TempDir::with_prefix_in("holdfast-bench-", &plan.folder);
+        let folder = folder.expect("a folder");
+        let mut command = ground.command(Place::Target);
+        command.arg("journal").arg("--file").arg(folder.path().join("journal.db"));
+        command.args(["--batch", &batch.to_string(), "--millis", &plan.millis.to_string()]);
+        let machine = Machine::now();
+        let mut journal = Peer::start(command);
+        let told: Value = serde_json::from_str(&journal.line()).expect("JSON");
+        let used = Usage::of(journal.process());
+        journal.finish();
+        let number = |name: &str| told.get(name).and_then(Value::as_u64).expect("a number");
+        let (micros, requests) = (number("micros"), number("requests"));
+        rounds.push(Figures {
+            rate: each(requests.saturating_mul(1_000_000), micros),
+            cpu_nanos: each(used.cpu_nanos, requests),
+            written: each(used.written, requests),
+            transactions: permille(2, batch),
+            batch: batch * 1_000,
+            resident_kib: used.resident_kib,
+            disturbance: machine.disturbance(used.cpu_nanos, micros),
+            ..Figures::default()
+        });
+    }
+    Floor { batch, figures: Figures::middle(&rounds) }
+}

@@ -1,0 +1,171 @@
+//! What was measured of one target in one round, and the middle of several rounds.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::numbers::{each, median};
+
+/// How long answers took, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Latencies {
+    /// How many there were.
+    pub count: u64,
+    /// The middle one.
+    pub p50: u64,
+    /// Of a hundred, the one that is slower than all but one.
+    pub p99: u64,
+    /// The slowest.
+    pub max: u64,
+}
+
+impl Latencies {
+    /// Of these, in any order.
+    #[must_use]
+    pub fn of(mut all: Vec<u32>) -> Self {
+        all.sort_unstable();
+        let last = all.len().saturating_sub(1);
+        let at = |index: usize| all.get(index).copied().map_or(0, u64::from);
+        Self {
+            count: u64::try_from(all.len()).unwrap_or(u64::MAX),
+            p50: at(last / 2),
+            p99: at(last - last / 100),
+            max: at(last),
+        }
+    }
+
+    pub(crate) fn to_json(self) -> Value {
+        let Self { count, p50, p99, max } = self;
+        json!({ "count": count, "p50": p50, "p99": p99, "max": max })
+    }
+
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let number = |name: &str| value.get(name)?.as_u64();
+        let (count, p50) = (number("count")?, number("p50")?);
+        Some(Self { count, p50, p99: number("p99")?, max: number("max")? })
+    }
+}
+
+/// What a load saw.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) micros: u64,
+    pub(crate) answers: BTreeMap<u16, Latencies>,
+}
+
+impl Seen {
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(line).ok()?;
+        let answers = value.get("answers")?.as_object()?;
+        let answer = |(status, value): (&String, &Value)| {
+            Some((status.parse().ok()?, Latencies::read(value)?))
+        };
+        Some(Self {
+            micros: value.get("micros")?.as_u64()?,
+            answers: answers.iter().map(answer).collect::<Option<_>>()?,
+        })
+    }
+
+    pub(crate) fn of(&self, status: u16) -> Latencies {
+        self.answers.get(&status).copied().unwrap_or_default()
+    }
+
+    /// Answers of any other status, and those that never came.
+    pub(crate) fn not(&self, status: u16) -> u64 {
+        let others = self.answers.iter().filter(|(other, _)| **other != status);
+        others.map(|(_, latencies)| latencies.count).sum()
+    }
+}
+
+/// One round. What no request is needed for is 0 where nobody counts it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Figures {
+    /// Answered with 200, a second.
+    pub(crate) rate: u64,
+    pub(crate) latencies: Latencies,
+    /// Answered otherwise, or not at all.
+    pub(crate) others: u64,
+    /// The target's CPU time a request, in nanoseconds.
+    pub(crate) cpu_nanos: u64,
+    /// What the target made the kernel write, in bytes a request.
+    pub(crate) written: u64,
+    /// A thousand requests: transactions, statements, rows.
+    pub(crate) transactions: u64,
+    pub(crate) statements: u64,
+    pub(crate) rows: u64,
+    /// Changes of a thousand transactions.
+    pub(crate) batch: u64,
+    pub(crate) resident_kib: u64,
+    /// Cores that were busy with something else, in thousandths.
+    pub(crate) disturbance: u64,
+}
+
+impl Figures {
+    /// The middle of each figure by itself.
+    pub(crate) fn middle(rounds: &[Self]) -> Self {
+        let of = |figure: fn(&Self) -> u64| median(rounds.iter().map(figure).collect());
+        Self {
+            rate: of(|it| it.rate),
+            latencies: Latencies {
+                count: of(|it| it.latencies.count),
+                p50: of(|it| it.latencies.p50),
+                p99: of(|it| it.latencies.p99),
+                max: rounds.iter().map(|it| it.latencies.max).max().unwrap_or(0),
+            },
+            others: of(|it| it.others),
+            cpu_nanos: of(|it| it.cpu_nanos),
+            written: of(|it| it.written),
+            transactions: of(|it| it.transactions),
+            statements: of(|it| it.statements),
+            rows: of(|it| it.rows),
+            batch: of(|it| it.batch),
+            resident_kib: of(|it| it.resident_kib),
+            disturbance: rounds.iter().map(|it| it.disturbance).max().unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn of(seen: &Seen) -> Self {
+        let latencies = seen.of(200);
+        let rate = each(latencies.count.saturating_mul(1_000_000), seen.micros);
+        Self { rate, latencies, others: seen.not(200), ..Self::default() }
+    }
+
+    pub(crate) fn to_json(self) -> Value {
+        json!({
+            "requests_per_second": self.rate,
+            "latency_us": self.latencies.to_json(),
+            "other_answers": self.others,
+            "cpu_ns_per_request": self.cpu_nanos,
+            "bytes_written_per_request": self.written,
+            "transactions_per_1000_requests": self.transactions,
+            "statements_per_1000_requests": self.statements,
+            "rows_per_1000_requests": self.rows,
+            "changes_per_1000_transactions": self.batch,
+            "resident_kib": self.resident_kib,
+            "disturbance_per_1000_cores": self.disturbance,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_read_back_as_they_were_told() {
+        let latencies = Latencies::of((1..=1_000).rev().collect());
+        assert_eq!(latencies, Latencies { count: 1_000, p50: 500, p99: 991, max: 1_000 });
+        assert_eq!(Latencies::read(&latencies.to_json()), Some(latencies));
+        assert_eq!(Latencies::of(Vec::new()), Latencies::default());
+    }
+
+    #[test]
+    fn what_is_not_a_200_is_counted_apart() {
+        let line = r#"{"micros": 2000000, "answers": {
+            "0": {"count": 1, "p50": 9, "p99": 9, "max": 9},
+            "200": {"count": 8, "p50": 5, "p99": 7, "max": 8},
+            "503": {"count": 3, "p50": 1, "p99": 1, "max": 1}}}"#;
+        let figures = Figures::of(&Seen::read(line).unwrap());
+        assert_eq!((figures.rate, figures.latencies.p99, figures.others), (4, 7, 4));
+    }
+}

@@ -1,0 +1,162 @@
+//! What is to be reached, and whether a run reaches it. A goal counts only where the run has measured
+//! what it is about.
+
+use crate::figures::Figures;
+use crate::numbers::permille;
+use crate::report::Report;
+use crate::scenario::{MANY, ONE, REPLAY, SLOW, SOME};
+use crate::stand::Target;
+
+/// Something to reach, in thousandths of its unit.
+pub(crate) struct Goal {
+    pub(crate) what: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) is: u64,
+    pub(crate) must: u64,
+    pub(crate) good: u64,
+    pub(crate) limit: u64,
+    better: Better,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Better {
+    Less,
+    More,
+}
+
+impl Goal {
+    pub(crate) fn verdict(&self) -> &'static str {
+        let reaches = |bound| match self.better {
+            Better::Less => self.is <= bound,
+            Better::More => self.is >= bound,
+        };
+        match () {
+            () if reaches(self.good) => "good",
+            () if reaches(self.must) => "reached",
+            () => "missed",
+        }
+    }
+}
+
+/// The goals that this run says something about.
+pub(crate) fn goals(report: &Report) -> Vec<Goal> {
+    let mut goals = costs(report);
+    goals.extend(ratios(report));
+    goals
+}
+
+/// What a request costs; less is better.
+fn costs(report: &Report) -> Vec<Goal> {
+    let less = |what, unit, is, [must, good, limit]: [u64; 3]| Goal {
+        what,
+        unit,
+        is,
+        must,
+        good,
+        limit,
+        better: Better::Less,
+    };
+    let gateway = |scenario| report.find(scenario, Target::Gateway);
+    let mut goals = Vec::new();
+    if let Some(Figures { cpu_nanos, written, .. }) = gateway(SOME.name).copied() {
+        let (cpu, bytes) = if report.stored == 0 {
+            ([110_000, 80_000, 56_000], [15_000, 11_000, 8_000])
+        } else {
+            ([135_000, 100_000, 85_000], [25_000, 18_000, 14_000])
+        };
+        goals.push(less("32 connections, CPU per request", "us", cpu_nanos, cpu));
+        goals.push(less("32 connections, written per request", "KB", written, bytes));
+    }
+    if let Some(figures) = gateway(MANY.name) {
+        let mib = permille(figures.resident_kib, 1_024);
+        let cpu = figures.cpu_nanos;
+        goals.push(less("256 connections, CPU per request", "us", cpu, [80_000, 62_000, 50_000]));
+        goals.push(less("256 connections, resident", "MiB", mib, [100_000, 70_000, 50_000]));
+    }
+    if let Some((gateway, direct)) = gateway(ONE.name).zip(report.find(ONE.name, Target::Direct)) {
+        let added = gateway.latencies.p50.saturating_sub(direct.latencies.p50);
+        goals.push(less("1 connection, added p50", "ms", added, [900, 720, 430]));
+    }
+    goals
+}
+
+/// What it does beside something else of the same run; more is better.
+fn ratios(report: &Report) -> Vec<Goal> {
+    let ratio = |what, scenario, than: (&str, Target), [must, good, limit]: [u64; 3]| {
+        let rate = report.find(scenario, Target::Gateway)?.rate;
+        let is = permille(rate, report.find(than.0, than.1)?.rate);
+        Some(Goal { what, unit: "x", is, must, good, limit, better: Better::More })
+    };
+    let [some, many, slow, replay] = [SOME.name, MANY.name, SLOW.name, REPLAY.name];
+    let goals = [
+        ratio(
+            "256 connections, throughput to the pass-through",
+            many,
+            (many, Target::PassThrough),
+            [200, 280, 370],
+        ),
+        ratio(
+            "256 connections, throughput to its own 32",
+            many,
+            (some, Target::Gateway),
+            [900, 1_000, 1_050],
+        ),
+        ratio(
+            "an upstream of 50 ms, throughput to direct",
+            slow,
+            (slow, Target::Direct),
+            [850, 950, 1_000],
+        ),
+        ratio(
+            "a finished key, throughput to the pass-through",
+            replay,
+            (replay, Target::PassThrough),
+            [300, 600, 1_000],
+        ),
+    ];
+    goals.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pinned::Cores;
+    use crate::report::Line;
+
+    fn line(scenario: &str, target: Target, rate: u64, cpu_nanos: u64) -> Line {
+        let figures = Figures { rate, cpu_nanos, resident_kib: 1_024, ..Figures::default() };
+        Line { scenario: scenario.to_owned(), target, figures }
+    }
+
+    #[test]
+    fn goals_are_judged_by_what_was_measured_and_by_nothing_else() {
+        let mut report = Report {
+            file_system: "ext4".to_owned(),
+            cores: Cores::Apart,
+            stored: 0,
+            plan: String::new(),
+            floors: Vec::new(),
+            lines: vec![
+                line("32", Target::Gateway, 1_000, 111_000),
+                line("256", Target::Gateway, 950, 62_000),
+                line("256", Target::PassThrough, 5_000, 20_000),
+            ],
+        };
+        let verdicts = |report: &Report| {
+            goals(report).iter().map(|goal| (goal.what, goal.verdict())).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            verdicts(&report),
+            [
+                ("32 connections, CPU per request", "missed"),
+                ("32 connections, written per request", "good"),
+                ("256 connections, CPU per request", "good"),
+                ("256 connections, resident", "good"),
+                ("256 connections, throughput to the pass-through", "missed"),
+                ("256 connections, throughput to its own 32", "reached"),
+            ]
+        );
+        report.stored = 5;
+        assert_eq!(verdicts(&report)[0].1, "reached", "a filled store may cost more");
+    }
+}

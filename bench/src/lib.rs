@@ -1,0 +1,35 @@
+//! What `cargo xtask bench` runs: the real gateway, its upstream, a load and the anchors, each a process
+//! of its own, and one table of what was measured.
+//!
+//! A figure on its own says little on another machine. CPU per request and the ratios to what was
+//! measured in the same run are what to compare.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a harness that cannot go on ends the run, at the line that says why"
+)]
+
+pub mod bench;
+mod bulk;
+pub mod figures;
+mod goals;
+pub mod journal;
+pub mod load;
+mod numbers;
+pub mod passthrough;
+mod pinned;
+mod report;
+mod scenario;
+mod stand;
+pub mod upstream;
+mod usage;
+
+use std::io::Write;
+
+/// One line for whoever started this process.
+pub(crate) fn say(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("somebody listens");
+}
+
+/// What a process that listens says first.
+pub(crate) const LISTENS: &str = "listens on ";

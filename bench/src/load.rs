@@ -1,0 +1,172 @@
+//! The load: connections that are kept, each with one request at a time, HTTP/1.1 by hand so that it
+//! takes little of the machine itself.
+//!
+//! Closed loop: the next request is sent when the last was answered. With a rate, each connection
+//! sends no earlier than its share of the rate, and one that is late does not catch up.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::figures::Latencies;
+use crate::say;
+
+/// What a chat looks like that somebody has with a model: a few hundred bytes.
+pub(crate) const BODY: &str = r#"{"model":"acme/large-1","messages":[{"role":"system","content":"You are a helpful assistant who answers in plain words."},{"role":"user","content":"What happens to the money of a request between its arrival and its answer? Please keep it to one sentence, and name who pays when the answer is lost."}],"temperature":0.7,"max_completion_tokens":256}"#;
+/// Said when every connection stands; the load begins when a line is sent back.
+pub(crate) const READY: &str = "ready";
+const KEY_LEN: usize = 36;
+
+/// What is sent where, and for how long.
+#[derive(Debug, Clone)]
+pub struct Load {
+    to: SocketAddr,
+    connections: u64,
+    time: Duration,
+    bearer: String,
+    /// One key for all requests; else a fresh one for each.
+    key: Option<String>,
+    /// Requests a second, of all connections.
+    rate: Option<u64>,
+}
+
+/// What one connection saw: latencies in microseconds by status, 0 where there was no whole answer.
+type Seen = BTreeMap<u16, Vec<u32>>;
+
+impl Load {
+    /// Reads the arguments; nothing when they are wrong.
+    #[must_use]
+    pub fn parse(arguments: &[String]) -> Option<Self> {
+        let mut options = BTreeMap::new();
+        for pair in arguments.chunks(2) {
+            let [option, value] = pair else { return None };
+            options.insert(option.strip_prefix("--")?, value.as_str());
+        }
+        let rate = options.get("rate");
+        Some(Self {
+            to: options.get("to")?.parse().ok()?,
+            connections: options.get("connections")?.parse().ok()?,
+            time: Duration::from_millis(options.get("millis")?.parse().ok()?),
+            bearer: (*options.get("bearer")?).to_owned(),
+            key: options.get("key").map(|key| (*key).to_owned()),
+            rate: rate.map(|rate| rate.parse()).transpose().ok()?,
+        })
+    }
+
+    /// The bytes of a request, and where its key begins.
+    fn request(&self) -> (Vec<u8>, usize) {
+        let key = self.key.clone().unwrap_or_else(|| Uuid::nil().to_string());
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\nuser-agent: holdfast-bench\r\ncontent-length: {}\r\n\
+             idempotency-key: ",
+            self.to,
+            self.bearer,
+            BODY.len(),
+        );
+        let at = head.len();
+        (format!("{head}{key}\r\n\r\n{BODY}").into_bytes(), at)
+    }
+}
+
+/// Connects, waits for a line, sends, and says what came of it as one line of JSON.
+pub fn run(load: &Load) {
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut seen = Seen::new();
+    let took = runtime.block_on(async {
+        let mut streams = Vec::new();
+        for _ in 0..load.connections {
+            let stream = TcpStream::connect(load.to).await.expect("somebody listens");
+            stream.set_nodelay(true).expect("a socket");
+            streams.push(stream);
+        }
+        say(READY);
+        io::stdin().lock().read_line(&mut String::new()).expect("a line");
+        let started = Instant::now();
+        let until = started + load.time;
+        let mut connections = JoinSet::new();
+        for stream in streams {
+            connections.spawn(talk(stream, load.clone(), until));
+        }
+        while let Some(ended) = connections.join_next().await {
+            for (status, latencies) in ended.expect("a connection does not panic") {
+                seen.entry(status).or_default().extend(latencies);
+            }
+        }
+        started.elapsed()
+    });
+    let answers: BTreeMap<String, Latencies> = seen
+        .into_iter()
+        .map(|(status, latencies)| (status.to_string(), Latencies::of(latencies)))
+        .collect();
+    let answers: serde_json::Map<_, _> =
+        answers.into_iter().map(|(status, latencies)| (status, latencies.to_json())).collect();
+    let micros = u64::try_from(took.as_micros()).expect("less than an age");
+    say(&json!({ "micros": micros, "answers": answers }).to_string());
+    // Whoever asked looks at what this process has used, and hangs up.
+    io::stdin().lock().read_line(&mut String::new()).expect("a line, or the end");
+}
+
+async fn talk(mut stream: TcpStream, load: Load, until: Instant) -> Seen {
+    let (mut request, key_at) = load.request();
+    let mut buffer = Vec::with_capacity(16_384);
+    let mut seen = Seen::new();
+    let pause = load.rate.and_then(|rate| {
+        let nanos = 1_000_000_000_u64.saturating_mul(load.connections).checked_div(rate)?;
+        Some(Duration::from_nanos(nanos))
+    });
+    let mut next = Instant::now();
+    while Instant::now() < until {
+        if let Some(pause) = pause {
+            next = (next + pause).max(Instant::now());
+            tokio::time::sleep_until(next.into()).await;
+        }
+        if load.key.is_none()
+            && let Some(key) = request.get_mut(key_at..key_at + KEY_LEN)
+        {
+            Uuid::new_v4().hyphenated().encode_lower(key);
+        }
+        let sent = Instant::now();
+        let status = match stream.write_all(&request).await {
+            Ok(()) => answer(&mut stream, &mut buffer).await.unwrap_or(0),
+            Err(_broken) => 0,
+        };
+        let micros = u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX);
+        seen.entry(status).or_default().push(micros);
+        if status == 0 {
+            break;
+        }
+    }
+    seen
+}
+
+/// The status of one whole answer; nothing when the connection broke, or announced no length.
+async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<u16> {
+    buffer.clear();
+    loop {
+        if stream.read_buf(buffer).await.ok()? == 0 {
+            return None;
+        }
+        let Some(head) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else {
+            continue;
+        };
+        let text = str::from_utf8(buffer.get(..head)?).ok()?;
+        let status = text.get(9..12)?.parse().ok()?;
+        let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+        let whole = head + 4 + length.parse::<usize>().ok()?;
+        while buffer.len() < whole {
+            if stream.read_buf(buffer).await.ok()? == 0 {
+                return None;
+            }
+        }
+        return Some(status);
+    }
+}

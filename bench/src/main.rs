@@ -1,0 +1,36 @@
+//! The benchmark and the processes that it is made of, under one name.
+#![expect(clippy::print_stderr, reason = "a tool for people at a prompt")]
+
+use std::process::ExitCode;
+
+use holdfast_bench::{bench, journal, load, passthrough, upstream};
+
+const USAGE: &str = "\
+usage: holdfast-bench run [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N]
+                          [--log LEVEL] [--folder FOLDER] [--json FILE]
+       holdfast-bench upstream [--delay-ms N]
+       holdfast-bench passthrough --to ADDRESS
+       holdfast-bench load --to ADDRESS --connections N --millis N --bearer TOKEN
+                           [--key KEY] [--rate N]
+       holdfast-bench journal --file FILE --batch N --millis N";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next();
+    let rest: Vec<String> = arguments.collect();
+    let done = match command.as_deref() {
+        Some("run") => bench::Plan::parse(&rest).map(|plan| bench::run(&plan)),
+        Some("upstream") => upstream::parse(&rest).map(upstream::run),
+        Some("passthrough") => passthrough::parse(&rest).map(passthrough::run),
+        Some("load") => load::Load::parse(&rest).map(|load| load::run(&load)),
+        Some("journal") => journal::Journal::parse(&rest).map(|journal| journal::run(&journal)),
+        Some(_) | None => None,
+    };
+    match done {
+        Some(()) => ExitCode::SUCCESS,
+        None => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The figures of a run as a table, each goal beside what was measured, and the same as JSON.
+
+use serde_json::{Value, json};
+
+use crate::figures::Figures;
+use crate::goals::{Goal, goals};
+use crate::numbers::{decimal, permille};
+use crate::pinned::Cores;
+use crate::stand::Target;
+
+/// Cores, in thousandths, that something else may keep busy before the figures are doubted. The
+/// kernel's own writing is among it.
+const DISTURBED: u64 = 150;
+
+/// One target under one load.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    pub(crate) scenario: String,
+    pub(crate) target: Target,
+    pub(crate) figures: Figures,
+}
+
+/// The hand-written loop with so many requests to a commit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Floor {
+    pub(crate) batch: u64,
+    pub(crate) figures: Figures,
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) file_system: String,
+    pub(crate) cores: Cores,
+    pub(crate) stored: u64,
+    pub(crate) plan: String,
+    pub(crate) floors: Vec<Floor>,
+    pub(crate) lines: Vec<Line>,
+}
+
+impl Report {
+    pub(crate) fn text(&self) -> Vec<String> {
+        let place = match self.cores {
+            Cores::Apart => "gateway on core 0, load and upstream on core 1",
+            Cores::Shared => "not pinned: one core, or no taskset",
+        };
+        let mut text = vec![
+            String::new(),
+            format!("{}; {place}; {} stored; {}", self.plan, self.stored, self.file_system),
+        ];
+        if self.file_system == "tmpfs" {
+            text.push("tmpfs is no disk: commits cost nothing here, name a --folder".to_owned());
+        }
+        text.push(String::new());
+        text.push(row(["", "", "req/s", "p50 ms", "p99 ms", "max ms", "CPU us", "KB"]
+            .into_iter()
+            .chain(["tx", "stmts", "rows", "batch", "MiB", "others", "disturbed"])));
+        text.extend(self.floors.iter().map(|floor| {
+            let name = format!("SQL x{}", floor.batch);
+            figures_row(&name, "by hand", &floor.figures)
+        }));
+        let lines = self.lines.iter();
+        text.extend(lines.map(|it| figures_row(&it.scenario, it.target.name(), &it.figures)));
+        text.push(String::new());
+        text.push(
+            "CPU, KB, tx, stmts, rows: for each request. batch: changes in one transaction."
+                .to_owned(),
+        );
+        if self.disturbances().any(|it| it > DISTURBED) {
+            text.push(
+                "other work disturbed this run (last column, in cores): believe ratios only"
+                    .to_owned(),
+            );
+        }
+        text.push(String::new());
+        text.extend(goals(self).iter().map(|goal| {
+            let Goal { what, unit, is, must, good, limit, .. } = goal;
+            let [is, must, good, limit] = [is, must, good, limit].map(|it| decimal(*it));
+            let verdict = goal.verdict();
+            format!(
+                "{what:<52} {is:>8} {unit:<3} {verdict:<8} must {must}, good {good}, limit {limit}"
+            )
+        }));
+        text
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let floors = self.floors.iter();
+        let floors = floors.map(|it| json!({"batch": it.batch, "figures": it.figures.to_json()}));
+        let lines = self.lines.iter().map(|it| {
+            json!({
+                "scenario": it.scenario,
+                "target": it.target.name(),
+                "figures": it.figures.to_json(),
+            })
+        });
+        let goals = goals(self);
+        let goals = goals.iter().map(|goal| {
+            json!({
+                "what": goal.what,
+                "unit": goal.unit,
+                "thousandths": goal.is,
+                "must": goal.must,
+                "good": goal.good,
+                "limit": goal.limit,
+                "verdict": goal.verdict(),
+            })
+        });
+        json!({
+            "plan": self.plan,
+            "pinned": self.cores == Cores::Apart,
+            "file_system": self.file_system,
+            "stored": self.stored,
+            "disturbed": self.disturbances().any(|it| it > DISTURBED),
+            "by_hand": floors.collect::<Vec<_>>(),
+            "lines": lines.collect::<Vec<_>>(),
+            "goals": goals.collect::<Vec<_>>(),
+        })
+    }
+
+    fn disturbances(&self) -> impl Iterator<Item = u64> {
+        self.lines.iter().map(|line| line.figures.disturbance)
+    }
+
+    pub(crate) fn find(&self, scenario: &str, target: Target) -> Option<&Figures> {
+        let mut lines = self.lines.iter();
+        let line = lines.find(|line| line.scenario == scenario && line.target == target)?;
+        Some(&line.figures)
+    }
+}
+
+/// CPU in thousandths of a microsecond is nanoseconds, KB in thousandths is bytes, ms are microseconds.
+fn figures_row(scenario: &str, target: &str, figures: &Figures) -> String {
+    let it = figures;
+    let latencies = [it.latencies.p50, it.latencies.p99, it.latencies.max];
+    let each = [it.cpu_nanos, it.written, it.transactions, it.statements, it.rows, it.batch];
+    let rest = [permille(it.resident_kib, 1_024), it.others * 1_000, it.disturbance];
+    let cells = [scenario.to_owned(), target.to_owned(), it.rate.to_string()].into_iter();
+    let cells: Vec<String> =
+        cells.chain(latencies.into_iter().chain(each).chain(rest).map(decimal)).collect();
+    row(cells.iter().map(String::as_str))
+}
+
+fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
+    let widths = [9, 12, 7].into_iter().chain(std::iter::repeat(8));
+    let cells = cells.zip(widths).enumerate().map(|(at, (cell, width))| {
+        if at < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+    });
+    cells.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+}

@@ -1,0 +1,32 @@
+//! `cargo xtask bench`: measures the release build of the gateway, as its users would build it.
+//!
+//! What is measured, and how, is in the crate `bench`; its suite runs it briefly, so that it works when
+//! somebody wants to know.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::{
+    gateway::{self, Profile},
+    shell,
+    workspace::Workspace,
+};
+
+/// Builds what is measured and what measures it, then does what `args` say.
+pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
+    let Some(gateway) = gateway::build_plain(workspace, Profile::Release)? else {
+        bail!("the gateway does not build");
+    };
+    let bench = ["--package", "holdfast-bench", "--bin", "holdfast-bench"];
+    let Some(bench) = gateway::build_binary(workspace, &bench, &["--release"])? else {
+        bail!("the benchmark does not build");
+    };
+    let mut command = Command::new(bench);
+    command.arg("run").env("HOLDFAST_BIN", gateway);
+    // Beside what was built: the usual folder for temporary files is often no disk.
+    if !args.iter().any(|arg| arg == "--folder") {
+        command.arg("--folder").arg(workspace.target.join("bench"));
+    }
+    shell::run(command.args(args))
+}
