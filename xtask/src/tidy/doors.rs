@@ -7,7 +7,11 @@ use crate::workspace::{Kind, Package};
 /// A crate of the first list is a normal dependency of the second list's only.
 const DOORS: &[(&[&str], &[&str])] = &[
     (&["sea-orm", "sqlx", "libsqlite3-sys"], &["holdfast-store"]),
-    (&["hyper", "hyper-util"], &["holdfast-http", "holdfast-providers", "holdfast-tests"]),
+    (&["rusqlite"], &["holdfast-bench"]),
+    (
+        &["hyper", "hyper-util"],
+        &["holdfast-bench", "holdfast-http", "holdfast-providers", "holdfast-tests"],
+    ),
     (&["hyper-rustls"], &["holdfast-providers"]),
     (&["clap", "toml", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
     (&["serde"], &["holdfast", "holdfast-wire"]),
