@@ -37,7 +37,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the API until SIGTERM or SIGINT, then let running operations finish
+    /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
+    /// the configuration file, has it read again
     Serve,
     /// Check the configuration and report every mistake with its file and line
     CheckConfig {

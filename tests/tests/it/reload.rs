@@ -4,7 +4,9 @@
 use std::os::unix::fs::symlink;
 
 use holdfast_tests::config::{ACME, SIM};
-use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{
+    Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, Waiting, request_key,
+};
 use serde_json::json;
 
 use crate::admin::{metrics, value};
@@ -261,27 +263,38 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
 }
 
 #[test]
-fn limits_retention_and_the_log_are_taken() {
-    let config = Config::simulated();
+fn limits_and_the_log_are_taken() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let config = Config::upstream(&upstream);
     let (site, account) = Site::funded(&config);
     let gateway = site.serve();
-    let key = request_key();
-    check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
-    let asked = format!("/v1/operations/{key}");
-    assert_eq!(gateway.get(&account, &asked).json()["result_state"], "kept");
     let quiet = config
         .set("log", "level", "\"error\"")
-        .set("retention", "results", "\"1s\"")
         .set("limits", "header_bytes", "2_000")
-        .set("limits", "operations_per_key", "1");
+        .set("limits", "connections", "2")
+        .set("limits", "operations_per_key", "1")
+        .set("limits", "waiters_per_operation", "1")
+        .set("limits", "retry_wait", "\"1ms\"");
     site.configure(&quiet);
     wait_for(&gateway, "applied", 1);
     let before = gateway.said().len();
     let long = Request::get("/v1/wallet").bearer(&account.key).header("x-long", &"x".repeat(3_000));
     assert_eq!(gateway.send(&long).json()["error"]["code"], "headers_too_large");
     let key = request_key();
-    check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
-    assert_eq!(gateway.said().len(), before, "an error would have been told, a request is not");
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let running = request.begin(gateway.address());
+    upstream.wait_for(1);
+    let one_more = || gateway.complete(&account, &request_key(), &acme("Say hello"));
+    assert_eq!(one_more().json()["error"]["code"], "too_many_operations");
+    let idle = Waiting::write(gateway.address(), b"GET /healthz HTTP/1.1\r\n");
+    until("both connections are taken", || {
+        (one_more().json()["error"]["code"] == "overloaded").then_some(())
+    });
+    idle.hang_up();
+    gate.open();
+    check_completion(&running.answer(), &key, false);
+    assert_eq!(gateway.said().len(), before, "an error would be told, requests are not");
     gateway.stop();
 }
 

@@ -3,7 +3,8 @@
 use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
-use holdfast_domain::usage::{Meters, MetersSource, UsageRecord};
+use holdfast_domain::price::Rates;
+use holdfast_domain::usage::{Kind, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Journal, OperationId, Timestamp, Wallets};
 use holdfast_engine::{Failure, Price};
 use holdfast_testkit::{Fault, Gate, Script, sample};
@@ -31,6 +32,34 @@ async fn an_answer_without_usage_is_charged_by_an_own_count() {
     assert_eq!(usage.metered.meters, Meters::text(2, 3).unwrap());
     assert_eq!(usage.charge.get(), 5);
     assert!(text(&reply).contains(r#""customer_charge_micros":5"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pictures_are_metered_as_the_request_has_them_whoever_counts_the_rest() {
+    const PICTURES: &str = r#"{"model":"holdfast/sample","messages":[{"role":"user","content":[
+        {"type":"text","text":"hello"},
+        {"type":"image_url","image_url":{"url":"https://pictures.example/1.png"}},
+        {"type":"image_url","image_url":{"url":"https://pictures.example/2.png"}}]}]}"#;
+    // Two tokens of an own prompt and three of an own answer; two pictures at five micros.
+    let own = Script::finishing(None).say("twelve bytes").stop();
+    for (script, source, cost) in [
+        (says("hi"), MetersSource::Reported, ANSWER_COSTS + 10),
+        (own, MetersSource::Estimated, 2 + 3 + 10),
+    ] {
+        let priced = setup().script(script).model(|model| {
+            model.contract.image_tokens = Some(20);
+            let rates = sample::price().rates;
+            let with_pictures = |kind| if kind == Kind::Image { 5 } else { rates.rate(kind) };
+            model.prices[0].version.rates = Rates::by(with_pictures).unwrap();
+        });
+        let world = priced.start().await;
+        body(&world.ask(1, PICTURES).await);
+        let usage = usage(&world.store);
+        assert_eq!(usage.metered.source, source);
+        assert_eq!(usage.metered.meters.count(Kind::Image), 2);
+        assert_eq!((usage.charge.get(), usage.shortfall.get()), (cost, 0));
+        assert_eq!(world.store.operation().hold.get(), HELLO_HOLDS + 2 * 20 + 2 * 5);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -151,6 +151,17 @@ async fn a_purged_completion_is_answered_with_its_bill() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_retention_is_for_results_that_are_kept_already_too() {
+    let world = setup().script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    pass(secs(500)).await;
+    body(&world.ask(1, HELLO).await);
+    world.engine.keep_results(secs(60));
+    pass(secs(61)).await;
+    assert_failed!(world.ask(1, HELLO).await, Failure::ResultExpired(..));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_purged_refusal_keeps_its_code() {
     let why = ProviderRefusal::ContextLength;
     let refused = Script::failing(ProviderFailure::Refused(why));

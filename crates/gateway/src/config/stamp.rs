@@ -1,7 +1,7 @@
 //! What a file looks like from outside, to notice that it is another one. Not what is in it.
 
 use std::fs::Metadata;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -16,9 +16,15 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Looks at the file that a path leads to.
+    /// Looks at the file that a path leads to; nothing else can be looked at.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|metadata| Self::from(&metadata))
+        let metadata = std::fs::metadata(path)?;
+        // A pipe can be read once, and looks changed then.
+        if metadata.is_file() {
+            Ok(Self::from(&metadata))
+        } else {
+            Err(ErrorKind::InvalidInput.into())
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use holdfast_engine::Engine;
 use holdfast_http::Current;
 use holdfast_store::Store;
@@ -88,7 +87,9 @@ impl Reloader {
         self.running.take(next);
         self.current.replace(serving);
         self.engine.keep_results(self.running.retention.results);
-        self.log.set(&self.running.log.level).context("log.level was not taken")?;
+        if let Err(error) = self.log.set(&self.running.log.level) {
+            tracing::warn!("log.level was not taken: {error:#}");
+        }
         tracing::info!(
             file = %self.file.display(),
             models_added = %change.added.join(", "),
