@@ -120,8 +120,22 @@ impl Site {
     /// Issues an API key for a wallet.
     #[must_use]
     pub fn another_key(&self, wallet: &str, name: &str) -> Account {
-        let key = self.json(&["key", "issue", "--wallet", wallet, "--name", name]);
+        self.key_with(wallet, &["--name", name])
+    }
+
+    /// Issues an API key for a wallet with these options.
+    #[must_use]
+    pub fn key_with(&self, wallet: &str, options: &[&str]) -> Account {
+        let key = self.json(&[&["key", "issue", "--wallet", wallet], options].concat());
         Account { wallet: wallet.to_owned(), id: text(&key, "id"), key: text(&key, "key") }
+    }
+
+    /// Rotates an account's API key: the same account under its new credential.
+    #[must_use]
+    pub fn rotate(&self, account: &Account, grace: &str) -> Account {
+        let key = self.json(&["key", "rotate", &account.id, "--grace", grace]);
+        assert_eq!(text(&key, "id"), account.id, "it is the same API key");
+        Account { key: text(&key, "key"), ..account.clone() }
     }
 
     /// Available and held micros of a wallet, as the command line shows them.

@@ -27,7 +27,7 @@ pub(crate) async fn main() -> Result<(), ClaimError> {
 
     let answers = [sold, replay].map(|claimed| match claimed {
         Claimed::Ended(snapshot) => snapshot.result,
-        Claimed::Mine(_) | Claimed::InProgress(_) | Claimed::Recorded(_) => None,
+        Claimed::Mine(..) | Claimed::InProgress(_) | Claimed::Recorded(_) => None,
         Claimed::OtherRequest => None,
     });
     assert_eq!(answers, [Some(sample::result("done")), Some(sample::result("done"))]);

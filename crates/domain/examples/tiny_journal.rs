@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::conduct::{Claimed, Conduct, Ending};
 use holdfast_domain::ledger::{Account, Funds, Moves, Posting, PostingKind, Transfer};
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{Counter, CounterMove, Reached, Tally};
 use holdfast_domain::operation::{
     Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
 };
@@ -137,14 +137,7 @@ impl Rows {
         if before.as_ref().map(|row: &Operation| row.version) != change.expected {
             return Err(CommitError::Conflict);
         }
-        for moved in &change.counters {
-            let window = moved.counter.window(change.admitted_at.unwrap_or(self.now()));
-            let used = self.counters.entry((change.api_key, moved.counter, window)).or_default();
-            *used = used.saturating_add(moved.amount);
-            if moved.bound.is_some_and(|bound| *used > bound) {
-                return Err(CommitError::LimitReached(moved.counter));
-            }
-        }
+        let tally = self.count(change)?;
         if change.funds != Funds::Unmoved {
             self.pay(change.wallet, change.funds.moves())?;
         }
@@ -157,11 +150,33 @@ impl Rows {
             let entry = LedgerEntry { at, source, kind, debit, credit, amount };
             self.book.push((change.wallet, entry));
         }
-        let receipt = Receipt { version: change.version(), at: self.now() };
+        let receipt = Receipt { version: change.version(), at: self.now(), tally };
         let after = change.apply(before.as_ref(), receipt).ok_or(CommitError::Conflict)?;
         let result = change.result().cloned().or(kept.flatten());
         self.operations.insert(change.operation, (after, result));
         Ok(receipt)
+    }
+
+    /// Moves the counters, each within its bound, and says what they come to.
+    fn count(&mut self, change: &Transition) -> Result<Tally, CommitError> {
+        let at = change.admitted_at.unwrap_or(self.now());
+        let window = |counter: Counter| (change.api_key, counter, counter.window(at));
+        let used = |counter| self.counters.get(&window(counter)).copied().unwrap_or(0);
+        let before: Tally = change.counters.iter().map(|m| (m.counter, used(m.counter))).collect();
+        let mut tally = before;
+        for CounterMove { counter, amount, bound } in change.counters.iter().copied() {
+            let after = used(counter).saturating_add(amount);
+            if let Some(bound) = bound.filter(|bound| after > *bound) {
+                let reached = Reached { counter, amount, bound, tally: before, at: self.now() };
+                return Err(CommitError::LimitReached(reached));
+            }
+            tally = tally.with(counter, after);
+        }
+        for moved in &change.counters {
+            let after = tally.used(moved.counter).unwrap_or(0);
+            self.counters.insert(window(moved.counter), after);
+        }
+        Ok(tally)
     }
 
     fn post(&mut self, posting: &Posting) -> Result<Receipt, CommitError> {
@@ -179,7 +194,7 @@ impl Rows {
         let amount = amount.max(amount.negated());
         self.book.push((wallet, LedgerEntry { at, source, kind, debit, credit, amount }));
         self.postings.insert(id, posting.clone());
-        Ok(Receipt { version: Version::FIRST, at })
+        Ok(Receipt { version: Version::FIRST, at, tally: Tally::default() })
     }
 
     /// Neither amount of a wallet leaves its bounds.

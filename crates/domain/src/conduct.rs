@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::Tally;
 use crate::model::Terms;
 use crate::operation::{
     Attempt, Binding, Change, Claim, Disown, Event, Finish, Operation, Phase, ProviderRefusal,
@@ -58,8 +59,8 @@ impl std::fmt::Debug for Order<'_> {
 /// What became of a claim.
 #[derive(Debug)]
 pub enum Claimed {
-    /// The operation is this claim's to run.
-    Mine(Box<Operation>),
+    /// The operation is this claim's to run, and what its counters stand at, where the store said it.
+    Mine(Box<Operation>, Tally),
     /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it may
     /// also be open again, where the run proved that it had not happened.
     Ended(Box<Snapshot>),
@@ -136,7 +137,7 @@ impl Conduct<'_> {
                 Ok(transition) => {
                     let before = snapshot.operation.take();
                     match self.offer_claim(transition, before.as_ref()).await? {
-                        Offered::Mine(operation) => return Ok(Claimed::Mine(operation)),
+                        Offered::Mine(row, tally) => return Ok(Claimed::Mine(row, tally)),
                         Offered::Moved => snapshot = self.load(order).await?,
                         // It may be this very claim that moved it: until that is known, saying
                         // that the key is as it was would leave a run that nobody runs.
@@ -154,7 +155,7 @@ impl Conduct<'_> {
                 },
                 Err(Refusal::Leased) => {
                     if let Some(operation) = mine(&snapshot, order.claim.owner.claim) {
-                        return Ok(Claimed::Mine(Box::new(operation)));
+                        return Ok(Claimed::Mine(Box::new(operation), Tally::default()));
                     }
                     let reap = Event::Reap { orphan_grace: self.orphan_grace };
                     match self.try_event(&snapshot, reap).await {
@@ -249,7 +250,7 @@ impl Conduct<'_> {
         F: Future<Output = (Ending, Vec<Attempt>)>,
     {
         let operation = match self.claim(order).await? {
-            Claimed::Mine(operation) => Arc::new(*operation),
+            Claimed::Mine(operation, _tally) => Arc::new(*operation),
             bound @ (Claimed::Ended(_)
             | Claimed::InProgress(_)
             | Claimed::Recorded(_)
@@ -337,7 +338,7 @@ impl Conduct<'_> {
         let Verdict { of_store, was_lost } = self.offer(&change).await;
         match of_store {
             Ok(receipt) => Ok(applied(&change, before, receipt)
-                .map_or(Offered::Moved, |operation| Offered::Mine(Box::new(operation)))),
+                .map_or(Offered::Moved, |row| Offered::Mine(Box::new(row), receipt.tally))),
             Err(CommitError::Conflict) if was_lost => Ok(Offered::MovedAfterLoss(id)),
             Err(CommitError::Conflict) => Ok(Offered::Moved),
             Err(
@@ -407,7 +408,7 @@ enum Tried {
 /// What became of an offered claim.
 enum Offered {
     /// It was committed.
-    Mine(Box<Operation>),
+    Mine(Box<Operation>, Tally),
     /// The row moved before it: load it.
     Moved,
     /// The row moved, and an answer of the store was lost before that was known.

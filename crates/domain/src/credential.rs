@@ -1,8 +1,10 @@
 //! API keys as their bearers hold them: `hfk_<credential id>_<secret>`, both in base62.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::limits::Limits;
+use crate::model::PublicModelId;
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
 use crate::{ApiKeyId, CredentialId, Timestamp, WalletId};
 
@@ -93,12 +95,65 @@ pub struct ApiKey {
     pub wallet: WalletId,
     /// For people; unique.
     pub name: String,
-    /// What it may use up.
-    pub limits: Limits,
+    /// What it may do, and until when.
+    pub grant: Grant,
     /// When it was issued.
     pub created_at: Timestamp,
     /// Since when it is revoked for good.
     pub revoked_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Whether it is accepted no more.
+    #[must_use]
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_some() || self.grant.ends_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// What an API key may do, and until when. Without anything said: everything, for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grant {
+    /// What it may use up.
+    pub limits: Limits,
+    /// The models that it may use; `None`: all of them.
+    pub models: Option<BTreeSet<PublicModelId>>,
+    /// Whether its bearer sees what the wallet has.
+    pub balance: Balance,
+    /// From when on no credential of it is accepted: rotation does not move this.
+    pub ends_at: Option<Timestamp>,
+}
+
+impl Grant {
+    /// Whether it may use this model.
+    #[must_use]
+    pub fn allows(&self, model: &PublicModelId) -> bool {
+        self.models.as_ref().is_none_or(|models| models.contains(model))
+    }
+}
+
+/// What the bearer of an API key sees of its wallet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// What it has available and holds.
+    #[default]
+    Shown,
+    /// Nothing of that.
+    Hidden,
+}
+
+impl Balance {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Shown, Self::Hidden];
+
+    /// The name in rows and answers.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Hidden => "hidden",
+        }
+    }
 }
 
 /// One credential of an API key as it is kept.

@@ -1,6 +1,9 @@
 //! What an API key may use up: counters by window, reserved with the claim and corrected with the
 //! settlement, in the same transactions, so that they are exact across nodes.
 
+use std::fmt;
+use std::time::Duration;
+
 use crate::{Micros, Timestamp};
 
 /// The limits of an API key; `None` where there is none.
@@ -47,6 +50,16 @@ impl SpendWindow {
             Self::Total => "total",
             Self::Day => "day",
             Self::Month => "month",
+        }
+    }
+
+    /// What sums it.
+    #[must_use]
+    pub const fn counter(self) -> Counter {
+        match self {
+            Self::Total => Counter::SpendTotal,
+            Self::Day => Counter::SpendDay,
+            Self::Month => Counter::SpendMonth,
         }
     }
 }
@@ -109,6 +122,32 @@ impl Counter {
             }
         })
     }
+
+    /// The end of the window that a moment falls into; `None` for counters without one.
+    #[must_use]
+    pub fn window_end(self, at: Timestamp) -> Option<Timestamp> {
+        const MINUTE: Duration = Duration::from_secs(60);
+        const DAY: Duration = Duration::from_secs(86_400);
+        let start = self.window(at);
+        match self {
+            Self::Requests | Self::Tokens => Some(start.after(MINUTE)),
+            Self::SpendDay => Some(start.after(DAY)),
+            // From the first of a month, 31 days are the next month or its first days.
+            Self::SpendMonth => Some(self.window(start.after(DAY.saturating_mul(31)))),
+            Self::Concurrency | Self::SpendTotal => None,
+        }
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Requests => 0,
+            Self::Tokens => 1,
+            Self::Concurrency => 2,
+            Self::SpendTotal => 3,
+            Self::SpendDay => 4,
+            Self::SpendMonth => 5,
+        }
+    }
 }
 
 /// Days since the first of the month, from days since 1970-01-01, in the proleptic Gregorian
@@ -140,6 +179,92 @@ pub struct CounterMove {
     pub amount: i64,
     /// What the counter may reach.
     pub bound: Option<i64>,
+}
+
+/// What counters stand at, those that are known.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// One bit for each of [`Counter::ALL`], the first the lowest.
+    known: u8,
+    used: [i64; Counter::ALL.len()],
+}
+
+impl Tally {
+    /// What a counter stands at; `None` where that is not known.
+    #[must_use]
+    pub fn used(&self, counter: Counter) -> Option<i64> {
+        let is_known = self.known & Reserved::bit(counter) != 0;
+        self.used.get(counter.index()).copied().filter(|_used| is_known)
+    }
+
+    /// The same with this counter at so much.
+    #[must_use]
+    pub fn with(mut self, counter: Counter, used: i64) -> Self {
+        if let Some(place) = self.used.get_mut(counter.index()) {
+            *place = used;
+            self.known |= Reserved::bit(counter);
+        }
+        self
+    }
+
+    /// What the known counters stand at after these corrections.
+    #[must_use]
+    pub fn corrected(self, moves: &[CounterMove]) -> Self {
+        moves.iter().fold(self, |tally, moved| match tally.used(moved.counter) {
+            Some(used) => tally.with(moved.counter, used.saturating_add(moved.amount).max(0)),
+            None => tally,
+        })
+    }
+}
+
+impl FromIterator<(Counter, i64)> for Tally {
+    fn from_iter<I: IntoIterator<Item = (Counter, i64)>>(counters: I) -> Self {
+        let with = |tally: Self, (counter, used)| tally.with(counter, used);
+        counters.into_iter().fold(Self::default(), with)
+    }
+}
+
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Counter::ALL.into_iter().filter_map(|c| Some((c, self.used(c)?)));
+        f.debug_map().entries(known).finish()
+    }
+}
+
+/// A limit that a claim would have passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached {
+    /// Which counter.
+    pub counter: Counter,
+    /// What the claim would have added to it.
+    pub amount: i64,
+    /// What it may reach.
+    pub bound: i64,
+    /// What the counters that the claim reserves of stand at.
+    pub tally: Tally,
+    /// The database's clock.
+    pub at: Timestamp,
+}
+
+impl Reached {
+    /// What the counter has left.
+    #[must_use]
+    pub fn left(&self) -> i64 {
+        let used = self.tally.used(self.counter).unwrap_or(self.bound);
+        self.bound.saturating_sub(used).max(0)
+    }
+
+    /// Whether the same claim fits as soon as nothing else is counted.
+    #[must_use]
+    pub const fn may_fit_later(&self) -> bool {
+        self.amount <= self.bound
+    }
+
+    /// How long until the counter begins anew; `None` where it never does.
+    #[must_use]
+    pub fn resets_in(&self) -> Option<Duration> {
+        self.counter.window_end(self.at).map(|end| end.since(self.at))
+    }
 }
 
 /// Which counters an operation reserved, and by how much where the hold does not say it.
@@ -224,14 +349,8 @@ impl Limits {
     #[must_use]
     pub fn reservations(&self, hold: Micros, tokens: u64) -> Vec<CounterMove> {
         let reserve = |counter, amount, bound| CounterMove { counter, amount, bound: Some(bound) };
-        let spend = self.spend.map(|limit| {
-            let counter = match limit.window {
-                SpendWindow::Total => Counter::SpendTotal,
-                SpendWindow::Day => Counter::SpendDay,
-                SpendWindow::Month => Counter::SpendMonth,
-            };
-            reserve(counter, hold.get(), limit.micros.get())
-        });
+        let spend =
+            self.spend.map(|limit| reserve(limit.window.counter(), hold.get(), limit.micros.get()));
         let requests =
             self.requests_per_minute.map(|max| reserve(Counter::Requests, 1, amount(max)));
         let tokens =

@@ -145,6 +145,13 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
+    /// How long after an earlier moment this is; nothing where it is not later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        let micros = self.0.saturating_sub(earlier.0);
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    }
+
     /// The moment this much later; the end of time where that does not fit.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use self::change::{Admission, Change, Effect, Receipt, Start, Transition};
 pub use self::decide::{Refusal, decide};
 pub use self::event::{Claim, Disown, Event, Finish, Sent};
-use crate::limits::Reserved;
+use crate::limits::{CounterMove, Reserved};
 use crate::model::{PublicModelId, Terms};
 use crate::price::PriceVersion;
 use crate::secret::{BodyDigest, Fingerprint};
@@ -62,6 +62,28 @@ pub struct Operation {
     pub phase: Phase,
     /// One more at every change.
     pub version: Version,
+}
+
+impl Operation {
+    /// What its ending corrects of what this generation has reserved of its API key's limits; nothing
+    /// until it ends.
+    #[must_use]
+    pub fn corrections(&self) -> Vec<CounterMove> {
+        match &self.phase {
+            Phase::Leased | Phase::Recorded(_) => Vec::new(),
+            Phase::Completed { usage, .. } => self.settled(usage),
+            Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => {
+                self.reserved.given_back(self.hold)
+            }
+        }
+    }
+
+    /// What a settlement by this usage corrects.
+    fn settled(&self, usage: &UsageRecord) -> Vec<CounterMove> {
+        let meters = &usage.metered.meters;
+        let tokens = meters.prompt_tokens().saturating_add(meters.completion_tokens());
+        self.reserved.corrected(self.hold, usage.charge, tokens)
+    }
 }
 
 /// Where an operation stands. The hold is active in `Leased` and `Recorded`, captured in `Completed`,

@@ -11,9 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::answer::Delta;
-use crate::credential::{ApiKey, Credential};
+use crate::credential::{ApiKey, Credential, Grant};
 use crate::ledger::{Account, Posting};
-use crate::limits::{Counter, Limits};
+use crate::limits::{Reached, Tally};
 use crate::operation::{Change, Lease, Node, ProviderRefusal, Receipt, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
@@ -43,8 +43,8 @@ pub enum CommitError {
     #[error("the wallet has not enough funds")]
     InsufficientFunds,
     /// A counter of the API key would pass its bound.
-    #[error("the API key's limit of {} is reached", .0.label())]
-    LimitReached(Counter),
+    #[error("the API key's limit of {} is reached", .0.counter.label())]
+    LimitReached(Reached),
     /// A permanent id exists already: the effect was stopped.
     #[error("a permanent id exists already")]
     Collision,
@@ -134,6 +134,15 @@ pub struct KnownCredential {
     pub now: Timestamp,
 }
 
+impl KnownCredential {
+    /// From when on it is not accepted: at its own end, its API key's, or the key's revocation.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<Timestamp> {
+        let ApiKey { grant, revoked_at, .. } = &self.api_key;
+        [self.credential.ends_at, grant.ends_at, *revoked_at].into_iter().flatten().min()
+    }
+}
+
 /// An API key to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApiKey {
@@ -143,8 +152,8 @@ pub struct NewApiKey {
     pub wallet: WalletId,
     /// For people; unique, and not shaped like an id.
     pub name: String,
-    /// What it may use up.
-    pub limits: Limits,
+    /// What it may do, and until when.
+    pub grant: Grant,
 }
 
 /// Why something was not created.
@@ -161,6 +170,41 @@ pub enum CreateError {
     Unavailable(#[source] Cause),
 }
 
+/// A credential was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotation {
+    /// To this API key.
+    pub api_key: ApiKey,
+    /// When its other credentials end at the latest.
+    pub others_end_at: Timestamp,
+}
+
+/// Why no credential was added.
+#[derive(Debug, thiserror::Error)]
+pub enum RotateError {
+    /// There is no such API key.
+    #[error("there is no such API key")]
+    NoKey,
+    /// The API key is revoked or past its end.
+    #[error("the API key has ended")]
+    Ended,
+    /// Another credential has the id.
+    #[error("the credential's id is taken")]
+    Taken,
+    /// The store does not work.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Cause),
+}
+
+/// What the counters of an API key stand at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Every counter.
+    pub tally: Tally,
+    /// The database's clock: whose windows these are.
+    pub now: Timestamp,
+}
+
 /// Keeps API keys and their credentials.
 #[async_trait]
 pub trait Keys: Send + Sync {
@@ -169,6 +213,17 @@ pub trait Keys: Send + Sync {
 
     /// Stores a new API key with its first credential.
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError>;
+
+    /// Adds a credential to an API key that is in force, and ends its other ones `grace` from now: one
+    /// that ends before that ends when it did.
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        grace: Duration,
+    ) -> Result<Rotation, RotateError>;
+
+    /// What every counter of an API key stands at in the window of now.
+    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable>;
 
     /// Ends an API key and all its credentials, for good. Says since when it is revoked; `None` when
     /// there is no such key. A second time changes nothing.

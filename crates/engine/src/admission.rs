@@ -35,6 +35,9 @@ impl Engine {
         let caller = &submission.caller;
         let model =
             submission.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
+        if !caller.api_key.grant.allows(&request.model) {
+            return Err(Failure::ModelNotAllowed);
+        }
         if submission.body.len() > model.body_bytes {
             return Err(Failure::TooLarge { limit: model.body_bytes });
         }
@@ -57,7 +60,7 @@ impl Engine {
             price: price.clone(),
             hold,
             tokens: bound.prompt_tokens.saturating_add(bound.all_output_tokens()),
-            limits: caller.api_key.limits,
+            limits: caller.api_key.grant.limits,
             time: model.timeouts.total.saturating_add(Options::DEADLINE_MARGIN),
             owner: Owner { claim: ClaimId::from(Uuid::new_v4()), node: self.node.node().clone() },
             lease: self.node.lease(),

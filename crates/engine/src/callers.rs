@@ -11,7 +11,7 @@ use holdfast_domain::operation::Binding;
 use holdfast_domain::ports::{KnownCredential, Unavailable};
 use holdfast_domain::request::{Request, fingerprint};
 use holdfast_domain::secret::{BodyDigest, ServerSecret, ServerSecretId, Verifier};
-use holdfast_domain::{ApiKeyId, CredentialId, Currency};
+use holdfast_domain::{ApiKeyId, CredentialId, Currency, Timestamp};
 use tokio::time::Instant;
 
 use crate::Engine;
@@ -103,6 +103,8 @@ struct Kept {
     server_secret: ServerSecretId,
     caller: Arc<Caller>,
     until: Instant,
+    /// By the database's clock, so that an end that was known is met to the moment.
+    ends_at: Option<Timestamp>,
 }
 
 /// What this process knows of its callers. Std mutexes: never held across an await.
@@ -145,7 +147,7 @@ impl Engine {
     /// [`AuthError::Invalid`] for whatever is wrong with it.
     pub async fn authenticate(&self, bearer: &str) -> Result<Arc<Caller>, AuthError> {
         let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
-        if let Some(caller) = self.callers.kept(&bearer, &self.secrets) {
+        if let Some(caller) = self.callers.kept(&bearer, &self.secrets, self.node.now()) {
             return caller;
         }
         // Believed from before it was read: however long the reads take, a revocation bites in time.
@@ -153,6 +155,7 @@ impl Engine {
         let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
         let known = known.ok_or(AuthError::Invalid)?;
         self.check(&bearer, &known)?;
+        let ends_at = known.ends_at();
         let wallet = self.ports.wallets.find(known.api_key.wallet).await;
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
         let caller = Arc::new(Caller { bearer, api_key: known.api_key, currency: wallet.currency });
@@ -164,6 +167,7 @@ impl Engine {
                 server_secret: credential.server_secret,
                 caller: Arc::clone(&caller),
                 until,
+                ends_at,
             },
         );
         Ok(caller)
@@ -184,30 +188,32 @@ impl Engine {
     }
 
     fn check(&self, bearer: &Bearer, known: &KnownCredential) -> Result<(), AuthError> {
-        let KnownCredential { credential, api_key, now } = known;
-        let ended = credential.ends_at.is_some_and(|end| end <= *now);
+        let credential = &known.credential;
+        let ended = known.ends_at().is_some_and(|end| end <= known.now);
         let proven = self
             .secrets
             .find(credential.server_secret)
             .is_some_and(|secret| secret.verifier(&bearer.secret) == credential.verifier);
-        if proven && !ended && api_key.revoked_at.is_none() {
-            Ok(())
-        } else {
-            Err(AuthError::Invalid)
-        }
+        if proven && !ended { Ok(()) } else { Err(AuthError::Invalid) }
     }
 }
 
 impl Callers {
     /// What is still believed of a credential: `None` when it has to be looked up.
-    fn kept(&self, bearer: &Bearer, secrets: &Secrets) -> Option<Result<Arc<Caller>, AuthError>> {
-        let (verifier, secret, caller) = {
+    fn kept(
+        &self,
+        bearer: &Bearer,
+        secrets: &Secrets,
+        now: Timestamp,
+    ) -> Option<Result<Arc<Caller>, AuthError>> {
+        let (verifier, secret, caller, ends_at) = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let kept = kept.get(&bearer.id).filter(|kept| Instant::now() < kept.until)?;
-            (kept.verifier, kept.server_secret, Arc::clone(&kept.caller))
+            (kept.verifier, kept.server_secret, Arc::clone(&kept.caller), kept.ends_at)
         };
         let proven = secrets.find(secret)?.verifier(&bearer.secret) == verifier;
-        Some(if proven { Ok(caller) } else { Err(AuthError::Invalid) })
+        let ended = ends_at.is_some_and(|end| end <= now);
+        Some(if proven && !ended { Ok(caller) } else { Err(AuthError::Invalid) })
     }
 
     fn keep(&self, credential: CredentialId, entry: Kept) {
@@ -216,5 +222,12 @@ impl Callers {
             kept.clear();
         }
         kept.insert(credential, entry);
+    }
+
+    /// Lets go of what is believed no more: it holds secrets.
+    pub(crate) fn forget_old(&self) {
+        let now = Instant::now();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_credential, kept| now < kept.until);
     }
 }

@@ -23,6 +23,7 @@ impl Engine {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
+            self.callers.forget_old();
             let beaten = tokio::select! {
                 beaten = self.beat_once(&mut suspects) => beaten,
                 () = self.background.cancelled() => return,

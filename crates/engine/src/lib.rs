@@ -15,6 +15,7 @@ mod offer;
 mod operate;
 mod options;
 mod pause;
+mod rates;
 mod reconciler;
 mod reply;
 mod seal;
@@ -34,9 +35,10 @@ pub use crate::catalogue::{Catalogue, Model, Price, Route, Timeouts};
 pub use crate::nodes::StartError;
 pub use crate::offer::Offer;
 pub use crate::options::Options;
+pub use crate::rates::{Rate, Rates};
 pub use crate::reply::{Answered, Facts, Failure, Reply};
 pub use crate::submit::Submission;
-pub use crate::views::{LookUp, LookUpError, Readiness, ResultState};
+pub use crate::views::{Account, LookUp, LookUpError, Readiness, ResultState};
 
 /// The storage ports that an engine works on.
 #[derive(Clone)]

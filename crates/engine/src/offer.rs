@@ -31,7 +31,7 @@ impl std::fmt::Debug for Offer {
 }
 
 impl Offer {
-    /// The model of this id, if the caller can pay for it at this moment, with its price then.
+    /// The model of this id, if the caller may use it and can pay for it at this moment, with its price then.
     #[must_use]
     pub fn model(
         &self,
@@ -39,16 +39,17 @@ impl Offer {
         id: &PublicModelId,
         now: Timestamp,
     ) -> Option<(&Model, &Price)> {
-        let model = self.catalogue.find(id)?;
+        let model = self.catalogue.find(id).filter(|_model| caller.api_key.grant.allows(id))?;
         Some((model, model.price(caller.currency, now)?))
     }
 
-    /// The models that a caller can pay for at this moment, with their prices then.
+    /// The models that a caller may use and can pay for at this moment, with their prices then.
     pub fn models(
         &self,
         caller: &Caller,
         now: Timestamp,
     ) -> impl Iterator<Item = (&Model, &Price)> {
-        self.catalogue.payable(caller.currency, now)
+        let payable = self.catalogue.payable(caller.currency, now);
+        payable.filter(|(model, _price)| caller.api_key.grant.allows(&model.contract.model))
     }
 }

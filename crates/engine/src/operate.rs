@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use holdfast_domain::answer::{Answer, Delta};
 use holdfast_domain::conduct::{ClaimError, Claimed, Concluded, Ending, Order};
+use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{Attempt, Operation, Phase, ProviderRefusal, SealedResult};
 use holdfast_domain::ports::{
     Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
@@ -23,6 +24,7 @@ use crate::Engine;
 use crate::admission::Bid;
 use crate::catalogue::Route;
 use crate::options::Options;
+use crate::rates::Rates;
 use crate::reply::Failure;
 use crate::seal;
 use crate::submit::Submission;
@@ -45,15 +47,18 @@ impl Engine {
         let order = Order { claim: &bid.claim, now: self.node.now(), rebind: &rebind };
         reach(Step::ClaimOffered);
         let outcome = match self.conduct().claim(&order).await {
-            Ok(Claimed::Mine(operation)) => {
+            Ok(Claimed::Mine(operation, tally)) => {
                 reach(Step::ClaimCommitted);
                 tape.running();
                 let (engine, bid, tape) = (&*self, &bid, &*tape);
                 let submission = &submission;
-                Run { engine, tape, submission, bid, operation: &operation, until }.perform().await
+                Run { engine, tape, submission, bid, operation: &operation, tally, until }
+                    .perform()
+                    .await
             }
             Ok(Claimed::Ended(snapshot) | Claimed::Recorded(snapshot)) => {
-                Outcome::Row { snapshot: Arc::new(*snapshot), body: None, ran: false }
+                let (snapshot, rates) = (Arc::new(*snapshot), Rates::default());
+                Outcome::Row { snapshot, body: None, ran: false, rates }
             }
             Ok(Claimed::InProgress(_)) => Outcome::Elsewhere,
             Ok(Claimed::OtherRequest) => Outcome::OtherRequest,
@@ -73,6 +78,8 @@ struct Run<'a> {
     submission: &'a Submission,
     bid: &'a Bid,
     operation: &'a Operation,
+    /// What the API key's counters stood at after the claim.
+    tally: Tally,
     until: Instant,
 }
 
@@ -105,7 +112,10 @@ impl Run<'_> {
         }
         count(snapshot.operation.as_ref());
         let body = body.filter(|_body| !late);
-        Outcome::Row { snapshot: Arc::new(snapshot), body, ran: true }
+        let limits = &self.bid.claim.limits;
+        let row = snapshot.operation.as_ref().unwrap_or(self.operation);
+        let rates = Rates::after(limits, self.tally, row, self.engine.node.now());
+        Outcome::Row { snapshot: Arc::new(snapshot), body, ran: true, rates }
     }
 
     /// Offers the ending until the store takes it; one that it does not take is told to the operator.
@@ -275,8 +285,8 @@ fn unbound(error: &ClaimError, bid: &Bid) -> Failure {
         ClaimError::Commit(CommitError::InsufficientFunds) => {
             return Failure::InsufficientFunds { hold: bid.claim.hold };
         }
-        ClaimError::Commit(CommitError::LimitReached(limit)) => {
-            return Failure::LimitReached(*limit);
+        ClaimError::Commit(CommitError::LimitReached(reached)) => {
+            return Failure::LimitReached(*reached);
         }
         ClaimError::Commit(CommitError::Overloaded) => return Failure::Overloaded,
         ClaimError::Commit(CommitError::Collision) => Failure::Internal(None),

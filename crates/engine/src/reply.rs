@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::Reached;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
 use holdfast_domain::usage::UsageRecord;
@@ -13,6 +13,7 @@ use holdfast_domain::{Micros, OperationId};
 use holdfast_wire::chat::request::BadRequest;
 
 use crate::callers::Caller;
+use crate::rates::Rates;
 use crate::seal;
 
 /// The answer to one request.
@@ -22,6 +23,8 @@ pub struct Reply {
     pub outcome: Result<Answered, Failure>,
     /// Whether it comes from an operation that an earlier request had bound.
     pub replayed: bool,
+    /// What the API key's limits by the minute stand at, where this request claimed.
+    pub rates: Rates,
     /// For the log.
     pub facts: Facts,
 }
@@ -74,7 +77,7 @@ pub enum Failure {
     },
     /// No such model.
     ModelNotFound,
-    /// The model has no price in the wallet's currency.
+    /// The API key may not use the model, or the model has no price in the wallet's currency.
     ModelNotAllowed,
     /// The hold would exceed what the caller allowed.
     ChargeLimit {
@@ -89,7 +92,7 @@ pub enum Failure {
         hold: Micros,
     },
     /// A limit of the API key is reached.
-    LimitReached(Counter),
+    LimitReached(Reached),
     /// Too many callers wait for this operation.
     TooManyWaiters,
     /// The key is bound to another request.
@@ -123,7 +126,7 @@ impl Reply {
     /// A failure that is not read from a row.
     pub(crate) fn unbound(failure: Failure) -> Self {
         let facts = Facts { operation: failure.operation(), ..Facts::default() };
-        Self { outcome: Err(failure), replayed: false, facts }
+        Self { outcome: Err(failure), replayed: false, rates: Rates::default(), facts }
     }
 
     /// What the row says to this caller, with the content that this process still has in memory.
@@ -145,7 +148,8 @@ impl Reply {
         });
         match (answered, operation) {
             (Some(answered), Some(operation)) => {
-                Self { outcome: Ok(answered), replayed, facts: Facts::of(operation) }
+                let (rates, facts) = (Rates::default(), Facts::of(operation));
+                Self { outcome: Ok(answered), replayed, rates, facts }
             }
             (_, _) => Self::from_row(snapshot, caller, replayed),
         }
@@ -174,7 +178,7 @@ impl Reply {
                 Content::Broken => Err(Failure::Unreadable(id)),
             },
         };
-        Self { outcome, replayed, facts: Facts::of(operation) }
+        Self { outcome, replayed, rates: Rates::default(), facts: Facts::of(operation) }
     }
 }
 

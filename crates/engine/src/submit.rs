@@ -22,6 +22,7 @@ use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::{Caller, InHand};
 use crate::offer::Offer;
+use crate::rates::Rates;
 use crate::reply::{Failure, Reply};
 use crate::tape::{Followed, Outcome, Registered, Tape};
 
@@ -154,15 +155,26 @@ impl Engine {
         let refused = matches!(followed, Followed::Ended(Outcome::Unbound(_)));
         let mut reply = self.told(ask, followed).await;
         reply.replayed = !refused;
+        if reply.replayed {
+            reply.rates = Rates::default();
+        }
         ControlFlow::Break(reply)
     }
 
     /// What the end of a run tells this caller.
     async fn told(&self, ask: &Ask<'_>, followed: Followed) -> Reply {
         match followed {
-            Followed::Ended(Outcome::Unbound(failure)) => Reply::unbound(failure),
-            Followed::Ended(Outcome::Row { snapshot, body, ran }) => {
-                Reply::from_run(&snapshot, body, &ask.submission.caller, !ran)
+            Followed::Ended(Outcome::Unbound(failure)) => {
+                let rates = if let Failure::LimitReached(reached) = &failure {
+                    Rates::at(&ask.submission.caller.api_key.grant.limits, reached)
+                } else {
+                    Rates::default()
+                };
+                Reply { rates, ..Reply::unbound(failure) }
+            }
+            Followed::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
+                let reply = Reply::from_run(&snapshot, body, &ask.submission.caller, !ran);
+                Reply { rates, ..reply }
             }
             Followed::Ended(Outcome::Elsewhere) => self.follow_row(ask).await,
             Followed::Ended(Outcome::OtherRequest) => Reply::unbound(Failure::OtherRequest),

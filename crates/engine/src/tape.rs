@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::Options;
+use crate::rates::Rates;
 use crate::reply::Failure;
 
 /// Where a run is.
@@ -40,6 +41,8 @@ pub(crate) enum Outcome {
         body: Option<Bytes>,
         /// Whether this run wrote it.
         ran: bool,
+        /// What the API key's limits stand at after it, where this run claimed.
+        rates: Rates,
     },
     /// Another process runs it.
     Elsewhere,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::operation::{Phase, Situation, Snapshot, situation};
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{Standing, Unavailable};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
 
@@ -21,6 +21,15 @@ pub struct LookUp {
     pub situation: Situation,
     /// Its content.
     pub result: ResultState,
+}
+
+/// What a caller may know of who pays for it, and how much of that.
+#[derive(Debug)]
+pub struct Account {
+    /// The wallet. Whether its balance may be told is the API key's grant.
+    pub wallet: Wallet,
+    /// What the API key's counters stand at.
+    pub standing: Standing,
 }
 
 /// What became of an operation's content.
@@ -82,14 +91,16 @@ impl Engine {
         Ok(LookUp { situation, result, snapshot })
     }
 
-    /// The caller's wallet. Cancel safe.
+    /// The caller's wallet, and what the limits of its API key stand at. Cancel safe.
     ///
     /// # Errors
     ///
     /// Where the store does not work, or the wallet is gone.
-    pub async fn wallet(&self, caller: &Caller) -> Result<Wallet, LookUpError> {
+    pub async fn account(&self, caller: &Caller) -> Result<Account, LookUpError> {
         let wallet = self.ports.wallets.find(caller.api_key.wallet).await;
-        wallet.map_err(LookUpError::Unavailable)?.ok_or(LookUpError::NotFound)
+        let wallet = wallet.map_err(LookUpError::Unavailable)?.ok_or(LookUpError::NotFound)?;
+        let standing = self.ports.keys.standing(caller.api_key.id).await;
+        Ok(Account { wallet, standing: standing.map_err(LookUpError::Unavailable)? })
     }
 
     /// The database's clock, as well as this process can tell: prices are in force by it.

@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, and how the answers to `--help` read. Not what happens
 //! then.
 
+pub(crate) mod grant;
 pub(crate) mod value;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use holdfast_domain::Currency;
 use uuid::Uuid;
 
+use self::grant::{Expiry, Models, Span, SpendCap};
 use self::value::{Amount, Name, OperationName, Reference};
 
 const AFTER_HELP: &str = "\
@@ -114,21 +116,54 @@ pub(crate) enum Wallet {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {
     /// Issue an API key and print it, once
-    Issue {
-        /// Id or name of the wallet that pays
-        #[arg(long)]
-        wallet: Reference,
-        /// A unique name of 1 to 64 printable characters [default: made from its id]
-        #[arg(long)]
-        name: Option<Name>,
-    },
+    Issue(Issue),
     /// List all API keys, oldest first; never their secrets
     List,
+    /// Add a credential to an API key, print it, once, and let the earlier ones end
+    Rotate {
+        /// Id or name of the API key
+        key: Reference,
+        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        #[arg(long, value_name = "SPAN", default_value = "24h")]
+        grace: Span,
+    },
     /// End an API key for good; running operations finish, stored results become unreadable
     Revoke {
         /// Id or name of the API key
         key: Reference,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Issue {
+    /// Id or name of the wallet that pays
+    #[arg(long)]
+    pub(crate) wallet: Reference,
+    /// A unique name of 1 to 64 printable characters [default: made from its id]
+    #[arg(long)]
+    pub(crate) name: Option<Name>,
+    /// When it ends, also after a rotation: a moment like 2027-01-31T00:00:00Z, or a span from now
+    /// like 30d or 24h [default: never]
+    #[arg(long, value_name = "MOMENT|SPAN")]
+    pub(crate) expires: Option<Expiry>,
+    /// The only models that it may use: their public ids with commas between [default: all]
+    #[arg(long, value_name = "ID,…")]
+    pub(crate) models: Option<Models>,
+    /// What it may spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
+    #[arg(long, value_name = "AMOUNT/WINDOW")]
+    pub(crate) spend_limit: Option<SpendCap>,
+    /// Requests a minute that it may run
+    #[arg(long, value_name = "N", value_parser = grant::count())]
+    pub(crate) rpm: Option<u64>,
+    /// Tokens a minute that it may use, prompt and completion together
+    #[arg(long, value_name = "N", value_parser = grant::count())]
+    pub(crate) tpm: Option<u64>,
+    /// Operations that it may run at once
+    #[arg(long, value_name = "N", value_parser = grant::count())]
+    pub(crate) concurrency: Option<u64>,
+    /// Do not show the wallet's balance to its bearer
+    #[arg(long)]
+    pub(crate) hide_balance: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -198,7 +233,12 @@ mod tests {
             "holdfast wallet ledger acme",
             "holdfast key issue --wallet acme",
             "holdfast key issue --wallet acme --name laptop --json",
+            "holdfast key issue --wallet acme --expires 30d --models a/b,c/d --hide-balance",
+            "holdfast key issue --wallet acme --spend-limit 25.00/month --rpm 60 --tpm 90000",
+            "holdfast key issue --wallet acme --concurrency 3 --expires 2027-01-31T00:00:00Z",
             "holdfast key list",
+            "holdfast key rotate laptop",
+            "holdfast key rotate laptop --grace 0s",
             "holdfast key revoke laptop",
             "holdfast operation show 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
             "holdfast operation show chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11",
@@ -223,6 +263,11 @@ mod tests {
             "holdfast wallet deposit acme 1.0000001",
             "holdfast wallet deposit acme 1 --key seven",
             "holdfast key issue",
+            "holdfast key issue --wallet acme --rpm 0",
+            "holdfast key issue --wallet acme --tpm -1",
+            "holdfast key issue --wallet acme --concurrency many",
+            "holdfast key rotate",
+            "holdfast key rotate laptop --grace soon",
             "holdfast operation show seven",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");

@@ -11,7 +11,7 @@ use crate::current::Serving;
 use crate::error::Problem;
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENT_REPLAYED, flag, json, problem, status, with_error_headers};
-use crate::{body, headers};
+use crate::{body, headers, limits};
 
 /// Answers a completion request of an authenticated caller.
 pub(crate) async fn complete(
@@ -45,7 +45,7 @@ pub(crate) async fn complete(
 }
 
 fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
-    let Reply { outcome, replayed, facts } = reply;
+    let Reply { outcome, replayed, rates, facts } = reply;
     log.facts = facts;
     log.replayed = replayed;
     let mut answer = match outcome {
@@ -56,7 +56,7 @@ fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
                 Problem::from(&Failure::Refused(operation, refusal)).code
             });
             log.code = Some(code.label());
-            with_error_headers(json(status(code), body), code, code.retry())
+            with_error_headers(json(status(code), body), code, code.retry().then_some(None))
         }
         Err(failure) => {
             let told = Problem::from(&failure);
@@ -64,6 +64,7 @@ fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
             problem(&told)
         }
     };
+    limits::put(answer.headers_mut(), &rates);
     answer.headers_mut().insert(IDEMPOTENT_REPLAYED, flag(replayed));
     answer
 }

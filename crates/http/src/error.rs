@@ -2,15 +2,15 @@
 //! themselves are in `holdfast-wire`; this is the one place that chooses among them.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
-use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::Failure;
 use holdfast_wire::error::{Code, ErrorBody};
 
-use crate::body;
+use crate::{body, limits};
 
 /// An error as it is told.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub(crate) struct Problem {
     pub(crate) operation: Option<OperationId>,
     /// Whether the same request may be sent again.
     pub(crate) retry: bool,
+    /// How long until it may fare better, where that is known.
+    pub(crate) wait: Option<Duration>,
     /// What the run used up, where the answer is gone but its bill is not.
     pub(crate) meters: Option<Box<Meters>>,
 }
@@ -36,6 +38,7 @@ impl Problem {
             charged: Micros::ZERO,
             operation: None,
             retry: code.retry(),
+            wait: None,
             meters: None,
         }
     }
@@ -109,14 +112,7 @@ impl From<&Failure> for Problem {
                 .into(),
                 ..Self::new(Code::InsufficientFunds)
             },
-            Failure::LimitReached(counter) => Self::new(match counter {
-                Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
-                    Code::SpendLimitExceeded
-                }
-                Counter::Requests | Counter::Tokens | Counter::Concurrency => {
-                    Code::RateLimitExceeded
-                }
-            }),
+            Failure::LimitReached(reached) => limits::told(reached),
             Failure::TooManyWaiters => Self::new(Code::TooManyOperations),
             Failure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
             Failure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),

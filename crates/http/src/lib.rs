@@ -10,6 +10,7 @@ mod chat;
 mod current;
 mod error;
 mod headers;
+mod limits;
 mod log;
 mod reply;
 mod resources;

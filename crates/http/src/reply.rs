@@ -1,5 +1,7 @@
 //! Builds responses: bodies, and the headers that every answer of a kind carries.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use holdfast_wire::error::Code;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
@@ -18,8 +20,10 @@ pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idem
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// The shortest hint for a retry.
-const RETRY_MS_MIN: u16 = 1_000;
+/// The shortest hint for a retry where nothing is known of when it helps.
+const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
+/// The longest hint for a retry.
+const RETRY_MS_MAX: u64 = 60_000;
 
 /// A JSON body.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
@@ -32,15 +36,20 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 /// An error with its status and headers.
 pub(crate) fn problem(problem: &Problem) -> Answer {
     let answer = json(status(problem.code), problem.render());
-    with_error_headers(answer, problem.code, problem.retry)
+    with_error_headers(answer, problem.code, problem.retry.then_some(problem.wait))
 }
 
-/// The headers that every error carries.
-pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: bool) -> Answer {
+/// The headers that every error carries. `retry`: whether another try may help, and from when on,
+/// where that is known.
+pub(crate) fn with_error_headers(
+    mut answer: Answer,
+    code: Code,
+    retry: Option<Option<Duration>>,
+) -> Answer {
     let headers = answer.headers_mut();
-    headers.insert(X_SHOULD_RETRY, flag(retry));
-    if retry {
-        let wait_ms = jittered_ms();
+    headers.insert(X_SHOULD_RETRY, flag(retry.is_some()));
+    if let Some(wait) = retry {
+        let wait_ms = jittered_ms(wait.unwrap_or(RETRY_AFTER_MIN));
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
     }
@@ -75,8 +84,10 @@ pub(crate) fn flag(value: bool) -> HeaderValue {
     HeaderValue::from_static(if value { "true" } else { "false" })
 }
 
-/// One to two seconds, so that many clients that were turned away together do not come back together.
-fn jittered_ms() -> u16 {
+/// Up to a second more than this, so that many clients that were turned away together do not come back
+/// together.
+fn jittered_ms(wait: Duration) -> u64 {
     let [random, ..] = *Uuid::new_v4().as_bytes();
-    RETRY_MS_MIN + u16::from(random) * 4
+    let wait_ms = u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(RETRY_MS_MAX);
+    wait_ms.saturating_add(u64::from(random) * 4).clamp(1, RETRY_MS_MAX)
 }

@@ -5,7 +5,7 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::Unavailable;
 use holdfast_engine::{Caller, Engine, LookUpError, Model, Offer, Price, ResultState};
 use holdfast_wire::api::render;
-use holdfast_wire::api::{ModelListView, ModelView, OperationResult, OperationView, WalletView};
+use holdfast_wire::api::{AccountView, ModelListView, ModelView, OperationResult, OperationView};
 use holdfast_wire::error::Code;
 use http::StatusCode;
 
@@ -50,8 +50,9 @@ pub(crate) async fn operation(
 
 /// `GET /v1/wallet`
 pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<Answer, Problem> {
-    let wallet = engine.wallet(caller).await.map_err(|error| problem(&error))?;
-    Ok(json(StatusCode::OK, render(&WalletView::for_caller(&wallet))))
+    let account = engine.account(caller).await.map_err(|error| problem(&error))?;
+    let view = AccountView::of(&account.wallet, &caller.api_key, &account.standing);
+    Ok(json(StatusCode::OK, render(&view)))
 }
 
 /// `GET /v1/models`

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
-use holdfast_domain::limits::{Counter, CounterMove};
+use holdfast_domain::limits::{Counter, CounterMove, Reached, Tally};
 use holdfast_domain::operation::{Change, Transition, Version};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
@@ -75,13 +75,15 @@ pub(crate) struct Passed {
     pub(crate) seq: Option<i64>,
     /// The version that it writes.
     pub(crate) version: Version,
+    /// What the counters that it moves come to.
+    pub(crate) tally: Tally,
 }
 
 /// Why a change did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     Conflict,
-    LimitReached(Counter),
+    LimitReached(Reached),
     InsufficientFunds,
     Collision,
 }
@@ -90,7 +92,7 @@ impl From<Refused> for CommitError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Conflict => Self::Conflict,
-            Refused::LimitReached(counter) => Self::LimitReached(counter),
+            Refused::LimitReached(reached) => Self::LimitReached(reached),
             Refused::InsufficientFunds => Self::InsufficientFunds,
             Refused::Collision => Self::Collision,
         }
@@ -116,10 +118,12 @@ impl Book {
         if row.map(|row| row.version) != transition.expected {
             return Err(Refused::Conflict);
         }
-        let windows = windows(transition, now);
-        let counters = windows
-            .map(|(window, moved)| self.count(window, *moved))
-            .collect::<Result<Vec<_>, Refused>>()?;
+        let mut counters = Vec::with_capacity(transition.counters.len());
+        for (window, moved) in windows(transition, now) {
+            let after = self.count(window, *moved);
+            let reached = || Refused::LimitReached(self.reached(transition, moved, now));
+            counters.push((window, after.ok_or_else(reached)?));
+        }
         let moves = transition.funds.moves();
         // A result must find its place even where the wallet is broken.
         let balance = match (transition.funds, row) {
@@ -138,6 +142,7 @@ impl Book {
             None => None,
         };
 
+        let tally = counters.iter().map(|((_, counter, _), used)| (*counter, *used)).collect();
         for (window, used) in counters {
             self.counters.insert(window, used);
             self.moved.counters.insert(window, used);
@@ -149,7 +154,7 @@ impl Book {
             self.prices.insert(price.id.clone(), price.clone());
             self.moved.prices.insert(price.id.clone(), price.clone());
         }
-        Ok(Passed { seq: row.map(|row| row.seq), version: transition.version() })
+        Ok(Passed { seq: row.map(|row| row.seq), version: transition.version(), tally })
     }
 
     fn judge_posting(&mut self, posting: &Posting) -> Result<Passed, Refused> {
@@ -173,21 +178,28 @@ impl Book {
         }
         self.postings.insert(posting.id);
         self.move_wallet(posting.wallet, balance, moves);
-        Ok(Passed { seq: None, version: Version::FIRST })
+        Ok(Passed { seq: None, version: Version::FIRST, tally: Tally::default() })
     }
 
-    /// What a counter becomes. A correction is never refused, and never takes away more than there
-    /// is: the window may have been swept meanwhile.
-    fn count(&self, window: Window, moved: CounterMove) -> Result<(Window, i64), Refused> {
-        let used = self.counters.get(&window).copied().unwrap_or(0);
-        let after = match moved.bound {
-            Some(bound) => match used.checked_add(moved.amount) {
-                Some(after) if after <= bound => after,
-                Some(_) | None => return Err(Refused::LimitReached(moved.counter)),
-            },
-            None => used.saturating_add(moved.amount).max(0),
-        };
-        Ok((window, after))
+    /// What a counter becomes; `None` beyond its bound. A correction is never refused, and never takes
+    /// away more than there is: the window may have been swept meanwhile.
+    fn count(&self, window: Window, moved: CounterMove) -> Option<i64> {
+        let used = self.used(window);
+        match moved.bound {
+            Some(bound) => used.checked_add(moved.amount).filter(|after| *after <= bound),
+            None => Some(used.saturating_add(moved.amount).max(0)),
+        }
+    }
+
+    fn reached(&self, transition: &Transition, moved: &CounterMove, now: Timestamp) -> Reached {
+        let CounterMove { counter, amount, bound } = *moved;
+        let used = |(window, moved): (Window, &CounterMove)| (moved.counter, self.used(window));
+        let tally = windows(transition, now).map(used).collect();
+        Reached { counter, amount, bound: bound.unwrap_or(i64::MAX), tally, at: now }
+    }
+
+    fn used(&self, window: Window) -> i64 {
+        self.counters.get(&window).copied().unwrap_or(0)
     }
 
     /// The wallet's balance after these moves. A missing wallet has nothing, not even room.
@@ -271,7 +283,7 @@ mod tests {
     fn after(claim: ClaimBuilder, event: impl FnOnce(&Operation) -> Event) -> Arc<Change> {
         let admission = sample::admission(&claim.build());
         let Change::Operation(transition) = &*admission else { return admission };
-        let receipt = Receipt { version: Version::FIRST, at: NOW };
+        let receipt = Receipt { version: Version::FIRST, at: NOW, tally: Tally::default() };
         let operation = transition.apply(None, receipt).unwrap();
         let event = event(&operation);
         let snapshot = Snapshot { operation: Some(operation), ..Snapshot::vacant(NOW) };
@@ -308,9 +320,9 @@ mod tests {
     fn what_an_earlier_change_gave_back_a_later_one_may_hold() {
         let mut book = with_row(book(0, 100), 1);
         assert_eq!(admit(&mut book, claim(2)), Err(Refused::InsufficientFunds));
-        let passed = Passed { seq: Some(5), version: Version::new(2) };
+        let passed = Passed { seq: Some(5), version: Version::new(2), tally: Tally::default() };
         assert_eq!(judge(&mut book, &after(claim(1), give_up)), Ok(passed));
-        let passed = Passed { seq: None, version: Version::FIRST };
+        let passed = Passed { seq: None, version: Version::FIRST, tally: Tally::default() };
         assert_eq!(admit(&mut book, claim(3)), Ok(passed));
     }
 
@@ -338,8 +350,11 @@ mod tests {
         let limits = Limits { concurrency: Some(1), ..Limits::default() };
         let mut book = book(100, 0);
         assert!(admit(&mut book, claim(1).limits(limits)).is_ok());
-        let reached = Err(Refused::LimitReached(Counter::Concurrency));
-        assert_eq!(admit(&mut book, claim(2).limits(limits).hold(1_000)), reached);
+        let tally = Tally::default().with(Counter::Concurrency, 1);
+        let counter = Counter::Concurrency;
+        let reached = Reached { counter, amount: 1, bound: 1, tally, at: NOW };
+        let refused = admit(&mut book, claim(2).limits(limits).hold(1_000));
+        assert_eq!(refused, Err(Refused::LimitReached(reached)));
         let window = (sample::API_KEY, Counter::Concurrency, Timestamp::from_micros(0));
         assert_eq!(book.moved.counters, [(window, 1)].into());
     }
@@ -409,7 +424,7 @@ mod tests {
         let adjustment = || PostingKind::Adjustment("drift".to_owned());
         let refused = Err(Refused::InsufficientFunds);
         let mut book = book(10, 0);
-        let passed = Ok(Passed { seq: None, version: Version::FIRST });
+        let passed = Ok(Passed { seq: None, version: Version::FIRST, tally: Tally::default() });
         assert_eq!(judge(&mut book, &posting(1, PostingKind::Deposit, 5)), passed);
         let again = judge(&mut book, &posting(1, adjustment(), 5));
         assert_eq!(again, Err(Refused::Conflict));

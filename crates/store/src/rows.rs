@@ -1,9 +1,10 @@
 //! How the domain's values stand in rows, and how rows are read back. The same for every dialect:
 //! ids are raw bytes, enums their labels, moments and amounts integers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::credential::{ApiKey, Balance, Credential, Grant};
 use holdfast_domain::ledger::{Account, PostingKind, TransferKind};
 use holdfast_domain::limits::{Counter, Limits, Reserved, SpendLimit, SpendWindow};
 use holdfast_domain::model::{PublicModelId, Terms};
@@ -38,7 +39,8 @@ pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, r.sealed";
 
 /// The columns that [`api_key`] reads, of `api_keys AS k`.
 pub(crate) const API_KEY: &str = "k.id, k.wallet_id, k.name, k.requests_per_minute, \
-    k.tokens_per_minute, k.concurrency, k.spend_micros, k.spend_window, k.created_at, k.revoked_at";
+    k.tokens_per_minute, k.concurrency, k.spend_micros, k.spend_window, k.models, k.balance, \
+    k.ends_at, k.created_at, k.revoked_at";
 
 /// The columns that [`credential`] reads, of `credentials AS c`.
 pub(crate) const CREDENTIAL: &str = "c.id, c.api_key_id, c.verifier, c.server_secret, c.ends_at";
@@ -341,8 +343,25 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
     })?;
     let spend = micros.zip(window).map(|(micros, window)| SpendLimit { micros, window });
     let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
+    let models = cells.parse(|text: Option<String>| match text {
+        Some(text) => models(&text).map(Some),
+        None => Some(None),
+    })?;
+    let balance =
+        cells.parse(|label: String| Balance::ALL.into_iter().find(|it| it.label() == label))?;
+    let grant = Grant { limits, models, balance, ends_at: cells.opt_timestamp()? };
     let created_at = cells.timestamp()?;
-    Ok(ApiKey { id, wallet, name, limits, created_at, revoked_at: cells.opt_timestamp()? })
+    Ok(ApiKey { id, wallet, name, grant, created_at, revoked_at: cells.opt_timestamp()? })
+}
+
+/// An allow-list as a row holds it: ids have no commas.
+pub(crate) fn models_text(models: &BTreeSet<PublicModelId>) -> String {
+    models.iter().map(PublicModelId::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// Reads what [`models_text`] wrote.
+fn models(text: &str) -> Option<BTreeSet<PublicModelId>> {
+    text.split(',').map(|id| PublicModelId::try_from(id).ok()).collect()
 }
 
 /// Reads [`CREDENTIAL`].

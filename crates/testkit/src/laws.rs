@@ -113,6 +113,7 @@ macro_rules! each_law_of_a_journal {
                 a_limit_names_its_counter_and_changes_nothing,
                 api_keys_count_apart,
                 endings_without_a_charge_give_back_what_was_reserved,
+                receipts_and_refusals_tell_what_the_counters_stand_at,
                 settlements_correct_what_was_reserved,
             }
             endings {
@@ -160,7 +161,10 @@ macro_rules! each_law_of_the_ports {
             keys {
                 a_claim_does_not_change_a_known_price,
                 a_key_needs_its_wallet,
+                a_key_that_has_ended_is_not_rotated,
                 a_revoked_key_stays_revoked,
+                a_rotation_adds_a_credential_and_ends_the_others_later,
+                a_standing_shows_every_counter_in_the_window_of_now,
                 an_issued_key_is_found_by_its_credential,
                 concurrent_issues_of_a_name_make_one_key,
                 names_of_keys_are_taken_once,

@@ -196,6 +196,13 @@ impl State {
         self.now
     }
 
+    /// The credentials of an API key end then, unless they end before.
+    fn end_credentials(&mut self, api_key: ApiKeyId, at: Timestamp) {
+        for credential in self.credentials.values_mut().filter(|of| of.api_key == api_key) {
+            credential.ends_at = Some(credential.ends_at.map_or(at, |ends_at| ends_at.min(at)));
+        }
+    }
+
     fn wallet(&self, id: WalletId) -> Option<&Wallet> {
         self.wallets.iter().find(|wallet| wallet.id == id)
     }

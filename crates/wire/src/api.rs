@@ -4,6 +4,7 @@
 //!
 //! Not here: OpenAI's shapes, except the list of models, which extends OpenAI's.
 
+mod account;
 mod book;
 mod key;
 mod model;
@@ -17,6 +18,7 @@ use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
+pub use self::account::AccountView;
 pub use self::book::{LedgerEntryView, MismatchView, PostingView, VerificationView, WalletView};
 pub use self::key::{ApiKeyView, IssuedKeyView};
 pub use self::model::{ModelListView, ModelView, PriceView};

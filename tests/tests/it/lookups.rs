@@ -152,6 +152,13 @@ fn a_running_operation_and_its_hold_are_seen() {
         json!({
             "id": account.wallet, "currency": "USD", "available_micros": 10_000_000 - hold,
             "held_micros": hold,
+            "api_key": {
+                "id": account.id, "models": null, "expires_at": null,
+                "limits": {
+                    "requests_per_minute": null, "tokens_per_minute": null, "concurrency": null,
+                    "spend": null,
+                },
+            },
         })
     );
     gate.open();

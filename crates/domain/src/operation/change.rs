@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version};
 use crate::ledger::{Funds, Posting};
-use crate::limits::{CounterMove, Reserved};
+use crate::limits::{CounterMove, Reserved, Tally};
 use crate::model::PublicModelId;
 use crate::price::PriceVersion;
 use crate::usage::UsageRecord;
@@ -140,6 +140,8 @@ pub struct Receipt {
     pub version: Version,
     /// The database's clock as it wrote.
     pub at: Timestamp,
+    /// What the counters that it moved stand at after it.
+    pub tally: Tally,
 }
 
 impl Transition {

@@ -6,7 +6,7 @@ use super::{
     Snapshot, Start, Transition,
 };
 use crate::ledger::Funds;
-use crate::limits::{CounterMove, Reserved};
+use crate::limits::Reserved;
 use crate::usage::UsageRecord;
 use crate::{ClaimId, Micros, OperationId, Timestamp};
 
@@ -202,7 +202,7 @@ fn complete(operation: &Operation, finish: Finish) -> Transition {
     let Finish { result, attempts, .. } = finish;
     Transition {
         funds: Funds::Capture { hold: operation.hold, charge: usage.charge },
-        counters: corrected(operation, &usage),
+        counters: operation.settled(&usage),
         ..unmoved(operation, Effect::Complete { usage, result, attempts })
     }
 }
@@ -219,7 +219,7 @@ fn settle(operation: &Operation) -> Result<Transition, Refusal> {
     match &operation.phase {
         Phase::Recorded(usage) => Ok(Transition {
             funds: Funds::Capture { hold: operation.hold, charge: usage.charge },
-            counters: corrected(operation, usage),
+            counters: operation.settled(usage),
             ..unmoved(operation, Effect::Settle)
         }),
         Phase::Leased => Err(Refusal::Leased),
@@ -228,12 +228,6 @@ fn settle(operation: &Operation) -> Result<Transition, Refusal> {
             Err(Refusal::Ended)
         }
     }
-}
-
-fn corrected(operation: &Operation, usage: &UsageRecord) -> Vec<CounterMove> {
-    let meters = &usage.metered.meters;
-    let tokens = meters.prompt_tokens().saturating_add(meters.completion_tokens());
-    operation.reserved.corrected(operation.hold, usage.charge, tokens)
 }
 
 /// T3 to T6: the hold and everything reserved go back.

@@ -40,7 +40,7 @@ async fn journal() -> MemoryJournal {
 /// Claims, and expects to run it.
 async fn claimed(journal: &MemoryJournal, claim: &Claim) -> Operation {
     let claimed = conduct(journal).claim(&sample::order(claim)).await.unwrap();
-    let Claimed::Mine(operation) = claimed else { panic!("it should be mine: {claimed:?}") };
+    let Claimed::Mine(operation, _) = claimed else { panic!("it should be mine: {claimed:?}") };
     *operation
 }
 

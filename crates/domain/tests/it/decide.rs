@@ -3,6 +3,7 @@
 mod moves;
 mod reap;
 
+use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{
     Claim, Disown, Effect, Event, Finish, Lease, Operation, Receipt, Sent, Snapshot, Transition,
     Version, decide,
@@ -211,7 +212,7 @@ fn follow(row: Operation, event: Event) -> Operation {
 }
 
 fn receipt(version: u32) -> Receipt {
-    Receipt { version: Version::new(version), at: NOW }
+    Receipt { version: Version::new(version), at: NOW, tally: Tally::default() }
 }
 
 fn finish(claim: ClaimId) -> Finish {

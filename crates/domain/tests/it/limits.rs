@@ -1,6 +1,8 @@
 //! Counters: their windows by the calendar, and reservations that add up to the truth.
 
-use holdfast_domain::limits::{Counter, CounterMove, Limits, Reserved, SpendLimit, SpendWindow};
+use holdfast_domain::limits::{
+    Counter, CounterMove, Limits, Reached, Reserved, SpendLimit, SpendWindow, Tally,
+};
 use holdfast_domain::{Micros, Timestamp};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
 
@@ -157,4 +159,53 @@ fn a_limit_reserves_its_own_counter_with_its_own_bound() {
         assert_eq!(Limits { spend, ..all }.reservations(hold, 9), expected);
     }
     assert_eq!(Limits::default().reservations(hold, 9), []);
+}
+
+#[test]
+fn a_window_ends_where_the_next_one_begins() {
+    // 2026-02-28T23:59:59.999999Z and the microsecond after it.
+    let last = Timestamp::from_micros(1_772_323_199_999_999);
+    let next = Timestamp::from_micros(1_772_323_200_000_000);
+    for counter in [Counter::Requests, Counter::Tokens, Counter::SpendDay, Counter::SpendMonth] {
+        assert_eq!(counter.window_end(last), Some(next), "{counter:?}");
+        assert_eq!(counter.window(next), next);
+    }
+    for month in 0..48 {
+        let at = Timestamp::from_micros((1_700_000_000 + month * 2_629_800) * 1_000_000);
+        let end = Counter::SpendMonth.window_end(at).unwrap();
+        assert_eq!(Counter::SpendMonth.window(end), end, "a first of a month");
+        let before = Timestamp::from_micros(end.as_micros() - 1);
+        assert_eq!(Counter::SpendMonth.window(before), Counter::SpendMonth.window(at));
+    }
+    for counter in [Counter::Concurrency, Counter::SpendTotal] {
+        assert_eq!(counter.window_end(last), None, "{counter:?}");
+    }
+}
+
+#[test]
+fn a_tally_knows_what_it_was_told() {
+    let tally = Tally::default().with(Counter::Tokens, 40).with(Counter::Concurrency, 1);
+    assert_eq!(tally.used(Counter::Tokens), Some(40));
+    assert_eq!(tally.used(Counter::Requests), None);
+    let moved = |counter, amount| CounterMove { counter, amount, bound: None };
+    let moves = [moved(Counter::Tokens, -50), moved(Counter::Concurrency, 2)];
+    let unknown = [moved(Counter::Requests, 1)];
+    let after = tally.corrected(&moves).corrected(&unknown);
+    assert_eq!(after, Tally::default().with(Counter::Tokens, 0).with(Counter::Concurrency, 3));
+}
+
+#[test]
+fn what_is_reached_says_what_is_left_and_when_there_is_more() {
+    let reached = |counter, amount, used| Reached {
+        counter,
+        amount,
+        bound: 100,
+        tally: Tally::default().with(counter, used),
+        at: Timestamp::from_micros(1_795_178_096_250_000),
+    };
+    let tokens = reached(Counter::Tokens, 30, 80);
+    assert_eq!((tokens.left(), tokens.may_fit_later()), (20, true));
+    assert_eq!(tokens.resets_in().map(|wait| wait.as_millis()), Some(3_750));
+    let never = reached(Counter::SpendTotal, 101, 130);
+    assert_eq!((never.left(), never.may_fit_later(), never.resets_in()), (0, false, None));
 }

@@ -2,7 +2,7 @@
 //! this order, writes all or nothing, and decides nothing. It also keeps the ghosts.
 
 use holdfast_domain::ledger::{Funds, TransferKind};
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{Counter, Tally};
 use holdfast_domain::operation::{Effect, Operation, Receipt, Transition};
 use holdfast_domain::{Event, Micros};
 
@@ -74,7 +74,7 @@ impl Explorer {
         if !self.stands(world, operation, transition) {
             return Verdict::Refused;
         }
-        let receipt = Receipt { version: transition.version(), at: NOW };
+        let receipt = Receipt { version: transition.version(), at: NOW, tally: Tally::default() };
         let Some(after) = transition.apply(before.as_ref(), receipt) else {
             return Verdict::Conflict;
         };

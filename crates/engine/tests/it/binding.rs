@@ -1,7 +1,7 @@
 //! What a key is bound to, and what is refused before it is.
 
 use holdfast_domain::Micros;
-use holdfast_domain::limits::{Counter, Limits};
+use holdfast_domain::limits::{Counter, Limits, Reached};
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
 use holdfast_domain::secret::BodyDigest;
@@ -107,7 +107,10 @@ async fn a_reached_limit_refuses_new_operations_and_replays_bound_ones() {
     let limits = Limits { requests_per_minute: Some(1), ..Limits::default() };
     let world = setup().limits(limits).script(says("hi")).start().await;
     let first = world.ask(1, HELLO).await;
-    assert_failed!(world.ask(2, HELLO).await, Failure::LimitReached(Counter::Requests));
+    assert_failed!(
+        world.ask(2, HELLO).await,
+        Failure::LimitReached(Reached { counter: Counter::Requests, .. })
+    );
     assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
     assert_eq!(world.store.journal.operations().len(), 1);
 }

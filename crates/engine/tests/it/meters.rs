@@ -1,6 +1,6 @@
 //! Who pays what: meters, prices, overruns, and settlements that the store refuses.
 
-use holdfast_domain::limits::{Counter, Limits};
+use holdfast_domain::limits::{Counter, Limits, Reached};
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
 use holdfast_domain::price::Rates;
@@ -94,7 +94,10 @@ async fn tokens_are_reserved_by_the_bound_and_corrected_to_what_was_used() {
     // As many as it holds micros, at a micro a token.
     let bound = HELLO_HOLDS.unsigned_abs();
     let world = within(bound - 1).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::LimitReached(Counter::Tokens));
+    assert_failed!(
+        world.ask(1, HELLO).await,
+        Failure::LimitReached(Reached { counter: Counter::Tokens, .. })
+    );
     let world = within(bound).start().await;
     body(&world.ask(1, HELLO).await);
     let journal = &world.store.journal;
@@ -109,7 +112,10 @@ async fn an_operation_that_has_ended_counts_no_more_as_running() {
         setup().limits(limits).script(says("hi").wait(&gate)).script(says("hi")).start().await;
     let first = world.asking(1, HELLO).await;
     gate.reached().await;
-    assert_failed!(world.ask(2, HELLO).await, Failure::LimitReached(Counter::Concurrency));
+    assert_failed!(
+        world.ask(2, HELLO).await,
+        Failure::LimitReached(Reached { counter: Counter::Concurrency, .. })
+    );
     gate.open();
     body(&first.told().await);
     body(&world.ask(2, HELLO).await);

@@ -12,7 +12,7 @@ use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
 use holdfast_domain::ports::{
     Beat, Cause, CommitError, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey,
-    Unavailable,
+    RotateError, Rotation, Standing, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -242,6 +242,18 @@ impl Keys for Store {
 
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
         self.journal.issue(key, credential).await
+    }
+
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        grace: Duration,
+    ) -> Result<Rotation, RotateError> {
+        self.journal.rotate(credential, grace).await
+    }
+
+    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+        self.journal.standing(api_key).await
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::credential::{Bearer, Credential};
+use holdfast_domain::credential::{Bearer, Credential, Grant};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::Contract;
 use holdfast_domain::operation::Node;
@@ -214,7 +214,8 @@ impl Setup {
                 let store = Store::with_funds(self.funds);
                 for (n, id) in [(1, sample::API_KEY), (2, OTHER_API_KEY)] {
                     let name = format!("key {n}");
-                    let key = NewApiKey { id, wallet: sample::WALLET, name, limits: self.limits };
+                    let grant = Grant { limits: self.limits, ..Grant::default() };
+                    let key = NewApiKey { id, wallet: sample::WALLET, name, grant };
                     let credential = credential(n, id, self.secrets.first());
                     store.issue(&key, &credential).await.unwrap();
                 }

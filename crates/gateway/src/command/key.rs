@@ -1,22 +1,26 @@
 //! `holdfast key`
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::credential::{ApiKey, Bearer, Credential};
+use holdfast_domain::credential::{ApiKey, Balance, Bearer, Credential, Grant};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::ports::{CreateError, NewApiKey};
+use holdfast_domain::ports::{CreateError, NewApiKey, RotateError};
 use holdfast_domain::secret::{CredentialSecret, ServerSecret};
-use holdfast_domain::{ApiKeyId, CredentialId, Keys, WalletId};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{ApiKeyId, CredentialId, Journal, Keys, OperationId, Timestamp, WalletId};
 use holdfast_store::Store;
 use holdfast_wire::api::{ApiKeyView, IssuedKeyView, rfc3339};
 use uuid::Uuid;
 
 use super::wallet;
 use crate::cli;
-use crate::cli::value::Reference;
+use crate::cli::grant::{Expiry, Span};
+use crate::cli::value::{Name, Reference};
 use crate::config::Config;
 use crate::database;
 use crate::failure::Failure;
 use crate::output::{Output, note};
+
+const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 
 pub(super) async fn run(
     output: Output,
@@ -25,27 +29,33 @@ pub(super) async fn run(
     command: cli::Key,
 ) -> Result<(), Failure> {
     match command {
-        cli::Key::Issue { wallet, name } => {
-            let wallet = wallet::find(store, &wallet).await?;
+        cli::Key::Issue(asked) => {
+            let wallet = wallet::find(store, &asked.wallet).await?;
+            let grant = grant(config, store, &wallet, &asked).await?;
             let secrets = database::secrets(config, store).await?;
-            let name = name.as_ref().map(cli::value::Name::as_str);
-            let (key, bearer) = issue(store, secrets.first(), wallet.id, name).await?;
-            let fields = [
+            let name = asked.name.as_ref().map(Name::as_str);
+            let (key, bearer) = issue(store, secrets.first(), wallet.id, name, grant).await?;
+            let made = [
                 ("id", key.id.to_string()),
                 ("name", key.name.clone()),
                 ("wallet", wallet.name),
+                ("limits", limits(&key.grant.limits)),
+                ("models", models(&key.grant)),
+                ("balance", key.grant.balance.label().to_owned()),
+                ("expires_at", moment(key.grant.ends_at)),
                 ("key", bearer.expose()),
             ];
-            output.object(&IssuedKeyView::of(&key, &bearer), &fields)?;
-            note("keep the key now: it is not stored and is not shown again");
+            output.object(&IssuedKeyView::of(&key, &bearer), &made)?;
+            note(KEEP);
             Ok(())
         }
         cli::Key::List => {
             let keys = Keys::list(store).await.context("API keys were not listed")?;
             let views: Vec<_> = keys.iter().map(ApiKeyView::of).collect();
             let rows: Vec<_> = keys.iter().map(|key| fields(key).map(|(_, value)| value)).collect();
-            output.list(&views, ["id", "name", "wallet_id", "created_at", "revoked_at"], &rows)
+            output.list(&views, COLUMNS, &rows)
         }
+        cli::Key::Rotate { key, grace } => rotate(output, config, store, &key, grace).await,
         cli::Key::Revoke { key } => {
             let key = find(store, &key).await?;
             let revoked_at = store.revoke(key.id).await.context("the API key was not revoked")?;
@@ -60,32 +70,71 @@ pub(super) async fn run(
     }
 }
 
+/// What is asked for, where it makes sense for this configuration and now.
+async fn grant(
+    config: &Config,
+    store: &Store,
+    wallet: &Wallet,
+    asked: &cli::Issue,
+) -> Result<Grant, Failure> {
+    for id in asked.models.iter().flat_map(|models| models.ids()) {
+        let Some(model) = config.models.iter().find(|model| model.contract.model == *id) else {
+            return Err(Failure::Usage(anyhow!(
+                "nothing was issued: there is no model {id} in the configuration; configure it first"
+            )));
+        };
+        if model.prices.iter().all(|price| price.version.currency != wallet.currency) {
+            let currency = wallet.currency;
+            note(&format!("{id} has no price in {currency}: the key cannot use it until it has"));
+        }
+    }
+    let ends_at = match asked.expires {
+        Some(expiry) => Some(end(store, expiry).await?),
+        None => None,
+    };
+    let limits = Limits {
+        requests_per_minute: asked.rpm,
+        tokens_per_minute: asked.tpm,
+        concurrency: asked.concurrency,
+        spend: asked.spend_limit.map(cli::grant::SpendCap::limit),
+    };
+    let balance = if asked.hide_balance { Balance::Hidden } else { Balance::Shown };
+    let models = asked.models.as_ref().map(|models| models.ids().clone());
+    Ok(Grant { limits, models, balance, ends_at })
+}
+
+/// The moment of an end, which has to be in the future of the clock that will judge it.
+async fn end(store: &Store, expiry: Expiry) -> Result<Timestamp, Failure> {
+    let read = store.load(OperationId::from_u128(0)).await;
+    let now = read.context("the database's clock was not read")?.now;
+    match expiry {
+        Expiry::After(span) => Ok(now.after(span)),
+        Expiry::At(at) if at > now => Ok(at),
+        Expiry::At(at) => Err(Failure::Usage(anyhow!(
+            "nothing was issued: {} has passed, by the database's clock it is {}",
+            rfc3339(at),
+            rfc3339(now)
+        ))),
+    }
+}
+
 /// Issues an API key with its first credential. The bearer is all that ever knows its secret.
 pub(crate) async fn issue(
     store: &Store,
     server_secret: &ServerSecret,
     wallet: WalletId,
     name: Option<&str>,
+    grant: Grant,
 ) -> anyhow::Result<(ApiKey, Bearer)> {
-    let (mut id, mut secret) = ([0; 16], [0; 32]);
-    let random = aws_lc_rs::rand::fill(&mut id).and_then(|()| aws_lc_rs::rand::fill(&mut secret));
-    random.context("the system gives no random bytes")?;
-    let bearer = Bearer { id: CredentialId::from_bytes(id), secret: CredentialSecret::new(secret) };
     let api_key = Uuid::new_v4();
     let made_up = || format!("key-{}", api_key.as_simple()).chars().take(12).collect();
     let key = NewApiKey {
         id: ApiKeyId::from(api_key),
         wallet,
         name: name.map_or_else(made_up, str::to_owned),
-        limits: Limits::default(),
+        grant,
     };
-    let credential = Credential {
-        id: bearer.id,
-        api_key: key.id,
-        verifier: server_secret.verifier(&bearer.secret),
-        server_secret: server_secret.id(),
-        ends_at: None,
-    };
+    let (credential, bearer) = credential(server_secret, key.id)?;
     match store.issue(&key, &credential).await {
         Ok(key) => Ok((key, bearer)),
         Err(CreateError::NameTaken) => {
@@ -95,6 +144,61 @@ pub(crate) async fn issue(
             Err(anyhow::Error::from(error).context("the API key was not issued"))
         }
     }
+}
+
+async fn rotate(
+    output: Output,
+    config: &Config,
+    store: &Store,
+    key: &Reference,
+    grace: Span,
+) -> Result<(), Failure> {
+    let found = find(store, key).await?;
+    let secrets = database::secrets(config, store).await?;
+    let (credential, bearer) = credential(secrets.first(), found.id)?;
+    let rotation = match store.rotate(&credential, grace.duration()).await {
+        Ok(rotation) => rotation,
+        Err(RotateError::Ended) => {
+            return Err(Failure::Failed(anyhow!(
+                "{} is revoked or past its end, and was not rotated: issue another API key",
+                found.name
+            )));
+        }
+        Err(error @ (RotateError::NoKey | RotateError::Taken | RotateError::Unavailable(_))) => {
+            let error = anyhow::Error::from(error).context("the API key was not rotated");
+            return Err(Failure::Failed(error));
+        }
+    };
+    let (key, ends_at) = (&rotation.api_key, rotation.others_end_at);
+    let made = [
+        ("id", key.id.to_string()),
+        ("name", key.name.clone()),
+        ("previous_ends_at", rfc3339(ends_at)),
+        ("key", bearer.expose()),
+    ];
+    output.object(&IssuedKeyView::rotated(key, &bearer, ends_at), &made)?;
+    note(KEEP);
+    note("answers that were sealed for an earlier credential open with that one alone");
+    Ok(())
+}
+
+/// A new credential of an API key, and what its bearer has to keep.
+fn credential(
+    server_secret: &ServerSecret,
+    api_key: ApiKeyId,
+) -> anyhow::Result<(Credential, Bearer)> {
+    let (mut id, mut secret) = ([0; 16], [0; 32]);
+    let random = aws_lc_rs::rand::fill(&mut id).and_then(|()| aws_lc_rs::rand::fill(&mut secret));
+    random.context("the system gives no random bytes")?;
+    let bearer = Bearer { id: CredentialId::from_bytes(id), secret: CredentialSecret::new(secret) };
+    let credential = Credential {
+        id: bearer.id,
+        api_key,
+        verifier: server_secret.verifier(&bearer.secret),
+        server_secret: server_secret.id(),
+        ends_at: None,
+    };
+    Ok((credential, bearer))
 }
 
 /// The API key of this id or name.
@@ -107,12 +211,51 @@ pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result
     found.ok_or_else(|| anyhow!("there is no API key {reference}: `holdfast key list` shows all"))
 }
 
-fn fields(key: &ApiKey) -> [(&'static str, String); 5] {
+const COLUMNS: [&str; 9] = [
+    "id",
+    "name",
+    "wallet_id",
+    "limits",
+    "models",
+    "balance",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+];
+
+fn fields(key: &ApiKey) -> [(&'static str, String); COLUMNS.len()] {
+    let [id, name, wallet, limited, allowed, balance, created, expires, revoked] = COLUMNS;
     [
-        ("id", key.id.to_string()),
-        ("name", key.name.clone()),
-        ("wallet_id", key.wallet.to_string()),
-        ("created_at", rfc3339(key.created_at)),
-        ("revoked_at", key.revoked_at.map_or_else(|| "-".to_owned(), rfc3339)),
+        (id, key.id.to_string()),
+        (name, key.name.clone()),
+        (wallet, key.wallet.to_string()),
+        (limited, limits(&key.grant.limits)),
+        (allowed, models(&key.grant)),
+        (balance, key.grant.balance.label().to_owned()),
+        (created, rfc3339(key.created_at)),
+        (expires, moment(key.grant.ends_at)),
+        (revoked, moment(key.revoked_at)),
     ]
+}
+
+fn limits(limits: &Limits) -> String {
+    let count = |limit: Option<u64>, name: &str| limit.map(|limit| format!("{limit} {name}"));
+    let spend = limits.spend.map(|spend| format!("{}/{}", spend.micros, spend.window.label()));
+    let all = [
+        count(limits.requests_per_minute, "rpm"),
+        count(limits.tokens_per_minute, "tpm"),
+        count(limits.concurrency, "at once"),
+        spend,
+    ];
+    let set: Vec<_> = all.into_iter().flatten().collect();
+    if set.is_empty() { "-".to_owned() } else { set.join(", ") }
+}
+
+fn models(grant: &Grant) -> String {
+    let Some(models) = &grant.models else { return "all".to_owned() };
+    models.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn moment(moment: Option<Timestamp>) -> String {
+    moment.map_or_else(|| "-".to_owned(), rfc3339)
 }

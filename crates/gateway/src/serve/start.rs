@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
@@ -78,7 +79,9 @@ pub(super) async fn first_key(
         None => return Ok(None),
     };
     wallet::deposit(store, &wallet, DEFAULT_FUNDS, DEFAULT_DEPOSIT).await?;
-    let (_key, bearer) = key::issue(store, secret, wallet.id, Some(DEFAULT_NAME)).await?;
+    let everything = Grant::default();
+    let (_key, bearer) =
+        key::issue(store, secret, wallet.id, Some(DEFAULT_NAME), everything).await?;
     Ok(Some(bearer.expose()))
 }
 

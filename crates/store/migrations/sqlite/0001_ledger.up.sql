@@ -29,6 +29,10 @@ CREATE TABLE api_keys (
     concurrency INTEGER CHECK (concurrency >= 0),
     spend_micros INTEGER CHECK (spend_micros >= 0),
     spend_window TEXT CHECK (spend_window IN ('total', 'day', 'month')),
+    -- public ids with commas between them; all models where it is missing
+    models TEXT CHECK (length(models) > 0),
+    balance TEXT NOT NULL CHECK (balance IN ('shown', 'hidden')),
+    ends_at INTEGER,
     created_at INTEGER NOT NULL,
     revoked_at INTEGER,
     CHECK ((spend_micros IS NULL) = (spend_window IS NULL))

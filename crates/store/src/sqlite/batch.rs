@@ -96,7 +96,8 @@ async fn attempt(
         reach(Step::BatchCommitted);
         memory.prices.extend(book.moved.prices);
     }
-    let receipt = |passed: Passed| Receipt { version: passed.version, at: now };
+    let receipt =
+        |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
 }
 

@@ -1,10 +1,16 @@
 //! API keys and their credentials.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential};
-use holdfast_domain::ports::{CreateError, KnownCredential, NewApiKey, Unavailable};
+use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::ports::{
+    CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Standing, Unavailable,
+};
 use holdfast_domain::{ApiKeyId, CredentialId, Keys, Micros, Timestamp};
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Value};
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
 use super::blob;
@@ -13,13 +19,16 @@ use crate::rows::{self, BadRow, Cells};
 use crate::{Store, unavailable};
 
 const ISSUE: &str = "INSERT INTO api_keys (id, wallet_id, name, requests_per_minute,
-    tokens_per_minute, concurrency, spend_micros, spend_window, created_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    tokens_per_minute, concurrency, spend_micros, spend_window, models, balance, ends_at,
+    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const ADD: &str = "INSERT INTO credentials (id, api_key_id, verifier, server_secret, created_at,
     ends_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const REVOKE: &str = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
 const END: &str = "UPDATE credentials SET ends_at = ?2
     WHERE api_key_id = ?1 AND (ends_at IS NULL OR ends_at > ?2)";
+const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
+    AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
+    ($12, $13))";
 
 #[async_trait]
 impl Keys for Store {
@@ -46,6 +55,42 @@ impl Keys for Store {
             Err(error) if is_taken(&error) => Err(CreateError::NameTaken),
             Err(error) => Err(CreateError::Unavailable(Box::new(error))),
         }
+    }
+
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        grace: Duration,
+    ) -> Result<Rotation, RotateError> {
+        let credential = credential.clone();
+        let rotated = self.write(move |connection, now| {
+            Box::pin(async move { rotate(connection, &credential, now, grace).await })
+        });
+        match rotated.await {
+            Ok(rotated) => rotated,
+            Err(error) if is_taken(&error) => Err(RotateError::Taken),
+            Err(error) => Err(RotateError::Unavailable(Box::new(error))),
+        }
+    }
+
+    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+        let clock = self.query(&format!("SELECT {CLOCK}"), []).await?;
+        let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
+        let id: Value = blob(api_key.to_bytes());
+        let windows = Counter::ALL.map(|counter| {
+            let window = counter.window(now).as_micros();
+            (Value::from(rows::counter_code(counter)), Value::from(window))
+        });
+        let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
+        let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
+        let nothing: Tally = Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
+        let tally = rows.iter().try_fold(nothing, |tally, row| {
+            let mut cells = Cells::new(row);
+            let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(0))?;
+            Ok(tally.with(counter, cells.int()?))
+        });
+        Ok(Standing { tally: tally.map_err(|bad: BadRow| unavailable(bad))?, now })
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
@@ -89,7 +134,8 @@ async fn issue(
     credential: &Credential,
     now: Timestamp,
 ) -> Result<Option<ApiKey>, sqlx::Error> {
-    let NewApiKey { id, wallet, name, limits } = key;
+    let NewApiKey { id, wallet, name, grant } = key;
+    let limits = grant.limits;
     let found: Option<i64> = sqlx::query_scalar("SELECT seq FROM wallets WHERE id = ?1")
         .bind(wallet.to_bytes().to_vec())
         .fetch_optional(&mut *connection)
@@ -107,17 +153,53 @@ async fn issue(
         .bind(count(limits.concurrency))
         .bind(limits.spend.map(|spend| Micros::get(spend.micros)))
         .bind(limits.spend.map(|spend| spend.window.label()))
+        .bind(grant.models.as_ref().map(rows::models_text))
+        .bind(grant.balance.label())
+        .bind(grant.ends_at.map(Timestamp::as_micros))
         .bind(now.as_micros())
         .execute(&mut *connection)
         .await?;
-    sqlx::query(ADD)
+    add(connection, credential, now).await?;
+    Ok(Some(ApiKey { id, wallet, name, grant, created_at: now, revoked_at: None }))
+}
+
+async fn rotate(
+    connection: &mut SqliteConnection,
+    credential: &Credential,
+    now: Timestamp,
+    grace: Duration,
+) -> Result<Result<Rotation, RotateError>, sqlx::Error> {
+    let id = credential.api_key.to_bytes().to_vec();
+    let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = ?1", rows::API_KEY);
+    let found = sqlx::query(AssertSqlSafe(sql))
+        .bind(id.clone())
+        .fetch_optional(&mut *connection)
+        .await?
+        .map(QueryResult::from);
+    let Some(row) = found else { return Ok(Err(RotateError::NoKey)) };
+    let api_key = rows::api_key(&mut Cells::new(&row))
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    if api_key.has_ended(now) {
+        return Ok(Err(RotateError::Ended));
+    }
+    let others_end_at = now.after(grace);
+    let ended = sqlx::query(END).bind(id).bind(others_end_at.as_micros());
+    ended.execute(&mut *connection).await?;
+    add(connection, credential, now).await?;
+    Ok(Ok(Rotation { api_key, others_end_at }))
+}
+
+async fn add(
+    connection: &mut SqliteConnection,
+    credential: &Credential,
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    let added = sqlx::query(ADD)
         .bind(credential.id.to_bytes().to_vec())
         .bind(credential.api_key.to_bytes().to_vec())
         .bind(credential.verifier.to_bytes().to_vec())
         .bind(credential.server_secret.to_bytes().to_vec())
         .bind(now.as_micros())
-        .bind(credential.ends_at.map(Timestamp::as_micros))
-        .execute(connection)
-        .await?;
-    Ok(Some(ApiKey { id, wallet, name, limits, created_at: now, revoked_at: None }))
+        .bind(credential.ends_at.map(Timestamp::as_micros));
+    added.execute(connection).await.map(drop)
 }

@@ -72,6 +72,8 @@ async fn keys_and_prices_keep_what_they_were_made_with() {
         ("UPDATE api_keys SET concurrency = -1", CHECK),
         ("UPDATE api_keys SET spend_micros = 1", CHECK),
         ("UPDATE api_keys SET spend_micros = 1, spend_window = 'week'", CHECK),
+        ("UPDATE api_keys SET models = ''", CHECK),
+        ("UPDATE api_keys SET balance = 'guessed'", CHECK),
         ("UPDATE api_keys SET revoked_at = 1; UPDATE api_keys SET revoked_at = NULL", "stays"),
         ("DELETE FROM api_keys", "never deleted"),
         ("UPDATE credentials SET verifier = randomblob(32)", "only the end"),

@@ -1,10 +1,10 @@
 //! Counters: reserved within their bounds, corrected to the truth, given back, in the window of the
 //! admission. Stores have clocks of their own, so a law that a minute's turn would spoil runs again.
-#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
 
-use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
+use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow, Tally};
 use holdfast_domain::operation::{Change, Claim, Operation, Transition};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, Micros, OperationId, Timestamp};
@@ -128,6 +128,40 @@ pub async fn endings_without_a_charge_give_back_what_was_reserved(stores: &dyn S
     }
 }
 
+/// Whoever claims is told what the counters come to, or what stands in the way: nobody has to read
+/// them again.
+pub async fn receipts_and_refusals_tell_what_the_counters_stand_at(stores: &dyn Stores) {
+    let [admitted, settled, freed, refused] = in_one_minute(stores, async || {
+        let tenant = Tenant::new(stores, 10_000).await;
+        let limits = Limits {
+            requests_per_minute: Some(9),
+            tokens_per_minute: Some(150),
+            concurrency: Some(9),
+            spend: Some(SpendLimit { micros: Micros::new(900), window: SpendWindow::Day }),
+        };
+        let claim = |tokens| tenant.claim().limits(limits).tokens(tokens).build();
+        let first = claim(100);
+        let admitted = tenant.offer(&first).await.unwrap();
+        let first = tenant.load(operation_of(&first)).await.operation.unwrap();
+        let settled = tenant.offer_event(first.id, finish(&first, 20, 10)).await.unwrap();
+        let second = tenant.admit(&claim(40)).await;
+        let freed = tenant.offer_event(second.id, give_up(&second)).await.unwrap();
+        let refused = tenant.offer(&claim(121)).await.unwrap_err();
+        let CommitError::LimitReached(reached) = refused else { panic!("no limit: {refused:?}") };
+        let asked = (reached.counter, reached.amount, reached.bound, reached.left());
+        assert_eq!(asked, (Counter::Tokens, 121, 150, 120));
+        assert!(reached.at >= freed.at);
+        [admitted.tally, settled.tally, freed.tally, reached.tally]
+    })
+    .await;
+    let told = |tally: &Tally| Counter::ALL.map(|counter| tally.used(counter));
+    // In the order of all counters: requests, tokens, concurrency, spend in total, a day, a month.
+    assert_eq!(told(&admitted), [Some(1), Some(100), Some(1), None, Some(100), None]);
+    assert_eq!(told(&settled), [None, Some(30), Some(0), None, Some(30), None]);
+    assert_eq!(told(&freed), [Some(1), Some(30), Some(0), None, Some(30), None]);
+    assert_eq!(told(&refused), [Some(1), Some(30), Some(0), None, Some(30), None]);
+}
+
 /// T2 and T2b correct the reservation to what was used: the request counts, the rest is the truth.
 pub async fn settlements_correct_what_was_reserved(stores: &dyn Stores) {
     for settles_later in [false, true] {
@@ -199,7 +233,7 @@ pub async fn a_correction_goes_to_the_window_of_the_admission(stores: &dyn Store
 }
 
 fn is_limit(error: &CommitError, counter: Counter) -> bool {
-    matches!(error, CommitError::LimitReached(reached) if *reached == counter)
+    matches!(error, CommitError::LimitReached(reached) if reached.counter == counter)
 }
 
 fn operation_of(claim: &Claim) -> OperationId {
@@ -208,7 +242,7 @@ fn operation_of(claim: &Claim) -> OperationId {
 
 /// Runs a scenario until one has begun and ended in the same minute, and so in the same day and
 /// month, and returns what that one found.
-async fn in_one_minute<T>(stores: &dyn Stores, scenario: impl AsyncFn() -> T) -> T {
+pub(super) async fn in_one_minute<T>(stores: &dyn Stores, scenario: impl AsyncFn() -> T) -> T {
     loop {
         let minute = minute(stores).await;
         let found = scenario().await;

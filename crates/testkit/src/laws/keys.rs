@@ -1,33 +1,49 @@
 //! API keys, wallets and prices: what is made once, found again, and never silently replaced.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
-use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
-use holdfast_domain::ports::{CommitError, CreateError, NewApiKey, PinError};
-use holdfast_domain::{ApiKeyId, Micros, OperationId, WalletId};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::credential::{Balance, Credential, Grant};
+use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
+use holdfast_domain::operation::{Change, Transition};
+use holdfast_domain::ports::{CommitError, CreateError, NewApiKey, PinError, RotateError};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
 use uuid::Uuid;
 
 use super::Stores;
-use super::tenant::{Tenant, credential};
+use super::counters::in_one_minute;
+use super::tenant::{Tenant, credential, finish, judged, operation_change};
 use crate::join::join_all;
 use crate::sample;
+
+/// 2100-01-01T00:00:00Z
+const IN_2100: Timestamp = Timestamp::from_micros(4_102_444_800_000_000);
 
 /// What was issued is found by its credential, as it was issued, and listed.
 pub async fn an_issued_key_is_found_by_its_credential(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let spend = SpendLimit { micros: Micros::new(25_000_000), window: SpendWindow::Month };
-    let all = Limits {
+    let limits = Limits {
         requests_per_minute: Some(60),
         tokens_per_minute: Some(1 << 40),
         concurrency: Some(3),
         spend: Some(spend),
     };
+    let models = ["a/b:1", "a/c", "z.9/B_c"].map(|id| id.try_into().unwrap());
+    let all = Grant {
+        limits,
+        models: Some(models.into()),
+        balance: Balance::Hidden,
+        ends_at: Some(IN_2100),
+    };
     let mut issued = Vec::new();
-    for limits in [all, Limits::default()] {
-        let new = NewApiKey { limits, ..new_key(tenant.wallet, &name("key")) };
+    for grant in [all, Grant::default()] {
+        let new = NewApiKey { grant, ..new_key(tenant.wallet, &name("key")) };
         let credential = credential(new.id);
         let key = stores.keys().unwrap().issue(&new, &credential).await.unwrap();
         assert_eq!((key.id, key.wallet), (new.id, new.wallet));
-        assert_eq!((&key.name, key.limits, key.revoked_at), (&new.name, new.limits, None));
+        assert_eq!((&key.name, &key.grant, key.revoked_at), (&new.name, &new.grant, None));
         let known = stores.keys().unwrap().credential(credential.id).await.unwrap().unwrap();
         assert!(known.now >= key.created_at);
         assert_eq!((&known.credential, &known.api_key), (&credential, &key));
@@ -96,6 +112,93 @@ pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     assert_eq!(stores.keys().unwrap().revoke(sample::fresh()).await.unwrap(), None);
 }
 
+/// What was added is in force, and what there was ends after the grace, or before where it did.
+pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn Stores) {
+    let keys = stores.keys().unwrap();
+    let tenant = Tenant::new(stores, 0).await;
+    let new = new_key(tenant.wallet, &name("key"));
+    let [first, second, third] = [(); 3].map(|()| credential(new.id));
+    let issued = keys.issue(&new, &first).await.unwrap();
+    let end = async |credential: &Credential| {
+        let known = keys.credential(credential.id).await.unwrap().unwrap();
+        assert_eq!(known.api_key, issued, "the key is as it was");
+        known.ends_at()
+    };
+    let rotated = keys.rotate(&second, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(rotated.api_key, issued);
+    let soon = Some(rotated.others_end_at);
+    let before = issued.created_at.after(Duration::from_secs(60));
+    assert!(rotated.others_end_at >= before, "from now on, not from when it was issued");
+    assert_eq!([end(&first).await, end(&second).await], [soon, None]);
+
+    let rotated = keys.rotate(&third, Duration::from_secs(3_600)).await.unwrap();
+    let later = Some(rotated.others_end_at);
+    assert!(later > soon);
+    assert_eq!([end(&first).await, end(&second).await, end(&third).await], [soon, later, None]);
+
+    let taken = keys.rotate(&third, Duration::ZERO).await;
+    assert!(matches!(taken, Err(RotateError::Taken)), "{taken:?}");
+    assert_eq!([end(&first).await, end(&second).await, end(&third).await], [soon, later, None]);
+    let other = keys.list().await.unwrap().remove(0);
+    assert_eq!((other.id, other.revoked_at), (tenant.api_key, None), "another key is as it was");
+}
+
+/// Nothing is added to a key that is revoked, past its end or unknown.
+pub async fn a_key_that_has_ended_is_not_rotated(stores: &dyn Stores) {
+    let keys = stores.keys().unwrap();
+    let tenant = Tenant::new(stores, 0).await;
+    let revoked = new_key(tenant.wallet, &name("key"));
+    keys.issue(&revoked, &credential(revoked.id)).await.unwrap();
+    keys.revoke(revoked.id).await.unwrap();
+    let ended = Grant { ends_at: Some(Timestamp::from_micros(1)), ..Grant::default() };
+    let ended = NewApiKey { grant: ended, ..new_key(tenant.wallet, &name("key")) };
+    keys.issue(&ended, &credential(ended.id)).await.unwrap();
+    for id in [revoked.id, ended.id] {
+        let added = credential(id);
+        let refused = keys.rotate(&added, Duration::from_secs(60)).await;
+        assert!(matches!(refused, Err(RotateError::Ended)), "{refused:?}");
+        assert_eq!(keys.credential(added.id).await.unwrap(), None);
+    }
+    let refused = keys.rotate(&credential(sample::fresh()), Duration::from_secs(60)).await;
+    assert!(matches!(refused, Err(RotateError::NoKey)), "{refused:?}");
+}
+
+/// A standing shows all counters of one API key: what was reserved by the claims of this minute, day
+/// and month, and nothing else.
+pub async fn a_standing_shows_every_counter_in_the_window_of_now(stores: &dyn Stores) {
+    let keys = stores.keys().unwrap();
+    let spend = SpendLimit { micros: Micros::new(1_000), window: SpendWindow::Month };
+    let limits = Limits {
+        requests_per_minute: Some(9),
+        tokens_per_minute: Some(900),
+        concurrency: Some(9),
+        spend: Some(spend),
+    };
+    let read = async |api_key| {
+        let standing = keys.standing(api_key).await.unwrap();
+        Counter::ALL.map(|counter| standing.tally.used(counter))
+    };
+    let (fresh, used) = in_one_minute(stores, async || {
+        let tenant = Tenant::new(stores, 10_000).await;
+        let other = tenant.another_api_key().await;
+        let claim = tenant.claim().limits(limits).hold(30).tokens(7).build();
+        let first = tenant.admit(&claim).await;
+        tenant.admit(&tenant.claim().limits(limits).hold(40).tokens(8).build()).await;
+        // Something of another window of the same counters.
+        let settled = judged(&tenant.load(first.id).await, finish(&first, 900, 0));
+        let late = Transition {
+            admitted_at: Some(Timestamp::from_micros(1)),
+            ..operation_change(&settled).clone()
+        };
+        stores.journal().commit(Arc::new(Change::Operation(late))).await.unwrap();
+        (read(other).await, read(tenant.api_key).await)
+    })
+    .await;
+    assert_eq!(fresh, [Some(0); 6]);
+    assert_eq!(used, [2, 15, 1, 0, 0, 70].map(Some));
+    assert_eq!(read(sample::fresh()).await, [Some(0); 6]);
+}
+
 /// A wallet is empty when it is made, and found and listed as it was made.
 pub async fn wallets_are_found_and_listed(stores: &dyn Stores) {
     let mut made = Vec::new();
@@ -159,7 +262,7 @@ pub async fn a_claim_does_not_change_a_known_price(stores: &dyn Stores) {
 
 fn new_key(wallet: WalletId, name: &str) -> NewApiKey {
     let id: ApiKeyId = sample::fresh();
-    NewApiKey { id, wallet, name: name.to_owned(), limits: Limits::default() }
+    NewApiKey { id, wallet, name: name.to_owned(), grant: Grant::default() }
 }
 
 fn name(kind: &str) -> String {

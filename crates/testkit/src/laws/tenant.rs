@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use holdfast_domain::credential::Credential;
+use holdfast_domain::credential::{Credential, Grant};
 use holdfast_domain::ledger::{Account, Posting, PostingKind};
-use holdfast_domain::limits::Limits;
 use holdfast_domain::operation::{
     Change, Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
 };
@@ -67,8 +66,7 @@ impl<'a> Tenant<'a> {
         let id: ApiKeyId = sample::fresh();
         if let Some(keys) = self.stores.keys() {
             let name = format!("key-{}", Uuid::new_v4().simple());
-            let limits = Limits::default();
-            let new = NewApiKey { id, wallet: self.wallet, name, limits };
+            let new = NewApiKey { id, wallet: self.wallet, name, grant: Grant::default() };
             keys.issue(&new, &credential(id)).await.unwrap();
         }
         id

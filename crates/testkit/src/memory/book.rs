@@ -1,9 +1,10 @@
 //! The book as rows, and the balances that follow it.
 
 use holdfast_domain::ledger::{Account, Funds, Moves, Posting, PostingKind};
-use holdfast_domain::limits::CounterMove;
+use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{Micros, OperationId, PostingId, Timestamp, WalletId};
 
 use super::State;
 
@@ -59,14 +60,20 @@ impl State {
         self.add(posting.wallet, Moves { available: posting.amount, held: Micros::ZERO });
     }
 
-    pub(super) fn write_counters(
-        &mut self,
-        api_key: ApiKeyId,
-        counters: &[CounterMove],
-        at: Timestamp,
-    ) {
-        for moved in counters {
-            let window = (api_key, moved.counter, moved.counter.window(at));
+    /// What the counters that a change moves stand at.
+    pub(super) fn tally(&self, transition: &Transition, at: Timestamp) -> Tally {
+        let at = transition.admitted_at.unwrap_or(at);
+        let used = |counter: Counter| {
+            let window = (transition.api_key, counter, counter.window(at));
+            (counter, self.counters.get(&window).copied().unwrap_or(0))
+        };
+        transition.counters.iter().map(|moved| used(moved.counter)).collect()
+    }
+
+    pub(super) fn write_counters(&mut self, transition: &Transition, at: Timestamp) {
+        let at = transition.admitted_at.unwrap_or(at);
+        for moved in &transition.counters {
+            let window = (transition.api_key, moved.counter, moved.counter.window(at));
             let value = self.counters.entry(window).or_insert(0);
             let reached = value.saturating_add(moved.amount);
             *value = if moved.bound.is_some() { reached } else { reached.max(0) };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{
     Change, Node, Operation, Phase, Receipt, Snapshot, Start, Version,
 };
@@ -109,10 +110,10 @@ impl State {
             Change::Operation(transition) => transition,
             Change::Posting(posting) => {
                 self.write_posting(posting, at);
-                return Ok(Receipt { version: Version::FIRST, at });
+                return Ok(Receipt { version: Version::FIRST, at, tally: Tally::default() });
             }
         };
-        let receipt = Receipt { version: transition.version(), at };
+        let mut receipt = Receipt { version: transition.version(), at, tally: Tally::default() };
         let before = self.operations.get(&transition.operation);
         // A change of another kind than its row was never judged over this version of it.
         let after = transition
@@ -130,8 +131,8 @@ impl State {
             wallet: transition.wallet,
         };
         self.write_funds(&leg, transition.funds, at);
-        let window_of = transition.admitted_at.unwrap_or(at);
-        self.write_counters(transition.api_key, &transition.counters, window_of);
+        self.write_counters(transition, at);
+        receipt.tally = self.tally(transition, at);
         Ok(receipt)
     }
 

@@ -2,6 +2,7 @@
 //! ids. Nothing else is looked at.
 
 use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
+use holdfast_domain::limits::{CounterMove, Reached};
 use holdfast_domain::operation::{Change, Phase, Transition};
 use holdfast_domain::ports::{CommitError, LedgerSource};
 use holdfast_domain::price::PriceVersion;
@@ -27,13 +28,11 @@ fn transition_stands(
     if row.map(|row| row.operation.version) != transition.expected {
         return Err(CommitError::Conflict);
     }
-    let at = transition.admitted_at.unwrap_or(at);
-    for moved in &transition.counters {
-        let window = (transition.api_key, moved.counter, moved.counter.window(at));
-        let value = state.counters.get(&window).copied().unwrap_or(0);
-        let reached = value.checked_add(moved.amount);
-        if moved.bound.is_some_and(|bound| reached.is_none_or(|reached| reached > bound)) {
-            return Err(CommitError::LimitReached(moved.counter));
+    let tally = state.tally(transition, at);
+    for CounterMove { counter, amount, bound } in transition.counters.iter().copied() {
+        let after = tally.used(counter).and_then(|used| used.checked_add(amount));
+        if let Some(bound) = bound.filter(|bound| after.is_none_or(|after| after > *bound)) {
+            return Err(CommitError::LimitReached(Reached { counter, amount, bound, tally, at }));
         }
     }
     if transition.funds != Funds::Unmoved {

@@ -5,9 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential};
 use holdfast_domain::ledger::Posting;
+use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{
-    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, Unavailable,
+    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, RotateError,
+    Rotation, Standing, Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
@@ -73,20 +75,47 @@ impl Keys for MemoryJournal {
         if taken || state.credentials.contains_key(&credential.id) {
             return Err(CreateError::NameTaken);
         }
-        let NewApiKey { id, wallet, name, limits } = key.clone();
-        let api_key = ApiKey { id, wallet, name, limits, created_at, revoked_at: None };
+        let NewApiKey { id, wallet, name, grant } = key.clone();
+        let api_key = ApiKey { id, wallet, name, grant, created_at, revoked_at: None };
         state.api_keys.push(api_key.clone());
         state.credentials.insert(credential.id, credential.clone());
         Ok(api_key)
+    }
+
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        grace: Duration,
+    ) -> Result<Rotation, RotateError> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let key = state.api_keys.iter().find(|key| key.id == credential.api_key);
+        let api_key = key.ok_or(RotateError::NoKey)?.clone();
+        if api_key.has_ended(now) {
+            return Err(RotateError::Ended);
+        }
+        if state.credentials.contains_key(&credential.id) {
+            return Err(RotateError::Taken);
+        }
+        let others_end_at = now.after(grace);
+        state.end_credentials(api_key.id, others_end_at);
+        state.credentials.insert(credential.id, credential.clone());
+        Ok(Rotation { api_key, others_end_at })
+    }
+
+    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+        step_back().await;
+        let now = self.state().tick();
+        let used = |counter| (counter, self.counter(api_key, counter, now));
+        Ok(Standing { tally: Counter::ALL.into_iter().map(used).collect(), now })
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
         step_back().await;
         let mut state = self.state();
         let now = state.tick();
-        for credential in state.credentials.values_mut().filter(|of| of.api_key == api_key) {
-            credential.ends_at = Some(credential.ends_at.map_or(now, |ends_at| ends_at.min(now)));
-        }
+        state.end_credentials(api_key, now);
         let key = state.api_keys.iter_mut().find(|key| key.id == api_key);
         Ok(key.map(|key| *key.revoked_at.get_or_insert(now)))
     }

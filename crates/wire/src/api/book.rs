@@ -7,30 +7,23 @@ use serde::Serialize;
 
 use super::rfc3339;
 
-/// A wallet.
+/// A wallet as its operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WalletView {
     id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    name: String,
     currency: String,
     available_micros: i64,
     held_micros: i64,
 }
 
 impl WalletView {
-    /// Shows a wallet to the operator, with its name.
+    /// Shows a wallet with its name.
     #[must_use]
     pub fn for_operator(wallet: &Wallet) -> Self {
-        Self { name: Some(wallet.name.clone()), ..Self::for_caller(wallet) }
-    }
-
-    /// Shows a wallet to whoever bears a key of it: its name is the operator's.
-    #[must_use]
-    pub fn for_caller(wallet: &Wallet) -> Self {
         Self {
             id: wallet.id.to_string(),
-            name: None,
+            name: wallet.name.clone(),
             currency: wallet.currency.to_string(),
             available_micros: wallet.available.get(),
             held_micros: wallet.held.get(),

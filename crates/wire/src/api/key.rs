@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::Timestamp;
+use holdfast_domain::credential::{ApiKey, Balance, Bearer, Grant};
 use holdfast_domain::limits::Limits;
 use serde::Serialize;
 
@@ -14,8 +15,11 @@ pub struct ApiKeyView {
     id: String,
     wallet_id: String,
     name: String,
+    models: Option<Vec<String>>,
     limits: LimitsView,
+    hide_balance: bool,
     created_at: String,
+    expires_at: Option<String>,
     revoked_at: Option<String>,
 }
 
@@ -27,8 +31,11 @@ impl ApiKeyView {
             id: key.id.to_string(),
             wallet_id: key.wallet.to_string(),
             name: key.name.clone(),
-            limits: LimitsView::of(&key.limits),
+            models: models(&key.grant),
+            limits: LimitsView::of(&key.grant.limits),
+            hide_balance: key.grant.balance == Balance::Hidden,
             created_at: rfc3339(key.created_at),
+            expires_at: key.grant.ends_at.map(rfc3339),
             revoked_at: key.revoked_at.map(rfc3339),
         }
     }
@@ -56,36 +63,39 @@ impl LimitsView {
     }
 }
 
-/// A new API key with its whole credential.
+/// The models of an allow-list; `None` where all are allowed.
+pub(super) fn models(grant: &Grant) -> Option<Vec<String>> {
+    let ids = grant.models.as_ref()?;
+    Some(ids.iter().map(|id| id.as_str().to_owned()).collect())
+}
+
+/// An API key with a whole new credential.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct IssuedKeyView {
-    id: String,
     key: String,
-    wallet_id: String,
-    name: String,
-    created_at: String,
+    #[serde(flatten)]
+    api_key: ApiKeyView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_ends_at: Option<String>,
 }
 
 impl IssuedKeyView {
     /// Shows a new API key and what its bearer must keep.
     #[must_use]
     pub fn of(key: &ApiKey, bearer: &Bearer) -> Self {
-        Self {
-            id: key.id.to_string(),
-            key: bearer.expose(),
-            wallet_id: key.wallet.to_string(),
-            name: key.name.clone(),
-            created_at: rfc3339(key.created_at),
-        }
+        Self { key: bearer.expose(), api_key: ApiKeyView::of(key), previous_ends_at: None }
+    }
+
+    /// Shows an API key that was rotated, what its bearer must keep, and until when what it has borne
+    /// so far is accepted at the latest.
+    #[must_use]
+    pub fn rotated(key: &ApiKey, bearer: &Bearer, previous_ends_at: Timestamp) -> Self {
+        Self { previous_ends_at: Some(rfc3339(previous_ends_at)), ..Self::of(key, bearer) }
     }
 }
 
 impl fmt::Debug for IssuedKeyView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IssuedKeyView")
-            .field("id", &self.id)
-            .field("wallet_id", &self.wallet_id)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_tuple("IssuedKeyView").field(&self.api_key).finish()
     }
 }

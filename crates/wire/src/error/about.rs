@@ -135,7 +135,9 @@ impl Code {
             Self::ModelNotAllowed => {
                 "The API key may not use the model, or the model has no price in the wallet's currency."
             }
-            Self::ModelNotFound => "There is no such model, or none that this API key can pay for.",
+            Self::ModelNotFound => {
+                "There is no such model, or none that this API key may use and can pay for."
+            }
             Self::NotFound => "There is nothing at this path, or no operation under this key.",
             Self::MethodNotAllowed => {
                 "The path does not take this method; `allow` names the one it takes."

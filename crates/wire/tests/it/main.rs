@@ -10,6 +10,7 @@ mod docs;
 mod errors;
 mod generated;
 mod json;
+mod keys;
 mod places;
 mod requests;
 mod respelling;

@@ -78,8 +78,12 @@ async fn funds_and_limits_are_refused_by_name() {
     let limits = Limits { concurrency: Some(0), ..Limits::default() };
     let limited = sample::claim().limits(limits).build();
     let refused = conduct(&journal).claim(&sample::order(&limited)).await;
-    let named = CommitError::LimitReached(Counter::Concurrency).to_string();
-    assert!(matches!(refused, Err(ClaimError::Commit(error)) if error.to_string() == named));
+    let Err(ClaimError::Commit(error @ CommitError::LimitReached(reached))) = refused else {
+        panic!("a limit is reached: {refused:?}")
+    };
+    assert_eq!(error.to_string(), "the API key's limit of concurrency is reached");
+    assert_eq!((reached.counter, reached.amount, reached.bound), (Counter::Concurrency, 1, 0));
+    assert_eq!((reached.left(), reached.may_fit_later(), reached.resets_in()), (0, false, None));
     assert_eq!(journal.operations().len(), 0);
 }
 
@@ -92,7 +96,7 @@ async fn of_two_claims_that_race_one_is_mine_and_the_other_finds_it_in_progress(
         conduct(&journal).claim(&order).await.unwrap()
     }))
     .await;
-    let mine = claimed.iter().filter(|claimed| matches!(claimed, Claimed::Mine(_))).count();
+    let mine = claimed.iter().filter(|claimed| matches!(claimed, Claimed::Mine(..))).count();
     let waiting =
         claimed.iter().filter(|claimed| matches!(claimed, Claimed::InProgress(_))).count();
     assert_eq!((mine, waiting), (1, 1), "{claimed:?}");

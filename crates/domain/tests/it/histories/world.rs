@@ -408,6 +408,9 @@ impl World {
             Ok(_) => label(change).to_owned(),
             Err(CommitError::Unavailable(_)) => "Unavailable".to_owned(),
             Err(CommitError::Uncertain(_)) => "Uncertain".to_owned(),
+            Err(CommitError::LimitReached(reached)) => {
+                format!("LimitReached({:?})", reached.counter)
+            }
             Err(error) => format!("{error:?}"),
         });
         verdict

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::limits::{Counter, CounterMove, Limits};
+use holdfast_domain::limits::{Counter, CounterMove, Reached};
 use holdfast_domain::operation::{
     Change, Disown, Effect, Finish, Lease, Operation, Receipt, Transition,
 };
@@ -108,7 +109,7 @@ impl<'a> Player<'a> {
     }
 
     async fn issue(&mut self, id: ApiKeyId, wallet: WalletId, name: &str) -> String {
-        let new = NewApiKey { id, wallet, name: name.to_owned(), limits: Limits::default() };
+        let new = NewApiKey { id, wallet, name: name.to_owned(), grant: Grant::default() };
         match self.stores.keys().unwrap().issue(&new, &super::rows::credential_of(id)).await {
             Ok(key) => {
                 self.stamped(key.created_at);
@@ -233,7 +234,7 @@ impl<'a> Player<'a> {
 
     async fn offer(&mut self, change: Arc<Change>) -> String {
         match self.stores.journal().commit(Arc::clone(&change)).await {
-            Ok(Receipt { version, at }) => {
+            Ok(Receipt { version, at, tally }) => {
                 self.stamped(at);
                 self.committed.push_front(Arc::clone(&change));
                 self.committed.truncate(CHANGES_KEPT);
@@ -245,7 +246,10 @@ impl<'a> Player<'a> {
                     }
                     Change::Posting(posting) => format!("{posting:?}"),
                 };
-                format!("{version:?}: {told}")
+                format!("{version:?}, {tally:?}: {told}")
+            }
+            Err(CommitError::LimitReached(reached)) => {
+                format!("{:?}", Reached { at: Timestamp::from_micros(0), ..reached })
             }
             Err(error) => format!("{error:?}"),
         }

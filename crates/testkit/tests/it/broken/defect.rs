@@ -50,6 +50,12 @@ defects! {
     /// Endings without a charge leave the counters as they are.
     CountersAreNotGivenBack breaks
         "counters::endings_without_a_charge_give_back_what_was_reserved";
+    /// Receipts do not tell what the counters come to.
+    ReceiptsTellNoCounters breaks
+        "counters::receipts_and_refusals_tell_what_the_counters_stand_at";
+    /// A refusal tells no counter but the one that is full.
+    RefusalsTellOneCounter breaks
+        "counters::receipts_and_refusals_tell_what_the_counters_stand_at";
     /// Settlements leave the counters as they are.
     CountersAreNotCorrected breaks "counters::settlements_correct_what_was_reserved";
 
@@ -87,6 +93,16 @@ defects! {
     ClaimsChangePrices breaks "keys::a_claim_does_not_change_a_known_price";
     /// A key's wallet is made with it.
     KeysMakeWallets breaks "keys::a_key_needs_its_wallet";
+    /// A key that has ended gets another credential.
+    EndedKeysAreRotated breaks "keys::a_key_that_has_ended_is_not_rotated";
+    /// A rotation leaves the other credentials as they are.
+    OldCredentialsStay breaks "keys::a_rotation_adds_a_credential_and_ends_the_others_later";
+    /// A rotation that is refused ends credentials all the same.
+    RefusedRotationsEnd breaks "keys::a_rotation_adds_a_credential_and_ends_the_others_later";
+    /// A standing leaves out the counters that nobody has moved.
+    StandingsHaveGaps breaks "keys::a_standing_shows_every_counter_in_the_window_of_now";
+    /// All API keys stand together.
+    StandingsAreMixedUp breaks "keys::a_standing_shows_every_counter_in_the_window_of_now";
     /// Revoking again moves the moment.
     RevokingAgainCounts breaks "keys::a_revoked_key_stays_revoked";
     /// The credentials of a revoked key go on.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::ledger::{Account, Funds, Posting, PostingKind};
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{Counter, Tally};
 use holdfast_domain::operation::{
     Change, Effect, Node, Operation, Receipt, SealedResult, Snapshot, Start, Transition, Version,
 };
@@ -115,7 +115,7 @@ impl Broken {
     }
 
     fn now(&self) -> Receipt {
-        Receipt { version: Version::FIRST, at: self.inner.now() }
+        Receipt { version: Version::FIRST, at: self.inner.now(), tally: Tally::default() }
     }
 
     pub(super) async fn make(&self, wallet: WalletId) {
@@ -218,14 +218,17 @@ impl Broken {
             };
             self.kept().entries.push((transition.wallet, entry));
         }
-        let Receipt { mut version, mut at } = receipt;
+        let Receipt { mut version, mut at, mut tally } = receipt;
         if self.has(Defect::VersionsStand) {
             version = Version::FIRST;
         }
         if self.has(Defect::ReceiptsAreBehind) {
             at = Timestamp::from_micros(at.as_micros() - 3_600_000_000);
         }
-        Receipt { version, at }
+        if self.has(Defect::ReceiptsTellNoCounters) {
+            tally = Tally::default();
+        }
+        Receipt { version, at, tally }
     }
 
     /// What is said and done where a change of an operation should be refused.
@@ -247,14 +250,20 @@ impl Broken {
                 }
                 Err(CommitError::InsufficientFunds)
             }
-            CommitError::LimitReached(counter) => {
+            CommitError::LimitReached(mut reached) => {
                 if self.has(Defect::FundsBeforeLimits) && self.lacks(transition) {
                     return Err(CommitError::InsufficientFunds);
                 }
-                let is_requests = counter == Counter::Requests;
-                let other = if is_requests { Counter::Tokens } else { Counter::Requests };
-                let is_misnamed = self.has(Defect::LimitsAreMisnamed);
-                Err(CommitError::LimitReached(if is_misnamed { other } else { counter }))
+                let counter = reached.counter;
+                if self.has(Defect::LimitsAreMisnamed) {
+                    let is_requests = counter == Counter::Requests;
+                    reached.counter = if is_requests { Counter::Tokens } else { Counter::Requests };
+                }
+                if self.has(Defect::RefusalsTellOneCounter) {
+                    let used = reached.tally.used(counter).unwrap_or(0);
+                    reached.tally = Tally::default().with(counter, used);
+                }
+                Err(CommitError::LimitReached(reached))
             }
             CommitError::Collision => {
                 if self.has(Defect::PermanentIdsRepeat) {

@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::credential::{ApiKey, Credential, Grant};
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::limits::Limits;
+use holdfast_domain::limits::{Counter, Tally};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{
-    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, Unavailable,
+    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, RotateError,
+    Rotation, Standing, Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, CredentialId, Currency, Keys, Nodes, PostingId, Prices, Timestamp, WalletId, Wallets,
 };
+
+use holdfast_testkit::sample;
 
 use super::Broken;
 use super::defect::Defect;
@@ -54,7 +57,7 @@ impl Keys for Broken {
         let mut known = self.inner.credential(id).await?;
         if let Some(KnownCredential { credential, api_key, .. }) = &mut known {
             if self.has(Defect::LimitsAreForgotten) {
-                api_key.limits = Limits::default();
+                api_key.grant = Grant::default();
             }
             if self.has(Defect::CredentialsOutliveKeys) {
                 credential.ends_at = None;
@@ -77,6 +80,56 @@ impl Keys for Broken {
             return self.inner.issue(&NewApiKey { name, ..key.clone() }, credential).await;
         }
         issued
+    }
+
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        grace: Duration,
+    ) -> Result<Rotation, RotateError> {
+        let old_ones = Duration::from_secs(1 << 40);
+        let given = if self.has(Defect::OldCredentialsStay) { old_ones } else { grace };
+        let mut rotated = self.inner.rotate(credential, given).await;
+        let others_end_at = self.inner.now().after(grace);
+        match &mut rotated {
+            Ok(rotation) if self.has(Defect::OldCredentialsStay) => {
+                rotation.others_end_at = others_end_at;
+            }
+            Err(RotateError::Ended) if self.has(Defect::EndedKeysAreRotated) => {
+                let listed = Keys::list(&self.inner).await.unwrap();
+                let api_key = listed.into_iter().find(|key| key.id == credential.api_key).unwrap();
+                return Ok(Rotation { api_key, others_end_at });
+            }
+            Err(RotateError::Taken) if self.has(Defect::RefusedRotationsEnd) => {
+                let another = Credential { id: sample::fresh(), ..credential.clone() };
+                self.inner.rotate(&another, grace).await.unwrap();
+            }
+            Ok(_)
+            | Err(
+                RotateError::NoKey
+                | RotateError::Ended
+                | RotateError::Taken
+                | RotateError::Unavailable(_),
+            ) => {}
+        }
+        rotated
+    }
+
+    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+        let Standing { mut tally, now } = self.inner.standing(api_key).await?;
+        let used = |tally: &Tally, counter| tally.used(counter).unwrap_or(0);
+        if self.has(Defect::StandingsHaveGaps) {
+            let all = Counter::ALL.into_iter().map(|counter| (counter, used(&tally, counter)));
+            tally = all.filter(|(_, used)| *used != 0).collect();
+        }
+        if self.has(Defect::StandingsAreMixedUp) {
+            for key in Keys::list(&self.inner).await? {
+                let other = self.inner.standing(key.id).await?.tally;
+                let both = |counter| (counter, used(&tally, counter).max(used(&other, counter)));
+                tally = Counter::ALL.into_iter().map(both).collect();
+            }
+        }
+        Ok(Standing { tally, now })
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {

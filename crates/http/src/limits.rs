@@ -1,0 +1,125 @@
+//! What a caller is told about the limits of its API key: which one stands in its way and what to do,
+//! and the `x-ratelimit-…` headers.
+
+use std::time::Duration;
+
+use holdfast_domain::limits::{Counter, Reached};
+use holdfast_engine::{Rate, Rates};
+use holdfast_wire::error::Code;
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+use crate::error::Problem;
+
+/// Limit, what is left of it, and until when: in OpenAI's names.
+type Names = [HeaderName; 3];
+
+const REQUESTS: Names = [
+    HeaderName::from_static("x-ratelimit-limit-requests"),
+    HeaderName::from_static("x-ratelimit-remaining-requests"),
+    HeaderName::from_static("x-ratelimit-reset-requests"),
+];
+const TOKENS: Names = [
+    HeaderName::from_static("x-ratelimit-limit-tokens"),
+    HeaderName::from_static("x-ratelimit-remaining-tokens"),
+    HeaderName::from_static("x-ratelimit-reset-tokens"),
+];
+
+/// The error of a limit that is reached.
+pub(crate) fn told(reached: &Reached) -> Problem {
+    let Reached { amount, bound, .. } = reached;
+    let left = reached.left();
+    let is_hopeless = !reached.may_fit_later();
+    let message = match reached.counter {
+        Counter::Requests => format!(
+            "This API key may run {bound} requests a minute and this minute's are used up: send the \
+             same request again after `retry-after`."
+        ),
+        Counter::Tokens if is_hopeless => format!(
+            "This request may use {amount} tokens and this API key may use {bound} a minute: shorten \
+             the prompt, lower max_completion_tokens, or have the limit raised."
+        ),
+        Counter::Tokens => format!(
+            "This API key may use {bound} tokens a minute, {left} of this minute's are left, and this \
+             request may use {amount}: send it again after `retry-after`, or lower \
+             max_completion_tokens."
+        ),
+        Counter::Concurrency => format!(
+            "This API key may run {bound} operations at once and so many run: send the same request \
+             again when one of them has ended."
+        ),
+        Counter::SpendTotal => spend(reached, "in total", "have the limit raised"),
+        Counter::SpendDay => {
+            spend(reached, "a day", "wait for the next day (UTC), or have the limit raised")
+        }
+        Counter::SpendMonth => {
+            spend(reached, "a month", "wait for the next month (UTC), or have the limit raised")
+        }
+    };
+    let (code, wait) = match reached.counter {
+        Counter::Requests | Counter::Tokens => (Code::RateLimitExceeded, reached.resets_in()),
+        Counter::Concurrency => (Code::RateLimitExceeded, None),
+        Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
+            (Code::SpendLimitExceeded, None)
+        }
+    };
+    // What does not fit into a whole minute does not fit into the next one.
+    let retry = code.retry() && !is_hopeless;
+    Problem { message: message.into(), wait, retry, ..Problem::new(code) }
+}
+
+fn spend(reached: &Reached, each: &str, or: &str) -> String {
+    let (amount, bound, left) = (reached.amount, reached.bound, reached.left());
+    format!(
+        "This API key may spend {bound} micros {each}, {left} of them are left, and this request may \
+         cost up to {amount}: lower max_completion_tokens, {or}."
+    )
+}
+
+/// Tells what is known of the limits by the minute.
+pub(crate) fn put(headers: &mut HeaderMap, rates: &Rates) {
+    for (names, rate) in [(REQUESTS, rates.requests), (TOKENS, rates.tokens)] {
+        let Some(Rate { limit, remaining, resets_in }) = rate else { continue };
+        let [limit_name, remaining_name, reset_name] = names;
+        headers.insert(limit_name, HeaderValue::from(limit));
+        headers.insert(remaining_name, HeaderValue::from(remaining));
+        if let Ok(reset) = HeaderValue::try_from(spelled(resets_in)) {
+            headers.insert(reset_name, reset);
+        }
+    }
+}
+
+/// As OpenAI spells a span: `20ms`, `1.5s`, `6m0s`; whole milliseconds, rounded up.
+fn spelled(span: Duration) -> String {
+    let millis = span.as_micros().div_ceil(1_000);
+    let (minutes, seconds, rest) = (millis / 60_000, millis / 1_000 % 60, millis % 1_000);
+    let fraction = format!(".{rest:03}");
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    match (minutes, seconds) {
+        (0, 0) if rest > 0 => format!("{rest}ms"),
+        (0, _) => format!("{seconds}{fraction}s"),
+        (_, _) => format!("{minutes}m{seconds}{fraction}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_spelled_as_openai_does() {
+        for (micros, text) in [
+            (0, "0s"),
+            (1, "1ms"),
+            (20_000, "20ms"),
+            (999_001, "1s"),
+            (1_500_000, "1.5s"),
+            (12_345_000, "12.345s"),
+            (60_000_000, "1m0s"),
+            (360_000_000, "6m0s"),
+            (61_050_000, "1m1.05s"),
+        ] {
+            assert_eq!(spelled(Duration::from_micros(micros)), text);
+        }
+    }
+}

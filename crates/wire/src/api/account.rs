@@ -1,0 +1,117 @@
+//! What a caller sees of its own API key and of the wallet behind it: balances, limits, and what of
+//! them is used up.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::credential::{ApiKey, Balance};
+use holdfast_domain::limits::{Counter, Limits, SpendLimit};
+use holdfast_domain::ports::Standing;
+use holdfast_domain::wallet::Wallet;
+use serde::Serialize;
+
+use super::key::models;
+use super::rfc3339;
+
+/// A wallet as whoever bears a key of it sees it: without its name, which is the operator's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AccountView {
+    id: String,
+    currency: String,
+    available_micros: Option<i64>,
+    held_micros: Option<i64>,
+    api_key: OwnKeyView,
+}
+
+impl AccountView {
+    /// Shows a wallet to this API key: its balance only where the key may see that.
+    #[must_use]
+    pub fn of(wallet: &Wallet, key: &ApiKey, standing: &Standing) -> Self {
+        let is_shown = match key.grant.balance {
+            Balance::Shown => true,
+            Balance::Hidden => false,
+        };
+        Self {
+            id: wallet.id.to_string(),
+            currency: wallet.currency.to_string(),
+            available_micros: is_shown.then_some(wallet.available.get()),
+            held_micros: is_shown.then_some(wallet.held.get()),
+            api_key: OwnKeyView {
+                id: key.id.to_string(),
+                models: models(&key.grant),
+                expires_at: key.grant.ends_at.map(rfc3339),
+                limits: OwnLimitsView::of(&key.grant.limits, standing),
+            },
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct OwnKeyView {
+    id: String,
+    models: Option<Vec<String>>,
+    expires_at: Option<String>,
+    limits: OwnLimitsView,
+}
+
+/// Null where there is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct OwnLimitsView {
+    requests_per_minute: Option<CountView>,
+    tokens_per_minute: Option<CountView>,
+    concurrency: Option<CountView>,
+    spend: Option<SpendView>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct CountView {
+    limit: u64,
+    used: u64,
+    remaining: u64,
+    window_start: Option<String>,
+    resets_at: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct SpendView {
+    window: &'static str,
+    limit_micros: i64,
+    used_micros: i64,
+    remaining_micros: i64,
+    window_start: Option<String>,
+    resets_at: Option<String>,
+}
+
+impl OwnLimitsView {
+    fn of(limits: &Limits, standing: &Standing) -> Self {
+        let used = |counter| standing.tally.used(counter).unwrap_or(0);
+        let count = |limit: Option<u64>, counter| {
+            let (limit, used) = (limit?, u64::try_from(used(counter)).unwrap_or(0));
+            let remaining = limit.saturating_sub(used);
+            let (window_start, resets_at) = window(counter, standing.now);
+            Some(CountView { limit, used, remaining, window_start, resets_at })
+        };
+        let spend = limits.spend.map(|SpendLimit { micros, window: each }| {
+            let used = used(each.counter());
+            let (window_start, resets_at) = window(each.counter(), standing.now);
+            SpendView {
+                window: each.label(),
+                limit_micros: micros.get(),
+                used_micros: used,
+                remaining_micros: micros.get().saturating_sub(used).max(0),
+                window_start,
+                resets_at,
+            }
+        });
+        Self {
+            requests_per_minute: count(limits.requests_per_minute, Counter::Requests),
+            tokens_per_minute: count(limits.tokens_per_minute, Counter::Tokens),
+            concurrency: count(limits.concurrency, Counter::Concurrency),
+            spend,
+        }
+    }
+}
+
+/// From when to when a counter counts; neither where it counts for ever.
+fn window(counter: Counter, now: Timestamp) -> (Option<String>, Option<String>) {
+    let end = counter.window_end(now);
+    (end.map(|_end| rfc3339(counter.window(now))), end.map(rfc3339))
+}

@@ -1,0 +1,146 @@
+//! API keys as their operator and their bearer see them.
+
+use holdfast_domain::credential::{ApiKey, Balance, Bearer, Grant};
+use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow, Tally};
+use holdfast_domain::ports::Standing;
+use holdfast_domain::secret::CredentialSecret;
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
+use holdfast_wire::api::{self, AccountView, ApiKeyView, IssuedKeyView};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+const NIL: &str = "00000000-0000-0000-0000-00000000000";
+
+fn shown(view: &impl Serialize) -> Value {
+    serde_json::from_slice(&api::render(view)).unwrap()
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+fn key(grant: Grant) -> ApiKey {
+    let (id, wallet) = (ApiKeyId::from_u128(2), WalletId::from_u128(3));
+    ApiKey { id, wallet, name: "ci".to_owned(), grant, created_at: at(1), revoked_at: Some(at(2)) }
+}
+
+fn limited(window: SpendWindow) -> Limits {
+    Limits {
+        requests_per_minute: Some(60),
+        tokens_per_minute: None,
+        concurrency: Some(4),
+        spend: Some(SpendLimit { micros: Micros::new(25), window }),
+    }
+}
+
+fn granted() -> Grant {
+    let models = ["a/c", "a/b"].map(|id| id.try_into().unwrap());
+    Grant {
+        limits: limited(SpendWindow::Month),
+        models: Some(models.into()),
+        balance: Balance::Hidden,
+        ends_at: Some(at(3)),
+    }
+}
+
+#[test]
+fn an_api_key_shows_its_grant_and_its_secret_once() {
+    let key = key(granted());
+    let listed = json!({
+        "id": format!("{NIL}2"), "wallet_id": format!("{NIL}3"), "name": "ci",
+        "models": ["a/b", "a/c"],
+        "limits": {
+            "requests_per_minute": 60, "tokens_per_minute": null, "concurrency": 4,
+            "spend_micros": 25, "spend_window": "month",
+        },
+        "hide_balance": true,
+        "created_at": "1970-01-01T00:00:01.000000Z",
+        "expires_at": "1970-01-01T00:00:03.000000Z",
+        "revoked_at": "1970-01-01T00:00:02.000000Z",
+    });
+    assert_eq!(shown(&ApiKeyView::of(&key)), listed);
+    let bearer = Bearer { id: CredentialId::from_u128(9), secret: CredentialSecret::new([5; 32]) };
+    let with = |more: Value| {
+        let mut all = listed.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let secret = bearer.expose();
+    let issued = IssuedKeyView::of(&key, &bearer);
+    assert_eq!(shown(&issued), with(json!({"key": secret})));
+    let rotated = IssuedKeyView::rotated(&key, &bearer, at(4));
+    let end = "1970-01-01T00:00:04.000000Z";
+    assert_eq!(shown(&rotated), with(json!({"key": secret, "previous_ends_at": end})));
+    assert!(!format!("{issued:?} {rotated:?}").contains(&secret[30..]));
+}
+
+#[test]
+fn an_api_key_without_a_grant_of_its_own_may_everything() {
+    let view = shown(&ApiKeyView::of(&key(Grant::default())));
+    assert_eq!((&view["models"], &view["expires_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(view["hide_balance"], false);
+}
+
+#[test]
+fn a_caller_sees_its_limits_and_the_balance_only_where_it_may() {
+    let wallet = Wallet {
+        id: WalletId::from_u128(3),
+        name: "acme".to_owned(),
+        currency: "EUR".parse().unwrap(),
+        available: Micros::new(10),
+        held: Micros::new(5),
+    };
+    let used = [61, 7, 3, 1, 2, 30];
+    let tally: Tally = Counter::ALL.into_iter().zip(used).collect();
+    // 1970-02-28T12:34:56Z
+    let standing = Standing { tally, now: at(5_056_496) };
+    let hidden = shown(&AccountView::of(&wallet, &key(granted()), &standing));
+    let expected = json!({
+        "id": format!("{NIL}3"), "currency": "EUR",
+        "available_micros": null, "held_micros": null,
+        "api_key": {
+            "id": format!("{NIL}2"), "models": ["a/b", "a/c"],
+            "expires_at": "1970-01-01T00:00:03.000000Z",
+            "limits": {
+                "requests_per_minute": {
+                    "limit": 60, "used": 61, "remaining": 0,
+                    "window_start": "1970-02-28T12:34:00.000000Z",
+                    "resets_at": "1970-02-28T12:35:00.000000Z",
+                },
+                "tokens_per_minute": null,
+                "concurrency": {
+                    "limit": 4, "used": 3, "remaining": 1, "window_start": null, "resets_at": null,
+                },
+                "spend": {
+                    "window": "month", "limit_micros": 25, "used_micros": 30,
+                    "remaining_micros": 0,
+                    "window_start": "1970-02-01T00:00:00.000000Z",
+                    "resets_at": "1970-03-01T00:00:00.000000Z",
+                },
+            },
+        },
+    });
+    assert_eq!(hidden, expected);
+    for (window, used, start, end) in [
+        (SpendWindow::Total, 1, Value::Null, Value::Null),
+        (
+            SpendWindow::Day,
+            2,
+            json!("1970-02-28T00:00:00.000000Z"),
+            json!("1970-03-01T00:00:00.000000Z"),
+        ),
+    ] {
+        let grant = Grant { limits: limited(window), ..Grant::default() };
+        let view = shown(&AccountView::of(&wallet, &key(grant), &standing));
+        assert_eq!((&view["available_micros"], &view["held_micros"]), (&json!(10), &json!(5)));
+        assert_eq!(view.get("name"), None, "the wallet's name is the operator's");
+        let spend = &view["api_key"]["limits"]["spend"];
+        assert_eq!(
+            (&spend["window"], &spend["used_micros"]),
+            (&json!(window.label()), &json!(used))
+        );
+        assert_eq!((&spend["window_start"], &spend["resets_at"]), (&start, &end));
+        assert_eq!(spend["remaining_micros"], 25 - used);
+    }
+}
