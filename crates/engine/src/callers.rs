@@ -231,3 +231,45 @@ impl Callers {
         kept.retain(|_credential, kept| now < kept.until);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::credential::Grant;
+    use holdfast_domain::secret::CredentialSecret;
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    fn entry(id: CredentialId, until: Instant) -> Kept {
+        let bearer = Bearer { id, secret: CredentialSecret::new([5; 32]) };
+        let secret = ServerSecret::new(&[7; 16]).unwrap();
+        let api_key = ApiKey {
+            id: sample::API_KEY,
+            wallet: sample::WALLET,
+            name: "one".to_owned(),
+            grant: Grant::default(),
+            created_at: sample::NOW,
+            revoked_at: None,
+        };
+        Kept {
+            verifier: secret.verifier(&bearer.secret),
+            server_secret: secret.id(),
+            caller: Arc::new(Caller { bearer, api_key, currency: sample::usd() }),
+            until,
+            ends_at: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_believed_no_more_is_let_go_of() {
+        let callers = Callers::default();
+        let now = Instant::now();
+        let [old, young] = [1, 2].map(CredentialId::from_u128);
+        callers.keep(old, entry(old, now + BELIEVED));
+        tokio::time::advance(BELIEVED).await;
+        callers.keep(young, entry(young, Instant::now() + BELIEVED));
+        callers.forget_old();
+        let left: Vec<_> = callers.kept.lock().unwrap().keys().copied().collect();
+        assert_eq!(left, [young]);
+    }
+}

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
 
 use crate::current::Serving;
-use crate::error::Problem;
+use crate::error::{Problem, Retry};
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENT_REPLAYED, flag, json, problem, status, with_error_headers};
 use crate::{body, headers, limits};
@@ -56,7 +56,7 @@ fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
                 Problem::from(&Failure::Refused(operation, refusal)).code
             });
             log.code = Some(code.label());
-            with_error_headers(json(status(code), body), code, code.retry().then_some(None))
+            with_error_headers(json(status(code), body), code, Retry::of(code))
         }
         Err(failure) => {
             let told = Problem::from(&failure);

@@ -20,12 +20,27 @@ pub(crate) struct Problem {
     pub(crate) param: Option<String>,
     pub(crate) charged: Micros,
     pub(crate) operation: Option<OperationId>,
-    /// Whether the same request may be sent again.
-    pub(crate) retry: bool,
-    /// How long until it may fare better, where that is known.
-    pub(crate) wait: Option<Duration>,
+    pub(crate) retry: Retry,
     /// What the run used up, where the answer is gone but its bill is not.
     pub(crate) meters: Option<Box<Meters>>,
+}
+
+/// Whether the same request may fare better when it is sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// It may not.
+    Never,
+    /// It may, nobody knows when.
+    Soon,
+    /// It may after so long.
+    After(Duration),
+}
+
+impl Retry {
+    /// What is usually said with a code.
+    pub(crate) const fn of(code: Code) -> Self {
+        if code.retry() { Self::Soon } else { Self::Never }
+    }
 }
 
 impl Problem {
@@ -37,8 +52,7 @@ impl Problem {
             param: None,
             charged: Micros::ZERO,
             operation: None,
-            retry: code.retry(),
-            wait: None,
+            retry: Retry::of(code),
             meters: None,
         }
     }
@@ -50,7 +64,7 @@ impl Problem {
                 "The answer of this operation cannot be read any more; the operator has been told. \
                       A new Idempotency-Key starts a new, paid run."
                     .into(),
-            retry: false,
+            retry: Retry::Never,
             ..Self::bound(Code::InternalError, operation)
         }
     }

@@ -9,7 +9,7 @@ use holdfast_wire::error::Code;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::error::Problem;
+use crate::error::{Problem, Retry};
 
 /// Limit, what is left of it, and until when: in OpenAI's names.
 type Names = [HeaderName; 3];
@@ -56,16 +56,17 @@ pub(crate) fn told(reached: &Reached) -> Problem {
             spend(reached, "a month", "wait for the next month (UTC), or have the limit raised")
         }
     };
-    let (code, wait) = match reached.counter {
-        Counter::Requests | Counter::Tokens => (Code::RateLimitExceeded, reached.resets_in()),
-        Counter::Concurrency => (Code::RateLimitExceeded, None),
-        Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
-            (Code::SpendLimitExceeded, None)
-        }
+    let code = match reached.counter {
+        Counter::Requests | Counter::Tokens | Counter::Concurrency => Code::RateLimitExceeded,
+        Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => Code::SpendLimitExceeded,
     };
-    // What does not fit into a whole minute does not fit into the next one.
-    let retry = code.retry() && !is_hopeless;
-    Problem { message: message.into(), wait, retry, ..Problem::new(code) }
+    let retry = match (Retry::of(code), reached.resets_in()) {
+        // What does not fit into a whole minute does not fit into the next one.
+        (Retry::Soon, _) if is_hopeless => Retry::Never,
+        (Retry::Soon, Some(wait)) => Retry::After(wait),
+        (retry, _) => retry,
+    };
+    Problem { message: message.into(), retry, ..Problem::new(code) }
 }
 
 fn spend(reached: &Reached, each: &str, or: &str) -> String {

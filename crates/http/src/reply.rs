@@ -9,7 +9,7 @@ use http::{Response, StatusCode};
 use http_body_util::Full;
 use uuid::Uuid;
 
-use crate::error::Problem;
+use crate::error::{Problem, Retry};
 
 /// Every response is whole.
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -21,7 +21,7 @@ const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// The shortest hint for a retry where nothing is known of when it helps.
-const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
+const RETRY_SOON: Duration = Duration::from_secs(1);
 /// The longest hint for a retry.
 const RETRY_MS_MAX: u64 = 60_000;
 
@@ -36,20 +36,19 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 /// An error with its status and headers.
 pub(crate) fn problem(problem: &Problem) -> Answer {
     let answer = json(status(problem.code), problem.render());
-    with_error_headers(answer, problem.code, problem.retry.then_some(problem.wait))
+    with_error_headers(answer, problem.code, problem.retry)
 }
 
-/// The headers that every error carries. `retry`: whether another try may help, and from when on,
-/// where that is known.
-pub(crate) fn with_error_headers(
-    mut answer: Answer,
-    code: Code,
-    retry: Option<Option<Duration>>,
-) -> Answer {
+/// The headers that every error carries.
+pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: Retry) -> Answer {
     let headers = answer.headers_mut();
-    headers.insert(X_SHOULD_RETRY, flag(retry.is_some()));
-    if let Some(wait) = retry {
-        let wait_ms = jittered_ms(wait.unwrap_or(RETRY_AFTER_MIN));
+    let wait = match retry {
+        Retry::Never => None,
+        Retry::Soon => Some(RETRY_SOON),
+        Retry::After(wait) => Some(wait),
+    };
+    headers.insert(X_SHOULD_RETRY, flag(wait.is_some()));
+    if let Some(wait_ms) = wait.map(jittered_ms) {
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
     }

@@ -2,7 +2,7 @@
 //! was sealed for the old credential opens with that one alone, as long as it lives.
 
 use holdfast_tests::site::text;
-use holdfast_tests::{Config, Gate, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{Account, Config, Gate, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::Value;
 
@@ -85,13 +85,13 @@ fn rotations_and_retries_that_race_run_an_operation_once() {
     let (site, first) = Site::funded(&Config::upstream(&upstream));
     let gateway = site.serve();
     let key = request_key();
+    let ask = |account: &Account| gateway.complete(account, &key, &acme("Say hello"));
     let answers = std::thread::scope(|scope| {
-        let ask =
-            |account: &holdfast_tests::Account| gateway.complete(account, &key, &acme("Say hello"));
         let retries = scope.spawn(|| [(); 8].map(|()| ask(&first)).to_vec());
         let rotated: Vec<_> = (0..4)
             .map(|_| {
                 let account = site.rotate(&first, "24h");
+                let ask = &ask;
                 scope.spawn(move || [ask(&account), ask(&account)].to_vec())
             })
             .collect();

@@ -1,14 +1,20 @@
 //! Who is let in: credentials, what is remembered of them, and for how long.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use holdfast_domain::credential::Bearer;
+use holdfast_domain::credential::{Bearer, Grant};
+use holdfast_domain::ports::NewApiKey;
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::{Keys, Timestamp};
+use holdfast_domain::{ApiKeyId, Keys, Timestamp};
 use holdfast_engine::{AuthError, Secrets};
 use holdfast_testkit::sample;
 
 use crate::world::{World, bearer, credential, pass, secret, secs, setup, turns};
+
+const fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
 
 async fn is_let_in(world: &World, bearer: &Bearer) -> bool {
     match world.engine.authenticate(&bearer.expose()).await {
@@ -102,6 +108,29 @@ async fn a_credential_past_its_end_is_turned_away() {
     assert!(is_let_in(&world, &bearer(4)).await);
     pass(secs(60)).await;
     assert!(!is_let_in(&world, &bearer(4)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_is_known_is_met_to_the_moment() {
+    let world = setup().start().await;
+    let mut ending = credential(3, sample::API_KEY, &secret(7));
+    ending.ends_at = Some(sample::NOW.after(secs(3)));
+    world.store.add_credential(ending);
+    let id: ApiKeyId = sample::fresh();
+    let grant = Grant { ends_at: Some(sample::NOW.after(secs(4))), ..Grant::default() };
+    let key = NewApiKey { id, wallet: sample::WALLET, name: "ending".to_owned(), grant };
+    world.store.issue(&key, &credential(4, id, &secret(7))).await.unwrap();
+    assert!(is_let_in(&world, &bearer(3)).await, "remembered for five seconds from now");
+    assert!(is_let_in(&world, &bearer(4)).await);
+    pass(millis(2_990)).await;
+    assert!(is_let_in(&world, &bearer(3)).await);
+    pass(millis(10)).await;
+    assert!(!is_let_in(&world, &bearer(3)).await, "its own end");
+    pass(millis(990)).await;
+    assert!(is_let_in(&world, &bearer(4)).await);
+    pass(millis(10)).await;
+    assert!(!is_let_in(&world, &bearer(4)).await, "its API key's end");
+    assert_eq!(reads(&world), 2, "nobody had to ask the store for it");
 }
 
 #[tokio::test(start_paused = true)]
