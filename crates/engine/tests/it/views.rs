@@ -122,14 +122,14 @@ async fn the_wallet_shows_what_is_available_and_what_is_held() {
     let caller = world.asking(1, HELLO).await;
     gate.reached().await;
     let bearer = world.submission(1, HELLO).await.caller;
-    let wallet = world.engine.wallet(&bearer).await.unwrap();
+    let wallet = world.engine.account(&bearer).await.unwrap().wallet;
     assert_eq!((wallet.available.get(), wallet.held.get()), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
     gate.open();
     body(&caller.told().await);
-    let wallet = world.engine.wallet(&bearer).await.unwrap();
+    let wallet = world.engine.account(&bearer).await.unwrap().wallet;
     assert_eq!((wallet.available.get(), wallet.held.get()), (FUNDS - ANSWER_COSTS, 0));
     world.store.set_down(true);
-    assert!(matches!(world.engine.wallet(&bearer).await, Err(LookUpError::Unavailable(_))));
+    assert!(matches!(world.engine.account(&bearer).await, Err(LookUpError::Unavailable(_))));
 }
 
 #[tokio::test(start_paused = true)]
