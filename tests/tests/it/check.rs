@@ -106,7 +106,7 @@ impl Expected {
     }
 
     /// Another try never helps, although it does where the error is usually told.
-    pub(crate) fn is_final(self) -> Self {
+    pub(crate) fn for_good(self) -> Self {
         Self { is_final: true, ..self }
     }
 

@@ -138,7 +138,7 @@ fn a_minute_uses_as_many_tokens_as_it_may_and_no_more() {
     let rates = take_rates(&mut never);
     assert_eq!(rates[1].as_ref().unwrap().remaining, 590, "nothing was used");
     let limited = error(Code::RateLimitExceeded).echo(&key).replayed(false);
-    let said = limited.clone().is_final().check(&never)["message"].to_string();
+    let said = limited.clone().for_good().check(&never)["message"].to_string();
     assert!(said.contains("may use 591 tokens") && said.contains("590 a minute"), "{said}");
 
     let play = |account: &Account| {
