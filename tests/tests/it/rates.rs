@@ -299,3 +299,27 @@ fn a_retry_of_what_did_not_run_counts_again_and_any_other_retry_does_not() {
     assert_eq!(operation["status"], "open", "a refusal leaves it as it was");
     site.verify();
 }
+
+#[test]
+fn a_retry_that_waits_for_the_run_is_told_nothing_of_limits() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let (site, funded) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let account = site.key_with(&funded.wallet, &["--rpm", "5", "--tpm", "100000"]);
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let running = request.begin(gateway.address());
+    upstream.wait_for(1);
+    let attached = request.begin(gateway.address());
+    gate.open();
+    let mut told = running.answer();
+    let [requests, tokens] = take_rates(&mut told).map(Option::unwrap);
+    let completion = check_completion(&told, &key, false);
+    assert_eq!((requests.limit, requests.remaining), (5, 4));
+    let used = completion["usage"]["total_tokens"].as_u64().unwrap();
+    assert_eq!((tokens.limit, tokens.remaining), (100_000, 100_000 - used));
+    let mut told = attached.answer();
+    assert_eq!(take_rates(&mut told), [None, None]);
+    check_completion(&told, &key, true);
+}
