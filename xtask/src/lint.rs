@@ -15,6 +15,7 @@ type Check = fn(&Workspace) -> Result<Verdict>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("fmt", |it| check(it, &["fmt", "--all", "--check"])),
+    ("fuzz", |it| check(it, &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])),
     ("tidy", check_tidy),
     ("clippy", |it| check(it, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("doc", check_doc),
@@ -109,6 +110,6 @@ mod tests {
     fn a_check_that_does_not_exist_is_refused() {
         let workspace = Workspace::load().unwrap();
         let refused = run(&workspace, &["taste".to_owned()]).unwrap_err();
-        assert!(refused.to_string().starts_with("no check taste; there are fmt, tidy,"));
+        assert!(refused.to_string().starts_with("no check taste; there are fmt, fuzz, tidy,"));
     }
 }

@@ -5,6 +5,7 @@
 mod bench;
 mod chaos;
 mod docs;
+mod fuzz;
 mod gateway;
 mod lint;
 mod migrate;
@@ -12,6 +13,7 @@ mod mutants;
 mod shell;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::{
@@ -31,8 +33,11 @@ usage: cargo xtask <command>
   lint [check]...     run the checks, all of them unless some are named
   ci                  test, then lint
   docs                write the documents that are made from the code
-  chaos [--kills N] [--seed S]
+  chaos               kill gateways, then run the fuzz targets, as the next two do
+  chaos --kills N | --seed S
                       kill gateways under load and check what is left
+  chaos --fuzz [--seconds N]
+                      fuzz the request parser and the canonical feed, a minute each
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
   bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--log LEVEL]
@@ -70,6 +75,12 @@ fn run() -> Result<bool> {
         (Some("docs"), []) => docs::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)
+        }
+        (Some("chaos"), [first, args @ ..]) if first == "--fuzz" => fuzz::run(&workspace, args),
+        (Some("chaos"), []) => {
+            let survived = chaos::run(&workspace, &[])?;
+            let fuzzed = fuzz::run(&workspace, &[])?;
+            Ok(survived && fuzzed)
         }
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),

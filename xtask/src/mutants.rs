@@ -6,13 +6,7 @@
 mod outcome;
 mod survivors;
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    fs,
-    path::Path,
-    process::Command,
-};
+use std::{ffi::OsStr, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -22,6 +16,7 @@ use self::{
 };
 use crate::{
     shell::{self, say},
+    tools,
     workspace::Workspace,
 };
 
@@ -95,7 +90,7 @@ struct Options {
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let options = parse(args)?;
     let survivors = Survivors::read(&workspace.root)?;
-    let path = find(workspace)?;
+    let path = tools::find(workspace, "mutants")?;
     let mut outcomes = Vec::new();
     for part in CORE {
         let files: Vec<&str> = part.files.iter().copied().filter(|it| options.wants(it)).collect();
@@ -129,28 +124,6 @@ impl Options {
     fn wants(&self, file: &str) -> bool {
         self.files.is_empty() || self.files.iter().any(|it| it == file)
     }
-}
-
-/// The `PATH` on which Cargo finds cargo-mutants, which is installed under the target folder where it
-/// is not there yet.
-fn find(workspace: &Workspace) -> Result<OsString> {
-    let tools = workspace.target.join("tools");
-    let before = env::var_os("PATH").unwrap_or_default();
-    let path = env::join_paths(env::split_paths(&before).chain([tools.join("bin")]))?;
-    let mut version = shell::cargo(&workspace.root);
-    let is_there = |heard: shell::Heard| heard.status.success();
-    if shell::hear(version.args(["mutants", "--version"]).env("PATH", &path)).is_ok_and(is_there) {
-        return Ok(path);
-    }
-    say("cargo-mutants is not installed: installing it, which takes some minutes once")?;
-    let mut install = shell::cargo(&workspace.root);
-    install.args(["install", "cargo-mutants", "--locked", "--root"]).arg(&tools);
-    ensure!(
-        shell::run(&mut install)?,
-        "cargo-mutants cannot be installed here, so no mutant was tested; \
-         `cargo install cargo-mutants --locked` where there is a registry, then again"
-    );
-    Ok(path)
 }
 
 fn test(

@@ -44,6 +44,7 @@ const LIMITS: Options = Options {
     body_bytes: 0,
     header_time: Duration::from_secs(10),
     body_time: Duration::from_secs(10),
+    write_time: Duration::from_secs(10),
     connections: 64,
     retry_wait: Duration::ZERO,
 };

@@ -1,5 +1,7 @@
 //! Reads a request's body within its limits of size and time.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -29,8 +31,7 @@ pub(crate) async fn read(
 async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Problem> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        // The client broke off: nobody reads the answer, so any will do.
-        let frame = frame.map_err(|_broken| Problem::new(Code::RequestTimeout))?;
+        let frame = frame.map_err(|error| broken(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         if read.len().saturating_add(data.len()) > bytes_max {
             return Err(too_large(bytes_max));
@@ -41,6 +42,21 @@ async fn collect(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Problem>
         read.extend_from_slice(&data);
     }
     Ok(read.freeze())
+}
+
+/// The refusal of a body that breaks off, which nobody reads, or that is garbled.
+fn broken(error: &hyper::Error) -> Problem {
+    use io::ErrorKind::{InvalidData, InvalidInput};
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    if !cause.is_some_and(|cause| matches!(cause.kind(), InvalidData | InvalidInput)) {
+        return Problem::new(Code::RequestTimeout);
+    }
+    Problem {
+        message: "The chunks of the body cannot be read: send each after its size in hexadecimal \
+                  digits, and an empty one at the end."
+            .into(),
+        ..Problem::new(Code::InvalidJson)
+    }
 }
 
 /// The refusal of a body over the limit.

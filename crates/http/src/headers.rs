@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use http::{HeaderMap, Uri};
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING,
+};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, Uri, Version};
 
 use crate::error::Problem;
 
@@ -23,6 +27,30 @@ pub(crate) fn head_bytes(uri: &Uri, headers: &HeaderMap) -> usize {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
     fields.sum::<usize>() + target
+}
+
+/// Whether the head says for whom it is meant, once, as every request of HTTP/1.1 must: servers on the
+/// way that choose among several would choose differently.
+pub(crate) fn has_host(head: &Parts) -> bool {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => head.version < Version::HTTP_11,
+        (Some(_), Some(_)) => false,
+        (Some(host), None) => host.to_str().is_ok_and(is_host),
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    text.is_empty() || (!text.contains('@') && text.parse::<Authority>().is_ok())
+}
+
+/// What is told where it does not.
+pub(crate) fn no_host() -> Problem {
+    Problem {
+        message: "Send exactly one Host header, with the name that you connect to.".into(),
+        param: Some("Host".to_owned()),
+        ..Problem::new(Code::InvalidValue)
+    }
 }
 
 /// The bearer text; `None` for anything but exactly one bearer credential.
@@ -86,7 +114,14 @@ pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Problem>
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     let is_plain = encodings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
-    is_plain && is_json_type(headers)
+    is_plain && is_sent_plainly(headers) && is_json_type(headers)
+}
+
+/// Whether the body comes as it is, or in chunks of it.
+fn is_sent_plainly(headers: &HeaderMap) -> bool {
+    !headers.contains_key(TRANSFER_ENCODING)
+        || once(headers, TRANSFER_ENCODING.as_str())
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
 fn is_json_type(headers: &HeaderMap) -> bool {
@@ -143,9 +178,30 @@ mod tests {
         assert!(is(&[("content-type", "Application/JSON; charset=utf-8")]));
         assert!(is(&[json, ("content-encoding", "identity")]));
         assert!(!is(&[json, ("content-encoding", "gzip")]));
+        assert!(is(&[json, ("transfer-encoding", "Chunked")]));
+        assert!(!is(&[json, ("transfer-encoding", "gzip, chunked")]));
+        assert!(!is(&[json, ("transfer-encoding", "gzip"), ("transfer-encoding", "chunked")]));
         assert!(!is(&[json, json]));
         assert!(!is(&[("content-type", "application/json-seq")]));
         assert!(!is(&[]));
+    }
+
+    #[test]
+    fn a_head_names_one_host() {
+        let is = |version, pairs: &[_]| {
+            let (mut head, ()) = http::Request::new(()).into_parts();
+            (head.version, head.headers) = (version, headers(pairs));
+            has_host(&head)
+        };
+        for good in ["a", "a:1", "[::1]:8080", "127.0.0.1", ""] {
+            assert!(is(Version::HTTP_11, &[("host", good)]), "{good}");
+        }
+        for bad in ["a b", "a, b", "a/b", "http://a", "me@a"] {
+            assert!(!is(Version::HTTP_11, &[("host", bad)]), "{bad}");
+        }
+        assert!(!is(Version::HTTP_11, &[]));
+        assert!(is(Version::HTTP_10, &[]));
+        assert!(!is(Version::HTTP_10, &[("host", "a"), ("host", "a")]));
     }
 
     #[test]

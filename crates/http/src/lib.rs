@@ -17,6 +17,7 @@ mod resources;
 mod route;
 mod serve;
 mod service;
+mod stream;
 
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct Options {
     pub header_time: Duration,
     /// How long a body may take.
     pub body_time: Duration,
+    /// How long an answer may wait for its reader to take any of it.
+    pub write_time: Duration,
     /// Connections at once.
     pub connections: usize,
     /// How long a retry waits for an operation that runs.

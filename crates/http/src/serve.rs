@@ -22,6 +22,7 @@ use crate::current::Current;
 use crate::error::Problem;
 use crate::reply::{Answer, problem, with_request_id};
 use crate::service::Service;
+use crate::stream::Stream;
 
 /// After an error of the listener itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -134,7 +135,7 @@ pub(crate) async fn connection<F, R>(
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_time)
         .max_buf_size(buffer)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Stream::new(stream, options.write_time)), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,

@@ -30,9 +30,10 @@ impl Service {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
         let id = Uuid::new_v4();
         let (head, body) = request.into_parts();
+        let has_host = headers::has_host(&head);
         let mut answer = match route(&head.method, head.uri.path()) {
-            Ok(Route::Health) => json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Ok(Route::Ready) => self.ready().await,
+            Ok(Route::Health) if has_host => json(StatusCode::OK, r#"{"status":"ok"}"#),
+            Ok(Route::Ready) if has_host => self.ready().await,
             found => {
                 let label = found.as_ref().map_or("none", Route::label);
                 let mut log = RequestLog::new(id, label);
@@ -66,6 +67,9 @@ impl Service {
         let serving = &self.current.get();
         if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
+        }
+        if !headers::has_host(head) {
+            return Err(headers::no_host());
         }
         let found = match found {
             Ok(found) => found,

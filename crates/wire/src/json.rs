@@ -14,6 +14,9 @@ use std::fmt;
 
 /// Arrays and objects within each other, at most.
 pub const DEPTH_MAX: usize = 64;
+/// Values in a request body, at most: each costs up to some 240 bytes while it is read, be it written in
+/// two.
+pub const VALUES_MAX: usize = 131_072;
 
 /// A JSON value as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub enum Fault {
     Duplicate,
     /// More levels than [`DEPTH_MAX`].
     Depth,
+    /// More values than [`VALUES_MAX`].
+    Values,
 }
 
 impl fmt::Display for Fault {
@@ -77,6 +82,7 @@ impl fmt::Display for Fault {
             Self::Surrogate => "half of a surrogate pair",
             Self::Duplicate => "a member name that its object has already",
             Self::Depth => "more than 64 levels of arrays and objects",
+            Self::Values => "more than 131072 values",
         })
     }
 }
@@ -86,7 +92,8 @@ pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
     read(body, Names::Once)
 }
 
-/// Reads an answer, in which a repeated name is allowed and the last one counts.
+/// Reads an answer, in which a repeated name is allowed and the last one counts, and there may be
+/// as many values as fit into it.
 pub(crate) fn parse_answer(body: &[u8]) -> Result<Node<'_>, BadJson> {
     read(body, Names::Any)
 }
@@ -143,7 +150,11 @@ fn read(body: &[u8], names: Names) -> Result<Node<'_>, BadJson> {
     if text.starts_with('\u{feff}') {
         return Err(BadJson { fault: Fault::ByteOrderMark, at: 0 });
     }
-    let mut reader = Reader { text, at: 0, names };
+    let values_left = match names {
+        Names::Once => VALUES_MAX,
+        Names::Any => usize::MAX,
+    };
+    let mut reader = Reader { text, at: 0, names, values_left };
     reader.skip_space();
     let node = reader.value(0)?;
     reader.skip_space();
@@ -158,6 +169,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     names: Names,
+    values_left: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -207,6 +219,7 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
+        self.values_left = self.values_left.checked_sub(1).ok_or(self.fault(Fault::Values))?;
         match self.peek() {
             Some(b'"') => self.string().map(Node::String),
             Some(b'{') => self.object(depth),

@@ -138,6 +138,7 @@ pub(super) fn serving(
         body_bytes: limits.body_bytes,
         header_time: limits.header_time,
         body_time: limits.body_time,
+        write_time: limits.write_time,
         connections: limits.connections,
         retry_wait: limits.retry_wait,
     };

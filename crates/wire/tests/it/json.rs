@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use holdfast_wire::json::{DEPTH_MAX, Fault, Node, parse};
+use holdfast_wire::json::{DEPTH_MAX, Fault, Node, VALUES_MAX, parse};
 use proptest::prelude::*;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -121,6 +121,16 @@ fn depth_has_an_end() {
         check(&nested(DEPTH_MAX + 1), Fault::Depth, open.len() * DEPTH_MAX);
         check(&open.repeat(1_000_000), Fault::Depth, open.len() * DEPTH_MAX);
     }
+}
+
+#[test]
+fn values_are_counted() {
+    // An array counts, and the values of members do.
+    let zeros = |n: usize| format!("[{}0]", "0,".repeat(n - 1));
+    parse(zeros(VALUES_MAX - 1).as_bytes()).unwrap();
+    check(&zeros(VALUES_MAX), Fault::Values, 1 + 2 * (VALUES_MAX - 1));
+    let members = format!("[{}]", vec!["{\"a\":[]}"; VALUES_MAX / 2].join(","));
+    assert_eq!(parse(members.as_bytes()).unwrap_err().fault, Fault::Values);
 }
 
 /// A value as the general reader sees it, which names that repeat make an error of.
