@@ -149,6 +149,30 @@ impl Waiting {
         Some(answer)
     }
 
+    /// Every answer until the connection ends, interim ones too. What has no length has no body.
+    ///
+    /// # Panics
+    ///
+    /// Where what comes is not a row of whole answers.
+    #[must_use]
+    pub fn answers(mut self) -> Vec<Answer> {
+        let mut bytes = Vec::new();
+        while self.read_more(&mut bytes).is_some() {}
+        let mut answers = Vec::new();
+        while !bytes.is_empty() {
+            let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+            let body = bytes.split_off(head_end.expect("a whole head") + 4);
+            let mut answer = Answer::of_head(str::from_utf8(&bytes).expect("a head of text"));
+            let length =
+                answer.header("content-length").map_or(0, |it| it.parse().expect("a length"));
+            assert!(body.len() >= length, "a whole body: {answer:?}");
+            let (body, rest) = body.split_at(length);
+            (answer.body, bytes) = (body.to_vec(), rest.to_vec());
+            answers.push(answer);
+        }
+        answers
+    }
+
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
         let mut more = [0; 16_384];
         match self.0.read(&mut more) {

@@ -110,6 +110,14 @@ impl Expected {
         Self { is_final: true, ..self }
     }
 
+    /// Compares the whole answer, of a case of a table.
+    #[track_caller]
+    pub(crate) fn check_case(&self, name: &str, answer: &Answer) -> Value {
+        let (_, code, status, ..) = row(self.code);
+        assert_eq!(answer.status, status, "{name} is {code}: {answer:?}");
+        self.check(answer)
+    }
+
     /// Compares the whole answer, and gives the error that it tells.
     #[track_caller]
     pub(crate) fn check(&self, answer: &Answer) -> Value {
