@@ -115,6 +115,7 @@ impl Expected {
     pub(crate) fn check_case(&self, name: &str, answer: &Answer) -> Value {
         let (_, code, status, ..) = row(self.code);
         assert_eq!(answer.status, status, "{name} is {code}: {answer:?}");
+        assert_eq!(answer.json()["error"]["code"], code, "{name}");
         self.check(answer)
     }
 

@@ -38,8 +38,8 @@ pub(crate) enum Want {
 impl World {
     pub(crate) fn new(config: impl Fn(Config) -> Config) -> Self {
         let upstream = Upstream::start(Reply::saying("Good day"));
-        let config = Config::upstream(&upstream).set("log", "level", "\"trace\"");
-        let (site, account) = Site::funded(&config(config));
+        let usual = Config::upstream(&upstream).set("log", "level", "\"trace\"");
+        let (site, account) = Site::funded(&config(usual));
         let gateway = site.serve();
         Self { site, account, gateway, upstream, runs: 0 }
     }

@@ -64,7 +64,7 @@ fn what_is_no_json_is_not_read() {
         ("another line after", format!("{good}\n{good}\n").into()),
         ("garbage after", format!("{good} {CANARY}").into()),
         ("a comma too many", with("\"n\":1,").into()),
-        ("a comma at the end", good.replacen("}]}", "}],}", 1).into()),
+        ("a comma at the end", format!("{},}}", &good[..good.len() - 1]).into()),
         ("a comment", good.replacen('{', "{/* */", 1).into()),
         ("quotation marks that are none", good.replace('"', "'").into()),
         ("a name without", with("n:1").into()),

@@ -20,7 +20,7 @@ fn probes() -> [(char, Value); 6] {
     ]
 }
 
-/// Where in [`whole`], how an error names it, and the types that it may have. `m`: it must be there.
+/// Where in [`whole`], how an error names it, and the types that it may have.
 #[rustfmt::skip]
 const FIELDS: &[(&str, &str, &str)] = &[
     ("/model", "model", "s"),
@@ -48,7 +48,7 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("/stop", "stop", "0sa"),
     ("/store", "store", "0b"),
     ("/stream", "stream", "0b"),
-    ("/stream_options", "stream_options", "0"),
+    ("/stream_options", "stream_options", "0o"),
     ("/temperature", "temperature", "0n"),
     ("/tool_choice", "tool_choice", "0o"),
     ("/tools", "tools", "0a"),
@@ -65,7 +65,7 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("/stop/0", "stop[0]", "s"),
     ("/response_format/type", "response_format.type", ""),
     ("/response_format/json_schema", "response_format.json_schema", "o"),
-    ("/response_format/json_schema/name", "response_format.json_schema.name", ""),
+    ("/response_format/json_schema/name", "response_format.json_schema.name", "s"),
     ("/response_format/json_schema/schema", "response_format.json_schema.schema", "0o"),
     ("/response_format/json_schema/strict", "response_format.json_schema.strict", "0b"),
     ("/tools/0", "tools[0]", "o"),
