@@ -51,6 +51,7 @@ impl Config {
             ("limits.body_bytes", limits.body_bytes != others.body_bytes),
             ("limits.header_time", limits.header_time != others.header_time),
             ("limits.body_time", limits.body_time != others.body_time),
+            ("limits.write_time", limits.write_time != others.write_time),
             ("limits.connections", limits.connections != others.connections),
             ("limits.operations_per_key", limits.operations_per_key != others.operations_per_key),
             (

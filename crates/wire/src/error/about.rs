@@ -71,7 +71,7 @@ impl Code {
     #[must_use]
     pub const fn param(self) -> Option<&'static str> {
         match self {
-            Self::InvalidValue => Some("the field, or `Holdfast-Max-Charge-Micros`"),
+            Self::InvalidValue => Some("the field, `Host` or `Holdfast-Max-Charge-Micros`"),
             Self::UnknownParameter | Self::UnsupportedParameter => Some("the field"),
             Self::ContextLengthExceeded => Some("`messages`"),
             Self::ModelNotAllowed => Some("`model`"),
