@@ -115,8 +115,8 @@ impl Code {
                  or was sent more than once."
             }
             Self::InvalidJson => {
-                "The body is not one JSON object in UTF-8, or a member name stands twice in an object, \
-                 or it is nested deeper than 64."
+                "The body is not one JSON object in UTF-8, a member name stands twice in an object, \
+                 it is nested deeper than 64, it has more than 131,072 values, or its chunks are garbled."
             }
             Self::InvalidValue => "A field is missing or has a value that it cannot have.",
             Self::UnknownParameter => {
