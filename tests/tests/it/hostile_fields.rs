@@ -161,29 +161,39 @@ fn every_field_refuses_every_wrong_type() {
     world.check_unharmed();
 }
 
-#[test]
-fn every_field_refuses_what_is_just_out_of_range() {
-    let mut world = World::new(|config| config);
-    let turn = |content: Value| json!([{"role": "user", "content": content}]);
-    let function = |name: &str| json!([{"type": "function", "function": {"name": name}}]);
-    let pairs = |n: usize| (0..n).map(|at| (at.to_string(), json!("v"))).collect::<Value>();
-    let format = |value: Value| json!({"type": "json_schema", "json_schema": value});
-    let (long_key, long_value) = ("k".repeat(65), "v".repeat(513));
-    #[rustfmt::skip]
-    let cases: Vec<(&str, &'static str, Value)> = vec![
+fn turn(content: &Value) -> Value {
+    json!([{"role": "user", "content": content}])
+}
+
+/// A member of a body, what an error says that it is about, and its value.
+type Case = (&'static str, &'static str, Value);
+
+#[rustfmt::skip]
+fn turns_out_of_range() -> Vec<Case> {
+    vec![
         ("messages", "messages", json!([])),
-        ("messages", "messages[0].content", turn(json!([]))),
-        ("messages", "messages[0].content[0].type", turn(json!([{"type": "video"}]))),
-        ("messages", "messages[0].content[0].text", turn(json!([{"type": "text"}]))),
-        ("messages", "messages[0].content[0].image_url.url", turn(json!([{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]))),
-        ("messages", "messages[0].content[0].image_url.url", turn(json!([{"type": "image_url", "image_url": {"url": ""}}]))),
-        ("messages", "messages[0].content[0].input_audio.format", turn(json!([{"type": "input_audio", "input_audio": {"data": "", "format": "ogg"}}]))),
-        ("messages", "messages[0].content[0].file.file_data", turn(json!([{"type": "file", "file": {}}]))),
+        ("messages", "messages[0].content", turn(&json!([]))),
+        ("messages", "messages[0].content[0].type", turn(&json!([{"type": "video"}]))),
+        ("messages", "messages[0].content[0].text", turn(&json!([{"type": "text"}]))),
+        ("messages", "messages[0].content[0].image_url.url", turn(&json!([{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]))),
+        ("messages", "messages[0].content[0].image_url.url", turn(&json!([{"type": "image_url", "image_url": {"url": ""}}]))),
+        ("messages", "messages[0].content[0].input_audio.format", turn(&json!([{"type": "input_audio", "input_audio": {"data": "", "format": "ogg"}}]))),
+        ("messages", "messages[0].content[0].file.file_data", turn(&json!([{"type": "file", "file": {}}]))),
         ("messages", "messages[0].role", json!([{"role": "root", "content": "x"}])),
         ("messages", "messages[0].role", json!([{"content": "x"}])),
         ("messages", "messages[0].content", json!([{"role": "user"}])),
         ("messages", "messages[0].content", json!([{"role": "assistant"}])),
         ("messages", "messages[0].tool_call_id", json!([{"role": "tool", "content": "x"}])),
+    ]
+}
+
+#[rustfmt::skip]
+fn options_out_of_range() -> Vec<Case> {
+    let function = |name: &str| json!([{"type": "function", "function": {"name": name}}]);
+    let pairs = |n: usize| (0..n).map(|at| (at.to_string(), json!("v"))).collect::<Value>();
+    let format = |value: Value| json!({"type": "json_schema", "json_schema": value});
+    let (long_key, long_value) = ("k".repeat(65), "v".repeat(513));
+    vec![
         ("model", "model", json!("")),
         ("temperature", "temperature", json!(-0.1)),
         ("temperature", "temperature", json!(2.000_000_1)),
@@ -232,9 +242,14 @@ fn every_field_refuses_what_is_just_out_of_range() {
         ("safety_identifier", "safety_identifier", json!("é".repeat(129))),
         ("prompt_cache_retention", "prompt_cache_retention", json!("1y")),
         ("stream_options", "stream_options", json!({"include_usage": true})),
-    ];
-    for (name, param, value) in cases {
-        let mut body = json!({"model": ACME, "messages": turn(json!("Hello"))});
+    ]
+}
+
+#[test]
+fn every_field_refuses_what_is_just_out_of_range() {
+    let mut world = World::new(|config| config);
+    for (name, param, value) in turns_out_of_range().into_iter().chain(options_out_of_range()) {
+        let mut body = json!({"model": ACME, "messages": turn(&json!("Hello"))});
         body[name] = value;
         if name == "top_logprobs" {
             body["logprobs"] = json!(true);

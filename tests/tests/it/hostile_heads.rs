@@ -152,33 +152,42 @@ fn a_request_says_for_whom_it_is_once() {
     world.check_unharmed();
 }
 
+/// Each is a good request in which the first of one text is another.
+#[track_caller]
+fn check_edited<const N: usize>(
+    mut world: World,
+    request_key: &str,
+    cases: [(&str, &str, String, Want); N],
+) {
+    for (name, from, to, want) in cases {
+        let good = world.good(request_key);
+        assert!(good.contains(from), "{name}");
+        let bytes = good.replacen(from, &to, 1);
+        world.check(name, request_key, bytes.as_bytes(), &want);
+    }
+    world.check_unharmed();
+}
+
 #[test]
-fn headers_that_decide_something_stand_there_once() {
-    let mut world = World::new(|config| config);
+fn credentials_and_keys_stand_there_once() {
+    let world = World::new(|config| config);
     let key = request_key();
     let other = request_key();
     let bearer = format!("Authorization: Bearer {}\r\n", world.account.key);
+    let api_key = world.account.key.clone();
     let unknown = error(Code::InvalidApiKey).echo(&key);
     let malformed = || row(error(Code::IdempotencyKeyMalformed));
-    let kind = || row(error(Code::UnsupportedMediaType).echo(&key));
     let line = format!("Idempotency-Key: {key}\r\n");
-    let typed = "Content-Type: application/json\r\n";
     let capitals = key.to_uppercase();
     let with = |digit: usize, by: &str| {
         let mut text = key.clone();
         text.replace_range(digit..=digit, by);
         format!("Idempotency-Key: {text}\r\n")
     };
-    let charge = "Holdfast-Max-Charge-Micros: 9999\r\n";
     let cases = [
         ("two credentials", &*bearer, format!("{bearer}{bearer}"), row(unknown.clone())),
         ("a list of credentials", "Bearer ", "Bearer a, Bearer ".to_owned(), row(unknown.clone())),
-        (
-            "a credential and more",
-            &world.account.key,
-            format!("{} x", world.account.key),
-            row(unknown.clone()),
-        ),
+        ("a credential and more", &api_key, format!("{api_key} x"), row(unknown.clone())),
         ("bytes in a credential", "Bearer ", "Bearer ü".to_owned(), row(unknown)),
         ("two keys", &line, format!("{line}{line}"), malformed()),
         ("two other keys", &line, format!("{line}Idempotency-Key: {other}\r\n"), malformed()),
@@ -204,6 +213,19 @@ fn headers_that_decide_something_stand_there_once() {
             format!("Idempotency-Key: {}\r\n", "7".repeat(30_000)),
             malformed(),
         ),
+    ];
+    check_edited(world, &key, cases);
+}
+
+#[test]
+fn types_and_bounds_stand_there_once() {
+    let world = World::new(|config| config);
+    let key = request_key();
+    let kind = || row(error(Code::UnsupportedMediaType).echo(&key));
+    let typed = "Content-Type: application/json\r\n";
+    let charge = "Holdfast-Max-Charge-Micros: 9999\r\n";
+    let bound = || row(error(Code::InvalidValue).param("Holdfast-Max-Charge-Micros").echo(&key));
+    let cases = [
         ("two types", typed, format!("{typed}{typed}"), kind()),
         ("another type", typed, "Content-Type: text/json\r\n".to_owned(), kind()),
         ("a form", typed, "Content-Type: multipart/form-data; boundary=x\r\n".to_owned(), kind()),
@@ -215,28 +237,15 @@ fn headers_that_decide_something_stand_there_once() {
             format!("{typed}Content-Encoding: identity\r\nContent-Encoding: gzip\r\n"),
             kind(),
         ),
-        (
-            "two bounds",
-            typed,
-            format!("{typed}{charge}{charge}"),
-            row(error(Code::InvalidValue).param("Holdfast-Max-Charge-Micros").echo(&key)),
-        ),
+        ("two bounds", typed, format!("{typed}{charge}{charge}"), bound()),
         (
             "a bound beyond numbers",
             typed,
             format!("{typed}Holdfast-Max-Charge-Micros: {}\r\n", "9".repeat(30)),
-            row(error(Code::InvalidValue).param("Holdfast-Max-Charge-Micros").echo(&key)),
+            bound(),
         ),
     ];
-    let cases = cases.map(|(name, from, to, want)| {
-        let good = world.good(&key);
-        assert!(good.contains(from), "{name}");
-        (name, good.replacen(from, &to, 1), want)
-    });
-    for (name, bytes, want) in &cases {
-        world.check(name, &key, bytes.as_bytes(), want);
-    }
-    world.check_unharmed();
+    check_edited(world, &key, cases);
 }
 
 #[test]
