@@ -119,9 +119,10 @@ fn whole() -> Value {
 /// Puts a value somewhere, also where nothing was.
 fn put(body: &mut Value, pointer: &str, value: Value) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
-    match body.pointer_mut(parent).unwrap() {
-        Value::Array(elements) => elements[name.parse::<usize>().unwrap()] = value,
-        object => object[name] = value,
+    let parent = body.pointer_mut(parent).unwrap();
+    match name.parse::<usize>() {
+        Ok(at) if parent.is_array() => parent[at] = value,
+        _ => parent[name] = value,
     }
 }
 
