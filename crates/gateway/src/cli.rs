@@ -6,12 +6,15 @@ pub(crate) mod value;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use anyhow::anyhow;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use holdfast_domain::Currency;
+use holdfast_store::statement;
 use uuid::Uuid;
 
 use self::grant::{Expiry, Models, Span, SpendCap};
-use self::value::{Amount, Name, OperationName, Reference};
+use self::value::{Amount, Correction, Moment, Name, OperationName, Reason, Reference};
+use crate::failure::Failure;
 
 const AFTER_HELP: &str = "\
 Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
@@ -60,6 +63,9 @@ pub(crate) enum Command {
     /// Paid operations: what became of a request key
     #[command(subcommand)]
     Operation(Operation),
+    /// What was used and charged
+    #[command(subcommand)]
+    Usage(Usage),
     /// The book of all transfers
     #[command(subcommand)]
     Ledger(Ledger),
@@ -96,6 +102,32 @@ pub(crate) enum Wallet {
         #[arg(long, value_name = "UUID")]
         key: Option<Uuid>,
     },
+    /// Give back a part of what a completed operation was charged, at most all of it
+    Refund {
+        /// Operation id or completion id
+        #[arg(value_name = "OPERATION")]
+        operation: OperationName,
+        /// Units of the wallet's currency with at most six decimals, like 0.25
+        #[arg(allow_negative_numbers = true)]
+        amount: Amount,
+        /// Names this refund: the same one again changes nothing [default: a new UUIDv4, printed]
+        #[arg(long, value_name = "UUID")]
+        key: Option<Uuid>,
+    },
+    /// Correct what is available, up or down; it cannot overdraw
+    Adjust {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Units of its currency with at most six decimals: 2.50 gives, -2.50 takes
+        #[arg(allow_negative_numbers = true)]
+        amount: Correction,
+        /// Why, for the book: 1 to 200 printable characters
+        #[arg(long, value_name = "TEXT")]
+        reason: Reason,
+        /// Names this adjustment: the same one again changes nothing [default: a new UUIDv4, printed]
+        #[arg(long, value_name = "UUID")]
+        key: Option<Uuid>,
+    },
     /// Show a wallet and its balance
     Show {
         /// Id or name of the wallet
@@ -103,11 +135,13 @@ pub(crate) enum Wallet {
     },
     /// List all wallets, oldest first
     List,
-    /// List a wallet's transfers, oldest first
+    /// A wallet's statement: what it had, each transfer, oldest first, what it has then
     Ledger {
         /// Id or name of the wallet
         wallet: Reference,
-        /// At most this many, the newest ones
+        #[command(flatten)]
+        period: Period,
+        /// At most this many transfers, the last ones: the opening balance is after the others
         #[arg(long, value_name = "N", default_value_t = 1_000)]
         limit: u32,
     },
@@ -194,6 +228,72 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Usage {
+    /// Sum the operations that finished in a period, each currency by itself
+    ///
+    /// Refunds count for the operation that they are of, whenever they were made. Amounts are decimal
+    /// units in a table, micros in CSV and JSON.
+    Report(Report),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    #[command(flatten)]
+    pub(crate) period: Period,
+    /// What a row is
+    #[arg(long, value_enum, default_value_t = UsageBy::Day)]
+    pub(crate) by: UsageBy,
+    /// How it is printed [default: a table on a terminal, else lines with tabs]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageBy {
+    /// A day, in UTC
+    Day,
+    /// A model
+    Model,
+    /// An API key
+    Key,
+    /// A wallet
+    Wallet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// For spreadsheets: RFC 4180
+    Csv,
+    /// The same as --json
+    Json,
+}
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Period {
+    /// From this moment on: a date, in UTC, or RFC 3339 [default: the beginning]
+    #[arg(long, value_name = "MOMENT")]
+    from: Option<Moment>,
+    /// Before this moment: a date, in UTC, or RFC 3339 [default: now]
+    #[arg(long, value_name = "MOMENT")]
+    to: Option<Moment>,
+}
+
+impl Period {
+    pub(crate) fn period(self) -> Result<statement::Period, Failure> {
+        let (from, to) = (self.from.map(Moment::at), self.to.map(Moment::at));
+        if from.zip(to).is_some_and(|(from, to)| from >= to) {
+            return Err(Failure::Usage(anyhow!(
+                "--from must be before --to, which is not included"
+            )));
+        }
+        Ok(statement::Period { from, to })
+    }
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
     /// Recompute every balance and check every invariant; exit status 1 on any mismatch
     Verify,
@@ -228,9 +328,17 @@ mod tests {
             "holdfast wallet create acme --currency EUR",
             "holdfast wallet deposit acme 10.00",
             "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 0.25",
+            "holdfast wallet refund chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11 0.25 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
+            "holdfast wallet adjust acme -2.50 --reason goodwill",
+            "holdfast wallet adjust acme 2.5 --reason goodwill --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet show acme",
             "holdfast wallet list",
             "holdfast wallet ledger acme",
+            "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
+            "holdfast usage report",
+            "holdfast usage report --from 2026-11-01 --to 2026-12-01 --by key --format csv",
+            "holdfast usage report --by model --json",
             "holdfast key issue --wallet acme",
             "holdfast key issue --wallet acme --name laptop --json",
             "holdfast key issue --wallet acme --expires 30d --models a/b,c/d --hide-balance",
@@ -262,6 +370,18 @@ mod tests {
             "holdfast wallet deposit acme -1",
             "holdfast wallet deposit acme 1.0000001",
             "holdfast wallet deposit acme 1 --key seven",
+            "holdfast wallet refund seven 1",
+            "holdfast wallet refund 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 -1",
+            "holdfast wallet adjust acme -2.50",
+            "holdfast wallet adjust acme 0 --reason goodwill",
+            "holdfast wallet adjust acme -0.00 --reason goodwill",
+            "holdfast wallet adjust acme -1.0000001 --reason goodwill",
+            "holdfast wallet adjust acme 1 --reason=",
+            "holdfast wallet ledger acme --from yesterday",
+            "holdfast usage",
+            "holdfast usage report --by hour",
+            "holdfast usage report --format xml",
+            "holdfast usage report --from 2026-13-01",
             "holdfast key issue",
             "holdfast key issue --wallet acme --rpm 0",
             "holdfast key issue --wallet acme --tpm -1",

@@ -6,9 +6,10 @@ pub(crate) mod key;
 mod migrate;
 mod operation;
 mod reconcile;
+mod usage;
 pub(crate) mod wallet;
 
-use crate::cli::{Cli, Command, Ledger, Operation};
+use crate::cli::{Cli, Command, Ledger, Operation, Usage};
 use crate::config::{self, Config};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -39,6 +40,9 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Some(Command::Operation(Operation::Reconcile)) => {
             let config = config?;
             with_store(&config, async |store| reconcile::run(output, &config, store).await).await
+        }
+        Some(Command::Usage(Usage::Report(report))) => {
+            with_store(&config?, async |store| usage::report(output, store, report).await).await
         }
         Some(Command::Ledger(Ledger::Verify)) => {
             with_store(&config?, async |store| book::verify(output, store).await).await

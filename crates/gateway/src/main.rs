@@ -3,6 +3,7 @@
 mod cli;
 mod command;
 mod config;
+mod csv;
 mod database;
 mod failure;
 mod output;

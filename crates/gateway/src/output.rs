@@ -46,7 +46,17 @@ impl Output {
         head: [&str; N],
         rows: &[[String; N]],
     ) -> Result<(), Failure> {
-        self.print(&views, Some(head.map(str::to_owned)), rows)
+        self.sheet(&views, head, rows)
+    }
+
+    /// One thing whose parts are the rows of a table.
+    pub(crate) fn sheet<const N: usize>(
+        self,
+        view: &impl Serialize,
+        head: [&str; N],
+        rows: &[[String; N]],
+    ) -> Result<(), Failure> {
+        self.print(view, Some(head.map(str::to_owned)), rows)
     }
 
     fn print<const N: usize>(
@@ -78,9 +88,14 @@ impl Output {
 }
 
 /// Prints a line at once.
-pub(crate) fn line(text: &str) -> Result<(), Failure> {
+pub(crate) fn line(line: &str) -> Result<(), Failure> {
+    text(&format!("{line}\n"))
+}
+
+/// Prints a text as it stands, at once.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let written = writeln!(out, "{text}").and_then(|()| out.flush());
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::NobodyReads),
         written => Ok(written.context("standard output cannot be written")?),

@@ -16,7 +16,9 @@ pub mod migrate;
 pub mod report;
 mod rows;
 mod sqlite;
+pub mod statement;
 mod url;
+pub mod usage;
 pub mod verify;
 
 use std::path::Path;

@@ -12,9 +12,12 @@ mod pack;
 #[cfg(test)]
 mod plans;
 mod prices;
+mod reading;
 mod records;
 mod report;
 mod script;
+mod statement;
+mod usage;
 mod verify;
 mod wallets;
 pub(crate) mod writer;

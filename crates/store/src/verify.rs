@@ -128,6 +128,10 @@ impl Audit {
             Some(tally) => tally.available += i128::from(posting.amount.get()),
             None => self.report(subject, "its wallet does not exist".to_owned()),
         }
+        if !posting.kind.allows(posting.amount) {
+            let Posting { kind, amount, .. } = &posting;
+            self.report(subject, format!("it is a {} of {} micros", kind.label(), amount.get()));
+        }
         if let PostingKind::Refund(operation) = &posting.kind {
             self.refunds.entry(*operation).or_default().push(posting);
         }

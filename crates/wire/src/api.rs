@@ -19,7 +19,10 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 pub use self::account::AccountView;
-pub use self::book::{LedgerEntryView, MismatchView, PostingView, VerificationView, WalletView};
+pub use self::book::{
+    BalanceView, CountsView, LedgerEntryView, MismatchView, PostingView, StatementView, UsageOwner,
+    UsageView, VerificationView, WalletView,
+};
 pub use self::key::{ApiKeyView, IssuedKeyView};
 pub use self::model::{ModelListView, ModelView, PriceView};
 pub use self::operation::{AttemptView, NotJson, OperationResult, OperationView};

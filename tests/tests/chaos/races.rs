@@ -128,7 +128,8 @@ fn all_who_retry_a_dead_key_at_once_get_one_answer() {
     assert_eq!(upstream.runs(), KEYS, "never a second time");
     check_wallet(&gateway, &account, FUNDS);
     let ledger = site.json(&["wallet", "ledger", &account.wallet]);
-    let kinds: Vec<_> = ledger.as_array().unwrap().iter().map(|it| &it["kind"]).collect();
+    let kinds: Vec<_> =
+        ledger["entries"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
     let released = kinds.iter().filter(|kind| **kind == "release").count();
     assert_eq!(released, KEYS, "each hold is given back once: {kinds:?}");
     site.verify();

@@ -38,11 +38,17 @@ fn a_wallet_is_created_funded_and_shown() {
     assert_eq!(site.json(&["wallet", "list"]), json!([with(10_000_001), other]));
     let ledger = site.json(&["wallet", "ledger", "acme"]);
     let entry = json!({
-        "at": ledger[0]["at"], "kind": "deposit", "debit": "funding", "credit": "available",
-        "amount_micros": 10_000_001, "operation_id": null, "generation": null,
-        "posting_id": deposit["id"],
+        "at": ledger["entries"][0]["at"], "kind": "deposit", "debit": "funding",
+        "credit": "available", "amount_micros": 10_000_001, "operation_id": null,
+        "generation": null, "posting_id": deposit["id"], "reason": null,
+        "available_micros": 10_000_001, "held_micros": 0,
     });
-    assert_eq!(ledger, json!([entry]));
+    let statement = json!({
+        "wallet_id": id, "currency": "EUR", "from": null, "to": null, "omitted_entries": 0,
+        "opening": {"available_micros": 0, "held_micros": 0}, "entries": [entry],
+        "closing": {"available_micros": 10_000_001, "held_micros": 0},
+    });
+    assert_eq!(ledger, statement);
     let shown = site.cli(&["wallet", "show", "acme"]).ok();
     assert!(shown.contains("10.000001") && shown.contains("EUR"), "{shown}");
 }

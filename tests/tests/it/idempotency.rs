@@ -54,7 +54,8 @@ impl World {
         let verified = self.site.verify();
         assert_eq!(verified["operations"], 1);
         let ledger = self.site.json(&["wallet", "ledger", &self.account.wallet]);
-        let kinds: Vec<_> = ledger.as_array().unwrap().iter().map(|it| &it["kind"]).collect();
+        let kinds: Vec<_> =
+            ledger["entries"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
         assert_eq!(kinds, ["deposit", "hold", "settle", "rest"]);
     }
 }

@@ -10,6 +10,7 @@
 mod admin;
 mod answers;
 mod bodies;
+mod books;
 mod canary;
 mod check;
 mod cli;

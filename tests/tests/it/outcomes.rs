@@ -172,7 +172,8 @@ fn an_upstream_that_comes_back_runs_the_same_key_once() {
     let operation = gateway.get(&account, &format!("/v1/operations/{key}")).json();
     assert_eq!(operation["generation"], 3);
     let ledger = site.json(&["wallet", "ledger", &account.wallet]);
-    let kinds: Vec<_> = ledger.as_array().unwrap().iter().map(|it| &it["kind"]).collect();
+    let kinds: Vec<_> =
+        ledger["entries"].as_array().unwrap().iter().map(|it| &it["kind"]).collect();
     let tries = ["hold", "release", "hold", "release", "hold", "settle", "rest"];
     assert_eq!(kinds, [&["deposit"][..], &tries].concat());
     site.verify();

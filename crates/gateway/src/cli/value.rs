@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use holdfast_domain::{Micros, OperationId};
+use holdfast_domain::{Micros, OperationId, Timestamp};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 /// A wallet's or an API key's name: 1 to 64 printable characters that do not look like an id.
@@ -25,9 +27,7 @@ impl FromStr for Name {
         if Uuid::try_parse(text).is_ok() {
             return Err(BadName::LikeAnId);
         }
-        let count = text.chars().count();
-        let printable = !text.contains(char::is_control) && text.trim() == text;
-        if (1..=Self::LEN_MAX).contains(&count) && printable {
+        if is_printable(text, Self::LEN_MAX) {
             Ok(Self(text.to_owned()))
         } else {
             Err(BadName::Characters)
@@ -48,6 +48,12 @@ pub(crate) enum BadName {
     LikeAnId,
     #[error("a name has 1 to 64 printable characters")]
     Characters,
+}
+
+/// One to so many characters, none of which moves a cursor, and no blanks around them.
+fn is_printable(text: &str, chars_max: usize) -> bool {
+    let count = text.chars().count();
+    (1..=chars_max).contains(&count) && !text.contains(char::is_control) && text.trim() == text
 }
 
 /// An id or a name; names never look like ids.
@@ -94,6 +100,25 @@ impl FromStr for Amount {
     }
 }
 
+/// Funds to be given or, where it is negative, taken: not zero, at most six decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Correction(Micros);
+
+impl Correction {
+    pub(crate) const fn micros(self) -> Micros {
+        self.0
+    }
+}
+
+impl FromStr for Correction {
+    type Err = BadAmount;
+
+    fn from_str(text: &str) -> Result<Self, BadAmount> {
+        let micros: Micros = text.parse().map_err(BadAmount::Unreadable)?;
+        if micros == Micros::ZERO { Err(BadAmount::Zero) } else { Ok(Self(micros)) }
+    }
+}
+
 /// Why a text is no amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadAmount {
@@ -101,7 +126,65 @@ pub(crate) enum BadAmount {
     Unreadable(holdfast_domain::money::BadAmount),
     #[error("an amount must be more than zero")]
     NotPositive,
+    #[error("an amount must not be zero")]
+    Zero,
 }
+
+/// Why a balance is corrected: 1 to 200 printable characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason(String);
+
+impl Reason {
+    const LEN_MAX: usize = 200;
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Reason {
+    type Err = BadReason;
+
+    fn from_str(text: &str) -> Result<Self, BadReason> {
+        if is_printable(text, Self::LEN_MAX) { Ok(Self(text.to_owned())) } else { Err(BadReason) }
+    }
+}
+
+/// A text that is no reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a reason has 1 to 200 printable characters, and no blanks around them")]
+pub(crate) struct BadReason;
+
+/// A bound of a period: a date, which is its first moment in UTC, or a moment of RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment(Timestamp);
+
+impl Moment {
+    pub(crate) const fn at(self) -> Timestamp {
+        self.0
+    }
+}
+
+impl FromStr for Moment {
+    type Err = BadMoment;
+
+    fn from_str(text: &str) -> Result<Self, BadMoment> {
+        let midnight = format!("{text}T00:00:00Z");
+        let is_date = text.len() == "2026-11-01".len();
+        let moment = OffsetDateTime::parse(if is_date { &midnight } else { text }, &Rfc3339);
+        // Moments are whole microseconds: the first one that is not before a finer one stands for it.
+        let micros = moment.map_err(BadMoment)?.unix_timestamp_nanos().saturating_add(999);
+        // Years have four digits, so the fallback is never seen.
+        Ok(Self(Timestamp::from_micros(
+            i64::try_from(micros.div_euclid(1_000)).unwrap_or(i64::MAX),
+        )))
+    }
+}
+
+/// A text that is no moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a moment: write a date like 2026-11-01, or RFC 3339 like 2026-11-01T09:30:00Z")]
+pub(crate) struct BadMoment(#[source] time::error::Parse);
 
 /// How an operation is named: by its id, by the id of its completion, or by a request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +249,46 @@ mod tests {
         }
         for bad in ["", " a", "a\n", "a\tb", "\u{1b}[31m", &"x".repeat(65)] {
             assert_eq!(bad.parse::<Name>(), Err(BadName::Characters), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_correction_goes_both_ways() {
+        for (text, micros) in [("2.50", 2_500_000), ("-2.5", -2_500_000), ("-0.000001", -1)] {
+            assert_eq!(text.parse(), Ok(Correction(Micros::new(micros))), "{text}");
+        }
+        for zero in ["0", "-0", "0.00", "-0.000000"] {
+            assert_eq!(zero.parse::<Correction>(), Err(BadAmount::Zero), "{zero}");
+        }
+        for bad in ["", "-", "+1", "--1", "-1.0000001", "-9223372036854.775809"] {
+            assert!(matches!(bad.parse::<Correction>(), Err(BadAmount::Unreadable(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_short_and_says_something() {
+        for good in ["x", "outage of 3 May, “quoted”", &"ü".repeat(200)] {
+            assert!(good.parse::<Reason>().is_ok(), "{good}");
+        }
+        for bad in ["", " ", "a ", "a\nb", "a\tb", "\u{1b}[31m", &"x".repeat(201)] {
+            assert_eq!(bad.parse::<Reason>(), Err(BadReason), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_a_date_or_of_rfc_3339() {
+        for (text, micros) in [
+            ("1970-01-02", 86_400_000_000),
+            ("1970-01-02T00:00:00Z", 86_400_000_000),
+            ("1970-01-02T01:00:00.5+01:00", 86_400_500_000),
+            ("1970-01-01T00:00:00.000001Z", 1),
+            ("1970-01-01T00:00:00.000001001Z", 2),
+            ("1969-12-31T23:59:59.9999995Z", 0),
+        ] {
+            assert_eq!(text.parse(), Ok(Moment(Timestamp::from_micros(micros))), "{text}");
+        }
+        for bad in ["", "2026", "2026-02-30", "2026-11-1", "2026-11-01T00:00:00", "01.11.2026"] {
+            assert!(bad.parse::<Moment>().is_err(), "{bad}");
         }
     }
 

@@ -1,26 +1,23 @@
 //! `holdfast wallet`
 
-use std::sync::Arc;
-use std::time::Duration;
+mod posting;
+mod statement;
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::operation::Change;
-use holdfast_domain::ports::{CommitError, CreateError, LedgerSource};
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ports::CreateError;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Currency, Journal, Micros, PostingId, WalletId, Wallets};
+use holdfast_domain::{Currency, PostingId, WalletId, Wallets};
 use holdfast_store::Store;
-use holdfast_wire::api::{LedgerEntryView, PostingView, WalletView, rfc3339};
+use holdfast_wire::api::{PostingView, WalletView};
 use uuid::Uuid;
 
+use self::posting::Booked;
+pub(crate) use self::posting::deposit;
 use crate::cli;
 use crate::cli::value::Reference;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-
-/// Offers of one posting to a store that gave no verdict.
-const OFFERS_MAX: u32 = 5;
-const BETWEEN_OFFERS: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(
     output: Output,
@@ -34,10 +31,19 @@ pub(super) async fn run(
         }
         cli::Wallet::Deposit { wallet, amount, key } => {
             let wallet = find(store, &wallet).await?;
-            let id = PostingId::from(key.unwrap_or_else(Uuid::new_v4));
-            let (posting, replayed) = deposit(store, &wallet, amount.micros(), id).await?;
-            let now = Wallets::find(store, wallet.id).await.context("the wallet was not read")?;
-            deposited(output, &now.unwrap_or(wallet), &posting, replayed)
+            let booked = deposit(store, &wallet, amount.micros(), posting_id(key)).await;
+            posted(output, store, booked).await
+        }
+        cli::Wallet::Refund { operation, amount, key } => {
+            let (operation, amount) = (operation.operation(), amount.micros());
+            let booked = posting::refund(store, operation, amount, posting_id(key)).await;
+            posted(output, store, booked).await
+        }
+        cli::Wallet::Adjust { wallet, amount, reason, key } => {
+            let wallet = find(store, &wallet).await?;
+            let (amount, reason) = (amount.micros(), reason.as_str());
+            let booked = posting::adjust(store, &wallet, amount, reason, posting_id(key)).await;
+            posted(output, store, booked).await
         }
         cli::Wallet::Show { wallet } => show(output, &find(store, &wallet).await?),
         cli::Wallet::List => {
@@ -47,8 +53,15 @@ pub(super) async fn run(
                 wallets.iter().map(|wallet| fields(wallet).map(|(_, v)| v)).collect();
             output.list(&views, ["id", "name", "currency", "available", "held"], &rows)
         }
-        cli::Wallet::Ledger { wallet, limit } => ledger(output, store, &wallet, limit).await,
+        cli::Wallet::Ledger { wallet, period, limit } => {
+            statement::run(output, store, &wallet, period.period()?, limit).await
+        }
     }
+}
+
+/// What a posting is known by: the same one offered again changes nothing.
+fn posting_id(key: Option<Uuid>) -> PostingId {
+    PostingId::from(key.unwrap_or_else(Uuid::new_v4))
 }
 
 /// Creates an empty wallet.
@@ -64,73 +77,6 @@ pub(crate) async fn create(
         Err(error @ (CreateError::NoWallet | CreateError::Unavailable(_))) => {
             Err(anyhow::Error::from(error).context("the wallet was not created"))
         }
-    }
-}
-
-/// Adds funds once, however often this posting is offered; says whether it had been made before.
-pub(crate) async fn deposit(
-    store: &(impl Journal + Wallets),
-    wallet: &Wallet,
-    amount: Micros,
-    id: PostingId,
-) -> anyhow::Result<(Posting, bool)> {
-    let posting = Posting::new(id, wallet.id, PostingKind::Deposit, amount)
-        .context("a deposit is of more than nothing")?;
-    let change = Arc::new(Change::Posting(posting.clone()));
-    // Once an answer was lost the funds may be there, whatever is said of a later offer.
-    let mut was_lost = false;
-    for _offer in 0..OFFERS_MAX {
-        match store.commit(Arc::clone(&change)).await {
-            Ok(_receipt) => return Ok((posting, false)),
-            Err(CommitError::Conflict) if was_lost => {
-                let again = |error| unknown(id).context(error);
-                let known = store.posting(id).await.map_err(again)?;
-                // The lost offer may be what made it: it counts as made now.
-                return same(known, posting).map(|posting| (posting, false));
-            }
-            Err(CommitError::Conflict) => {
-                let known = store.posting(id).await.context("the earlier posting was not read")?;
-                return same(known, posting).map(|posting| (posting, true));
-            }
-            // Judged after the id: a posting that had landed would be a conflict.
-            Err(CommitError::InsufficientFunds) => {
-                return Err(anyhow!("the wallet cannot hold that much"));
-            }
-            Err(CommitError::Uncertain(_)) => was_lost = true,
-            Err(CommitError::Overloaded) => {}
-            Err(
-                error @ (CommitError::LimitReached(_)
-                | CommitError::Collision
-                | CommitError::Unavailable(_)),
-            ) => {
-                if !was_lost {
-                    return Err(anyhow::Error::from(error).context("nothing was deposited"));
-                }
-            }
-        }
-        tokio::time::sleep(BETWEEN_OFFERS).await;
-    }
-    Err(unknown(id))
-}
-
-fn unknown(id: PostingId) -> anyhow::Error {
-    anyhow!(
-        "the store gave no verdict: run this again with `--key {id}`, which deposits at most once"
-    )
-}
-
-/// The same posting again changes nothing; another one under its id is a mistake of whoever offers it.
-fn same(known: Option<Posting>, offered: Posting) -> anyhow::Result<Posting> {
-    match known {
-        Some(known) if known == offered => Ok(known),
-        Some(known) => Err(anyhow!(
-            "nothing was deposited: {} is a {} of {} to wallet {} already, use another --key",
-            known.id,
-            known.kind.label(),
-            known.amount,
-            known.wallet
-        )),
-        None => Err(anyhow!("nothing was deposited: {} is in use, use another --key", offered.id)),
     }
 }
 
@@ -160,103 +106,35 @@ fn fields(wallet: &Wallet) -> [(&'static str, String); 5] {
     ]
 }
 
-fn deposited(
-    output: Output,
-    wallet: &Wallet,
-    posting: &Posting,
-    replayed: bool,
-) -> Result<(), Failure> {
-    let fields = [
-        ("deposit", posting.id.to_string()),
-        ("wallet", wallet.name.clone()),
-        ("amount", posting.amount.to_string()),
-        ("currency", wallet.currency.to_string()),
-        ("available", wallet.available.to_string()),
-    ];
-    output.object(&PostingView::of(posting, replayed), &fields)?;
-    if replayed {
-        note("this deposit had been made before: nothing was added");
-    }
-    Ok(())
-}
-
-async fn ledger(
+/// A posting, and the wallet that it moved as it stands now.
+async fn posted(
     output: Output,
     store: &Store,
-    wallet: &Reference,
-    limit: u32,
+    booked: Result<Booked, anyhow::Error>,
 ) -> Result<(), Failure> {
-    let wallet = find(store, wallet).await?;
-    let entries = store.transfers(wallet.id, limit).await.context("the ledger was not read")?;
-    let views: Vec<_> = entries.iter().map(LedgerEntryView::of).collect();
-    let rows: Vec<_> = entries
-        .iter()
-        .map(|entry| {
-            let source = match entry.source {
-                LedgerSource::Operation(id, generation) => format!("operation {id}/{generation}"),
-                LedgerSource::Posting(id) => format!("posting {id}"),
-            };
-            let (debit, credit) = (entry.debit.label(), entry.credit.label());
-            [
-                rfc3339(entry.at),
-                entry.kind.to_owned(),
-                debit.to_owned(),
-                credit.to_owned(),
-                entry.amount.to_string(),
-                source,
-            ]
-        })
-        .collect();
-    output.list(&views, ["at", "kind", "debit", "credit", "amount", "source"], &rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use holdfast_testkit::memory::{Fault, MemoryJournal};
-    use holdfast_testkit::sample;
-
-    use super::*;
-
-    const ID: PostingId = PostingId::from_u128(7);
-
-    async fn offer(faults: &[Fault]) -> (MemoryJournal, anyhow::Result<bool>) {
-        let store = MemoryJournal::with_funds(100);
-        let wallet = store.wallet(sample::WALLET).unwrap();
-        store.fail_next(faults.iter().copied());
-        let outcome = deposit(&store, &wallet, Micros::new(5), ID).await;
-        (store, outcome.map(|(_posting, replayed)| replayed))
+    let Booked { posting, replayed } = booked?;
+    let kind = posting.kind.label();
+    let wallet = Wallets::find(store, posting.wallet).await;
+    let wallet = wallet.with_context(|| {
+        format!("the {kind} {} is made, but its wallet was not read", posting.id)
+    })?;
+    let mut fields = vec![(kind, posting.id.to_string())];
+    match &posting.kind {
+        PostingKind::Deposit => {}
+        PostingKind::Refund(operation) => fields.push(("operation", operation.to_string())),
+        PostingKind::Adjustment(reason) => fields.push(("reason", reason.clone())),
     }
-
-    fn available(store: &MemoryJournal) -> i64 {
-        store.wallet(sample::WALLET).unwrap().available.get()
+    if let Some(wallet) = wallet {
+        fields.extend([
+            ("wallet", wallet.name),
+            ("amount", posting.amount.to_string()),
+            ("currency", wallet.currency.to_string()),
+            ("available", wallet.available.to_string()),
+        ]);
     }
-
-    #[tokio::test]
-    async fn after_a_lost_answer_nobody_is_told_that_nothing_was_deposited() {
-        use Fault::{Landed, NotLanded, Overloaded, Unavailable};
-        for lost in [Landed, NotLanded] {
-            let faults = [lost, Unavailable, Overloaded, Unavailable, Unavailable];
-            let (_store, outcome) = offer(&faults).await;
-            let said = format!("{:#}", outcome.unwrap_err());
-            assert!(said.contains(&format!("run this again with `--key {ID}`")), "{said}");
-            assert!(!said.contains("nothing was deposited"), "{said}");
-        }
+    output.object(&PostingView::of(&posting, replayed), &fields)?;
+    if replayed {
+        note(&format!("this {kind} had been made before: nothing was changed"));
     }
-
-    #[tokio::test]
-    async fn a_lost_answer_is_asked_for_again_and_counts_once() {
-        for lost in [Fault::Landed, Fault::NotLanded, Fault::LandsLate] {
-            let (store, outcome) = offer(&[lost, Fault::Unavailable]).await;
-            assert!(!outcome.unwrap(), "{lost:?}: this very deposit made it");
-            assert_eq!(available(&store), 105, "{lost:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_store_that_never_took_it_is_believed() {
-        let (store, outcome) = offer(&[Fault::Unavailable]).await;
-        let said = format!("{:#}", outcome.unwrap_err());
-        assert!(said.starts_with("nothing was deposited"), "{said}");
-        assert_eq!(available(&store), 100);
-    }
+    Ok(())
 }

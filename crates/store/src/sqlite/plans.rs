@@ -5,7 +5,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
 
 use super::records::NUMS;
 use super::script::Scripts;
-use super::{journal, wallets};
+use super::{journal, statement, usage};
+use crate::usage::By;
 
 const UP: &str = include_str!("../../migrations/sqlite/0001_ledger.up.sql");
 
@@ -19,7 +20,7 @@ async fn plan(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
 fn reads_a_table(line: &str) -> bool {
     let scanned = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
     scanned.is_some_and(|name| {
-        !["n", "v", "clock", "CONSTANT"].contains(&name) && !name.starts_with('(')
+        !["n", "v", "l", "clock", "CONSTANT"].contains(&name) && !name.starts_with('(')
     })
 }
 
@@ -38,10 +39,33 @@ async fn no_statement_of_a_request_reads_a_whole_table() {
     // Would look for operations of a price that was missing; there are none, and it knows that.
     statements.retain(|sql| !sql.contains("INSERT INTO prices"));
     statements.extend([journal::LOAD.as_str(), journal::DUE.as_str(), journal::LEASED_TO]);
-    statements.extend([journal::PURGE, journal::SWEEP, wallets::TRANSFERS]);
+    statements.extend([journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS]);
     for sql in statements {
         let plan = plan(&mut connection, sql).await;
         assert!(!plan.iter().any(|line| reads_a_table(line)), "{sql}\n{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_report_reads_operations_by_their_numbers_and_sorts_no_more_than_a_page() {
+    let mut connection = SqliteConnectOptions::new().in_memory(true).connect().await.unwrap();
+    connection.execute(UP).await.unwrap();
+    for by in [By::Day, By::Model, By::ApiKey, By::Wallet] {
+        let plan = plan(&mut connection, &usage::page(by)).await;
+        let operations = "SEARCH o USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
+        assert_eq!(plan.first().map(String::as_str), Some(operations), "{plan:#?}");
+        assert!(!plan.iter().any(|line| reads_a_table(line)), "{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_statement_of_a_wallet_reads_no_row_of_an_operation_that_it_does_not_show() {
+    let mut connection = SqliteConnectOptions::new().in_memory(true).connect().await.unwrap();
+    connection.execute(UP).await.unwrap();
+    for sql in [statement::LINES, statement::SUMS] {
+        let plan = plan(&mut connection, sql).await;
+        let covered = "SEARCH o USING COVERING INDEX operations_of_wallet (wallet_id=?)";
+        assert!(plan.iter().any(|line| line == covered), "{plan:#?}");
     }
 }
 

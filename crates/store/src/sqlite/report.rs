@@ -1,8 +1,10 @@
 //! The statements behind [`crate::report`].
 
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{Micros, OperationId};
 use sea_orm::QueryResult;
 
+use super::blob;
 use super::connect::CLOCK;
 use crate::report::{Filter, Listed, Outstanding, Scope};
 use crate::rows::{self, BadRow, Cells};
@@ -49,6 +51,18 @@ impl Store {
         let rows = self.query(&sql, []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         outstanding(row).map_err(unavailable)
+    }
+
+    /// What has been refunded of an operation's charge.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be read.
+    pub async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
+        let sql = "SELECT coalesce(sum(amount), 0) FROM postings WHERE operation_id = $1";
+        let rows = self.query(sql, [blob(operation.to_bytes())]).await?;
+        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        Cells::new(row).micros().map_err(unavailable)
     }
 }
 

@@ -8,13 +8,13 @@ use holdfast_domain::ledger::Transfer;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ApiKeyId, OperationId, PostingId, WalletId};
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, TransactionTrait, Value};
+use sea_orm::{DatabaseTransaction, QueryResult};
 
-use super::statement;
+use super::reading::{Failed, query};
 use super::wallets::posting;
+use crate::Store;
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::{Audit, Dossier, Kept, Line, Subject, Verification};
-use crate::{Store, unavailable};
 
 /// Operations read at once.
 const PAGE: i64 = 1_000;
@@ -27,17 +27,6 @@ const ORPHANS: &str = "SELECT
     (SELECT count(*) FROM transfers WHERE op_seq NOT IN (SELECT seq FROM operations)) +
     (SELECT count(*) FROM results WHERE op_seq NOT IN (SELECT seq FROM operations))";
 
-/// Why an audit was not finished.
-#[derive(Debug, thiserror::Error)]
-enum Failed {
-    #[error("the rows cannot be read")]
-    Read(#[source] DbErr),
-    #[error("a row cannot be understood")]
-    Row(#[source] BadRow),
-    #[error("the audit stopped")]
-    Stopped(#[source] tokio::task::JoinError),
-}
-
 impl Store {
     /// Recomputes every balance and every invariant from the rows as one transaction sees them.
     ///
@@ -45,14 +34,7 @@ impl Store {
     ///
     /// Where the database cannot be read. What is wrong in it is no error.
     pub async fn verify(&self) -> Result<Verification, Unavailable> {
-        let readers = self.readers().clone();
-        let audit = self.spawn(async move {
-            let transaction = readers.begin().await.map_err(Failed::Read)?;
-            let found = audit(&transaction).await?;
-            transaction.rollback().await.map_err(Failed::Read)?;
-            Ok::<_, Failed>(found)
-        });
-        audit.await.map_err(Failed::Stopped).flatten().map_err(unavailable)
+        self.at_one_moment(|db| Box::pin(audit(db))).await
     }
 }
 
@@ -166,12 +148,4 @@ fn id<T>(row: &QueryResult, at: usize, read: fn([u8; 16]) -> T) -> Result<T, Fai
     let mut cells = Cells::new(row);
     cells.skip(at);
     cells.bytes().map(read).map_err(Failed::Row)
-}
-
-async fn query<const N: usize>(
-    db: &DatabaseTransaction,
-    sql: &str,
-    values: [Value; N],
-) -> Result<Vec<QueryResult>, Failed> {
-    db.query_all_raw(statement(sql, values)).await.map_err(Failed::Read)
 }

@@ -9,4 +9,6 @@ mod raw;
 mod report;
 mod schema;
 mod scratch;
+mod statement;
+mod usage;
 mod verify;

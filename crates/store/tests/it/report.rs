@@ -1,5 +1,6 @@
-//! What the command line reads: lists, what is outstanding.
+//! What the command line reads: lists, what is outstanding, what was refunded.
 
+use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::Entry;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_store::report::{Filter, Scope};
@@ -51,4 +52,21 @@ async fn stale_are_the_recorded_and_those_without_a_live_owner() {
     let outstanding = scratch.store.outstanding().await.unwrap();
     assert_eq!((outstanding.count, outstanding.amount), (3, Micros::new(300)));
     assert_eq!(outstanding.oldest_admitted_at, Some(running.admitted_at));
+}
+
+#[tokio::test]
+async fn refunds_are_summed_by_their_operation() {
+    let scratch = Scratch::open().await;
+    let tenant = Tenant::new(&scratch, 1_000).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(operation.id, finish(&operation, 30, 0)).await;
+        ids.push(operation.id);
+    }
+    for amount in [10, 7] {
+        tenant.post(PostingKind::Refund(ids[0]), amount).await.unwrap();
+    }
+    let refunded = async |id| scratch.store.refunded(id).await.unwrap().get();
+    assert_eq!((refunded(ids[0]).await, refunded(ids[1]).await), (17, 0));
 }

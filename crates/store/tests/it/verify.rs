@@ -135,6 +135,19 @@ async fn charges_and_refunds_that_were_touched_are_found() {
         UPDATE postings SET wallet_id = zeroblob(16) WHERE kind = 'refund'";
     finds(other, "operation", "refunded to another wallet").await;
     finds("UPDATE postings SET kind = 'gift'", "posting", "cannot be read").await;
+    // Balances that follow do not hide an amount that no posting of its kind may have.
+    let taken = "UPDATE postings SET amount = -5 WHERE kind = 'refund';
+        UPDATE wallets SET available = available - 10";
+    finds(taken, "posting", "it is a refund of -5 micros").await;
+    let taken = "INSERT INTO postings SELECT 9, randomblob(16), id, 'deposit', NULL, -5, NULL, 0
+        FROM wallets; UPDATE wallets SET available = available - 5";
+    finds(taken, "posting", "it is a deposit of -5 micros").await;
+    let twice = "INSERT INTO postings SELECT 9, randomblob(16), wallet_id, kind, operation_id, 26,
+        NULL, 0 FROM postings WHERE kind = 'refund'; UPDATE wallets SET available = available + 26";
+    finds(twice, "operation", "31 micros were refunded of a charge of 30").await;
+    finds("UPDATE postings SET reason = NULL WHERE kind = 'adjustment'", "posting", "be read")
+        .await;
+    finds("UPDATE postings SET amount = 7 WHERE kind = 'adjustment'", "wallet", "available").await;
 }
 
 #[tokio::test]

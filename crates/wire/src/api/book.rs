@@ -1,9 +1,11 @@
-//! Wallets, what moved through them, and what a check of the book found.
+//! Wallets, what moved through them, what was used, and what a check of the book found.
 
-use holdfast_domain::ledger::Posting;
+use holdfast_domain::Micros;
+use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
+use holdfast_domain::usage::Kind;
 use holdfast_domain::wallet::Wallet;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::rfc3339;
 
@@ -31,7 +33,43 @@ impl WalletView {
     }
 }
 
-/// One transfer of a wallet's statement.
+/// What a wallet had, what moved, and what it has then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatementView {
+    /// Whose it is.
+    pub wallet_id: String,
+    /// Of which money.
+    pub currency: String,
+    /// Its first moment; null is the beginning of the book.
+    pub from: Option<String>,
+    /// The first moment after it; null is the moment of asking.
+    pub to: Option<String>,
+    /// Before the first entry.
+    pub opening: BalanceView,
+    /// What moved, oldest first.
+    pub entries: Vec<LedgerEntryView>,
+    /// How many earlier entries of the period are not listed: the opening balance is after them.
+    pub omitted_entries: u64,
+    /// After the last entry.
+    pub closing: BalanceView,
+}
+
+/// What a wallet has at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BalanceView {
+    available_micros: i64,
+    held_micros: i64,
+}
+
+impl BalanceView {
+    /// Shows a balance.
+    #[must_use]
+    pub const fn of(available: Micros, held: Micros) -> Self {
+        Self { available_micros: available.get(), held_micros: held.get() }
+    }
+}
+
+/// One transfer of a wallet's statement, with what the wallet has after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LedgerEntryView {
     at: String,
@@ -42,15 +80,23 @@ pub struct LedgerEntryView {
     operation_id: Option<String>,
     generation: Option<u32>,
     posting_id: Option<String>,
+    reason: Option<String>,
+    #[serde(flatten)]
+    after: BalanceView,
 }
 
 impl LedgerEntryView {
-    /// Shows an entry.
+    /// Shows an entry; `posted` is what a posting was for.
     #[must_use]
-    pub fn of(entry: &LedgerEntry) -> Self {
-        let (operation, posting) = match entry.source {
-            LedgerSource::Operation(id, generation) => (Some((id, generation)), None),
-            LedgerSource::Posting(id) => (None, Some(id)),
+    pub fn of(entry: &LedgerEntry, posted: Option<&PostingKind>, after: BalanceView) -> Self {
+        let (operation, generation, posting) = match entry.source {
+            LedgerSource::Operation(id, generation) => (Some(id), Some(generation), None),
+            LedgerSource::Posting(id) => (None, None, Some(id)),
+        };
+        let (refunded, reason) = match posted {
+            None | Some(PostingKind::Deposit) => (None, None),
+            Some(PostingKind::Refund(operation)) => (Some(*operation), None),
+            Some(PostingKind::Adjustment(reason)) => (None, Some(reason.clone())),
         };
         Self {
             at: rfc3339(entry.at),
@@ -58,10 +104,75 @@ impl LedgerEntryView {
             debit: entry.debit.label(),
             credit: entry.credit.label(),
             amount_micros: entry.amount.get(),
-            operation_id: operation.map(|(id, _)| id.to_string()),
-            generation: operation.map(|(_, generation)| generation),
+            operation_id: operation.or(refunded).map(|id| id.to_string()),
+            generation,
             posting_id: posting.map(|id| id.to_string()),
+            reason,
+            after,
         }
+    }
+}
+
+/// What a group's operations of a period used and were charged, in one currency. One of its first
+/// three parts says which group it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsageView {
+    /// A day, `2026-11-01`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
+    /// A model's public id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// An API key or a wallet.
+    #[serde(flatten)]
+    pub owner: Option<UsageOwner>,
+    /// Of which money.
+    pub currency: String,
+    /// How many were answered and settled.
+    pub completed: u64,
+    /// How many the provider refused.
+    pub refused: u64,
+    /// How many ended without a known outcome.
+    pub abandoned: u64,
+    /// How many of the completed have meters that were counted here.
+    pub estimated: u64,
+    /// What the completed used.
+    pub meters: CountsView,
+    /// What they were charged.
+    pub charge_micros: i64,
+    /// What they cost beyond their holds.
+    pub shortfall_micros: i64,
+    /// What was given back of their charges, whenever that was.
+    pub refunded_micros: i64,
+}
+
+/// Whose operations they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum UsageOwner {
+    /// An API key's.
+    ApiKey {
+        /// Its id.
+        api_key_id: String,
+        /// Its name.
+        api_key_name: String,
+    },
+    /// A wallet's.
+    Wallet {
+        /// Its id.
+        wallet_id: String,
+        /// Its name.
+        wallet_name: String,
+    },
+}
+
+/// Sums of counts by the label of their kind, all of them, in the order of [`Kind::ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountsView(pub [u64; Kind::COUNT]);
+
+impl Serialize for CountsView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Kind::ALL.into_iter().map(Kind::label).zip(self.0))
     }
 }
 
@@ -72,18 +183,30 @@ pub struct PostingView {
     wallet_id: String,
     kind: &'static str,
     amount_micros: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     replayed: bool,
 }
 
 impl PostingView {
-    /// Shows a posting; `replayed` where it had been made before.
+    /// Shows a posting, with the operation that is refunded or the reason of an adjustment;
+    /// `replayed` where it had been made before.
     #[must_use]
     pub fn of(posting: &Posting, replayed: bool) -> Self {
+        let (operation, reason) = match &posting.kind {
+            PostingKind::Deposit => (None, None),
+            PostingKind::Refund(operation) => (Some(operation.to_string()), None),
+            PostingKind::Adjustment(reason) => (None, Some(reason.clone())),
+        };
         Self {
             id: posting.id.to_string(),
             wallet_id: posting.wallet.to_string(),
             kind: posting.kind.label(),
             amount_micros: posting.amount.get(),
+            operation_id: operation,
+            reason,
             replayed,
         }
     }

@@ -18,8 +18,9 @@ use holdfast_domain::{
     Situation, Timestamp, WalletId,
 };
 use holdfast_wire::api::{
-    self, LedgerEntryView, MismatchView, ModelListView, ModelView, OperationResult, OperationView,
-    PostingView, VerificationView, WalletView, rfc3339,
+    self, BalanceView, CountsView, LedgerEntryView, MismatchView, ModelListView, ModelView,
+    OperationResult, OperationView, PostingView, StatementView, UsageOwner, UsageView,
+    VerificationView, WalletView, rfc3339,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -232,41 +233,125 @@ fn a_wallet_has_a_name_for_its_operator() {
 }
 
 #[test]
-fn the_book_is_shown_line_by_line() {
-    let entry = |source| LedgerEntry {
-        at: at(1),
-        source,
-        kind: "hold",
-        debit: Account::Available,
-        credit: Account::Held,
-        amount: Micros::new(5),
-    };
-    let expected = |operation: Value, generation: Value, posting: Value| {
+fn a_statement_is_shown_line_by_line() {
+    let line = |operation: Option<u128>,
+                generation: Option<u32>,
+                posting: Option<u128>,
+                why: Option<&str>| {
+        let id = |id: Option<u128>| id.map(|id| format!("{NIL}{id}"));
         json!({
             "at": "1970-01-01T00:00:01.000000Z", "kind": "hold", "debit": "available",
-            "credit": "held", "amount_micros": 5, "operation_id": operation,
-            "generation": generation, "posting_id": posting,
+            "credit": "held", "amount_micros": 5, "operation_id": id(operation),
+            "generation": generation, "posting_id": id(posting), "reason": why,
+            "available_micros": 7, "held_micros": 9,
         })
     };
-    let held = entry(LedgerSource::Operation(OperationId::from_u128(1), 2));
-    let line = expected(json!(format!("{NIL}1")), json!(2), json!(null));
-    assert_eq!(shown(&LedgerEntryView::of(&held)), line);
-    let posted = entry(LedgerSource::Posting(PostingId::from_u128(8)));
-    let line = expected(json!(null), json!(null), json!(format!("{NIL}8")));
-    assert_eq!(shown(&LedgerEntryView::of(&posted)), line);
+    let balance = |available| BalanceView::of(Micros::new(available), Micros::new(9));
+    let moved = LedgerSource::Operation(OperationId::from_u128(1), 2);
+    let posted = LedgerSource::Posting(PostingId::from_u128(8));
+    let refund = PostingKind::Refund(OperationId::from_u128(1));
+    let mut entries = Vec::new();
+    let mut lines = Vec::new();
+    for (source, kind, line) in [
+        (moved, None, line(Some(1), Some(2), None, None)),
+        (posted, Some(PostingKind::Deposit), line(None, None, Some(8), None)),
+        (posted, Some(refund), line(Some(1), None, Some(8), None)),
+        (
+            posted,
+            Some(PostingKind::Adjustment("why".to_owned())),
+            line(None, None, Some(8), Some("why")),
+        ),
+    ] {
+        let (debit, credit, amount) = (Account::Available, Account::Held, Micros::new(5));
+        let entry = LedgerEntry { at: at(1), source, kind: "hold", debit, credit, amount };
+        entries.push(LedgerEntryView::of(&entry, kind.as_ref(), balance(7)));
+        lines.push(line);
+    }
+    let statement = StatementView {
+        wallet_id: "w".to_owned(),
+        currency: "EUR".to_owned(),
+        from: Some(rfc3339(at(1))),
+        to: None,
+        opening: balance(12),
+        entries,
+        omitted_entries: 3,
+        closing: balance(7),
+    };
+    assert_eq!(
+        shown(&statement),
+        json!({
+            "wallet_id": "w", "currency": "EUR", "from": "1970-01-01T00:00:01.000000Z",
+            "to": null, "opening": {"available_micros": 12, "held_micros": 9},
+            "entries": lines, "omitted_entries": 3,
+            "closing": {"available_micros": 7, "held_micros": 9},
+        })
+    );
+}
+
+#[test]
+fn a_posting_says_what_it_was_for() {
     let posting = Posting {
         id: PostingId::from_u128(8),
         wallet: WalletId::from_u128(3),
-        kind: PostingKind::Adjustment("reason".to_owned()),
+        kind: PostingKind::Deposit,
         amount: Micros::new(-5),
     };
-    assert_eq!(
-        shown(&PostingView::of(&posting, true)),
-        json!({
-            "id": format!("{NIL}8"), "wallet_id": format!("{NIL}3"), "kind": "adjustment",
+    let reason = PostingKind::Adjustment("reason".to_owned());
+    for (kind, label, more) in [
+        (PostingKind::Deposit, "deposit", json!({})),
+        (
+            PostingKind::Refund(OperationId::from_u128(1)),
+            "refund",
+            json!({"operation_id": format!("{NIL}1")}),
+        ),
+        (reason, "adjustment", json!({"reason": "reason"})),
+    ] {
+        let mut expected = json!({
+            "id": format!("{NIL}8"), "wallet_id": format!("{NIL}3"), "kind": label,
             "amount_micros": -5, "replayed": true,
-        })
-    );
+        });
+        expected.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let posting = Posting { kind, ..posting.clone() };
+        assert_eq!(shown(&PostingView::of(&posting, true)), expected);
+    }
+}
+
+#[test]
+fn a_group_of_usage_is_named_by_what_it_is_of() {
+    let view = |day: Option<&str>, model: Option<&str>, owner| UsageView {
+        day: day.map(str::to_owned),
+        model: model.map(str::to_owned),
+        owner,
+        currency: "EUR".to_owned(),
+        completed: 1,
+        refused: 2,
+        abandoned: 3,
+        estimated: 4,
+        meters: CountsView([1, 2, 3, 4, 5, 6, 7, 8, 1 << 60]),
+        charge_micros: 5,
+        shortfall_micros: 6,
+        refunded_micros: 7,
+    };
+    let (key, wallet) = ("k".to_owned(), "w".to_owned());
+    let key = UsageOwner::ApiKey { api_key_id: key.clone(), api_key_name: key };
+    let wallet = UsageOwner::Wallet { wallet_id: wallet.clone(), wallet_name: wallet };
+    for (view, group) in [
+        (view(Some("2026-11-01"), None, None), json!({"day": "2026-11-01"})),
+        (view(None, Some("a/b"), None), json!({"model": "a/b"})),
+        (view(None, None, Some(key)), json!({"api_key_id": "k", "api_key_name": "k"})),
+        (view(None, None, Some(wallet)), json!({"wallet_id": "w", "wallet_name": "w"})),
+    ] {
+        let mut expected = json!({
+            "currency": "EUR", "completed": 1, "refused": 2, "abandoned": 3, "estimated": 4,
+            "meters": {
+                "input": 1, "cached_input": 2, "cache_write": 3, "audio_input": 4, "output": 5,
+                "reasoning": 6, "audio_output": 7, "request": 8, "image": 1_u64 << 60,
+            },
+            "charge_micros": 5, "shortfall_micros": 6, "refunded_micros": 7,
+        });
+        expected.as_object_mut().unwrap().extend(group.as_object().unwrap().clone());
+        assert_eq!(shown(&view), expected);
+    }
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! `holdfast usage report`: what was used and charged, for whoever sends the bills.
+
+use anyhow::{Context, anyhow};
+use holdfast_domain::Timestamp;
+use holdfast_domain::usage::Kind;
+use holdfast_store::Store;
+use holdfast_store::usage::{By, Group, Usage};
+use holdfast_wire::api::{CountsView, UsageOwner, UsageView, rfc3339};
+
+use crate::cli::{Format, Report, UsageBy};
+use crate::csv;
+use crate::failure::Failure;
+use crate::output::{self, Output};
+
+/// The names of the sums in a table, and of those that are amounts in CSV.
+const COUNTS: [&str; 4] = ["completed", "refused", "abandoned", "estimated"];
+const AMOUNTS: [&str; 3] = ["charge", "shortfall", "refunded"];
+
+pub(super) async fn report(output: Output, store: &Store, report: Report) -> Result<(), Failure> {
+    let period = report.period.period()?;
+    let form = form(output, report.format)?;
+    let by = match report.by {
+        UsageBy::Day => By::Day,
+        UsageBy::Model => By::Model,
+        UsageBy::Key => By::ApiKey,
+        UsageBy::Wallet => By::Wallet,
+    };
+    let usages = store.usage(by, period).await.context("usage was not summed")?;
+    match form {
+        Form::Csv => output::text(&spell_csv(by, &usages)),
+        Form::Output(output) => {
+            let views: Vec<_> = usages.iter().map(view).collect();
+            let rows: Vec<_> = usages.iter().map(row).collect();
+            output.list(&views, head(by), &rows)
+        }
+    }
+}
+
+/// How a report is printed.
+enum Form {
+    Csv,
+    Output(Output),
+}
+
+fn form(output: Output, format: Option<Format>) -> Result<Form, Failure> {
+    match (format, output) {
+        (None, output) => Ok(Form::Output(output)),
+        (Some(Format::Json), _) => Ok(Form::Output(Output::Json)),
+        (Some(Format::Csv | Format::Table), Output::Json) => {
+            Err(Failure::Usage(anyhow!("--json prints JSON: leave it out or leave --format out")))
+        }
+        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(Form::Csv),
+        (Some(Format::Table), Output::Table | Output::Plain) => Ok(Form::Output(Output::Table)),
+    }
+}
+
+fn view(usage: &Usage) -> UsageView {
+    let Usage { group, currency, totals } = usage;
+    let (mut day, mut model, mut owner) = (None, None, None);
+    match group {
+        Group::Day(moment) => day = Some(date(*moment)),
+        Group::Model(id) => model = Some(id.clone()),
+        Group::ApiKey { name, id } => {
+            let (api_key_id, api_key_name) = (id.to_string(), name.clone());
+            owner = Some(UsageOwner::ApiKey { api_key_id, api_key_name });
+        }
+        Group::Wallet { name, id } => {
+            let (wallet_id, wallet_name) = (id.to_string(), name.clone());
+            owner = Some(UsageOwner::Wallet { wallet_id, wallet_name });
+        }
+    }
+    UsageView {
+        day,
+        model,
+        owner,
+        currency: currency.to_string(),
+        completed: totals.completed,
+        refused: totals.refused,
+        abandoned: totals.abandoned,
+        estimated: totals.estimated,
+        meters: CountsView(totals.meters),
+        charge_micros: totals.charge.get(),
+        shortfall_micros: totals.shortfall.get(),
+        refunded_micros: totals.refunded.get(),
+    }
+}
+
+fn head(by: By) -> [&'static str; COLUMNS] {
+    let group = match by {
+        By::Day => "day",
+        By::Model => "model",
+        By::ApiKey => "key",
+        By::Wallet => "wallet",
+    };
+    let mut names = [group, "currency"]
+        .into_iter()
+        .chain(COUNTS)
+        .chain(Kind::ALL.map(Kind::label))
+        .chain(AMOUNTS);
+    std::array::from_fn(|_column| names.next().unwrap_or_default())
+}
+
+/// A group, a currency, counts, meters and amounts.
+const COLUMNS: usize = 2 + COUNTS.len() + Kind::COUNT + AMOUNTS.len();
+
+fn row(usage: &Usage) -> [String; COLUMNS] {
+    let Usage { group, currency, totals } = usage;
+    let group = match group {
+        Group::Day(moment) => date(*moment),
+        Group::Model(id) => id.clone(),
+        Group::ApiKey { name, .. } | Group::Wallet { name, .. } => name.clone(),
+    };
+    let amounts = [totals.charge, totals.shortfall, totals.refunded];
+    let mut cells = [group, currency.to_string()]
+        .into_iter()
+        .chain(counts(usage).map(|count| count.to_string()))
+        .chain(amounts.map(|amount| amount.to_string()));
+    std::array::from_fn(|_column| cells.next().unwrap_or_default())
+}
+
+/// Operations by their outcome, then meters.
+fn counts(usage: &Usage) -> impl Iterator<Item = u64> {
+    let totals = usage.totals;
+    [totals.completed, totals.refused, totals.abandoned, totals.estimated]
+        .into_iter()
+        .chain(totals.meters)
+}
+
+fn spell_csv(by: By, usages: &[Usage]) -> String {
+    let group: &[&str] = match by {
+        By::Day => &["day"],
+        By::Model => &["model"],
+        By::ApiKey => &["api_key_id", "api_key_name"],
+        By::Wallet => &["wallet_id", "wallet_name"],
+    };
+    let amounts = AMOUNTS.map(|name| format!("{name}_micros"));
+    let names = group.iter().copied().chain(["currency"]).chain(COUNTS);
+    let names = names.chain(Kind::ALL.map(Kind::label)).chain(amounts.iter().map(String::as_str));
+    let mut text = csv::record(names);
+    for usage in usages {
+        let Usage { group, currency, totals } = usage;
+        let mut fields = match group {
+            Group::Day(moment) => vec![date(*moment)],
+            Group::Model(id) => vec![id.clone()],
+            Group::ApiKey { name, id } => vec![id.to_string(), csv::chosen(name)],
+            Group::Wallet { name, id } => vec![id.to_string(), csv::chosen(name)],
+        };
+        fields.push(currency.to_string());
+        fields.extend(counts(usage).map(|count| count.to_string()));
+        let amounts = [totals.charge, totals.shortfall, totals.refunded];
+        fields.extend(amounts.map(|amount| amount.get().to_string()));
+        text.push_str(&csv::record(fields.iter().map(String::as_str)));
+    }
+    text
+}
+
+/// The day that begins at a moment.
+fn date(moment: Timestamp) -> String {
+    let moment = rfc3339(moment);
+    moment.split_once('T').map_or_else(|| moment.clone(), |(date, _time)| date.to_owned())
+}

@@ -1,0 +1,97 @@
+//! `holdfast wallet ledger`: a wallet's statement.
+
+use anyhow::Context;
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ports::LedgerSource;
+use holdfast_store::Store;
+use holdfast_store::statement::{Balance, Entry, Period, Statement};
+use holdfast_wire::api::{BalanceView, LedgerEntryView, StatementView, rfc3339};
+
+use super::find;
+use crate::cli::value::Reference;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+
+const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
+
+pub(super) async fn run(
+    output: Output,
+    store: &Store,
+    wallet: &Reference,
+    period: Period,
+    limit: u32,
+) -> Result<(), Failure> {
+    let wallet = find(store, wallet).await?;
+    let statement = store.statement(wallet.id, period, limit).await;
+    let statement = statement.context("the book was not read")?;
+    let Statement { opening, entries, omitted, closing } = &statement;
+    let view = StatementView {
+        wallet_id: wallet.id.to_string(),
+        currency: wallet.currency.to_string(),
+        from: period.from.map(rfc3339),
+        to: period.to.map(rfc3339),
+        opening: view(*opening),
+        entries: entries
+            .iter()
+            .map(|entry| {
+                LedgerEntryView::of(&entry.transfer, entry.posted.as_ref(), view(entry.after))
+            })
+            .collect(),
+        omitted_entries: *omitted,
+        closing: view(*closing),
+    };
+    let mut rows = vec![total("opening", view_at(view.from.as_ref()), *opening)];
+    rows.extend(entries.iter().map(row));
+    rows.push(total("closing", view_at(view.to.as_ref()), *closing));
+    output.sheet(&view, HEAD, &rows)?;
+    if *omitted > 0 {
+        note(&format!(
+            "{omitted} earlier entries of the period are not listed, the opening balance is after them: \
+             --limit lists more"
+        ));
+    }
+    Ok(())
+}
+
+const fn view(balance: Balance) -> BalanceView {
+    BalanceView::of(balance.available, balance.held)
+}
+
+fn view_at(moment: Option<&String>) -> String {
+    moment.cloned().unwrap_or_else(dash)
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn total(kind: &str, at: String, Balance { available, held }: Balance) -> [String; 8] {
+    let kind = kind.to_owned();
+    [at, kind, dash(), dash(), dash(), available.to_string(), held.to_string(), dash()]
+}
+
+fn row(Entry { transfer, posted, after }: &Entry) -> [String; 8] {
+    [
+        rfc3339(transfer.at),
+        transfer.kind.to_owned(),
+        transfer.debit.label().to_owned(),
+        transfer.credit.label().to_owned(),
+        transfer.amount.to_string(),
+        after.available.to_string(),
+        after.held.to_string(),
+        source(transfer.source, posted.as_ref()),
+    ]
+}
+
+fn source(source: LedgerSource, posted: Option<&PostingKind>) -> String {
+    match (source, posted) {
+        (LedgerSource::Operation(id, generation), _) => format!("operation {id}/{generation}"),
+        (LedgerSource::Posting(id), None | Some(PostingKind::Deposit)) => format!("posting {id}"),
+        (LedgerSource::Posting(id), Some(PostingKind::Refund(operation))) => {
+            format!("posting {id}, operation {operation}")
+        }
+        (LedgerSource::Posting(id), Some(PostingKind::Adjustment(reason))) => {
+            format!("posting {id}, {reason}")
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Comma-separated values as RFC 4180 has them: a name above each column, lines that end in CR LF, and
+//! quotes where a field needs them. Not a reader.
+
+/// One record with its line end.
+pub(crate) fn record<'f>(fields: impl IntoIterator<Item = &'f str>) -> String {
+    let fields: Vec<_> = fields.into_iter().map(field).collect();
+    fields.join(",") + "\r\n"
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A text that somebody chose, so that a spreadsheet shows it: one that begins like a formula gets an
+/// apostrophe in front, which spreadsheets take for text. Who wants the exact text has the id beside it.
+pub(crate) fn chosen(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        let fields = ["plain", "a,b", "say \"so\"", "two\r\nlines", "", " blank "];
+        let expected = "plain,\"a,b\",\"say \"\"so\"\"\",\"two\r\nlines\",, blank \r\n";
+        assert_eq!(record(fields), expected);
+    }
+
+    #[test]
+    fn no_chosen_text_is_a_formula() {
+        for text in ["=1+1", "+1", "-1", "@SUM(A1)", "\tx"] {
+            assert_eq!(chosen(text), format!("'{text}"));
+        }
+        for text in ["acme", "a=b", "'quoted", ""] {
+            assert_eq!(chosen(text), text);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The statements behind [`crate::statement`]. Nothing is sorted but the entries that are shown: sums
+//! need no order, and the newest entries are kept while the wallet's transfers are passed by. Those
+//! are found through indexes that hold nothing else, the wide rows of operations are not read.
+
+use holdfast_domain::WalletId;
+use holdfast_domain::ledger::{Account, PostingKind};
+use holdfast_domain::ports::{LedgerEntry, LedgerSource, Unavailable};
+use holdfast_domain::{Micros, OperationId, PostingId};
+use sea_orm::{DatabaseTransaction, QueryResult, Value};
+
+use super::blob;
+use super::reading::{Failed, query};
+use crate::Store;
+use crate::rows::{self, BadRow, Cells};
+use crate::statement::{Balance, Period, Statement};
+
+/// The last transfers of a wallet in a period, oldest first. Those of one moment were committed
+/// together: what pays comes before what is paid from it, and refunds come last.
+pub(super) const LINES: &str = "SELECT l.at, l.place, l.leg, l.amount, coalesce(l.id, named.id),
+    l.debit, l.credit, l.kind, l.operation_id, l.reason
+FROM (
+    SELECT t.created_at AS at, 1 AS place, t.op_seq AS seq, t.leg AS leg, t.amount AS amount,
+        NULL AS id, t.debit AS debit, t.credit AS credit, NULL AS kind, NULL AS operation_id,
+        NULL AS reason FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
+    WHERE o.wallet_id = $1 AND t.created_at >= $2 AND t.created_at < $3
+    UNION ALL
+    SELECT t.created_at, iif(t.kind = 'refund', 2, 0), t.seq, 0, t.amount,
+        t.id, NULL, NULL, t.kind, t.operation_id, t.reason
+    FROM postings AS t WHERE t.wallet_id = $1 AND t.created_at >= $2 AND t.created_at < $3
+    ORDER BY at DESC, place DESC, seq DESC, leg DESC LIMIT $4
+) AS l LEFT JOIN operations AS named ON l.place = 1 AND named.seq = l.seq
+ORDER BY l.at, l.place, l.seq, l.leg";
+
+/// What all transfers before the end of a period come to, and how many of them are in it.
+pub(super) const SUMS: &str = "SELECT coalesce(sum(available), 0), coalesce(sum(held), 0),
+    count(*) FILTER (WHERE at >= $2)
+FROM (
+    SELECT t.created_at AS at,
+        iif(t.credit = 'available', t.amount, 0) - iif(t.debit = 'available', t.amount, 0)
+            AS available,
+        iif(t.credit = 'held', t.amount, 0) - iif(t.debit = 'held', t.amount, 0) AS held
+    FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
+    WHERE o.wallet_id = $1 AND t.created_at < $3
+    UNION ALL
+    SELECT t.created_at, t.amount, 0 FROM postings AS t
+    WHERE t.wallet_id = $1 AND t.created_at < $3
+)";
+
+impl Store {
+    /// The statement of a wallet over a period, with at most its last `limit` entries.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be read, or its transfers come to no amount.
+    pub async fn statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        limit: u32,
+    ) -> Result<Statement, Unavailable> {
+        self.at_one_moment(move |db| Box::pin(read(db, wallet, period, limit))).await
+    }
+}
+
+async fn read(
+    db: &DatabaseTransaction,
+    wallet: WalletId,
+    period: Period,
+    limit: u32,
+) -> Result<Statement, Failed> {
+    let values = values(wallet, period, limit);
+    let [id, from, to, _limit] = values.clone();
+    let sums = query(db, SUMS, [id, from, to]).await?;
+    let lines = query(db, LINES, values).await?;
+    let (closing, count) = sums.first().map_or(Ok((NOTHING, 0)), closing).map_err(Failed::Row)?;
+    let lines = lines.iter().map(line).collect::<Result<Vec<_>, _>>().map_err(Failed::Row)?;
+    let shown = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+    Statement::of(lines, count.saturating_sub(shown), closing).map_err(Failed::Transfers)
+}
+
+const NOTHING: Balance = Balance { available: Micros::ZERO, held: Micros::ZERO };
+
+/// What [`LINES`] is asked with.
+pub(super) fn values(wallet: WalletId, period: Period, limit: u32) -> [Value; 4] {
+    let (from, to) = period.bounds();
+    [blob(wallet.to_bytes()), from.into(), to.into(), i64::from(limit).into()]
+}
+
+fn closing(row: &QueryResult) -> Result<(Balance, u64), BadRow> {
+    let mut cells = Cells::new(row);
+    let balance = Balance { available: cells.micros()?, held: cells.micros()? };
+    Ok((balance, cells.small()?))
+}
+
+/// Reads a row of [`LINES`].
+pub(super) fn line(row: &QueryResult) -> Result<(LedgerEntry, Option<PostingKind>), BadRow> {
+    let mut cells = Cells::new(row);
+    let at = cells.timestamp()?;
+    let is_transfer = cells.int()? == 1;
+    let leg = cells.int()?;
+    let amount = cells.micros()?;
+    let id = cells.bytes()?;
+    if is_transfer {
+        let (generation, kind) = rows::transfer(leg).ok_or(BadRow::Value(2))?;
+        let (debit, credit) = (rows::account(&mut cells)?, rows::account(&mut cells)?);
+        let source = LedgerSource::Operation(OperationId::from_bytes(id), generation);
+        let kind = kind.label();
+        return Ok((LedgerEntry { at, source, kind, debit, credit, amount }, None));
+    }
+    cells.skip(2);
+    let posted = rows::posting_kind(&mut cells)?;
+    let source = LedgerSource::Posting(PostingId::from_bytes(id));
+    let (debit, credit, amount) = if amount < Micros::ZERO {
+        (Account::Available, posted.counterpart(), amount.negated())
+    } else {
+        (posted.counterpart(), Account::Available, amount)
+    };
+    let kind = posted.label();
+    Ok((LedgerEntry { at, source, kind, debit, credit, amount }, Some(posted)))
+}

@@ -1,0 +1,111 @@
+//! The statements behind [`crate::usage`]. They read the rows of all operations: an index by the moment
+//! of finishing would cost every request a write, and nobody waits for a report. Rows are summed page by
+//! page, so that no more than a page is ever sorted or held.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::usage::Kind;
+use holdfast_domain::{ApiKeyId, Currency, WalletId};
+use sea_orm::{DatabaseTransaction, QueryResult};
+
+use super::reading::{Failed, query};
+use crate::Store;
+use crate::rows::{self, BadRow, Cells};
+use crate::statement::Period;
+use crate::usage::{By, DAY_MICROS, Part, Sums, Totals, Usage};
+
+/// Operations that are summed at once.
+const PAGE: i64 = 20_000;
+
+const LAST: &str = "SELECT coalesce(max(seq), 0) FROM operations";
+
+impl Store {
+    /// What finished in a period, summed for each group and currency, sorted by both.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be read, or a sum does not fit into 64 bits.
+    pub async fn usage(&self, by: By, period: Period) -> Result<Vec<Usage>, Unavailable> {
+        self.at_one_moment(move |db| Box::pin(read(db, by, period))).await
+    }
+}
+
+async fn read(db: &DatabaseTransaction, by: By, period: Period) -> Result<Vec<Usage>, Failed> {
+    let sql = page(by);
+    let (from, to) = period.bounds();
+    let last = query(db, LAST, []).await?;
+    let last = last.first().map_or(Ok(0), |row| Cells::new(row).int()).map_err(Failed::Row)?;
+    let mut sums = Sums::default();
+    let mut after = 0;
+    while after < last {
+        let until = last.min(after.saturating_add(PAGE));
+        let values = [after.into(), until.into(), from.into(), to.into()];
+        for row in query(db, &sql, values).await? {
+            let (part, currency, totals) = summed(by, &row).map_err(Failed::Row)?;
+            sums.add(part, currency, &totals).map_err(Failed::Usage)?;
+        }
+        after = until;
+    }
+    Ok(sums.named(&names(db, by).await?))
+}
+
+/// Sums over a page. Operations come first in the join, whatever the planner thinks of wallets.
+pub(super) fn page(by: By) -> String {
+    let part = match by {
+        By::Day => format!("o.finished_at / {DAY_MICROS}"),
+        By::Model => "o.model".to_owned(),
+        By::ApiKey => "o.api_key_id".to_owned(),
+        By::Wallet => "o.wallet_id".to_owned(),
+    };
+    let meters = Kind::ALL.map(|kind| format!("coalesce(sum(o.{}), 0)", kind.label())).join(", ");
+    format!(
+        "SELECT {part} AS part, w.currency,
+            count(*) FILTER (WHERE o.phase = 'completed'),
+            count(*) FILTER (WHERE o.phase = 'refused'),
+            count(*) FILTER (WHERE o.phase = 'abandoned'),
+            count(*) FILTER (WHERE o.meters_source = 'estimated'),
+            {meters}, coalesce(sum(o.charge), 0), coalesce(sum(o.shortfall), 0),
+            coalesce(sum(
+                (SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)
+            ), 0)
+         FROM operations AS o CROSS JOIN wallets AS w ON w.id = o.wallet_id
+         WHERE o.seq > $1 AND o.seq <= $2 AND o.finished_at >= $3 AND o.finished_at < $4
+         GROUP BY part, w.currency"
+    )
+}
+
+fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow> {
+    let mut cells = Cells::new(row);
+    let part = match by {
+        By::Day => Part::Day(cells.int()?),
+        By::Model => Part::Model(cells.text()?),
+        By::ApiKey => Part::ApiKey(ApiKeyId::from_bytes(cells.bytes()?)),
+        By::Wallet => Part::Wallet(WalletId::from_bytes(cells.bytes()?)),
+    };
+    let currency = rows::currency(&mut cells)?;
+    let (completed, refused, abandoned) = (cells.small()?, cells.small()?, cells.small()?);
+    let estimated = cells.small()?;
+    let mut meters = [0; Kind::COUNT];
+    for count in &mut meters {
+        *count = cells.small()?;
+    }
+    let (charge, shortfall, refunded) = (cells.micros()?, cells.micros()?, cells.micros()?);
+    let totals =
+        Totals { completed, refused, abandoned, estimated, meters, charge, shortfall, refunded };
+    Ok((part, currency, totals))
+}
+
+/// The names of what is grouped by id.
+async fn names(db: &DatabaseTransaction, by: By) -> Result<BTreeMap<[u8; 16], String>, Failed> {
+    let sql = match by {
+        By::Day | By::Model => return Ok(BTreeMap::new()),
+        By::ApiKey => "SELECT id, name FROM api_keys",
+        By::Wallet => "SELECT id, name FROM wallets",
+    };
+    let name = |row: &QueryResult| {
+        let mut cells = Cells::new(row);
+        Ok((cells.bytes()?, cells.text()?))
+    };
+    query(db, sql, []).await?.iter().map(name).collect::<Result<_, _>>().map_err(Failed::Row)
+}

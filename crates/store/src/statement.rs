@@ -1,0 +1,96 @@
+//! A wallet's statement: what it had, what moved, what it has then. The amounts before and after each
+//! entry are counted back from the last one, which the store sums over the whole book: an opening
+//! balance, the entries and the closing balance always add up. The wallet's own row is not asked.
+
+use holdfast_domain::ledger::{Account, PostingKind};
+use holdfast_domain::ports::LedgerEntry;
+use holdfast_domain::{Micros, Timestamp};
+
+/// A span of time, open where it has no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Period {
+    /// Its first moment.
+    pub from: Option<Timestamp>,
+    /// The first moment after it.
+    pub to: Option<Timestamp>,
+}
+
+impl Period {
+    /// Its first moment and the first one after it; the ends of time where it has none. Nothing is
+    /// ever written in the last moment of all.
+    pub(crate) fn bounds(self) -> (i64, i64) {
+        let from = self.from.map_or(i64::MIN, Timestamp::as_micros);
+        (from, self.to.map_or(i64::MAX, Timestamp::as_micros))
+    }
+}
+
+/// What a wallet has at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balance {
+    /// What it can spend.
+    pub available: Micros,
+    /// What running operations reserve.
+    pub held: Micros,
+}
+
+/// One transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What moved, when and for what.
+    pub transfer: LedgerEntry,
+    /// What it was posted for; `None` for what an operation moved by itself.
+    pub posted: Option<PostingKind>,
+    /// What the wallet has after it.
+    pub after: Balance,
+}
+
+/// What a wallet had, what moved, what it has then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// What it had before the first entry.
+    pub opening: Balance,
+    /// What moved, oldest first.
+    pub entries: Vec<Entry>,
+    /// How many entries of the period come before the first one: the opening balance is after them.
+    pub omitted: u64,
+    /// What it had at the end of the period.
+    pub closing: Balance,
+}
+
+/// Amounts that no wallet can have: the book is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the transfers come to more than an amount can be")]
+pub(crate) struct TooMuch;
+
+impl Statement {
+    /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted` how
+    /// many of it come before them.
+    pub(crate) fn of(
+        lines: Vec<(LedgerEntry, Option<PostingKind>)>,
+        omitted: u64,
+        closing: Balance,
+    ) -> Result<Self, TooMuch> {
+        let mut entries = Vec::with_capacity(lines.len());
+        let mut opening = closing;
+        for (transfer, posted) in lines.into_iter().rev() {
+            let after = opening;
+            opening = after.before(&transfer).ok_or(TooMuch)?;
+            entries.push(Entry { transfer, posted, after });
+        }
+        entries.reverse();
+        Ok(Self { opening, entries, omitted, closing })
+    }
+}
+
+impl Balance {
+    /// What there was before this transfer, when this is what there is after it.
+    fn before(self, transfer: &LedgerEntry) -> Option<Self> {
+        let before = |account: Account, after: Micros| {
+            let after =
+                if transfer.credit == account { after.minus(transfer.amount)? } else { after };
+            if transfer.debit == account { after.plus(transfer.amount) } else { Some(after) }
+        };
+        let available = before(Account::Available, self.available)?;
+        Some(Self { available, held: before(Account::Held, self.held)? })
+    }
+}

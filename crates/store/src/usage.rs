@@ -1,0 +1,163 @@
+//! What was used and charged in a period, for whoever sends the bills: sums over finished operations.
+//! Each currency has sums of its own.
+//!
+//! An operation belongs to the period in which it finished, and its refunds belong to it, whenever
+//! they were made. What has not finished, or is not settled yet, is in no report.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::usage::Kind;
+use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
+
+/// Microseconds of a day.
+pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
+
+/// What sums are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Each day, in UTC.
+    Day,
+    /// Each model.
+    Model,
+    /// Each API key.
+    ApiKey,
+    /// Each wallet.
+    Wallet,
+}
+
+/// What sums are of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// The day that begins then.
+    Day(Timestamp),
+    /// The public id of a model.
+    Model(String),
+    /// An API key; its name first, they are sorted by it.
+    ApiKey {
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: ApiKeyId,
+    },
+    /// A wallet; its name first, they are sorted by it.
+    Wallet {
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: WalletId,
+    },
+}
+
+/// A group's sums in one currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage {
+    /// What they are of.
+    pub group: Group,
+    /// Of which money.
+    pub currency: Currency,
+    /// The sums.
+    pub totals: Totals,
+}
+
+/// Sums over finished operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// How many were answered and settled.
+    pub completed: u64,
+    /// How many the provider refused.
+    pub refused: u64,
+    /// How many ended without a known outcome.
+    pub abandoned: u64,
+    /// How many of the completed were counted here, because the provider reported nothing believable.
+    pub estimated: u64,
+    /// What the completed used, in the order of [`Kind::ALL`].
+    pub meters: [u64; Kind::COUNT],
+    /// What they were charged.
+    pub charge: Micros,
+    /// What they cost beyond their holds.
+    pub shortfall: Micros,
+    /// What was given back of their charges.
+    pub refunded: Micros,
+}
+
+/// A sum that does not fit into 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a sum is too large")]
+pub(crate) struct TooLarge;
+
+/// What tells groups apart in rows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    /// Days since 1970.
+    Day(i64),
+    Model(String),
+    ApiKey(ApiKeyId),
+    Wallet(WalletId),
+}
+
+/// Sums in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Sums(BTreeMap<(Part, Currency), Totals>);
+
+impl Totals {
+    const NOTHING: Self = Self {
+        completed: 0,
+        refused: 0,
+        abandoned: 0,
+        estimated: 0,
+        meters: [0; Kind::COUNT],
+        charge: Micros::ZERO,
+        shortfall: Micros::ZERO,
+        refunded: Micros::ZERO,
+    };
+
+    fn plus(&self, more: &Self) -> Option<Self> {
+        let mut meters = self.meters;
+        for (count, more) in meters.iter_mut().zip(more.meters) {
+            *count = count.checked_add(more)?;
+        }
+        Some(Self {
+            completed: self.completed.checked_add(more.completed)?,
+            refused: self.refused.checked_add(more.refused)?,
+            abandoned: self.abandoned.checked_add(more.abandoned)?,
+            estimated: self.estimated.checked_add(more.estimated)?,
+            meters,
+            charge: self.charge.plus(more.charge)?,
+            shortfall: self.shortfall.plus(more.shortfall)?,
+            refunded: self.refunded.plus(more.refunded)?,
+        })
+    }
+}
+
+impl Sums {
+    pub(crate) fn add(
+        &mut self,
+        part: Part,
+        currency: Currency,
+        more: &Totals,
+    ) -> Result<(), TooLarge> {
+        let totals = self.0.entry((part, currency)).or_insert(Totals::NOTHING);
+        *totals = totals.plus(more).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    /// The sums under the names of their groups, sorted by group and currency. Of an id that `names`
+    /// does not know the name is empty.
+    pub(crate) fn named(self, names: &BTreeMap<[u8; 16], String>) -> Vec<Usage> {
+        let name = |id: [u8; 16]| names.get(&id).cloned().unwrap_or_default();
+        let named = |((part, currency), totals)| {
+            let group = match part {
+                Part::Day(day) => {
+                    Group::Day(Timestamp::from_micros(day.saturating_mul(DAY_MICROS)))
+                }
+                Part::Model(model) => Group::Model(model),
+                Part::ApiKey(id) => Group::ApiKey { name: name(id.to_bytes()), id },
+                Part::Wallet(id) => Group::Wallet { name: name(id.to_bytes()), id },
+            };
+            Usage { group, currency, totals }
+        };
+        let mut usages: Vec<_> = self.0.into_iter().map(named).collect();
+        usages.sort_by(|a, b| (&a.group, a.currency).cmp(&(&b.group, b.currency)));
+        usages
+    }
+}

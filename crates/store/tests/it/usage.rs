@@ -1,0 +1,192 @@
+//! Reports of usage are the sums of the rows, whatever they are grouped by.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::usage::Kind;
+use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
+use holdfast_store::report::{Filter, Scope};
+use holdfast_store::statement::Period;
+use holdfast_store::usage::{By, Group, Totals, Usage};
+use holdfast_testkit::laws::Stores;
+use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
+use holdfast_testkit::sample;
+
+use crate::raw::Raw;
+use crate::scratch::Scratch;
+
+const DAY: i64 = 86_400_000_000;
+const NOTHING: Totals = Totals {
+    completed: 0,
+    refused: 0,
+    abandoned: 0,
+    estimated: 0,
+    meters: [0; Kind::COUNT],
+    charge: Micros::ZERO,
+    shortfall: Micros::ZERO,
+    refunded: Micros::ZERO,
+};
+
+/// Two wallets with two API keys each, one wallet of another currency, operations that ended in every
+/// way over three days, far apart in the table; one refund.
+async fn furnished() -> Scratch {
+    let scratch = Scratch::open().await;
+    for _ in 0..2 {
+        let mut tenant = Tenant::new(&scratch, 10_000).await;
+        live(&tenant).await;
+        tenant.api_key = tenant.another_api_key().await;
+        live(&tenant).await;
+    }
+    let mut euros = Tenant::new(&scratch, 0).await;
+    euros.wallet = sample::fresh::<WalletId>();
+    scratch.wallets().create(euros.wallet, "=euros", "EUR".parse().unwrap()).await.unwrap();
+    euros.api_key = euros.another_api_key().await;
+    euros.post(PostingKind::Deposit, 1_000).await.unwrap();
+    let id = PriceVersionId::from_stored("a/b/EUR/2026-01-01T00:00:00Z");
+    let price = PriceVersion { id, currency: "EUR".parse().unwrap(), ..sample::price() };
+    let operation = euros.admit(&euros.claim().price(price).build()).await;
+    euros.step(operation.id, finish(&operation, 9, 0)).await;
+
+    let mut raw = Raw::reckless(&scratch).await;
+    raw.run("UPDATE operations SET seq = seq * 7001").await;
+    raw.run(&format!(
+        "UPDATE operations SET finished_at = {DAY} * (20000 + seq % 3)
+        WHERE finished_at IS NOT NULL AND seq % 4 <> 0"
+    ))
+    .await;
+    raw.run(&format!(
+        "UPDATE operations SET finished_at = {DAY} * 20001 - 1
+        WHERE finished_at IS NOT NULL AND seq % 4 = 0"
+    ))
+    .await;
+    raw.run(
+        "UPDATE operations SET meters_source = 'estimated' WHERE seq % 5 = 0
+        AND meters_source IS NOT NULL",
+    )
+    .await;
+    scratch
+}
+
+async fn live(tenant: &Tenant<'_>) {
+    tenant.admit(&tenant.claim().build()).await;
+    let ends: [fn(&Operation) -> Event; 6] = [
+        |o| finish(o, 20, 10),
+        |o| finish(o, 500, 0),
+        |o| record(o, 1, 1),
+        refuse,
+        not_run,
+        give_up,
+    ];
+    for end in ends {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        let ended = tenant.step(operation.id, end(&operation)).await;
+        if matches!(ended.phase, Phase::Completed { .. }) {
+            tenant.post(PostingKind::Refund(ended.id), 5).await.unwrap();
+            tenant.post(PostingKind::Refund(ended.id), 2).await.unwrap();
+        }
+    }
+}
+
+/// What a finished operation adds.
+async fn totals(scratch: &Scratch, operation: &Operation) -> Totals {
+    match &operation.phase {
+        Phase::Completed { usage, .. } => Totals {
+            completed: 1,
+            estimated: u64::from(usage.metered.source.label() == "estimated"),
+            meters: Kind::ALL.map(|kind| usage.metered.meters.count(kind)),
+            charge: usage.charge,
+            shortfall: usage.shortfall,
+            refunded: scratch.store.refunded(operation.id).await.unwrap(),
+            ..NOTHING
+        },
+        Phase::Refused { .. } => Totals { refused: 1, ..NOTHING },
+        Phase::Abandoned { .. } => Totals { abandoned: 1, ..NOTHING },
+        Phase::Leased | Phase::Recorded(_) | Phase::Open => NOTHING,
+    }
+}
+
+fn plus(a: &Totals, b: &Totals) -> Totals {
+    let sum = |a: Micros, b: Micros| a.plus(b).unwrap();
+    let mut meters = a.meters;
+    meters.iter_mut().zip(b.meters).for_each(|(count, more)| *count += more);
+    Totals {
+        completed: a.completed + b.completed,
+        refused: a.refused + b.refused,
+        abandoned: a.abandoned + b.abandoned,
+        estimated: a.estimated + b.estimated,
+        meters,
+        charge: sum(a.charge, b.charge),
+        shortfall: sum(a.shortfall, b.shortfall),
+        refunded: sum(a.refunded, b.refunded),
+    }
+}
+
+/// The report as it should be, from the rows one by one.
+async fn expected(scratch: &Scratch, by: By, period: Period) -> Vec<Usage> {
+    let filter = Filter { scope: Scope::All, limit: 1_000 };
+    let wallets = scratch.wallets().list().await.unwrap();
+    let keys = scratch.keys().unwrap().list().await.unwrap();
+    let mut sums = BTreeMap::new();
+    for listed in scratch.store.operations(&filter).await.unwrap() {
+        let operation = listed.operation;
+        let Some(finished_at) = operation.phase.finished_at() else { continue };
+        if period.from.is_some_and(|from| finished_at < from)
+            || period.to.is_some_and(|to| finished_at >= to)
+        {
+            continue;
+        }
+        let group = match by {
+            By::Day => Group::Day(Timestamp::from_micros(finished_at.as_micros() / DAY * DAY)),
+            By::Model => Group::Model(operation.model.to_string()),
+            By::ApiKey => {
+                let key = keys.iter().find(|key| key.id == operation.api_key).unwrap();
+                Group::ApiKey { name: key.name.clone(), id: key.id }
+            }
+            By::Wallet => {
+                let wallet = wallets.iter().find(|it| it.id == operation.wallet).unwrap();
+                Group::Wallet { name: wallet.name.clone(), id: wallet.id }
+            }
+        };
+        let sum = sums.entry((group, operation.price.currency)).or_insert(NOTHING);
+        *sum = plus(sum, &totals(scratch, &operation).await);
+    }
+    let usage = |((group, currency), totals)| Usage { group, currency, totals };
+    sums.into_iter().map(usage).collect()
+}
+
+#[tokio::test]
+async fn a_report_sums_what_finished_in_its_period() {
+    let scratch = furnished().await;
+    let at = |micros| Some(Timestamp::from_micros(micros));
+    let day = 20_001 * DAY;
+    let mut lengths = Vec::new();
+    for by in [By::Day, By::Model, By::ApiKey, By::Wallet] {
+        for (from, to) in [
+            (None, None),
+            (at(day), None),
+            (None, at(day)),
+            (at(day - 1), at(day)),
+            (at(day), at(day + 1)),
+            (at(day + DAY), at(day + DAY + 1)),
+            (at(day + 9 * DAY), None),
+        ] {
+            let period = Period { from, to };
+            let usages = scratch.store.usage(by, period).await.unwrap();
+            assert_eq!(usages, expected(&scratch, by, period).await, "{by:?} {period:?}");
+            lengths.push(usages.len());
+        }
+    }
+    // By day: two currencies on one of three days. One model, two currencies. Five keys, three wallets.
+    let whole: Vec<_> = lengths.iter().step_by(7).copied().collect();
+    assert_eq!(whole, [4, 2, 5, 3]);
+}
+
+#[tokio::test]
+async fn a_sum_that_does_not_fit_is_an_error_and_not_a_number() {
+    let scratch = furnished().await;
+    let mut raw = Raw::reckless(&scratch).await;
+    raw.run("UPDATE operations SET charge = 9223372036854775807 WHERE charge IS NOT NULL").await;
+    let summed = scratch.store.usage(By::Model, Period::default()).await;
+    assert!(summed.is_err(), "{summed:?}");
+}
