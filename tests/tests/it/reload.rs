@@ -134,8 +134,8 @@ fn without_a_file_the_signal_asks_for_the_end() {
 #[test]
 fn a_file_that_is_replaced_or_linked_elsewhere_is_noticed() {
     let config = Config::simulated();
-    let renamed = config.clone().replace(SIM, "holdfast/renamed-1");
-    let linked = config.clone().replace(SIM, "holdfast/linked-1");
+    let renamed = config.clone().replace(SIM, "holdfast/sim-3");
+    let linked = config.clone().replace(SIM, "holdfast/sim-2");
     let (site, account) = Site::funded(&config);
     // As Kubernetes mounts a ConfigMap: the file is a link through a folder's link, which is swapped.
     std::fs::remove_file(site.path("holdfast.toml")).unwrap();
@@ -150,13 +150,13 @@ fn a_file_that_is_replaced_or_linked_elsewhere_is_noticed() {
     symlink("second", site.path("data-new")).unwrap();
     std::fs::rename(site.path("data-new"), site.path("data")).unwrap();
     wait_for(&gateway, "applied", 1);
-    assert_eq!(models(&gateway, &account), ["holdfast/linked-1"]);
+    assert_eq!(models(&gateway, &account), ["holdfast/sim-2"]);
 
     // As editors and `mv` do it.
     site.write("holdfast.toml.new", &renamed.render());
     std::fs::rename(site.path("holdfast.toml.new"), site.path("holdfast.toml")).unwrap();
     wait_for(&gateway, "applied", 2);
-    assert_eq!(models(&gateway, &account), ["holdfast/renamed-1"]);
+    assert_eq!(models(&gateway, &account), ["holdfast/sim-3"]);
     gateway.stop();
 }
 
