@@ -8,6 +8,7 @@ mod admin;
 mod body;
 mod chat;
 mod current;
+mod description;
 mod error;
 mod headers;
 mod limits;

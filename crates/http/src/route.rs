@@ -19,6 +19,10 @@ pub(crate) enum Route<'a> {
     Health,
     /// `GET /readyz`
     Ready,
+    /// `GET /openapi.json`
+    OpenApi,
+    /// `GET /docs`
+    Docs,
 }
 
 /// Why a request is for nothing.
@@ -41,6 +45,8 @@ impl Route<'_> {
             Self::Model(_) => "/v1/models/{publisher}/{name}",
             Self::Health => "/healthz",
             Self::Ready => "/readyz",
+            Self::OpenApi => "/openapi.json",
+            Self::Docs => "/docs",
         }
     }
 }
@@ -53,6 +59,8 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, NoR
         "/v1/models" => Route::Models,
         "/healthz" => Route::Health,
         "/readyz" => Route::Ready,
+        "/openapi.json" => Route::OpenApi,
+        "/docs" => Route::Docs,
         other => {
             if let Some(key) = segment(other, "/v1/operations/") {
                 Route::Operation(key)
@@ -70,7 +78,9 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, NoR
         | Route::Models
         | Route::Model(_)
         | Route::Health
-        | Route::Ready => Method::GET,
+        | Route::Ready
+        | Route::OpenApi
+        | Route::Docs => Method::GET,
     };
     if *method == wanted {
         Ok(found)

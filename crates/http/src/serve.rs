@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::Options;
 use crate::current::Current;
+use crate::description::Description;
 use crate::error::Problem;
 use crate::reply::{Answer, problem, with_request_id};
 use crate::service::Service;
@@ -39,7 +40,11 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     let (slots, refusals) = (Slots::default(), Slots::default());
-    let service = Arc::new(Service { engine, current: Arc::clone(&current) });
+    let service = Arc::new(Service {
+        engine,
+        current: Arc::clone(&current),
+        description: Description::render(),
+    });
     let connections = TaskTracker::new();
     while let Some(stream) = accept(&listener, &shutdown).await {
         let shutdown = shutdown.clone();

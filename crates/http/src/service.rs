@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use uuid::Uuid;
 
 use crate::current::Current;
+use crate::description::Description;
 use crate::error::Problem;
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENCY_KEY, json, not_allowed, problem, with_request_id};
@@ -23,6 +24,7 @@ use crate::{chat, headers, resources};
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     pub(crate) current: Arc<Current>,
+    pub(crate) description: Description,
 }
 
 impl Service {
@@ -79,6 +81,17 @@ impl Service {
                 return Ok(not_allowed(allowed));
             }
         };
+        match found {
+            Route::OpenApi => return Ok(self.description.document()),
+            Route::Docs => return Ok(self.description.page()),
+            Route::Completions
+            | Route::Operation(_)
+            | Route::Wallet
+            | Route::Models
+            | Route::Model(_)
+            | Route::Health
+            | Route::Ready => {}
+        }
         let caller = self.caller(head).await?;
         log.api_key = Some(caller.api_key.id);
         let engine = &self.engine;
@@ -91,7 +104,9 @@ impl Service {
             Route::Wallet => resources::wallet(engine, &caller).await,
             Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
             Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
-            Route::Health | Route::Ready => Err(Problem::new(Code::NotFound)),
+            Route::Health | Route::Ready | Route::OpenApi | Route::Docs => {
+                Err(Problem::new(Code::NotFound))
+            }
         }
     }
 

@@ -6,5 +6,6 @@ pub mod api;
 pub mod chat;
 pub mod error;
 pub mod json;
+pub mod openapi;
 
 mod render;

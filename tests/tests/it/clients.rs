@@ -40,7 +40,7 @@ pub(crate) const NODE: Sdk = Sdk {
     },
 };
 
-fn given(name: &str) -> PathBuf {
+pub(crate) fn given(name: &str) -> PathBuf {
     let path = std::env::var_os(name).map(PathBuf::from);
     path.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test tests`, which does"))
 }

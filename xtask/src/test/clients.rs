@@ -1,5 +1,5 @@
-//! The client libraries that the end-to-end suite drives the gateway with, each in a private
-//! environment under the target folder.
+//! The client libraries that the end-to-end suite drives the gateway with, and tools that test an API
+//! against its description, in private environments under the target folder.
 //!
 //! Pinned, because the suite states what these very versions do. Where one cannot be had, its
 //! tests are skipped and the reason is told; the rest of the suite runs.
@@ -15,7 +15,9 @@ use serde_json::Value;
 
 use crate::shell::{has, hear, say};
 
-const PYTHON_OPENAI: &str = "3.51.0";
+/// The library of the Python client, and what tests the gateway against its own description.
+const PYTHON: &[(&str, &str)] =
+    &[("openai", "3.51.0"), ("openapi-spec-validator", "0.9.0"), ("schemathesis", "4.32.5")];
 const NODE_OPENAI: &str = "6.49.0";
 
 /// The clients, as far as they are there.
@@ -39,15 +41,15 @@ pub(crate) fn prepare(target: &Path) -> Result<Clients> {
     let folder = target.join("clients");
     fs::create_dir_all(&folder).context("cannot make the folder of the clients")?;
     Ok(Clients {
-        python: report("Python", PYTHON_OPENAI, python(&folder.join("python")))?,
-        node: report("Node", NODE_OPENAI, node(&folder.join("node")))?,
+        python: report("Python", &python_wanted().join(", "), python(&folder.join("python")))?,
+        node: report("Node", &format!("openai@{NODE_OPENAI}"), node(&folder.join("node")))?,
     })
 }
 
-fn report(name: &str, version: &str, prepared: Result<PathBuf>) -> Result<Client> {
+fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> Result<Client> {
     match prepared {
         Ok(path) => {
-            say(&format!("{name} client: openai {version} is ready"))?;
+            say(&format!("{name} client: {packages}: ready"))?;
             Ok(Client::Ready(path))
         }
         Err(error) => {
@@ -57,26 +59,35 @@ fn report(name: &str, version: &str, prepared: Result<PathBuf>) -> Result<Client
     }
 }
 
+/// As `pip` wants them named.
+fn python_wanted() -> Vec<String> {
+    PYTHON.iter().map(|(name, version)| format!("{name}=={version}")).collect()
+}
+
 fn python(folder: &Path) -> Result<PathBuf> {
     let python = folder.join("bin").join("python");
-    if python_version(&python).is_some_and(|version| version == PYTHON_OPENAI) {
+    let wanted = python_wanted();
+    if python_has(&python) == Some(wanted.clone()) {
         return Ok(python);
     }
     ensure!(has("python3"), "there is no python3");
-    say(&format!("Python client: installing openai {PYTHON_OPENAI}"))?;
+    say(&format!("Python client: installing {}", wanted.join(", ")))?;
     step("python3 -m venv", Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
     let options = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries=2"];
-    let package = format!("openai=={PYTHON_OPENAI}");
     let mut pip = Command::new(&python);
-    step("pip install", pip.args(["-m", "pip", "install"]).args(options).arg(package))?;
-    ensure!(python_version(&python).is_some(), "what pip installed cannot be imported");
+    step("pip install", pip.args(["-m", "pip", "install"]).args(options).args(&wanted))?;
+    ensure!(python_has(&python) == Some(wanted), "pip did not install what it was asked for");
     Ok(python)
 }
 
-fn python_version(python: &Path) -> Option<String> {
-    let heard = hear(Command::new(python).args(["-c", "import openai; print(openai.__version__)"]));
-    // A Python that cannot be asked has no library: it is installed anew.
-    heard.ok().filter(|it| it.status.success()).map(|it| it.stdout.trim().to_owned())
+fn python_has(python: &Path) -> Option<Vec<String>> {
+    const ASK: &str = "import sys, openai\nfrom importlib.metadata import version\n\
+                       print(*[name + '==' + version(name) for name in sys.argv[1:]])";
+    let names = PYTHON.iter().map(|(name, _)| name);
+    let heard = hear(Command::new(python).args(["-c", ASK]).args(names));
+    // A Python that cannot be asked has no libraries: they are installed anew.
+    let heard = heard.ok().filter(|it| it.status.success())?;
+    Some(heard.stdout.split_whitespace().map(str::to_owned).collect())
 }
 
 fn node(folder: &Path) -> Result<PathBuf> {
@@ -135,6 +146,6 @@ mod tests {
     fn half_an_installation_is_none() {
         let nowhere = Path::new("no-such-folder");
         assert_eq!(node_version(nowhere), None);
-        assert_eq!(python_version(&nowhere.join("python")), None);
+        assert_eq!(python_has(&nowhere.join("python")), None);
     }
 }

@@ -11,6 +11,7 @@ mod field;
 mod message;
 mod object;
 mod option;
+pub(crate) mod schema;
 mod tool;
 
 use holdfast_domain::model::PublicModelId;

@@ -12,6 +12,7 @@ use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::completion::{CompletionView, render, tool_call_id};
 use serde_json::{Value, json};
 
+use crate::openapi::answer_fault;
 use crate::schema;
 
 fn choice(index: u32, content: Option<&str>, refusal: Option<&str>) -> ChoiceDelta {
@@ -55,6 +56,7 @@ fn shown(answer: &Answer) -> Value {
     });
     let value = serde_json::from_slice(&body).unwrap();
     assert_eq!(schema::fault("CreateChatCompletionResponse", &value), None);
+    assert_eq!(answer_fault("ChatCompletion", &value), None);
     value
 }
 

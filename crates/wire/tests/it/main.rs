@@ -11,6 +11,7 @@ mod errors;
 mod generated;
 mod json;
 mod keys;
+mod openapi;
 mod places;
 mod requests;
 mod respelling;

@@ -27,6 +27,16 @@ pub(crate) fn of_requests() -> (&'static Value, &'static Value) {
     (&REQUESTS, &REQUESTS["$defs"]["CreateChatCompletionRequest"])
 }
 
+/// Why `value` is no `name` of a description of the API; `None` when it is one.
+pub(crate) fn described_fault(document: &Value, name: &str, value: &Value) -> Option<String> {
+    judge(document, &document["components"]["schemas"][name], value, name).err()
+}
+
+/// Why `value` has not this shape of a description of the API; `None` when it has.
+pub(crate) fn shape_fault(document: &Value, shape: &Value, value: &Value) -> Option<String> {
+    judge(document, shape, value, "it").err()
+}
+
 fn judge(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (keyword, rule) in schema.as_object().ok_or(format!("{at}: no schema"))? {
         let holds = |is: bool| is.then_some(()).ok_or(format!("{at}: not {keyword} {rule}"));
@@ -73,12 +83,21 @@ fn judge(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), St
             "maxLength" => {
                 holds(value.as_str().is_none_or(|text| text.chars().count() <= whole(rule)))
             }
-            "minimum" => {
-                holds(value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()))
+            "maxProperties" => holds(value.as_object().is_none_or(|all| all.len() <= whole(rule))),
+            "propertyNames" => {
+                let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name);
+                names.try_for_each(|name| judge(root, rule, &Value::from(name.as_str()), name))
             }
-            "maximum" => {
-                holds(value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()))
+            "minLength" => {
+                holds(value.as_str().is_none_or(|text| text.chars().count() >= whole(rule)))
             }
+            "pattern" => {
+                holds(value.as_str().is_none_or(|text| fits(rule.as_str().unwrap(), text)))
+            }
+            "minimum" => holds(!value.is_number() || !is_less(value, rule)),
+            "maximum" => holds(!value.is_number() || !is_less(rule, value)),
+            // For people, and for programs that want to know the shape before they look at the value.
+            "description" | "deprecated" | "format" | "example" | "discriminator" => Ok(()),
             "additionalProperties" => others(root, schema, value, at),
             other => Err(format!("{at}: keyword {other} is not known to this test")),
         }?;
@@ -100,6 +119,49 @@ fn others(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), S
     }
 }
 
+/// Whole numbers are compared as such: a float would not know some of them apart.
+fn is_less(a: &Value, b: &Value) -> bool {
+    match (whole_number(a), whole_number(b)) {
+        (Some(a), Some(b)) => a < b,
+        _ => a.as_f64().unwrap() < b.as_f64().unwrap(),
+    }
+}
+
+fn whole_number(value: &Value) -> Option<i128> {
+    value.as_i64().map(i128::from).or(value.as_u64().map(i128::from))
+}
+
+/// The patterns of the description, by hand. One that is not known here is an error of the test.
+fn fits(pattern: &str, text: &str) -> bool {
+    let only = |text: &str, also: &str| {
+        text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c))
+    };
+    let hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    match pattern {
+        "^[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*$" => {
+            text.split_once('/').is_some_and(|(publisher, name)| {
+                let begins = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                let is_small = !publisher.contains(|c: char| c.is_ascii_uppercase());
+                let is_spelled = only(publisher, "._-") && only(name, "._:-");
+                is_small && is_spelled && begins(publisher) && begins(name)
+            })
+        }
+        "^[a-zA-Z0-9_-]{1,64}$" => (1..=64).contains(&text.len()) && only(text, "_-"),
+        "^([hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)" => {
+            let text = text.to_ascii_lowercase();
+            ["http://", "https://", "data:"].iter().any(|scheme| text.starts_with(scheme))
+        }
+        "^[A-Z]{3}$" => text.len() == 3 && text.bytes().all(|b| b.is_ascii_uppercase()),
+        "^chatcmpl_[0-9a-f]{32}$" => {
+            text.strip_prefix("chatcmpl_").is_some_and(|rest| rest.len() == 32 && hex(rest))
+        }
+        "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$" => {
+            text.parse::<holdfast_domain::RequestKey>().is_ok()
+        }
+        other => panic!("pattern {other} is not known to this test"),
+    }
+}
+
 fn whole(rule: &Value) -> usize {
     usize::try_from(rule.as_u64().unwrap()).unwrap()
 }
@@ -110,7 +172,7 @@ fn is_a(kind: &str, value: &Value) -> bool {
         "boolean" => value.is_boolean(),
         "string" => value.is_string(),
         "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "array" => value.is_array(),
         "object" => value.is_object(),
         _ => false,

@@ -25,15 +25,16 @@ use holdfast_wire::api::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::openapi::answer_fault;
 use crate::schema;
 
 const NIL: &str = "00000000-0000-0000-0000-00000000000";
 
-fn shown(view: &impl Serialize) -> Value {
+pub(crate) fn shown(view: &impl Serialize) -> Value {
     serde_json::from_slice(&api::render(view)).unwrap()
 }
 
-fn at(seconds: i64) -> Timestamp {
+pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
@@ -64,7 +65,7 @@ fn price() -> PriceVersion {
     }
 }
 
-fn operation(phase: Phase) -> Operation {
+pub(crate) fn operation(phase: Phase) -> Operation {
     let server_secret = ServerSecretId::from_bytes([1; 8]);
     let digest = ServerSecret::new(&[7; 32]).unwrap().body_digest_key(ApiKeyId::from_u128(2));
     Operation {
@@ -104,7 +105,7 @@ fn operation(phase: Phase) -> Operation {
     }
 }
 
-fn usage() -> UsageRecord {
+pub(crate) fn usage() -> UsageRecord {
     let metered = Metered { meters: Meters::text(10, 5).unwrap(), source: MetersSource::Estimated };
     UsageRecord {
         metered,
@@ -195,6 +196,7 @@ fn models_are_openai_s_list_with_promises_and_prices() {
     let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 5, 8_192, 1_000);
     let list = shown(&ModelListView::of(vec![ModelView::of(&contract, at(7), &[price()])]));
     assert_eq!(schema::fault("ListModelsResponse", &list), None);
+    assert_eq!(answer_fault("ModelList", &list), None);
     assert_eq!(
         list,
         json!({"object": "list", "data": [{

@@ -1,0 +1,53 @@
+//! `GET /openapi.json` and `GET /docs`: what the API says of itself, rendered once.
+
+use bytes::Bytes;
+use holdfast_wire::openapi;
+use http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use http::{Response, StatusCode};
+use http_body_util::Full;
+
+use crate::reply::{Answer, json};
+
+/// Both bodies, and what the page may do.
+#[derive(Debug)]
+pub(crate) struct Description {
+    document: Bytes,
+    page: Bytes,
+    page_headers: [(HeaderName, HeaderValue); 4],
+}
+
+impl Description {
+    pub(crate) fn render() -> Self {
+        let policy = format!(
+            "default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'; \
+             frame-ancestors 'none'",
+            openapi::STYLE_HASH
+        );
+        // Without a policy that can be sent, the strictest one: the page reads as well without style.
+        let policy =
+            HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
+        Self {
+            document: openapi::rendered().into(),
+            page: openapi::page(&openapi::document()).into(),
+            page_headers: [
+                (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+                (CONTENT_SECURITY_POLICY, policy),
+                (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+                (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+            ],
+        }
+    }
+
+    pub(crate) fn document(&self) -> Answer {
+        json(StatusCode::OK, self.document.clone())
+    }
+
+    pub(crate) fn page(&self) -> Answer {
+        let mut answer = Response::new(Full::new(self.page.clone()));
+        answer.headers_mut().extend(self.page_headers.clone());
+        answer
+    }
+}

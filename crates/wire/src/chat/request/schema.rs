@@ -1,0 +1,212 @@
+//! What the reader takes, as JSON Schema: beside the reader, of its bounds and its words. A test holds
+//! both against each other, field by field. Not here: what hangs together across fields or depends on
+//! the model; the descriptions say that.
+
+mod conversation;
+mod tools;
+
+use holdfast_domain::request::{
+    AudioFormat, CacheMode, CacheRetention, CacheTtl, ReasoningEffort, ServiceTier, Verbosity,
+};
+use serde_json::{Value, json};
+
+use super::option::{
+    BIAS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
+    SAFETY_IDENTIFIER_CHARS_MAX, STOP_MAX,
+};
+use super::{INTEGER_MAX, N_MAX, TOP_LOGPROBS_MAX};
+use crate::openapi::shape::{
+    any_of, array, boolean, closed, described, integer, labels, map, named, nullable, number,
+    string, with, word, words,
+};
+
+/// How a public model id is spelled.
+pub(crate) const MODEL_PATTERN: &str = "^[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*$";
+/// The longest public model id.
+pub(crate) const MODEL_CHARS_MAX: usize = 128;
+/// The names of functions and schemas.
+const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]{1,64}$";
+
+/// The shapes of a request by their names; the first one is the whole body.
+pub(crate) fn schemas() -> Vec<(&'static str, Value)> {
+    let mut all = vec![("ChatCompletionRequest", request())];
+    all.extend(conversation::schemas());
+    all.extend(tools::schemas());
+    all
+}
+
+fn request() -> Value {
+    let mut properties = json!({
+        "model": described(model(), "A public model id. GET /v1/models lists those that the API key may use."),
+        "messages": array(named("Message"), 1, None),
+    });
+    let groups = [sampling(), bounds(), offers(), output(), service()];
+    if let Some(all) = properties.as_object_mut() {
+        for group in groups {
+            let members = group.as_object().into_iter().flatten();
+            all.extend(members.map(|(name, schema)| (name.clone(), schema.clone())));
+        }
+    }
+    let schema = closed(properties, &["model", "messages"]);
+    let schema = with(schema, "anyOf", logprobs_hang_together());
+    described(
+        schema,
+        "A chat completion request. A member that is not listed here is refused with \
+         `unknown_parameter`, unless the model accepts it by name; then it is passed on as it is. Where \
+         null may be sent, it says the same as leaving the member out. Member names must not repeat; \
+         nesting is at most 64 deep.",
+    )
+}
+
+/// `top_logprobs` stands only where `logprobs` is true.
+fn logprobs_hang_together() -> Value {
+    json!([
+        {"properties": {"top_logprobs": {"type": "null"}}},
+        {"properties": {"logprobs": {"enum": [true]}}, "required": ["logprobs"]},
+    ])
+}
+
+pub(crate) fn model() -> Value {
+    json!({"type": "string", "pattern": MODEL_PATTERN, "maxLength": MODEL_CHARS_MAX})
+}
+
+fn name() -> Value {
+    json!({"type": "string", "pattern": NAME_PATTERN})
+}
+
+fn opaque() -> Value {
+    json!({"type": "object", "additionalProperties": true})
+}
+
+fn sampling() -> Value {
+    let biases = described(map(integer(-BIAS_MAX, BIAS_MAX)), "By token id. Passed on as it is.");
+    json!({
+        "temperature": nullable(number(0, 2)),
+        "top_p": nullable(number(0, 1)),
+        "presence_penalty": nullable(number(-2, 2)),
+        "frequency_penalty": nullable(number(-2, 2)),
+        "seed": nullable(integer(i64::MIN, i64::MAX)),
+        "stop": nullable(any_of(&[string(), array(string(), 1, Some(STOP_MAX))])),
+        "logit_bias": nullable(biases),
+        "logprobs": nullable(boolean()),
+        "top_logprobs": described(
+            nullable(integer(0, TOP_LOGPROBS_MAX)), "Only where `logprobs` is true."),
+    })
+}
+
+fn bounds() -> Value {
+    json!({
+        "max_completion_tokens": described(
+            nullable(integer(1, INTEGER_MAX)),
+            "At most the model's `max_output_tokens`, which is what it is when left out. The hold pays for it."),
+        "max_tokens": with(described(
+            nullable(integer(1, INTEGER_MAX)),
+            "The older name of `max_completion_tokens`. Where both are sent they must be the same."),
+            "deprecated", json!(true)),
+        "n": described(nullable(integer(1, N_MAX)), "How many choices; each is paid for."),
+        "stream": described(
+            json!({"type": ["boolean", "null"], "enum": [false, null]}),
+            "Answers come whole, not as a stream."),
+        "stream_options": described(json!({"type": "null"}), "Only for streams."),
+    })
+}
+
+fn offers() -> Value {
+    use super::tool::TOOLS_MAX;
+    json!({
+        "tools": nullable(array(named("Tool"), 0, Some(TOOLS_MAX))),
+        "tool_choice": nullable(named("ToolChoice")),
+        "parallel_tool_calls": nullable(boolean()),
+        "functions": with(
+            nullable(array(named("LegacyFunction"), 1, Some(TOOLS_MAX))), "deprecated", json!(true)),
+        "function_call": with(
+            nullable(any_of(&[words(&["none", "auto"]), named("NamedFunction")])),
+            "deprecated", json!(true)),
+    })
+}
+
+fn output() -> Value {
+    let voice = any_of(&[
+        string(),
+        described(
+            closed(json!({"id": string()}), &["id"]),
+            "A voice of the operator's account; refused unless the model allows `voice.id`.",
+        ),
+    ]);
+    let audio = closed(
+        json!({"voice": voice, "format": labels(AudioFormat::ALL, AudioFormat::label)}),
+        &["voice", "format"],
+    );
+    let text = named("TextContent");
+    let prediction =
+        closed(json!({"type": word("content"), "content": text}), &["type", "content"]);
+    json!({
+        "response_format": nullable(named("ResponseFormat")),
+        "modalities": nullable(array(words(&["text", "audio"]), 1, None)),
+        "audio": nullable(audio),
+        "prediction": nullable(prediction),
+        "reasoning_effort": nullable(labels(ReasoningEffort::ALL, ReasoningEffort::label)),
+        "verbosity": nullable(labels(Verbosity::ALL, Verbosity::label)),
+    })
+}
+
+fn service() -> Value {
+    let cache = closed(
+        json!({
+            "mode": nullable(labels(CacheMode::ALL, CacheMode::label)),
+            "ttl": nullable(labels(CacheTtl::ALL, CacheTtl::label)),
+        }),
+        &[],
+    );
+    let metadata = json!({
+        "type": "object",
+        "maxProperties": METADATA_PAIRS_MAX,
+        "propertyNames": {"maxLength": METADATA_KEY_CHARS_MAX},
+        "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE_CHARS_MAX},
+    });
+    let safety = json!({"type": "string", "maxLength": SAFETY_IDENTIFIER_CHARS_MAX});
+    let tier = nullable(labels(ServiceTier::ALL, ServiceTier::label));
+    let retention = nullable(labels(CacheRetention::ALL, CacheRetention::label));
+    let allowed = "Refused with `unsupported_parameter` unless the model allows it.";
+    json!({
+        "user": nullable(string()),
+        "metadata": nullable(metadata),
+        "store": described(nullable(boolean()), "`true` is refused unless the model allows it."),
+        "service_tier": described(tier, "Only `auto` and `default`, unless the model allows others."),
+        "safety_identifier": nullable(safety),
+        "prompt_cache_key": nullable(string()),
+        "prompt_cache_retention": described(retention, allowed),
+        "prompt_cache_options": nullable(cache),
+        "web_search_options": described(nullable(web_search()), allowed),
+        "moderation": described(nullable(moderation()), allowed),
+    })
+}
+
+fn web_search() -> Value {
+    let place = closed(
+        json!({
+            "country": nullable(string()),
+            "region": nullable(string()),
+            "city": nullable(string()),
+            "timezone": nullable(string()),
+        }),
+        &[],
+    );
+    let location = closed(
+        json!({"type": word("approximate"), "approximate": place}),
+        &["type", "approximate"],
+    );
+    closed(
+        json!({
+            "search_context_size": nullable(words(&["low", "medium", "high"])),
+            "user_location": nullable(location),
+        }),
+        &[],
+    )
+}
+
+fn moderation() -> Value {
+    let side = || nullable(closed(json!({"mode": words(&["score", "block"])}), &["mode"]));
+    let policy = closed(json!({"input": side(), "output": side()}), &[]);
+    closed(json!({"model": string(), "policy": nullable(policy)}), &["model"])
+}

@@ -1,0 +1,205 @@
+//! The shapes of turns and of what they say.
+
+use holdfast_domain::request::{BreakpointTtl, ImageDetail, RecordingFormat};
+use serde_json::{Value, json};
+
+use crate::openapi::shape::{
+    any_of, array, closed, described, labels, named, nullable, string, with, word, words,
+};
+
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    let mut all = vec![
+        ("Message", message()),
+        ("DeveloperMessage", said("developer", "TextContent")),
+        ("SystemMessage", said("system", "TextContent")),
+        ("UserMessage", said("user", "UserContent")),
+        ("AssistantMessage", assistant()),
+        ("ToolMessage", tool_message()),
+        ("FunctionMessage", function_message()),
+        ("ToolCall", tool_call()),
+    ];
+    all.extend(parts());
+    all
+}
+
+fn message() -> Value {
+    let roles = [
+        ("developer", "DeveloperMessage"),
+        ("system", "SystemMessage"),
+        ("user", "UserMessage"),
+        ("assistant", "AssistantMessage"),
+        ("tool", "ToolMessage"),
+        ("function", "FunctionMessage"),
+    ];
+    let shapes: Vec<Value> = roles.iter().map(|(_, name)| named(name)).collect();
+    let mapping: serde_json::Map<String, Value> =
+        roles.iter().map(|(role, name)| ((*role).to_owned(), json!(schema_path(name)))).collect();
+    json!({"oneOf": shapes, "discriminator": {"propertyName": "role", "mapping": mapping}})
+}
+
+fn schema_path(name: &str) -> String {
+    format!("#/components/schemas/{name}")
+}
+
+fn said(role: &str, content: &str) -> Value {
+    closed(
+        json!({"role": word(role), "content": named(content), "name": nullable(string())}),
+        &["role", "content"],
+    )
+}
+
+fn tool_message() -> Value {
+    closed(
+        json!({
+            "role": word("tool"),
+            "content": named("TextContent"),
+            "tool_call_id": string(),
+            "name": nullable(string()),
+        }),
+        &["role", "content", "tool_call_id"],
+    )
+}
+
+fn function_message() -> Value {
+    let schema = closed(
+        json!({"role": word("function"), "content": nullable(string()), "name": string()}),
+        &["role", "content", "name"],
+    );
+    with(schema, "deprecated", json!(true))
+}
+
+fn assistant() -> Value {
+    let audio = closed(json!({"id": string()}), &["id"]);
+    let audio = described(audio, "Refused unless the model allows `audio.id`.");
+    let schema = closed(
+        json!({
+            "role": word("assistant"),
+            "content": nullable(named("AssistantContent")),
+            "refusal": nullable(string()),
+            "name": nullable(string()),
+            "audio": nullable(audio),
+            "tool_calls": nullable(array(named("ToolCall"), 0, None)),
+            "function_call": with(nullable(called("arguments")), "deprecated", json!(true)),
+            "annotations": described(
+                json!({"type": ["array", "null"], "maxItems": 0}),
+                "As our answers have it: empty."),
+        }),
+        &["role"],
+    );
+    let says = |name: &str, rule: Value| json!({"properties": {name: rule}, "required": [name]});
+    let schema = with(
+        schema,
+        "anyOf",
+        json!([
+            says("content", json!({"type": ["string", "array"]})),
+            says("refusal", string()),
+            says("audio", json!({"type": "object"})),
+            says("tool_calls", json!({"type": "array", "minItems": 1})),
+            says("function_call", json!({"type": "object"})),
+        ]),
+    );
+    described(
+        schema,
+        "An earlier answer, sent back as it came. It says something: content, a refusal, audio or a \
+         call. A member that is not listed here is refused, unless the model accepts it by name.",
+    )
+}
+
+fn called(input: &str) -> Value {
+    closed(json!({"name": string(), input: string()}), &["name", input])
+}
+
+fn tool_call() -> Value {
+    let call = |kind: &str, input: &str| {
+        closed(
+            json!({"id": string(), "type": word(kind), kind: called(input)}),
+            &["id", "type", kind],
+        )
+    };
+    any_of(&[call("function", "arguments"), call("custom", "input")])
+}
+
+fn parts() -> Vec<(&'static str, Value)> {
+    let content = |parts: &[&str]| {
+        let parts: Vec<Value> = parts.iter().map(|part| named(part)).collect();
+        let part = match parts.as_slice() {
+            [one] => one.clone(),
+            several => any_of(several),
+        };
+        any_of(&[string(), array(part, 1, None)])
+    };
+    let reply = any_of(&[
+        string(),
+        array(named("TextPart"), 1, None),
+        array(named("RefusalPart"), 1, Some(1)),
+    ]);
+    vec![
+        ("TextContent", content(&["TextPart"])),
+        ("UserContent", content(&["TextPart", "ImagePart", "AudioPart", "FilePart"])),
+        ("AssistantContent", described(reply, "Text parts, or exactly one refusal part.")),
+        ("TextPart", marked("text", "text", string())),
+        (
+            "RefusalPart",
+            closed(json!({"type": word("refusal"), "refusal": string()}), &["type", "refusal"]),
+        ),
+        ("ImagePart", marked("image_url", "image_url", image())),
+        ("AudioPart", marked("input_audio", "input_audio", recording())),
+        ("FilePart", marked("file", "file", file())),
+    ]
+}
+
+/// A part after which the provider may keep its cache.
+fn marked(kind: &str, member: &str, value: Value) -> Value {
+    let breakpoint = closed(
+        json!({
+            "mode": word("explicit"),
+            "ttl": nullable(labels(BreakpointTtl::ALL, BreakpointTtl::label)),
+        }),
+        &["mode"],
+    );
+    closed(
+        json!({
+            "type": word(kind),
+            member: value,
+            "prompt_cache_breakpoint": nullable(breakpoint),
+        }),
+        &["type", member],
+    )
+}
+
+fn image() -> Value {
+    let mut details = vec!["auto"];
+    details.extend(ImageDetail::ALL.iter().map(|detail| detail.label()));
+    let url = json!({"type": "string", "pattern": "^([hH][tT][tT][pP][sS]?://|[dD][aA][tT][aA]:)"});
+    closed(
+        json!({
+            "url": described(url, "An https:, http: or data: URL."),
+            "detail": nullable(words(&details)),
+        }),
+        &["url"],
+    )
+}
+
+fn recording() -> Value {
+    closed(
+        json!({
+            "data": described(string(), "Base64."),
+            "format": labels(RecordingFormat::ALL, RecordingFormat::label),
+        }),
+        &["data", "format"],
+    )
+}
+
+fn file() -> Value {
+    let given = |name: &str| json!({"properties": {name: string()}, "required": [name]});
+    let schema = closed(
+        json!({
+            "file_id": described(
+                nullable(string()), "Refused unless the model allows `file_id`."),
+            "filename": nullable(string()),
+            "file_data": described(nullable(string()), "Base64."),
+        }),
+        &[],
+    );
+    with(schema, "anyOf", json!([given("file_id"), given("file_data")]))
+}

@@ -1,0 +1,258 @@
+//! The shapes of answers: completions, errors, and what callers look at. Later versions may add
+//! members, so none of them is closed; a test closes them and holds every view against them.
+
+use holdfast_domain::request::ToolKind;
+use holdfast_domain::usage::{Kind, MetersSource};
+use serde_json::{Map, Value, json};
+
+use super::shape::{
+    any_of, array, described, moment, named, natural, nullable, open, string, uuid, with, word,
+    words,
+};
+use crate::chat::request::schema::model;
+use crate::error::Code;
+
+/// The shapes by their names.
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    vec![
+        ("ChatCompletion", completion()),
+        ("Choice", choice()),
+        ("Usage", usage()),
+        ("Meters", meters()),
+        ("Operation", operation()),
+        ("Wallet", wallet()),
+        ("Model", model_view()),
+        ("ModelList", model_list()),
+        ("Health", open(json!({"status": word("ok")}), &["status"])),
+        ("Readiness", readiness()),
+        ("Error", error()),
+    ]
+}
+
+fn completion() -> Value {
+    open(
+        json!({
+            "id": json!({"type": "string", "pattern": "^chatcmpl_[0-9a-f]{32}$"}),
+            "object": word("chat.completion"),
+            "created": described(natural(), "Unix seconds."),
+            "model": model(),
+            "choices": array(named("Choice"), 1, None),
+            "usage": named("Usage"),
+        }),
+        &["id", "object", "created", "model", "choices", "usage"],
+    )
+}
+
+fn choice() -> Value {
+    let ends = ["stop", "length", "content_filter", "tool_calls", "function_call"];
+    let pieces = || nullable(array(json!({}), 0, None));
+    let logprobs = open(json!({"content": pieces(), "refusal": pieces()}), &["content", "refusal"]);
+    open(
+        json!({
+            "index": natural(),
+            "message": message(),
+            "logprobs": nullable(logprobs),
+            "finish_reason": words(&ends),
+        }),
+        &["index", "message", "logprobs", "finish_reason"],
+    )
+}
+
+fn message() -> Value {
+    let called = |input: &str| open(json!({"name": string(), input: string()}), &["name", input]);
+    let call = |kind: ToolKind, input: &str| {
+        let kind = kind.label();
+        open(
+            json!({"id": string(), "type": word(kind), kind: called(input)}),
+            &["id", "type", kind],
+        )
+    };
+    let calls = any_of(&[call(ToolKind::Function, "arguments"), call(ToolKind::Custom, "input")]);
+    let audio = open(
+        json!({"id": string(), "expires_at": natural(), "data": string(), "transcript": string()}),
+        &["id", "expires_at", "data", "transcript"],
+    );
+    open(
+        json!({
+            "role": word("assistant"),
+            "content": nullable(string()),
+            "refusal": nullable(string()),
+            "annotations": array(json!({}), 0, None),
+            "reasoning_content": string(),
+            "audio": audio,
+            "tool_calls": described(
+                array(calls, 1, None), "Their ids are the gateway's; send them back as they came."),
+            "function_call": called("arguments"),
+        }),
+        &["role", "content", "refusal", "annotations"],
+    )
+}
+
+fn usage() -> Value {
+    let counts = |names: &[&str]| {
+        let all: Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), natural())).collect();
+        open(Value::Object(all), names)
+    };
+    let completion = [
+        "reasoning_tokens",
+        "audio_tokens",
+        "accepted_prediction_tokens",
+        "rejected_prediction_tokens",
+    ];
+    let charge = described(
+        natural(),
+        "What the caller pays for this operation, in millionths of the wallet's currency.",
+    );
+    open(
+        json!({
+            "prompt_tokens": natural(),
+            "completion_tokens": natural(),
+            "total_tokens": natural(),
+            "prompt_tokens_details":
+                counts(&["cached_tokens", "audio_tokens", "cache_write_tokens"]),
+            "completion_tokens_details": counts(&completion),
+            "customer_charge_micros": charge,
+        }),
+        &[
+            "prompt_tokens",
+            "completion_tokens",
+            "total_tokens",
+            "prompt_tokens_details",
+            "completion_tokens_details",
+            "customer_charge_micros",
+        ],
+    )
+}
+
+fn by_kind(kinds: impl Iterator<Item = Kind> + Clone, text: &str) -> Value {
+    let properties: Map<String, Value> =
+        kinds.clone().map(|kind| (kind.label().to_owned(), natural())).collect();
+    let required: Vec<&str> = kinds.map(Kind::label).collect();
+    described(open(Value::Object(properties), &required), text)
+}
+
+fn meters() -> Value {
+    by_kind(Kind::ALL.into_iter(), "Counts by disjoint kinds.")
+}
+
+fn operation() -> Value {
+    let phases = ["leased", "recorded", "open", "completed", "refused", "abandoned"];
+    let sources = [MetersSource::Reported, MetersSource::Estimated].map(MetersSource::label);
+    let result = nullable(any_of(&[named("ChatCompletion"), named("Error")]));
+    let schema = open(
+        json!({
+            "id": uuid(),
+            "idempotency_key": uuid(),
+            "api_key_id": uuid(),
+            "situation": words(&["not_started", "in_progress", "stale", "completed"]),
+            "status": words(&phases),
+            "model": model(),
+            "contract": natural(),
+            "generation": described(natural(), "Counts its holds, from 1."),
+            "hold_id": uuid(),
+            "usage_id": nullable(uuid()),
+            "hold_micros": natural(),
+            "charge_micros": described(nullable(natural()), "Null as long as it runs."),
+            "shortfall_micros": nullable(natural()),
+            "meters": nullable(named("Meters")),
+            "meters_source": nullable(words(&sources)),
+            "price_version": string(),
+            "created_at": moment(),
+            "finished_at": nullable(moment()),
+            "result": described(result, "The answer while it is kept."),
+            "result_state": words(&["kept", "expired", "sealed", "none"]),
+        }),
+        &[],
+    );
+    let all: Vec<String> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect();
+    with(schema, "required", json!(all))
+}
+
+fn wallet() -> Value {
+    let amount = described(natural(), "Millionths of the currency.");
+    open(
+        json!({
+            "id": uuid(),
+            "currency": json!({"type": "string", "pattern": "^[A-Z]{3}$"}),
+            "available_micros": amount,
+            "held_micros": described(natural(), "What running operations may cost at most."),
+        }),
+        &["id", "currency", "available_micros", "held_micros"],
+    )
+}
+
+fn model_list() -> Value {
+    open(
+        json!({"object": word("list"), "data": array(named("Model"), 0, None)}),
+        &["object", "data"],
+    )
+}
+
+fn model_view() -> Value {
+    let kinds = |per_million: bool| {
+        Kind::ALL.into_iter().filter(move |kind| kind.per_million() == per_million)
+    };
+    let price = open(
+        json!({
+            "currency": string(),
+            "effective_from": nullable(moment()),
+            "price_version": string(),
+            "micros_per_million": by_kind(kinds(true), "Micros for a million of each kind."),
+            "micros_each": by_kind(kinds(false), "Micros for each."),
+        }),
+        &["currency", "effective_from", "price_version", "micros_per_million", "micros_each"],
+    );
+    open(
+        json!({
+            "id": model(),
+            "object": word("model"),
+            "created": natural(),
+            "owned_by": string(),
+            "context_length": natural(),
+            "max_output_tokens": natural(),
+            "contract": described(natural(), "The version of what the model promises."),
+            "prices": array(price, 0, None),
+        }),
+        &[
+            "id",
+            "object",
+            "created",
+            "owned_by",
+            "context_length",
+            "max_output_tokens",
+            "contract",
+            "prices",
+        ],
+    )
+}
+
+fn readiness() -> Value {
+    open(json!({"status": words(&["ready", "draining", "storage_unavailable"])}), &["status"])
+}
+
+/// The closed list of codes is in here; which endpoint gives which is said there.
+fn error() -> Value {
+    let codes = Code::ALL.map(Code::label);
+    let mut kinds: Vec<&str> = Code::ALL.iter().map(|code| code.kind()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let fields = open(
+        json!({
+            "message": described(string(), "What happened and what to do next."),
+            "type": words(&kinds),
+            "param": described(nullable(string()), "The field that it is about."),
+            "code": words(&codes),
+            "charged_micros": described(natural(), "What the key was charged."),
+            "operation_id": described(uuid(), "Once a key is bound; never on a conflict."),
+            "meters": named("Meters"),
+        }),
+        &["message", "type", "param", "code", "charged_micros"],
+    );
+    open(json!({"error": fields}), &["error"])
+}

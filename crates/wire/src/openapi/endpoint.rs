@@ -1,0 +1,194 @@
+//! Endpoints as OpenAPI has them: paths with their methods, parameters, bodies and answers. Which ones
+//! there are is said in `endpoints`.
+
+use serde_json::{Map, Value, json};
+
+use super::shape::{described, named};
+use crate::error::{Binding, Code, ErrorBody};
+
+/// One method of one path.
+pub(super) struct Endpoint {
+    pub(super) path: &'static str,
+    pub(super) method: &'static str,
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) text: &'static str,
+    /// Whether it wants an API key.
+    pub(super) is_secured: bool,
+    pub(super) parameters: Vec<Value>,
+    /// The name of its body's shape, and a body.
+    pub(super) body: Option<(&'static str, Value)>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) errors: Vec<Code>,
+}
+
+/// An answer that is no error.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) text: &'static str,
+    pub(super) media: &'static str,
+    pub(super) schema: Value,
+    pub(super) headers: &'static [&'static str],
+    pub(super) example: Option<Value>,
+}
+
+impl Answer {
+    /// A JSON body of a named shape under 200.
+    pub(super) fn json(text: &'static str, schema: &str) -> Self {
+        Self {
+            status: 200,
+            text,
+            media: "application/json",
+            schema: named(schema),
+            headers: &[],
+            example: None,
+        }
+    }
+
+    fn render(&self) -> Value {
+        let mut content = json!({"schema": self.schema});
+        if let (Some(content), Some(example)) = (content.as_object_mut(), &self.example) {
+            content.insert("example".to_owned(), example.clone());
+        }
+        let media: Map<String, Value> = Map::from_iter([(self.media.to_owned(), content)]);
+        let headers = ["x-request-id"].iter().chain(self.headers);
+        json!({"description": self.text, "headers": header_refs(headers), "content": media})
+    }
+}
+
+/// All of them, by path and method.
+pub(super) fn paths(endpoints: &[Endpoint]) -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for endpoint in endpoints {
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        if let Some(methods) = path.as_object_mut() {
+            methods.insert(endpoint.method.to_owned(), endpoint.render());
+        }
+    }
+    Value::Object(paths)
+}
+
+impl Endpoint {
+    fn render(&self) -> Value {
+        let mut answers: Map<String, Value> = Map::new();
+        for answer in &self.answers {
+            answers.insert(answer.status.to_string(), answer.render());
+        }
+        let mut statuses: Vec<u16> = self.errors.iter().map(|code| code.status()).collect();
+        statuses.sort_unstable();
+        statuses.dedup();
+        for status in statuses {
+            let codes: Vec<Code> =
+                self.errors.iter().copied().filter(|code| code.status() == status).collect();
+            let error = errors(&codes);
+            answers
+                .entry(status.to_string())
+                .and_modify(|answer| add_shape(answer, &error))
+                .or_insert(error);
+        }
+        let mut operation = json!({
+            "operationId": self.id,
+            "summary": self.summary,
+            "description": self.text,
+            "parameters": self.parameters,
+            "responses": answers,
+            "security": if self.is_secured { json!([{"apiKey": []}]) } else { json!([]) },
+        });
+        if let (Some(operation), Some((shape, example))) = (operation.as_object_mut(), &self.body) {
+            let content = json!({"application/json": {"schema": named(shape), "example": example}});
+            operation
+                .insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+        }
+        operation
+    }
+}
+
+/// One status with two bodies: an answer of its own, or an error.
+fn add_shape(answer: &mut Value, error: &Value) {
+    const SCHEMA: &str = "/content/application~1json/schema";
+    let (Some(own), Some(other)) = (answer.pointer(SCHEMA), error.pointer(SCHEMA)) else { return };
+    let either = json!({"anyOf": [own, other]});
+    if let Some(schema) = answer.pointer_mut(SCHEMA) {
+        *schema = either;
+    }
+}
+
+/// The errors of one status: which codes, why each, and a body of each.
+fn errors(codes: &[Code]) -> Value {
+    let labels: Vec<&str> = codes.iter().map(|code| code.label()).collect();
+    let causes: Vec<String> =
+        codes.iter().map(|code| format!("`{}`: {}", code.label(), code.cause())).collect();
+    let examples: Map<String, Value> = codes
+        .iter()
+        .map(|code| (code.label().to_owned(), json!({"value": example(*code)})))
+        .collect();
+    let named_here = json!({"properties": {"error": {"properties": {"code": {"enum": labels}}}}});
+    let mut headers = vec!["x-request-id", "x-should-retry", "idempotency-key"];
+    if codes.iter().any(|code| code.retry()) {
+        headers.extend(["retry-after", "retry-after-ms"]);
+    }
+    if codes.contains(&Code::MethodNotAllowed) {
+        headers.push("allow");
+    }
+    json!({
+        "description": causes.join("\n\n"),
+        "headers": header_refs(headers.iter()),
+        "content": {"application/json": {
+            "schema": {"allOf": [named("Error"), named_here]},
+            "examples": examples,
+        }},
+    })
+}
+
+fn example(code: Code) -> Value {
+    let operation_id = match code.binding() {
+        Binding::Untouched | Binding::Unsure => None,
+        Binding::Bound | Binding::Final => Some(super::EXAMPLE_OPERATION),
+    };
+    let body = ErrorBody { operation_id, ..ErrorBody::new(code) }.render();
+    serde_json::from_slice(&body).unwrap_or_default()
+}
+
+fn header_refs<'a>(names: impl Iterator<Item = &'a &'static str>) -> Value {
+    let refs = names
+        .map(|name| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")})));
+    Value::Object(refs.collect())
+}
+
+/// The headers of answers, by name.
+pub(super) fn headers() -> Value {
+    let header = |schema: Value, text: &str| json!({"description": text, "schema": schema});
+    let flag = || json!({"type": "string", "enum": ["true", "false"]});
+    let uuid = || json!({"type": "string", "format": "uuid"});
+    json!({
+        "x-request-id": header(uuid(), "Names this answer in the operator's log."),
+        "idempotency-key": header(uuid(), "The echo of a well-formed key."),
+        "idempotent-replayed": header(flag(), "Whether an earlier request had bound the key."),
+        "x-should-retry": header(
+            flag(), "Whether the same request with the same key may fare better."),
+        "retry-after": header(
+            json!({"type": "integer", "minimum": 1, "maximum": 60}), "Seconds; where a retry helps."),
+        "retry-after-ms": header(
+            json!({"type": "integer", "minimum": 1, "maximum": 60_000}), "The same in milliseconds."),
+        "allow": header(json!({"type": "string"}), "The method that the path takes."),
+    })
+}
+
+/// A parameter of a path.
+pub(super) fn in_path(name: &str, schema: Value, text: &str) -> Value {
+    let mut parameter = json!({"name": name, "in": "path", "required": true});
+    add(&mut parameter, schema, text);
+    parameter
+}
+
+/// A header of a request.
+pub(super) fn in_header(name: &str, required: bool, schema: Value, text: &str) -> Value {
+    let mut parameter = json!({"name": name, "in": "header", "required": required});
+    add(&mut parameter, schema, text);
+    parameter
+}
+
+fn add(parameter: &mut Value, schema: Value, text: &str) {
+    let whole = described(parameter.take(), text);
+    *parameter = super::shape::with(whole, "schema", schema);
+}

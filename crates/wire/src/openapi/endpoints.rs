@@ -1,0 +1,185 @@
+//! Every endpoint of the public API: what it wants, what it answers, which errors it can give.
+
+use serde_json::{Value, json};
+
+use super::endpoint::{Answer, Endpoint, in_header, in_path};
+use super::shape::integer;
+use crate::error::Code;
+
+const KEY_PATTERN: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
+/// What every request may be answered, whoever sends it.
+const ALWAYS: [Code; 2] = [Code::MethodNotAllowed, Code::Overloaded];
+/// What every request with an API key may be answered.
+const SECURED: [Code; 4] =
+    [Code::InvalidApiKey, Code::HeadersTooLarge, Code::InternalError, Code::StorageUnavailable];
+
+pub(super) fn all() -> Vec<Endpoint> {
+    vec![
+        complete(),
+        operation(),
+        wallet(),
+        models(),
+        model(),
+        health(),
+        ready(),
+        document(),
+        page(),
+    ]
+}
+
+fn errors(secured: bool, more: &[Code]) -> Vec<Code> {
+    let secured: &[Code] = if secured { &SECURED } else { &[] };
+    ALWAYS.iter().chain(secured).chain(more).copied().collect()
+}
+
+fn request_key() -> Value {
+    json!({"type": "string", "pattern": KEY_PATTERN})
+}
+
+/// A `GET` that wants an API key and nothing else.
+fn look(path: &'static str, id: &'static str, summary: &'static str, answer: Answer) -> Endpoint {
+    Endpoint {
+        path,
+        method: "get",
+        id,
+        summary,
+        text: "",
+        is_secured: true,
+        parameters: Vec::new(),
+        body: None,
+        answers: vec![answer],
+        errors: errors(true, &[]),
+    }
+}
+
+/// A `GET` for everybody.
+fn open(path: &'static str, id: &'static str, summary: &'static str, answer: Answer) -> Endpoint {
+    Endpoint { is_secured: false, errors: errors(false, &[]), ..look(path, id, summary, answer) }
+}
+
+fn complete() -> Endpoint {
+    let key = in_header(
+        "Idempotency-Key",
+        true,
+        request_key(),
+        "A new UUIDv4 for every request body, and the same one for every retry of that body. Exactly \
+         once: 36 characters, lower-case hexadecimal digits and hyphens.",
+    );
+    let max_charge = in_header(
+        "Holdfast-Max-Charge-Micros",
+        false,
+        integer(0, i64::MAX),
+        "The most that may be held, in millionths of the wallet's currency. A retry that does not run \
+         ignores it.",
+    );
+    let not_here = [Code::NotFound, Code::MethodNotAllowed, Code::Overloaded];
+    let more: Vec<Code> = Code::ALL
+        .into_iter()
+        .filter(|code| !not_here.contains(code) && !SECURED.contains(code))
+        .collect();
+    let completed = Answer {
+        headers: &["idempotency-key", "idempotent-replayed"],
+        example: Some(super::example::completion()),
+        ..Answer::json("The answer. A retry gets the same bytes.", "ChatCompletion")
+    };
+    Endpoint {
+        path: "/v1/chat/completions",
+        method: "post",
+        id: "createChatCompletion",
+        summary: "Runs a model once for a key, and answers every retry of it",
+        text: "The key is bound when the funds are held; what is refused before that binds nothing. A \
+               bound key gets its operation's answer whatever else changes: the model is not called \
+               again, and the wallet pays once.",
+        is_secured: true,
+        parameters: vec![key, max_charge],
+        body: Some(("ChatCompletionRequest", super::example::request())),
+        answers: vec![completed],
+        errors: errors(true, &more),
+    }
+}
+
+fn operation() -> Endpoint {
+    let key = in_path("idempotency-key", request_key(), "The key of a request of this API key.");
+    Endpoint {
+        parameters: vec![key],
+        text: "Resolves what a dead process left behind, as a retry would. Never runs anything.",
+        errors: errors(true, &[Code::IdempotencyKeyMalformed, Code::NotFound]),
+        ..look(
+            "/v1/operations/{idempotency-key}",
+            "getOperation",
+            "Shows what became of a request",
+            Answer {
+                example: Some(super::example::operation()),
+                ..Answer::json("The operation.", "Operation")
+            },
+        )
+    }
+}
+
+fn wallet() -> Endpoint {
+    let example = Some(super::example::wallet());
+    let answer = Answer { example, ..Answer::json("The wallet.", "Wallet") };
+    look("/v1/wallet", "getWallet", "Shows the wallet that the API key spends from", answer)
+}
+
+fn models() -> Endpoint {
+    let answer = Answer::json("The models.", "ModelList");
+    look("/v1/models", "listModels", "Lists the models that the API key can pay for", answer)
+}
+
+fn model() -> Endpoint {
+    let publisher =
+        json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$", "maxLength": 126});
+    let name =
+        json!({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]*$", "maxLength": 126});
+    Endpoint {
+        parameters: vec![
+            in_path("publisher", publisher, "What stands before the slash of a model's id."),
+            in_path("name", name, "What stands behind it."),
+        ],
+        errors: errors(true, &[Code::ModelNotFound]),
+        ..look(
+            "/v1/models/{publisher}/{name}",
+            "getModel",
+            "Shows one model",
+            Answer::json("The model.", "Model"),
+        )
+    }
+}
+
+fn health() -> Endpoint {
+    open(
+        "/healthz",
+        "getHealth",
+        "Says that the process lives",
+        Answer::json("It lives.", "Health"),
+    )
+}
+
+fn ready() -> Endpoint {
+    let ready = Answer::json("It takes requests.", "Readiness");
+    let not_ready = Answer {
+        status: 503,
+        text: "It is about to end, the database does not answer, or there are too many connections.",
+        ..Answer::json("", "Readiness")
+    };
+    let endpoint =
+        open("/readyz", "getReadiness", "Says whether the process takes requests", ready);
+    Endpoint { answers: endpoint.answers.into_iter().chain([not_ready]).collect(), ..endpoint }
+}
+
+fn document() -> Endpoint {
+    let answer = Answer { schema: json!({"type": "object"}), ..Answer::json("OpenAPI 3.1.", "") };
+    let endpoint = open("/openapi.json", "getOpenApi", "This document", answer);
+    Endpoint { errors: errors(false, &[Code::HeadersTooLarge]), ..endpoint }
+}
+
+fn page() -> Endpoint {
+    let answer = Answer {
+        media: "text/html; charset=utf-8",
+        schema: json!({"type": "string"}),
+        ..Answer::json("A page that needs nothing from elsewhere.", "")
+    };
+    let endpoint = open("/docs", "getDocs", "This document, to be read", answer);
+    Endpoint { errors: errors(false, &[Code::HeadersTooLarge]), ..endpoint }
+}

@@ -1,0 +1,281 @@
+//! The document as a page: plain HTML and one sheet of style, nothing from elsewhere and no script, so
+//! that it reads the same without a network. Everything of the document is escaped.
+
+use serde_json::{Map, Value};
+
+/// What a `Content-Security-Policy` must allow for the page's style, and the only thing it must allow.
+pub const STYLE_HASH: &str = "sha256-XXTxoF9J2SIfamO8IPgAMOw7hBrYAYfm7F+65l/HqYQ=";
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+code,pre{font:.875em/1.4 ui-monospace,monospace}\
+pre{overflow:auto;padding:.75rem;border:1px solid #8886;border-radius:.25rem}\
+table{border-collapse:collapse;width:100%}\
+th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-top:1px solid #8886}\
+section{margin-top:2.5rem}\
+td p{margin:0}";
+
+/// The page of a document.
+#[must_use]
+pub fn page(document: &Value) -> Vec<u8> {
+    let info = &document["info"];
+    let title = escaped(text(&info["title"]));
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width,initial-scale=1\">\n<title>{title}</title>\n\
+         <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title} {}</h1>\n{}",
+        escaped(text(&info["version"])),
+        prose(&info["description"]),
+    );
+    page.push_str("<p>The same for programs: <a href=\"/openapi.json\">/openapi.json</a></p>\n");
+    let endpoints = endpoints(document);
+    page.push_str("<nav>\n<h2>Endpoints</h2>\n<ul>\n");
+    for (path, method, operation) in &endpoints {
+        let id = escaped(text(&operation["operationId"]));
+        let what = escaped(text(&operation["summary"]));
+        put(
+            &mut page,
+            format_args!("<li><a href=\"#{id}\"><code>{method} {path}</code></a> {what}</li>\n"),
+        );
+    }
+    page.push_str("</ul>\n<h2>Shapes</h2>\n<ul>\n");
+    for (name, _schema) in members(&document["components"]["schemas"]) {
+        let name = escaped(name);
+        put(&mut page, format_args!("<li><a href=\"#{name}\">{name}</a></li>\n"));
+    }
+    page.push_str("</ul>\n</nav>\n");
+    for (path, method, operation) in &endpoints {
+        endpoint(&mut page, path, method, operation);
+    }
+    for (name, schema) in members(&document["components"]["schemas"]) {
+        let name = escaped(name);
+        put(&mut page, format_args!("<section id=\"{name}\">\n<h2>{name}</h2>\n"));
+        page.push_str(&shape(schema));
+        page.push_str("\n</section>\n");
+    }
+    page.push_str("</body>\n</html>\n");
+    page.into_bytes()
+}
+
+/// Escaped path, escaped method in capitals, operation.
+fn endpoints(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = members(&document["paths"]);
+    let methods = paths.flat_map(|(path, methods)| {
+        members(methods).map(move |(method, operation)| (path, method, operation))
+    });
+    methods
+        .map(|(path, method, operation)| {
+            (escaped(path), escaped(&method.to_uppercase()), operation)
+        })
+        .collect()
+}
+
+fn endpoint(page: &mut String, path: &str, method: &str, operation: &Value) {
+    let id = escaped(text(&operation["operationId"]));
+    put(page, format_args!("<section id=\"{id}\">\n<h2><code>{method} {path}</code></h2>\n"));
+    page.push_str(&prose(&operation["summary"]));
+    page.push_str(&prose(&operation["description"]));
+    let is_secured = operation["security"].as_array().is_some_and(|all| !all.is_empty());
+    let wanted = if is_secured { "Wants an API key." } else { "Wants no API key." };
+    put(page, format_args!("<p>{wanted}</p>\n"));
+    let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+    if !parameters.is_empty() {
+        page.push_str("<h3>Parameters</h3>\n<table>\n");
+        for parameter in parameters {
+            let is_required = parameter["required"] == true;
+            put(
+                page,
+                format_args!(
+                    "<tr><th><code>{}</code></th><td>{}, {}</td><td>{}{}</td></tr>\n",
+                    escaped(text(&parameter["name"])),
+                    escaped(text(&parameter["in"])),
+                    if is_required { "required" } else { "optional" },
+                    prose(&parameter["description"]),
+                    shape(&parameter["schema"]),
+                ),
+            );
+        }
+        page.push_str("</table>\n");
+    }
+    if operation["requestBody"].is_object() {
+        page.push_str("<h3>Body</h3>\n");
+        content(page, &operation["requestBody"]);
+    }
+    page.push_str("<h3>Answers</h3>\n<table>\n");
+    for (status, answer) in members(&operation["responses"]) {
+        put(page, format_args!("<tr><th>{}</th><td>\n", escaped(status)));
+        page.push_str(&prose(&answer["description"]));
+        content(page, answer);
+        page.push_str("</td></tr>\n");
+    }
+    page.push_str("</table>\n</section>\n");
+}
+
+fn content(page: &mut String, of: &Value) {
+    for (media, content) in members(&of["content"]) {
+        put(page, format_args!("<div><code>{}</code> ", escaped(media)));
+        page.push_str(&shape(&content["schema"]));
+        page.push_str("</div>\n");
+        if !content["example"].is_null() {
+            let example = escaped(&format!("{:#}", content["example"]));
+            put(page, format_args!("<pre>{example}</pre>\n"));
+        }
+    }
+}
+
+/// A schema: a link, its words, its bounds, or a table of its members.
+fn shape(schema: &Value) -> String {
+    if let Some(path) = schema["$ref"].as_str() {
+        let name = escaped(path.rsplit('/').next().unwrap_or(path));
+        return format!("<a href=\"#{name}\">{name}</a>{}", prose(&schema["description"]));
+    }
+    let either = ["anyOf", "oneOf", "allOf"].iter().find_map(|name| schema[name].as_array());
+    let mut html = prose(&schema["description"]);
+    if let Some(properties) = schema["properties"].as_object() {
+        html.push_str(&table(properties, &schema["required"]));
+    } else if let Some(shapes) = either {
+        let shapes: Vec<String> = shapes.iter().map(shape).collect();
+        html.push_str(&shapes.join(" or "));
+    } else {
+        html.push_str(&plain(schema));
+    }
+    html
+}
+
+fn table(properties: &Map<String, Value>, required: &Value) -> String {
+    let is_required = |name: &str| {
+        required.as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(name)))
+    };
+    let mut html = "<table>\n".to_owned();
+    // What is required comes first.
+    for wanted in [true, false] {
+        for (name, schema) in properties.iter().filter(|(name, _)| is_required(name) == wanted) {
+            let mark = if wanted { " (required)" } else { "" };
+            let name = escaped(name);
+            put(
+                &mut html,
+                format_args!(
+                    "<tr><th><code>{name}</code>{mark}</th><td>{}</td></tr>\n",
+                    shape(schema)
+                ),
+            );
+        }
+    }
+    html.push_str("</table>\n");
+    html
+}
+
+fn plain(schema: &Value) -> String {
+    let mut html = if let Some(all) = schema["enum"].as_array() {
+        let all: Vec<String> =
+            all.iter().map(|one| format!("<code>{}</code>", escaped(&one.to_string()))).collect();
+        all.join(" or ")
+    } else {
+        let one = std::slice::from_ref(&schema["type"]);
+        let kinds = schema["type"].as_array().map_or(one, Vec::as_slice);
+        let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+        if kinds.is_empty() { "anything".to_owned() } else { escaped(&kinds.join(" or ")) }
+    };
+    for (keyword, name) in [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minItems", "elements at least"),
+        ("maxItems", "elements at most"),
+        ("maxLength", "characters at most"),
+        ("maxProperties", "members at most"),
+        ("pattern", "pattern"),
+        ("format", "format"),
+    ] {
+        if let Some(rule) = schema.get(keyword) {
+            let rule = rule.as_str().map_or_else(|| rule.to_string(), str::to_owned);
+            put(&mut html, format_args!(", {name} <code>{}</code>", escaped(&rule)));
+        }
+    }
+    if schema["deprecated"] == true {
+        html.push_str(", deprecated");
+    }
+    for (keyword, name) in [("items", "of"), ("additionalProperties", "members")] {
+        if schema[keyword].is_object() {
+            put(&mut html, format_args!(", {name}: {}", shape(&schema[keyword])));
+        }
+    }
+    html
+}
+
+/// Paragraphs between empty lines; what stands in backticks is code.
+fn prose(text: &Value) -> String {
+    let paragraphs = text.as_str().unwrap_or("").split("\n\n").filter(|part| !part.is_empty());
+    let mut html = String::new();
+    for paragraph in paragraphs {
+        html.push_str("<p>");
+        for (at, part) in paragraph.split('`').enumerate() {
+            let part = escaped(part);
+            if at % 2 == 0 {
+                html.push_str(&part);
+            } else {
+                put(&mut html, format_args!("<code>{part}</code>"));
+            }
+        }
+        html.push_str("</p>\n");
+    }
+    html
+}
+
+fn put(html: &mut String, more: std::fmt::Arguments<'_>) {
+    html.push_str(&more.to_string());
+}
+
+fn members(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    object.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::page;
+
+    #[test]
+    fn nothing_of_the_document_is_taken_for_html() {
+        let mark = "<script>'\"&</script>";
+        let member =
+            json!({"type": "string", "description": mark, "pattern": mark, "enum": [mark]});
+        let content = json!({mark: {"schema": member, "example": {mark: mark}}});
+        let operation = json!({
+            "operationId": mark, "summary": mark, "description": mark,
+            "parameters": [{"name": mark, "in": mark, "description": mark, "schema": member}],
+            "requestBody": {"content": content},
+            "responses": {mark: {"description": mark, "content": content}},
+        });
+        let document = json!({
+            "info": {"title": mark, "version": mark, "description": mark},
+            "paths": {mark: {mark: operation}},
+            "components": {"schemas": {mark: {"properties": {mark: member}, "description": mark}}},
+        });
+        let html = String::from_utf8(page(&document)).unwrap();
+        assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
+        assert!(!html.contains("</script"), "{html}");
+        // Capitals of a method escape nothing.
+        assert!(!html.contains("<SCRIPT"), "{html}");
+    }
+}
