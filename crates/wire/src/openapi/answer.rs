@@ -1,13 +1,13 @@
 //! The shapes of answers: completions, errors, and what callers look at. Later versions may add
 //! members, so none of them is closed; a test closes them and holds every view against them.
 
-use holdfast_domain::request::ToolKind;
+use holdfast_domain::request::{ServiceTier, ToolKind};
 use holdfast_domain::usage::{Kind, MetersSource};
 use serde_json::{Map, Value, json};
 
 use super::shape::{
-    any_of, array, described, moment, named, natural, nullable, open, string, uuid, with, word,
-    words,
+    any_of, array, described, labels, moment, named, natural, nullable, open, string, uuid, with,
+    word, words,
 };
 use crate::chat::request::schema::model;
 use crate::error::Code;
@@ -36,11 +36,30 @@ fn completion() -> Value {
             "object": word("chat.completion"),
             "created": described(natural(), "Unix seconds."),
             "model": model(),
+            "service_tier": described(
+                labels(ServiceTier::ALL, ServiceTier::label), "Where the request asked for one."),
             "choices": array(named("Choice"), 1, None),
             "usage": named("Usage"),
+            "moderation": described(moderation(), "Where the request asked for it."),
         }),
         &["id", "object", "created", "model", "choices", "usage"],
     )
+}
+
+fn moderation() -> Value {
+    let side = || {
+        open(
+            json!({
+                "type": words(&["moderation_results", "error"]),
+                "model": json!({}),
+                "results": json!({}),
+                "code": string(),
+                "message": string(),
+            }),
+            &["type"],
+        )
+    };
+    open(json!({"input": side(), "output": side()}), &["input", "output"])
 }
 
 fn choice() -> Value {
@@ -165,12 +184,8 @@ fn operation() -> Value {
         }),
         &[],
     );
-    let all: Vec<String> = schema["properties"]
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.clone())
-        .collect();
+    let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let all: Vec<String> = members.map(|(name, _)| name.clone()).collect();
     with(schema, "required", json!(all))
 }
 

@@ -40,7 +40,7 @@ pub fn page(document: &Value) -> Vec<u8> {
         );
     }
     page.push_str("</ul>\n<h2>Shapes</h2>\n<ul>\n");
-    for (name, _schema) in members(&document["components"]["schemas"]) {
+    for (name, _schema) in shapes(document) {
         let name = escaped(name);
         put(&mut page, format_args!("<li><a href=\"#{name}\">{name}</a></li>\n"));
     }
@@ -48,7 +48,7 @@ pub fn page(document: &Value) -> Vec<u8> {
     for (path, method, operation) in &endpoints {
         endpoint(&mut page, path, method, operation);
     }
-    for (name, schema) in members(&document["components"]["schemas"]) {
+    for (name, schema) in shapes(document) {
         let name = escaped(name);
         put(&mut page, format_args!("<section id=\"{name}\">\n<h2>{name}</h2>\n"));
         page.push_str(&shape(schema));
@@ -56,6 +56,10 @@ pub fn page(document: &Value) -> Vec<u8> {
     }
     page.push_str("</body>\n</html>\n");
     page.into_bytes()
+}
+
+fn shapes(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    document.pointer("/components/schemas").into_iter().flat_map(members)
 }
 
 /// Escaped path, escaped method in capitals, operation.

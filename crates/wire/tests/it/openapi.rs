@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::request::Role;
 use holdfast_domain::{Micros, OperationId, Phase, Situation, WalletId};
 use holdfast_wire::api::{OperationResult, OperationView, WalletView};
 use holdfast_wire::chat::request::{check_delivery, parse};
@@ -131,9 +132,9 @@ fn fault(body: &Value) -> Option<String> {
         Err(bad) => return Some(bad.to_string()),
     };
     let extras = parsed.request.extras.keys().next().cloned();
-    let of_turns = parsed.request.messages.iter().find_map(|message| match &message.role {
-        holdfast_domain::request::Role::Assistant(reply) => reply.extras.keys().next().cloned(),
-        _ => None,
+    let of_turns = parsed.request.messages.iter().find_map(|message| {
+        let Role::Assistant(reply) = &message.role else { return None };
+        reply.extras.keys().next().cloned()
     });
     check_delivery(parsed.delivery).err().map(|bad| bad.to_string()).or(extras).or(of_turns)
 }
