@@ -117,7 +117,7 @@ pub enum Failure {
     Draining,
     /// It ended, and its content does not open with the credential that sealed it: a bug or tampering,
     /// told to the operator. Asking again does not help.
-    Unreadable(OperationId),
+    Unreadable(OperationId, Option<Box<UsageRecord>>),
     /// A bug, told to the operator.
     Internal(Option<OperationId>),
 }
@@ -170,12 +170,12 @@ impl Reply {
                 Content::Kept(body) => Ok(Answered::Completed(body)),
                 Content::Expired => Err(Failure::ResultExpired(id, Box::new(usage.clone()))),
                 Content::Sealed => Err(Failure::ResultSealed(id, Box::new(usage.clone()))),
-                Content::Broken => Err(Failure::Unreadable(id)),
+                Content::Broken => Err(Failure::Unreadable(id, Some(Box::new(usage.clone())))),
             },
             Phase::Refused { refusal, .. } => match content(snapshot, operation, caller) {
                 Content::Kept(body) => Ok(Answered::Refused(*refusal, body)),
                 Content::Expired | Content::Sealed => Err(Failure::Refused(id, *refusal)),
-                Content::Broken => Err(Failure::Unreadable(id)),
+                Content::Broken => Err(Failure::Unreadable(id, None)),
             },
         };
         Self { outcome, replayed, rates: Rates::default(), facts: Facts::of(operation) }
@@ -187,7 +187,7 @@ impl Failure {
     const fn operation(&self) -> Option<OperationId> {
         match self {
             Self::InProgress(id)
-            | Self::Unreadable(id)
+            | Self::Unreadable(id, _)
             | Self::OutcomeUnknown(id)
             | Self::NotRun(id)
             | Self::Refused(id, _)

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::operation::{Phase, Situation, Snapshot, situation};
 use holdfast_domain::ports::{Standing, Unavailable};
+use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
 
@@ -53,7 +54,7 @@ pub enum LookUpError {
     NotFound,
     /// Its content does not open with the credential that sealed it; told to the operator.
     #[error("the operation's content does not open")]
-    Unreadable(OperationId),
+    Unreadable(OperationId, Option<Box<UsageRecord>>),
     /// The store does not work.
     #[error("the store could not be read")]
     Unavailable(#[source] Unavailable),
@@ -81,7 +82,10 @@ impl Engine {
                     Content::Kept(body) => ResultState::Kept(body),
                     Content::Expired => ResultState::Expired,
                     Content::Sealed => ResultState::Sealed,
-                    Content::Broken => return Err(LookUpError::Unreadable(id)),
+                    Content::Broken => {
+                        let usage = operation.phase.usage().cloned().map(Box::new);
+                        return Err(LookUpError::Unreadable(id, usage));
+                    }
                 }
             }
             Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {

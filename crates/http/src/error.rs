@@ -57,15 +57,19 @@ impl Problem {
         }
     }
 
-    /// What was stored does not open: asking again would find the same.
-    pub(crate) fn unreadable(operation: OperationId) -> Self {
+    /// What was stored does not open: asking again would find the same. What was paid stays paid.
+    pub(crate) fn unreadable(operation: OperationId, usage: Option<&UsageRecord>) -> Self {
+        let told = match usage {
+            Some(usage) => Self::billed(Code::InternalError, operation, usage),
+            None => Self::bound(Code::InternalError, operation),
+        };
         Self {
             message:
                 "The answer of this operation cannot be read any more; the operator has been told. \
                       A new Idempotency-Key starts a new, paid run."
                     .into(),
             retry: Retry::Never,
-            ..Self::bound(Code::InternalError, operation)
+            ..told
         }
     }
 
@@ -144,7 +148,7 @@ impl From<&Failure> for Problem {
             Failure::Storage(operation) => {
                 Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
             }
-            Failure::Unreadable(id) => Self::unreadable(*id),
+            Failure::Unreadable(id, usage) => Self::unreadable(*id, usage.as_deref()),
             Failure::Overloaded => Self::new(Code::Overloaded),
             Failure::Draining => Self::new(Code::Draining),
             Failure::Internal(operation) => {

@@ -27,7 +27,7 @@ pub(crate) async fn operation(
     let request_key = headers::request_key_of_path(key)?;
     let look_up = engine.look_up(caller, request_key).await.map_err(|error| match error {
         LookUpError::NotFound => no_operation(),
-        LookUpError::Unreadable(_) | LookUpError::Unavailable(_) => problem(&error),
+        LookUpError::Unreadable(..) | LookUpError::Unavailable(_) => problem(&error),
     })?;
     let Some(operation) = &look_up.snapshot.operation else {
         return Err(no_operation());
@@ -91,7 +91,9 @@ fn no_operation() -> Problem {
 fn problem(error: &LookUpError) -> Problem {
     match error {
         LookUpError::NotFound => Problem::new(Code::NotFound),
-        LookUpError::Unreadable(operation) => Problem::unreadable(*operation),
+        LookUpError::Unreadable(operation, usage) => {
+            Problem::unreadable(*operation, usage.as_deref())
+        }
         LookUpError::Unavailable(cause) => unavailable(cause),
     }
 }

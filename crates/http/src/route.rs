@@ -97,7 +97,22 @@ fn segment<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use holdfast_wire::openapi;
+
     use super::*;
+
+    #[test]
+    fn every_route_is_described_and_nothing_else() {
+        let (_, labels) = include_str!("route.rs").split_once("fn label(&self)").unwrap();
+        let (labels, _) = labels.split_once("/// Finds the route").unwrap();
+        let labels = labels.split("=> \"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+        let labels: BTreeSet<_> = labels.map(str::to_owned).collect();
+        let document = openapi::document();
+        let described = document["paths"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(labels, described);
+    }
 
     #[test]
     fn paths_and_methods_find_their_route() {

@@ -18,6 +18,7 @@ mod clients;
 mod configuration;
 mod coverage;
 mod crash;
+mod damaged;
 mod described;
 mod drain;
 mod embedded;

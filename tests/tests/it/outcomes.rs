@@ -223,3 +223,19 @@ fn the_simulated_provider_misbehaves_where_it_is_asked_to() {
     assert_eq!(site.balance(&account), (FUNDS, 0));
     site.verify();
 }
+
+#[test]
+fn those_who_were_turned_away_together_do_not_come_back_together() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let waits: std::collections::BTreeSet<_> = (0..12)
+        .map(|_| {
+            let key = request_key();
+            let told = gateway.complete(&account, &key, &sim("[[sim: fail-before]]"));
+            let expected = error(Code::UpstreamUnavailable).echo(&key).replayed(false).bound();
+            expected.check(&told);
+            told.header("retry-after-ms").unwrap().to_owned()
+        })
+        .collect();
+    assert!(waits.len() > 3, "{waits:?}");
+}

@@ -107,7 +107,7 @@ async fn tampered_content_is_a_failure_of_ours_and_no_panic() {
                 tamper(&mut result.sealed);
             }
         });
-        assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(id) if *id == operation_id(1));
+        assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(id, Some(_)) if *id == operation_id(1));
         assert_eq!(world.runs(), 1);
         world.store.alter(|_snapshot| {});
         assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
@@ -123,14 +123,14 @@ async fn content_of_an_unknown_format_or_of_another_fingerprint_does_not_open() 
             result.format = 2;
         }
     });
-    assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(..));
     world.store.alter(|snapshot| {
         if let Some(operation) = &mut snapshot.operation {
             // The same body, so that it is the same request all the same.
             operation.binding.fingerprint = sample::binding("moved", sample::terms()).fingerprint;
         }
     });
-    assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(..));
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,7 +100,7 @@ async fn a_look_up_of_content_that_does_not_open_says_so() {
         }
     });
     let seen = look_up_as(&world, 1, 1).await;
-    assert!(matches!(seen, Err(LookUpError::Unreadable(id)) if id == operation_id(1)));
+    assert!(matches!(seen, Err(LookUpError::Unreadable(id, Some(_))) if id == operation_id(1)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! The shapes of answers: completions, errors, and what callers look at. Later versions may add
 //! members, so none of them is closed; a test closes them and holds every view against them.
 
+use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::request::{ServiceTier, ToolKind};
 use holdfast_domain::usage::{Kind, MetersSource};
 use serde_json::{Map, Value, json};
@@ -190,15 +191,56 @@ fn operation() -> Value {
 }
 
 fn wallet() -> Value {
-    let amount = described(natural(), "Millionths of the currency.");
+    let amount = |text: &str| described(nullable(natural()), text);
+    let key = open(
+        json!({
+            "id": uuid(),
+            "models": described(
+                nullable(array(model(), 0, None)), "Those that it may use; null for all."),
+            "expires_at": nullable(moment()),
+            "limits": limits(),
+        }),
+        &["id", "models", "expires_at", "limits"],
+    );
     open(
         json!({
             "id": uuid(),
             "currency": json!({"type": "string", "pattern": "^[A-Z]{3}$"}),
-            "available_micros": amount,
-            "held_micros": described(natural(), "What running operations may cost at most."),
+            "available_micros": amount(
+                "Millionths of the currency; null where the API key may not see the balance."),
+            "held_micros": amount("What running operations may cost at most; null likewise."),
+            "api_key": described(key, "The API key that asks."),
         }),
-        &["id", "currency", "available_micros", "held_micros"],
+        &["id", "currency", "available_micros", "held_micros", "api_key"],
+    )
+}
+
+/// What the API key may use up and what of it is; null where there is no limit.
+fn limits() -> Value {
+    let windows = SpendWindow::ALL.map(SpendWindow::label);
+    let mut spend = json!({"window": words(&windows)});
+    let mut count = json!({});
+    for (counts, unit) in [(&mut count, ""), (&mut spend, "_micros")] {
+        if let Some(counts) = counts.as_object_mut() {
+            for name in ["limit", "used", "remaining"] {
+                counts.insert(format!("{name}{unit}"), natural());
+            }
+            for name in ["window_start", "resets_at"] {
+                counts.insert(name.to_owned(), nullable(moment()));
+            }
+        }
+    }
+    let count = || nullable(open(count.clone(), &["limit", "used", "remaining"]));
+    let spend = open(spend, &["window", "limit_micros", "used_micros", "remaining_micros"]);
+    let names = ["requests_per_minute", "tokens_per_minute", "concurrency", "spend"];
+    open(
+        json!({
+            "requests_per_minute": count(),
+            "tokens_per_minute": count(),
+            "concurrency": count(),
+            "spend": nullable(spend),
+        }),
+        &names,
     )
 }
 

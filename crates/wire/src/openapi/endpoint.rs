@@ -3,8 +3,18 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::{described, named};
+use super::shape::{described, named, natural, string};
 use crate::error::{Binding, Code, ErrorBody};
+
+/// Where the API key has such a limit.
+pub(super) const RATES: [&str; 6] = [
+    "x-ratelimit-limit-requests",
+    "x-ratelimit-remaining-requests",
+    "x-ratelimit-reset-requests",
+    "x-ratelimit-limit-tokens",
+    "x-ratelimit-remaining-tokens",
+    "x-ratelimit-reset-tokens",
+];
 
 /// One method of one path.
 pub(super) struct Endpoint {
@@ -28,7 +38,8 @@ pub(super) struct Answer {
     pub(super) text: &'static str,
     pub(super) media: &'static str,
     pub(super) schema: Value,
-    pub(super) headers: &'static [&'static str],
+    /// Beside those of every answer.
+    pub(super) headers: Vec<&'static str>,
     pub(super) example: Option<Value>,
 }
 
@@ -40,7 +51,7 @@ impl Answer {
             text,
             media: "application/json",
             schema: named(schema),
-            headers: &[],
+            headers: Vec::new(),
             example: None,
         }
     }
@@ -51,7 +62,7 @@ impl Answer {
             content.insert("example".to_owned(), example.clone());
         }
         let media: Map<String, Value> = Map::from_iter([(self.media.to_owned(), content)]);
-        let headers = ["x-request-id"].iter().chain(self.headers);
+        let headers = ["x-request-id"].iter().chain(&self.headers);
         json!({"description": self.text, "headers": header_refs(headers), "content": media})
     }
 }
@@ -127,6 +138,9 @@ fn errors(codes: &[Code]) -> Value {
     if codes.iter().any(|code| code.retry()) {
         headers.extend(["retry-after", "retry-after-ms"]);
     }
+    if codes.contains(&Code::RateLimitExceeded) {
+        headers.extend(RATES);
+    }
     if codes.contains(&Code::MethodNotAllowed) {
         headers.push("allow");
     }
@@ -155,6 +169,8 @@ fn header_refs<'a>(names: impl Iterator<Item = &'a &'static str>) -> Value {
     Value::Object(refs.collect())
 }
 
+const RESET: &str = "Until the next minute begins, as `20ms`, `1.5s` or `1m0s`.";
+
 /// The headers of answers, by name.
 pub(super) fn headers() -> Value {
     let header = |schema: Value, text: &str| json!({"description": text, "schema": schema});
@@ -170,6 +186,12 @@ pub(super) fn headers() -> Value {
             json!({"type": "integer", "minimum": 1, "maximum": 60}), "Seconds; where a retry helps."),
         "retry-after-ms": header(
             json!({"type": "integer", "minimum": 1, "maximum": 60_000}), "The same in milliseconds."),
+        "x-ratelimit-limit-requests": header(natural(), "Requests that the API key may run a minute."),
+        "x-ratelimit-remaining-requests": header(natural(), "Requests that are left of this minute's."),
+        "x-ratelimit-reset-requests": header(string(), RESET),
+        "x-ratelimit-limit-tokens": header(natural(), "Tokens that the API key may use a minute."),
+        "x-ratelimit-remaining-tokens": header(natural(), "Tokens that are left of this minute's."),
+        "x-ratelimit-reset-tokens": header(string(), RESET),
         "allow": header(json!({"type": "string"}), "The method that the path takes."),
     })
 }

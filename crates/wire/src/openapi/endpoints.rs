@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, Endpoint, in_header, in_path};
+use super::endpoint::{Answer, Endpoint, RATES, in_header, in_path};
 use super::shape::integer;
 use crate::error::Code;
 
@@ -78,7 +78,7 @@ fn complete() -> Endpoint {
         .filter(|code| !not_here.contains(code) && !SECURED.contains(code))
         .collect();
     let completed = Answer {
-        headers: &["idempotency-key", "idempotent-replayed"],
+        headers: [&["idempotency-key", "idempotent-replayed"], &RATES[..]].concat(),
         example: Some(super::example::completion()),
         ..Answer::json("The answer. A retry gets the same bytes.", "ChatCompletion")
     };
@@ -119,12 +119,22 @@ fn operation() -> Endpoint {
 fn wallet() -> Endpoint {
     let example = Some(super::example::wallet());
     let answer = Answer { example, ..Answer::json("The wallet.", "Wallet") };
-    look("/v1/wallet", "getWallet", "Shows the wallet that the API key spends from", answer)
+    look(
+        "/v1/wallet",
+        "getWallet",
+        "Shows the wallet that the API key spends from, and the API key's own limits",
+        answer,
+    )
 }
 
 fn models() -> Endpoint {
     let answer = Answer::json("The models.", "ModelList");
-    look("/v1/models", "listModels", "Lists the models that the API key can pay for", answer)
+    look(
+        "/v1/models",
+        "listModels",
+        "Lists the models that the API key may use and can pay for",
+        answer,
+    )
 }
 
 fn model() -> Endpoint {

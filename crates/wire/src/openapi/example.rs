@@ -89,5 +89,29 @@ pub(super) fn wallet() -> Value {
         "currency": "USD",
         "available_micros": 9_999_974,
         "held_micros": 0,
+        "api_key": {
+            "id": "0199d3a8-0f6e-7c3a-8f1b-2d4c6e8f0a1b",
+            "models": null,
+            "expires_at": null,
+            "limits": {
+                "requests_per_minute": {
+                    "limit": 60,
+                    "used": 1,
+                    "remaining": 59,
+                    "window_start": "2026-11-20T12:00:00.000000Z",
+                    "resets_at": "2026-11-20T12:01:00.000000Z",
+                },
+                "tokens_per_minute": null,
+                "concurrency": null,
+                "spend": {
+                    "window": "month",
+                    "limit_micros": 25_000_000,
+                    "used_micros": 26,
+                    "remaining_micros": 24_999_974,
+                    "window_start": "2026-11-01T00:00:00.000000Z",
+                    "resets_at": "2026-12-01T00:00:00.000000Z",
+                },
+            },
+        },
     })
 }

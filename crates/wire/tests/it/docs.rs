@@ -2,6 +2,7 @@
 //! again.
 
 use holdfast_wire::error::Code;
+use holdfast_wire::openapi;
 
 #[path = "../../examples/errors.rs"]
 #[expect(dead_code, reason = "it is run as an example; here only its text is compared")]
@@ -48,4 +49,21 @@ fn the_documents_name_no_error_that_does_not_exist() {
 fn label(word: &str) -> Option<&str> {
     let label = word.strip_prefix('`')?.split_once('`')?.0;
     label.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_').then_some(label)
+}
+
+#[test]
+fn every_endpoint_that_is_written_about_describes_itself() {
+    let document = openapi::document();
+    let api = include_str!("../../../../docs/api.md");
+    let mut named = 0;
+    for method in ["GET", "POST"] {
+        for rest in api.split(&format!("{method} /")).skip(1) {
+            let end = rest.find(|c: char| c == '`' || c.is_whitespace()).unwrap();
+            let path = format!("/{}", &rest[..end]);
+            let operation = &document["paths"][&path][method.to_lowercase()];
+            assert!(operation.is_object(), "{method} {path}");
+            named += 1;
+        }
+    }
+    assert!(named >= 9, "they are found: {named}");
 }

@@ -10,6 +10,8 @@ use holdfast_wire::api::{self, AccountView, ApiKeyView, IssuedKeyView};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::openapi::answer_fault;
+
 const NIL: &str = "00000000-0000-0000-0000-00000000000";
 
 fn shown(view: &impl Serialize) -> Value {
@@ -96,6 +98,7 @@ fn a_caller_sees_its_limits_and_the_balance_only_where_it_may() {
     // 1970-02-28T12:34:56Z
     let standing = Standing { tally, now: at(5_056_496) };
     let hidden = shown(&AccountView::of(&wallet, &key(granted()), &standing));
+    assert_eq!(answer_fault("Wallet", &hidden), None);
     let expected = json!({
         "id": format!("{NIL}3"), "currency": "EUR",
         "available_micros": null, "held_micros": null,
@@ -133,6 +136,7 @@ fn a_caller_sees_its_limits_and_the_balance_only_where_it_may() {
     ] {
         let grant = Grant { limits: limited(window), ..Grant::default() };
         let view = shown(&AccountView::of(&wallet, &key(grant), &standing));
+        assert_eq!(answer_fault("Wallet", &view), None);
         assert_eq!((&view["available_micros"], &view["held_micros"]), (&json!(10), &json!(5)));
         assert_eq!(view.get("name"), None, "the wallet's name is the operator's");
         let spend = &view["api_key"]["limits"]["spend"];

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::request::Role;
-use holdfast_domain::{Micros, OperationId, Phase, Situation, WalletId};
-use holdfast_wire::api::{OperationResult, OperationView, WalletView};
+use holdfast_domain::{OperationId, Phase, Situation};
+use holdfast_wire::api::{OperationResult, OperationView};
 use holdfast_wire::chat::request::{check_delivery, parse};
 use holdfast_wire::error::{Code, ErrorBody};
 use holdfast_wire::openapi;
@@ -289,19 +289,6 @@ fn operations_are_described_in_every_phase() {
             }
         }
     }
-}
-
-#[test]
-fn a_wallet_is_described() {
-    let wallet = holdfast_domain::wallet::Wallet {
-        id: WalletId::from_u128(1),
-        name: "n".to_owned(),
-        currency: "USD".parse().unwrap(),
-        available: Micros::new(5),
-        held: Micros::ZERO,
-    };
-    let shown = views::shown(&WalletView::for_caller(&wallet));
-    assert_eq!(answer_fault("Wallet", &shown), None, "{shown}");
 }
 
 #[test]
