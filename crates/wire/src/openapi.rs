@@ -7,13 +7,13 @@ mod endpoint;
 mod endpoints;
 mod example;
 mod page;
-pub(crate) mod shape;
+mod request;
+mod shape;
 
 use holdfast_domain::OperationId;
 use serde_json::{Map, Value, json};
 
 pub use self::page::{STYLE_HASH, page};
-use crate::chat::request;
 use crate::render;
 
 /// An operation in examples.
@@ -25,7 +25,7 @@ const EXAMPLE_KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
 /// The document.
 #[must_use]
 pub fn document() -> Value {
-    let schemas: Map<String, Value> = request::schema::schemas()
+    let schemas: Map<String, Value> = request::schemas()
         .into_iter()
         .chain(answer::schemas())
         .map(|(name, schema)| (name.to_owned(), schema))

@@ -10,9 +10,8 @@ mod contract;
 mod field;
 mod message;
 mod object;
-mod option;
-pub(crate) mod schema;
-mod tool;
+pub(crate) mod option;
+pub(crate) mod tool;
 
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
@@ -26,9 +25,9 @@ use crate::error::Code;
 use crate::json::{self, BadJson, Node};
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
-const INTEGER_MAX: i64 = 1 << 53;
-const N_MAX: i64 = 128;
-const TOP_LOGPROBS_MAX: i64 = 20;
+pub(crate) const INTEGER_MAX: i64 = 1 << 53;
+pub(crate) const N_MAX: i64 = 128;
+pub(crate) const TOP_LOGPROBS_MAX: i64 = 20;
 
 /// Why a request was refused before anything was bound. Nothing in it repeats what messages say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

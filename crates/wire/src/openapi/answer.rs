@@ -6,11 +6,11 @@ use holdfast_domain::request::{ServiceTier, ToolKind};
 use holdfast_domain::usage::{Kind, MetersSource};
 use serde_json::{Map, Value, json};
 
+use super::request::model;
 use super::shape::{
     any_of, array, described, labels, moment, named, natural, nullable, open, string, uuid, with,
     word, words,
 };
-use crate::chat::request::schema::model;
 use crate::error::Code;
 
 /// The shapes by their names.

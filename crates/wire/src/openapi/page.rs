@@ -134,13 +134,15 @@ fn shape(schema: &Value) -> String {
         let name = escaped(path.rsplit('/').next().unwrap_or(path));
         return format!("<a href=\"#{name}\">{name}</a>{}", prose(&schema["description"]));
     }
-    let either = ["anyOf", "oneOf", "allOf"].iter().find_map(|name| schema[name].as_array());
+    let joined = [("anyOf", " or "), ("oneOf", " or "), ("allOf", " with ")];
+    let shapes =
+        joined.iter().find_map(|(name, word)| Some((schema.get(name)?.as_array()?, *word)));
     let mut html = prose(&schema["description"]);
     if let Some(properties) = schema["properties"].as_object() {
         html.push_str(&table(properties, &schema["required"]));
-    } else if let Some(shapes) = either {
+    } else if let Some((shapes, word)) = shapes {
         let shapes: Vec<String> = shapes.iter().map(shape).collect();
-        html.push_str(&shapes.join(" or "));
+        html.push_str(&shapes.join(word));
     } else {
         html.push_str(&plain(schema));
     }

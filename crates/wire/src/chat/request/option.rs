@@ -13,12 +13,12 @@ use super::field::{self, Field, Path};
 use super::object::Object;
 use crate::json::Node;
 
-pub(super) const STOP_MAX: usize = 4;
-pub(super) const BIAS_MAX: i64 = 100;
-pub(super) const METADATA_PAIRS_MAX: usize = 16;
-pub(super) const METADATA_KEY_CHARS_MAX: usize = 64;
-pub(super) const METADATA_VALUE_CHARS_MAX: usize = 512;
-pub(super) const SAFETY_IDENTIFIER_CHARS_MAX: usize = 128;
+pub(crate) const STOP_MAX: usize = 4;
+pub(crate) const BIAS_MAX: i64 = 100;
+pub(crate) const METADATA_PAIRS_MAX: usize = 16;
+pub(crate) const METADATA_KEY_CHARS_MAX: usize = 64;
+pub(crate) const METADATA_VALUE_CHARS_MAX: usize = 512;
+pub(crate) const SAFETY_IDENTIFIER_CHARS_MAX: usize = 128;
 
 /// A string is an array of one.
 pub(super) fn stop(field: Field<'_, '_>) -> Result<Vec<String>, BadRequest> {

@@ -9,7 +9,7 @@ use super::field::{self, Field};
 use super::object::Object;
 use crate::json::Node;
 
-pub(super) const TOOLS_MAX: usize = 128;
+pub(crate) const TOOLS_MAX: usize = 128;
 const KINDS: [ToolKind; 2] = [ToolKind::Function, ToolKind::Custom];
 
 /// An empty list is none.

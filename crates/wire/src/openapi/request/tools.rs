@@ -3,10 +3,10 @@
 use holdfast_domain::request::ToolMode;
 use serde_json::{Value, json};
 
-use super::{name, opaque};
-use crate::openapi::shape::{
+use super::super::shape::{
     any_of, array, boolean, closed, described, labels, named, nullable, string, word, words,
 };
+use super::{name, opaque};
 
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     vec![

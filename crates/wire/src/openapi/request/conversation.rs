@@ -3,7 +3,7 @@
 use holdfast_domain::request::{BreakpointTtl, ImageDetail, RecordingFormat};
 use serde_json::{Value, json};
 
-use crate::openapi::shape::{
+use super::super::shape::{
     any_of, array, closed, described, labels, named, nullable, string, with, word, words,
 };
 

@@ -1,4 +1,4 @@
-//! What the reader takes, as JSON Schema: beside the reader, of its bounds and its words. A test holds
+//! What the reader of requests takes, as JSON Schema, of its bounds and its words. A test holds
 //! both against each other, field by field. Not here: what hangs together across fields or depends on
 //! the model; the descriptions say that.
 
@@ -10,15 +10,16 @@ use holdfast_domain::request::{
 };
 use serde_json::{Value, json};
 
-use super::option::{
-    BIAS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
-    SAFETY_IDENTIFIER_CHARS_MAX, STOP_MAX,
-};
-use super::{INTEGER_MAX, N_MAX, TOP_LOGPROBS_MAX};
-use crate::openapi::shape::{
+use super::shape::{
     any_of, array, boolean, closed, described, integer, labels, map, named, nullable, number,
     string, with, word, words,
 };
+use crate::chat::request::option::{
+    BIAS_MAX, METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
+    SAFETY_IDENTIFIER_CHARS_MAX, STOP_MAX,
+};
+use crate::chat::request::tool::TOOLS_MAX;
+use crate::chat::request::{INTEGER_MAX, N_MAX, TOP_LOGPROBS_MAX};
 
 /// How a public model id is spelled.
 pub(crate) const MODEL_PATTERN: &str = "^[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*$";
@@ -112,7 +113,6 @@ fn bounds() -> Value {
 }
 
 fn offers() -> Value {
-    use super::tool::TOOLS_MAX;
     json!({
         "tools": nullable(array(named("Tool"), 0, Some(TOOLS_MAX))),
         "tool_choice": nullable(named("ToolChoice")),
