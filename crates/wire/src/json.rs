@@ -19,7 +19,7 @@ pub const DEPTH_MAX: usize = 64;
 pub const VALUES_MAX: usize = 131_072;
 
 /// A JSON value as it was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Node<'a> {
     /// `null`.
     Null,
@@ -33,6 +33,20 @@ pub enum Node<'a> {
     Array(Vec<Self>),
     /// Its members, in order; in a request no name twice.
     Object(Vec<(Cow<'a, str>, Self)>),
+}
+
+impl fmt::Debug for Node<'_> {
+    /// Its kind and size: it may be a prompt or an answer.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("Null"),
+            Self::Bool(_) => f.write_str("Bool"),
+            Self::Number(_) => f.write_str("Number"),
+            Self::String(text) => write!(f, "String({} bytes)", text.len()),
+            Self::Array(elements) => write!(f, "Array({} elements)", elements.len()),
+            Self::Object(members) => write!(f, "Object({} members)", members.len()),
+        }
+    }
 }
 
 /// Why a body was not read. It repeats nothing of the body.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Opaque;
 
 /// One turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
@@ -17,7 +17,7 @@ pub struct Message {
 
 /// Who speaks, and what only such a speaker's turn has. Developer and system are two roles:
 /// providers treat them differently.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Role {
     /// Instructions of the application.
     Developer,
@@ -52,7 +52,7 @@ impl Role {
 }
 
 /// What a model's earlier turn held beside its text.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Reply {
     /// The refusal, if it was one.
     pub refusal: Option<String>,
@@ -87,7 +87,7 @@ impl ToolKind {
 }
 
 /// A tool call of an earlier turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ToolCall {
     /// Its id, as the caller sends it.
     pub id: String,
@@ -100,7 +100,7 @@ pub struct ToolCall {
 }
 
 /// A function call in the older form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FunctionCall {
     /// Which function.
     pub name: String,
@@ -109,7 +109,7 @@ pub struct FunctionCall {
 }
 
 /// What a turn says. One bare text part is the same as a string; several parts are never joined.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Content {
     /// A string, or one bare text part.
     Text(String),
@@ -127,7 +127,7 @@ pub struct Part {
 }
 
 /// What a part is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Item {
     /// Text.
     Text(String),

@@ -12,7 +12,7 @@ pub enum ResponseFormat {
 }
 
 /// A schema that an answer keeps to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct JsonSchema {
     /// Letters, digits, `_` and `-`: 1 to 64.
     pub name: String,
@@ -46,7 +46,7 @@ pub struct Audio {
 }
 
 /// A voice.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Voice {
     /// One that everybody has.
     Named(String),

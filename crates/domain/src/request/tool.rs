@@ -12,7 +12,7 @@ pub enum Tool {
 }
 
 /// A function on offer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Function {
     /// Letters, digits, `_` and `-`: 1 to 64.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct Function {
 }
 
 /// A tool that takes text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CustomTool {
     /// Its name.
     pub name: String,
@@ -48,7 +48,7 @@ named! {
 }
 
 /// Which tools the model calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum ToolChoice {
     /// By a rule.
     Mode(ToolMode),
@@ -69,7 +69,7 @@ pub enum ToolChoice {
 }
 
 /// Which function the model calls: the older form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum FunctionChoice {
     /// None.
     None,

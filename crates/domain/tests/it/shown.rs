@@ -4,6 +4,11 @@ use std::fmt::Debug;
 
 use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
 use holdfast_domain::conduct::Conduct;
+use holdfast_domain::request::{
+    Content, CustomTool, Function, FunctionCall, FunctionChoice, Item, JsonSchema, Message, Opaque,
+    Part, RecordingFormat, Reply, ResponseFormat, Role, Tool, ToolCall, ToolChoice, ToolKind,
+    ToolMode, Voice,
+};
 use holdfast_domain::{Currency, RequestKey};
 use holdfast_testkit::{MemoryJournal, NoPause, sample};
 
@@ -25,6 +30,58 @@ fn requests_and_calls_tell_their_length() {
     check(&request, "Request(holdfast/sample, 1 messages, 48 bytes)");
     let call = format!("{:?}", sample::call(SECRET));
     assert!(call.contains("Request(holdfast/sample, 1 messages, 33 bytes)"), "{call}");
+}
+
+#[test]
+fn the_pieces_of_a_request_tell_their_length() {
+    let text = || SECRET.to_owned();
+    let opaque = || Opaque::from_json(format!("{{\"{SECRET}\":1}}"));
+    let call = ToolCall { id: text(), kind: ToolKind::Function, name: text(), input: text() };
+    let reply = Reply {
+        refusal: Some(text()),
+        audio_id: Some(text()),
+        tool_calls: vec![call],
+        function_call: Some(FunctionCall { name: text(), arguments: text() }),
+        extras: [(text(), opaque())].into(),
+    };
+    let shown = "assistant(refusal Some(33), [ToolCall(Function, name 33, input 33)], \
+                 Some(FunctionCall(name 33, arguments 33)))";
+    check(&reply, shown);
+    let message = |role| Message { role, name: Some(text()), content: Some(Content::Text(text())) };
+    check(&message(Role::User), "Message(user, name Some(33), Some(Text(33 bytes)))");
+    let answer = Message { content: None, name: None, ..message(Role::Assistant(reply)) };
+    check(&answer, &format!("Message({shown}, name None, None)"));
+    check(&message(Role::Tool { call_id: text() }).role, "tool");
+    let file = Item::File { id: Some(text()), name: Some(text()), data: Some(text()) };
+    for (item, expected) in [
+        (Item::Text(text()), "Text(33 bytes)"),
+        (Item::Refusal(text()), "Refusal(33 bytes)"),
+        (Item::Image { url: text(), detail: None }, "Image(33 bytes)"),
+        (Item::Audio { data: text(), format: RecordingFormat::Wav }, "Audio(33 bytes)"),
+        (file, "File(Some(33) bytes)"),
+    ] {
+        check(&item, expected);
+        let part = Part { item, cache_breakpoint: None };
+        let shown = format!("Parts([Part {{ item: {expected}, cache_breakpoint: None }}])");
+        check(&Content::Parts(vec![part]), &shown);
+    }
+    let (name, description) = (text(), Some(text()));
+    let function = Function { name, description, parameters: Some(opaque()), strict: Some(true) };
+    check(&Tool::Function(function), "Function(Function(name 33, Some(Opaque(39 bytes))))");
+    let custom = CustomTool { name: text(), description: Some(text()), format: None };
+    check(&custom, "CustomTool(name 33, None)");
+    let named = ToolChoice::Named { kind: ToolKind::Custom, name: text() };
+    check(&named, "Named(Custom, name 33)");
+    let allowed = ToolChoice::Allowed { mode: ToolMode::Auto, tools: vec![opaque()] };
+    check(&allowed, "Allowed(Auto, [Opaque(39 bytes)])");
+    check(&ToolChoice::Mode(ToolMode::Auto), "Auto");
+    check(&FunctionChoice::Named(text()), "Named(name 33)");
+    let (name, description) = (text(), Some(text()));
+    let schema = JsonSchema { name, description, schema: Some(opaque()), strict: None };
+    let format = ResponseFormat::JsonSchema(schema);
+    check(&format, "JsonSchema(JsonSchema(name 33, Some(Opaque(39 bytes))))");
+    check(&Voice::Named(text()), "Named(name 33)");
+    check(&Voice::Custom(text()), "Custom(id 33)");
 }
 
 #[test]
