@@ -6,7 +6,7 @@ mod gate;
 mod tls;
 
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ pub enum Reply {
     Late(Duration, Box<Self>),
     /// Does what is decided by what has arrived.
     Judged(Judge),
+    /// Says nothing and waits until the client hangs up.
+    Silence,
     /// Resets the connection.
     Reset,
 }
@@ -119,6 +121,7 @@ struct State {
     next: VecDeque<Reply>,
     otherwise: Reply,
     arrived: Vec<Arrived>,
+    hung_up: usize,
     is_over: bool,
 }
 
@@ -163,7 +166,13 @@ impl Upstream {
     fn listen(at: SocketAddr, otherwise: Reply, tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind(at).expect("a loopback address");
         let address = listener.local_addr().expect("an address");
-        let state = State { next: VecDeque::new(), otherwise, arrived: Vec::new(), is_over: false };
+        let state = State {
+            next: VecDeque::new(),
+            otherwise,
+            arrived: Vec::new(),
+            hung_up: 0,
+            is_over: false,
+        };
         let shared = Arc::new(Shared { tls, state: Mutex::new(state), changed: Condvar::new() });
         let accepting = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -212,11 +221,20 @@ impl Upstream {
 
     /// Waits until this many requests have arrived.
     pub fn wait_for(&self, runs: usize) {
+        self.wait_until("requests came", runs, |state| state.arrived.len());
+    }
+
+    /// Waits until clients have hung up on so many silences.
+    pub fn wait_for_hang_ups(&self, hang_ups: usize) {
+        self.wait_until("clients hung up", hang_ups, |state| state.hung_up);
+    }
+
+    fn wait_until(&self, what: &str, wanted: usize, count: impl Fn(&State) -> usize) {
         let until = Instant::now() + PATIENCE;
         let mut state = self.shared.state();
-        while state.arrived.len() < runs {
+        while count(&state) < wanted {
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "only {} of {runs} requests came", state.arrived.len());
+            assert!(!left.is_zero(), "only {} of {wanted} {what}", count(&state));
             let waited = self.shared.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -290,6 +308,15 @@ fn talk(mut line: impl Line, shared: &Shared) {
                 Reply::Send(status, body) => break (answers::render(status, &body), true),
                 Reply::Raw(bytes) => break (bytes, false),
                 Reply::Reset => return line.reset(),
+                Reply::Silence => {
+                    // Both an end and a reset hang up; only a client that waits on is told apart.
+                    let said = line.read(&mut [0]);
+                    if !said.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+                        shared.state().hung_up += 1;
+                        shared.changed.notify_all();
+                    }
+                    return;
+                }
                 Reply::After(gate, then) if gate.wait() => *then,
                 Reply::After(..) => return,
                 Reply::Late(time, then) => {

@@ -16,12 +16,12 @@ use holdfast_domain::operation::{
     Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
 };
 use holdfast_domain::ports::{
-    Beat, CommitError, CreateError, Entry, LedgerEntry, LedgerSource, Unavailable,
+    Beat, CommitError, CreateError, Entry, Leased, LedgerEntry, LedgerSource, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ClaimId, Currency, Journal, Micros, NodeName, Nodes, Operation, OperationId, Phase,
-    PostingId, Situation, Snapshot, Timestamp, WalletId, Wallets,
+    ApiKeyId, Currency, Journal, Micros, NodeName, Nodes, Operation, OperationId, Phase, PostingId,
+    Situation, Snapshot, Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::{NoPause, sample};
 
@@ -106,11 +106,11 @@ impl Journal for TinyJournal {
         Ok(due.iter().map(|(row, _)| row.id).take(at_most(limit)).collect())
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
         let rows = self.rows();
         let leased = rows.operations.values().filter(|(row, _)| row.phase == Phase::Leased);
         let of_node = leased.filter(|(row, _)| row.owner.node == *node);
-        Ok(of_node.map(|(row, _)| (row.id, row.owner.claim)).collect())
+        Ok(of_node.map(|(row, _)| Leased::from(row)).collect())
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {

@@ -198,6 +198,20 @@ impl Answer {
             && self.choices.values().all(|choice| choice.finish.is_some())
     }
 
+    /// Whether nothing of it has arrived.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.choices.is_empty()
+    }
+
+    /// Ends whatever of `n` choices has not ended, as a bound of the gateway does.
+    pub fn cut(&mut self, n: u32) {
+        for index in 0..n {
+            let choice = self.choices.entry(index).or_default();
+            choice.finish.get_or_insert(FinishReason::Length);
+        }
+    }
+
     /// The choices in their order, each with its index.
     pub fn choices(&self) -> impl Iterator<Item = (u32, &Choice)> {
         self.choices.iter().map(|(index, choice)| (*index, choice))

@@ -4,17 +4,22 @@
 //! Async without a runtime. It never spawns: whoever calls it decides what outlives what. Nothing in
 //! here is cancel safe once a claim was offered; run it on a task that nobody drops.
 
+mod concluding;
+mod offering;
+mod upkeep;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::concluding::{Concluded, Ending};
+use self::offering::{Verdict, applied};
+use self::upkeep::Tried;
 use crate::limits::Tally;
 use crate::model::Terms;
 use crate::operation::{
-    Attempt, Binding, Change, Claim, Disown, Event, Finish, Operation, Phase, ProviderRefusal,
-    Receipt, Refusal, SealedResult, Snapshot, Transition, decide,
+    Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, Transition, decide,
 };
 use crate::ports::{CommitError, Journal, Pause, Unavailable};
-use crate::usage::Metered;
 use crate::{ClaimId, OperationId, Timestamp};
 
 /// Races that one claim may lose before it gives the caller back the choice. Each lost race means
@@ -84,41 +89,12 @@ pub enum ClaimError {
     /// This process must not start anything now.
     #[error("this node's lease is not live")]
     LeaseLost,
+    /// The rules said of a claim what they say of other events only: a bug in them.
+    #[error("a claim was judged as no claim can be")]
+    Misjudged(#[source] Refusal),
     /// Others kept moving the operation.
     #[error("the operation kept changing hands")]
     Contended,
-}
-
-/// How a run ended, as its owner tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
-    /// With a result.
-    Finished {
-        /// What it used up.
-        metered: Metered,
-        /// The sealed answer.
-        result: SealedResult,
-    },
-    /// No attempt of this generation ran.
-    NotRun,
-    /// The provider refused the request for good.
-    Refused {
-        /// What was refused.
-        refusal: ProviderRefusal,
-        /// The sealed error.
-        result: SealedResult,
-    },
-    /// No result can come any more, and it may have run.
-    Unknown,
-}
-
-/// How an operation stands after its owner's last word.
-#[derive(Debug)]
-pub struct Concluded {
-    /// What the row says, whoever wrote it: the only source of an answer.
-    pub snapshot: Snapshot,
-    /// Whether a result came too late to be billed (T8).
-    pub late: bool,
 }
 
 impl Conduct<'_> {
@@ -165,77 +141,18 @@ impl Conduct<'_> {
                 }
                 // A claim that landed late and was disowned meanwhile: the next one has a new id.
                 Err(Refusal::ClaimUsed) => return Err(ClaimError::Contended),
+                Err(Refusal::LeaseLost) => return Err(ClaimError::LeaseLost),
                 Err(
-                    Refusal::LeaseLost
-                    | Refusal::NotRunning
+                    refusal @ (Refusal::NotRunning
                     | Refusal::NotOwner
                     | Refusal::OwnerAlive
                     | Refusal::CancelAsked
-                    | Refusal::Missing,
-                ) => return Err(ClaimError::LeaseLost),
+                    | Refusal::Missing),
+                ) => return Err(ClaimError::Misjudged(refusal)),
             }
             is_read = true;
         }
         Err(ClaimError::Contended)
-    }
-
-    /// Brings an owner's ending to the store and says how the operation stands after it. Offers it
-    /// until the store takes it or the row proves that it cannot stand any more.
-    /// Not cancel safe: a dropped ending is lost, and the operation is reaped.
-    pub async fn conclude(
-        &self,
-        operation: &Operation,
-        ending: &Ending,
-        attempts: &[Attempt],
-    ) -> Concluded {
-        let claim = operation.owner.claim;
-        let mut current = operation.clone();
-        let mut form = Form::Whole;
-        for attempt in 1_u32.. {
-            let snapshot = Snapshot {
-                operation: Some(current.clone()),
-                result: None,
-                lease: None,
-                now: current.admitted_at,
-            };
-            let Ok(transition) = decide(&snapshot, ending.event(claim, attempts, form)) else {
-                break;
-            };
-            let change = Arc::new(Change::Operation(transition));
-            match self.offer(&change).await.of_store {
-                Ok(receipt) => {
-                    if let Some(concluded) = concluded(&change, &current, receipt) {
-                        return concluded;
-                    }
-                    break;
-                }
-                Err(CommitError::Conflict) => match self.load_until(operation.id).await {
-                    Snapshot { operation: Some(row), .. }
-                        if row.owner.claim == claim && row.phase == Phase::Leased =>
-                    {
-                        current = row;
-                    }
-                    snapshot => return stands(snapshot, claim, ending),
-                },
-                // The settling half does not go through: keep the result, settle it later.
-                Err(
-                    CommitError::InsufficientFunds
-                    | CommitError::LimitReached(_)
-                    | CommitError::Collision,
-                ) => {
-                    if form == Form::Recorded || !matches!(ending, Ending::Finished { .. }) {
-                        self.pause.pause(attempt).await;
-                    }
-                    form = Form::Recorded;
-                }
-                Err(
-                    CommitError::Overloaded
-                    | CommitError::Unavailable(_)
-                    | CommitError::Uncertain(_),
-                ) => self.pause.pause(attempt).await,
-            }
-        }
-        stands(self.load_until(operation.id).await, claim, ending)
     }
 
     /// Claims, runs and concludes: all that an embedder needs. `run` is called at most once, after
@@ -271,62 +188,6 @@ impl Conduct<'_> {
         })
     }
 
-    /// Reaps or settles one operation where that is allowed, and says how it stands.
-    ///
-    /// # Errors
-    ///
-    /// Where the store cannot be read.
-    pub async fn reconcile(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
-        let snapshot = self.journal.load(operation).await?;
-        let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
-            Some(Phase::Leased) => Event::Reap { orphan_grace: self.orphan_grace },
-            Some(Phase::Recorded(_)) => Event::Settle,
-            Some(
-                Phase::Open
-                | Phase::Completed { .. }
-                | Phase::Refused { .. }
-                | Phase::Abandoned { .. },
-            )
-            | None => return Ok(snapshot),
-        };
-        match self.try_event(&snapshot, event).await {
-            Tried::Moved => self.journal.load(operation).await,
-            Tried::Stands => Ok(snapshot),
-        }
-    }
-
-    /// Gives up a claim of this process that no task of it runs; says whether it was still there.
-    ///
-    /// # Errors
-    ///
-    /// Where the store cannot be read.
-    pub async fn disown(
-        &self,
-        operation: OperationId,
-        disown: Disown,
-    ) -> Result<bool, Unavailable> {
-        let snapshot = self.journal.load(operation).await?;
-        Ok(matches!(self.try_event(&snapshot, Event::Disown(disown)).await, Tried::Moved))
-    }
-
-    /// One try: whatever it meets, somebody tries again later.
-    async fn try_event(&self, snapshot: &Snapshot, event: Event) -> Tried {
-        let Ok(transition) = decide(snapshot, event) else {
-            return Tried::Stands;
-        };
-        match self.offer(&Arc::new(Change::Operation(transition))).await.of_store {
-            Ok(_) | Err(CommitError::Conflict) => Tried::Moved,
-            Err(
-                CommitError::InsufficientFunds
-                | CommitError::LimitReached(_)
-                | CommitError::Collision
-                | CommitError::Overloaded
-                | CommitError::Unavailable(_)
-                | CommitError::Uncertain(_),
-            ) => Tried::Stands,
-        }
-    }
-
     /// Offers a claim until there is a verdict.
     async fn offer_claim(
         &self,
@@ -352,57 +213,10 @@ impl Conduct<'_> {
         }
     }
 
-    /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A
-    /// change that may have landed must be followed to its end, whatever the store says meanwhile
-    /// about being reached.
-    async fn offer(&self, change: &Arc<Change>) -> Verdict {
-        let mut was_lost = false;
-        let mut attempt: u32 = 0;
-        loop {
-            match self.journal.commit(Arc::clone(change)).await {
-                Err(CommitError::Uncertain(_)) => was_lost = true,
-                Err(CommitError::Unavailable(_) | CommitError::Overloaded) if was_lost => {}
-                of_store @ (Ok(_)
-                | Err(
-                    CommitError::Conflict
-                    | CommitError::InsufficientFunds
-                    | CommitError::LimitReached(_)
-                    | CommitError::Collision
-                    | CommitError::Overloaded
-                    | CommitError::Unavailable(_),
-                )) => return Verdict { of_store, was_lost },
-            }
-            attempt = attempt.saturating_add(1);
-            self.pause.pause(attempt).await;
-        }
-    }
-
     async fn load(&self, order: &Order<'_>) -> Result<Snapshot, ClaimError> {
         let id = OperationId::of(order.claim.api_key, order.claim.request_key);
         self.journal.load(id).await.map_err(ClaimError::Load)
     }
-
-    /// Reads a row that must be known before anybody is answered.
-    async fn load_until(&self, operation: OperationId) -> Snapshot {
-        let mut attempt: u32 = 0;
-        loop {
-            match self.journal.load(operation).await {
-                Ok(snapshot) => return snapshot,
-                Err(Unavailable(_)) => {
-                    attempt = attempt.saturating_add(1);
-                    self.pause.pause(attempt).await;
-                }
-            }
-        }
-    }
-}
-
-/// What became of a try at somebody else's operation.
-enum Tried {
-    /// The row moved, by this or by somebody else: load it.
-    Moved,
-    /// It stands as it was.
-    Stands,
 }
 
 /// What became of an offered claim.
@@ -413,20 +227,6 @@ enum Offered {
     Moved,
     /// The row moved, and an answer of the store was lost before that was known.
     MovedAfterLoss(OperationId),
-}
-
-/// What a store finally said of a change.
-struct Verdict {
-    of_store: Result<Receipt, CommitError>,
-    /// Whether an earlier answer to the same change was lost.
-    was_lost: bool,
-}
-
-/// Whether a result is offered with its settlement or without.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Whole,
-    Recorded,
 }
 
 impl Order<'_> {
@@ -443,56 +243,8 @@ impl Order<'_> {
     }
 }
 
-impl Ending {
-    fn event(&self, claim: ClaimId, attempts: &[Attempt], form: Form) -> Event {
-        let attempts = attempts.to_vec();
-        match self {
-            Self::Finished { metered, result } => {
-                let finish = Finish { claim, metered: *metered, result: result.clone(), attempts };
-                match form {
-                    Form::Whole => Event::Finish(finish),
-                    Form::Recorded => Event::Record(finish),
-                }
-            }
-            Self::NotRun => Event::NotRun { claim, attempts },
-            Self::Refused { refusal, result } => {
-                Event::Refuse { claim, refusal: *refusal, result: result.clone(), attempts }
-            }
-            Self::Unknown => Event::GiveUp { claim, attempts },
-        }
-    }
-}
-
 /// A claim whose commit was lost and found: the row carries my claim id, and nobody ended it.
 fn mine(snapshot: &Snapshot, claim: ClaimId) -> Option<Operation> {
     let operation = snapshot.operation.as_ref()?;
     (operation.owner.claim == claim && operation.phase == Phase::Leased).then(|| operation.clone())
-}
-
-fn applied(change: &Change, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
-    match change {
-        Change::Operation(transition) => transition.apply(before, receipt),
-        Change::Posting(_) => None,
-    }
-}
-
-/// What the row says after this owner's own commit, without reading it again: the commit was the
-/// row's compare-and-set.
-fn concluded(change: &Change, before: &Operation, receipt: Receipt) -> Option<Concluded> {
-    let operation = applied(change, Some(before), receipt)?;
-    let result = match change {
-        Change::Operation(transition) => transition.result().cloned(),
-        Change::Posting(_) => None,
-    };
-    let snapshot = Snapshot { operation: Some(operation), result, lease: None, now: receipt.at };
-    Some(Concluded { snapshot, late: false })
-}
-
-/// The row decides; a result that it does not show came too late.
-fn stands(snapshot: Snapshot, claim: ClaimId, ending: &Ending) -> Concluded {
-    let kept = snapshot.operation.as_ref().is_some_and(|operation| {
-        operation.owner.claim == claim && operation.phase.usage().is_some()
-    });
-    let late = matches!(ending, Ending::Finished { .. }) && !kept;
-    Concluded { snapshot, late }
 }

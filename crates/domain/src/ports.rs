@@ -14,7 +14,7 @@ use crate::answer::Delta;
 use crate::credential::{ApiKey, Credential, Grant};
 use crate::ledger::{Account, Posting};
 use crate::limits::{Reached, Tally};
-use crate::operation::{Change, Lease, Node, ProviderRefusal, Receipt, Snapshot};
+use crate::operation::{Change, Lease, Node, Operation, ProviderRefusal, Receipt, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
 use crate::usage::Meters;
@@ -74,12 +74,29 @@ pub trait Journal: Send + Sync {
     /// past their deadline or whose node row is missing, expired or of another incarnation.
     async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable>;
 
-    /// The operations leased to a node, with their claims.
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable>;
+    /// The operations leased to a node.
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable>;
 
     /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, and
     /// says of how many. The rows stay for ever.
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
+}
+
+/// What a process has to know of an operation that is leased to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leased {
+    /// Which.
+    pub operation: OperationId,
+    /// Under which claim.
+    pub claim: ClaimId,
+    /// Whether its caller asked to have it cancelled.
+    pub cancel_asked: bool,
+}
+
+impl From<&Operation> for Leased {
+    fn from(row: &Operation) -> Self {
+        Self { operation: row.id, claim: row.owner.claim, cancel_asked: row.cancel_asked }
+    }
 }
 
 /// How a process comes to its node's row.
@@ -316,6 +333,10 @@ pub struct Call {
 
 /// Takes what a model says, as it says it. It never makes the provider wait.
 pub trait Sink: Send {
+    /// Told before the first byte of the request may leave: a call that is dropped without it did not
+    /// run.
+    fn sending(&mut self);
+
     /// Adds a piece.
     fn delta(&mut self, delta: Delta);
 }
@@ -325,7 +346,7 @@ pub trait Sink: Send {
 pub trait Provider: Send + Sync {
     /// Runs the call at most once: it is never sent again by whoever implements this. Returns the
     /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
-    /// call; whether it had run is then unknown.
+    /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure>;
 }
 
@@ -358,7 +379,7 @@ impl Failure {
 /// How it is proven that a call did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotRun {
-    /// No connection came about before the first byte.
+    /// No connection came about before the first byte, or the call was dropped before there was one.
     Connect,
     /// The provider turned it away for its rate.
     RateLimited,
@@ -390,6 +411,8 @@ pub enum Unknown {
     Broken,
     /// It took too long.
     Timeout,
+    /// Its caller cancelled it, or the process had to end.
+    Cut,
     /// The answer cannot be read, or is not whole.
     Unreadable,
 }
@@ -402,6 +425,7 @@ impl Unknown {
             Self::Status => "unknown_status",
             Self::Broken => "unknown_broken",
             Self::Timeout => "unknown_timeout",
+            Self::Cut => "unknown_cut",
             Self::Unreadable => "unknown_unreadable",
         }
     }

@@ -47,7 +47,9 @@ impl Engine {
             .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
         let bound = Bound::of(&request.facts(), &model.contract);
         let hold = bound.hold(&price.rates).unwrap_or(Micros::MAX);
-        if let Some(allowed) = submission.max_charge.filter(|allowed| hold > *allowed) {
+        let max_charge = submission.max_charge.as_ref();
+        let max_charge = max_charge.map_err(|bad| Failure::BadRequest(Arc::clone(bad)))?;
+        if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {
             return Err(Failure::ChargeLimit { hold, allowed });
         }
         let binding = self.bind(submission, request, model)?;

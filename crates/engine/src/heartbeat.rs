@@ -1,11 +1,11 @@
-//! The heartbeat: renews this process's row, notices when it was superseded, and gives up claims
-//! that are leased to it and that no task of it runs.
+//! The heartbeat: renews this process's row, notices when it was superseded, and looks through what is
+//! leased to it: ends what a caller asked to cancel, and gives up claims that no task of it runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdfast_domain::operation::{Disown, Sent};
-use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::ports::{Beat, Entry, Leased, Unavailable};
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -55,21 +55,26 @@ impl Engine {
             }
         }
         // A commit without a verdict must not keep the next heartbeat waiting.
-        let disowned = timeout(self.options.heartbeat, self.disown_strays(suspects)).await;
-        disowned.unwrap_or_else(|_elapsed| {
+        let tended = timeout(self.options.heartbeat, self.tend_leased(suspects)).await;
+        tended.unwrap_or_else(|_elapsed| {
             tracing::warn!("claims without a task were not given up in time");
             Ok(())
         })
     }
 
-    /// Gives up what was leased to this process at the last heartbeat and is now, without a task.
-    async fn disown_strays(
+    /// Tells the tasks whose end was asked for, by a request to whichever process. Gives up what was
+    /// leased to this process at the last heartbeat and is now, without a task.
+    async fn tend_leased(
         &self,
         suspects: &mut HashMap<OperationId, ClaimId>,
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
+        let leased = self.ports.journal.leased_to(node).await?;
+        for asked in leased.iter().filter(|leased| leased.cancel_asked) {
+            self.running.cancel(asked.operation, asked.claim);
+        }
         let mut seen = HashMap::new();
-        for (operation, claim) in self.ports.journal.leased_to(node).await? {
+        for Leased { operation, claim, .. } in leased {
             let Some(sent) = self.running.disowned(operation, claim) else { continue };
             if suspects.get(&operation) == Some(&claim) {
                 self.disown(operation, Disown { claim, sent }).await?;

@@ -7,7 +7,9 @@
 
 mod admission;
 mod callers;
+mod cancel;
 mod catalogue;
+mod counted;
 mod heartbeat;
 mod lifecycle;
 mod nodes;

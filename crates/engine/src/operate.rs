@@ -110,7 +110,15 @@ impl Run<'_> {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
             counter!("holdfast_late_results_total").increment(1);
         }
-        count(snapshot.operation.as_ref());
+        if let Some(operation) = &snapshot.operation
+            && let Phase::Recorded(_) = operation.phase
+        {
+            tracing::error!(
+                operation.id = %operation.id,
+                wallet.id = %operation.wallet,
+                "the store refuses to settle: the result is kept, run `holdfast ledger verify`"
+            );
+        }
         let body = body.filter(|_body| !late);
         let limits = &self.bid.claim.limits;
         let row = snapshot.operation.as_ref().unwrap_or(self.operation);
@@ -138,16 +146,19 @@ impl Run<'_> {
         for route in &self.bid.model.routes {
             let started = Instant::now();
             let is_late = started >= self.until || self.engine.cut.is_cancelled();
-            if is_late || !self.engine.node.may_send() {
+            if is_late || self.tape.is_cancelled() || !self.engine.node.may_send() {
                 return Verdict::NotRun;
             }
-            let mut answer = Assembly::default();
-            self.tape.sending();
+            let mut answer = Assembly::on(self.tape);
             reach(Step::Sending);
             let called = self.call(route, &mut answer).await;
             reach(Step::Answered);
             let latency = started.elapsed();
-            let class = called.as_ref().map_or_else(ProviderFailure::label, |_meters| "finished");
+            let class = match &called {
+                Ok(_) if answer.is_cut => "cut",
+                Ok(_) => "finished",
+                Err(failure) => failure.label(),
+            };
             let provider = route.provider.clone();
             histogram!("holdfast_upstream_seconds", "provider" => provider, "class" => class)
                 .record(latency);
@@ -158,7 +169,7 @@ impl Run<'_> {
                 may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
             });
             match called {
-                Ok(meters) => return Verdict::Answered(answer.0, meters),
+                Ok(meters) => return Verdict::Answered(answer.answer, meters),
                 Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
                 Err(ProviderFailure::Unknown(_)) => return Verdict::Unknown,
                 Err(ProviderFailure::NotRun(NotRun::Account)) => {
@@ -173,11 +184,11 @@ impl Run<'_> {
         Verdict::NotRun
     }
 
-    /// One call on one route, cut at the total timeout or at the drain deadline.
+    /// One call on one route, cut at the total timeout, by a cancel, or at the drain deadline.
     async fn call(
         self,
         route: &Route,
-        answer: &mut Assembly,
+        answer: &mut Assembly<'_>,
     ) -> Result<Option<Meters>, ProviderFailure> {
         let Some(provider) = self.submission.offer.providers.get(&route.provider) else {
             return Err(ProviderFailure::NotRun(NotRun::Account));
@@ -188,21 +199,29 @@ impl Run<'_> {
             max_output_tokens: self.bid.bound.output_tokens,
             connect: self.bid.model.timeouts.connect,
         };
-        let meters = tokio::select! {
+        let n = self.bid.request.n;
+        let (why, keeps) = tokio::select! {
             // An answer that is there when the time ends is an answer.
             biased;
-            called = provider.run(&call, answer) => called?,
-            () = tokio::time::sleep_until(self.until) => {
-                return Err(ProviderFailure::Unknown(Unknown::Timeout));
+            called = provider.run(&call, answer) => {
+                let meters = called?;
+                let is_whole = answer.answer.is_whole(n);
+                return is_whole.then_some(meters).ok_or(ProviderFailure::Unknown(Unknown::Unreadable));
             }
-            () = self.engine.cut.cancelled() => {
-                return Err(ProviderFailure::Unknown(Unknown::Timeout));
-            }
+            () = tokio::time::sleep_until(self.until) => (Unknown::Timeout, true),
+            () = self.tape.cancelled() => (Unknown::Cut, true),
+            // The operator's own doing: nobody pays for half an answer because a process ends.
+            () = self.engine.cut.cancelled() => (Unknown::Cut, false),
         };
-        if !answer.0.is_whole(self.bid.request.n) {
-            return Err(ProviderFailure::Unknown(Unknown::Unreadable));
+        if !answer.is_sent {
+            return Err(ProviderFailure::NotRun(NotRun::Connect));
         }
-        Ok(meters)
+        if !keeps || answer.answer.is_empty() {
+            return Err(ProviderFailure::Unknown(why));
+        }
+        // What arrived is what the caller gets and pays for, by an own count.
+        answer.cut(n);
+        Ok(None)
     }
 
     /// What is told to the store, and the body that the caller gets if the store takes it.
@@ -223,7 +242,7 @@ impl Run<'_> {
                 self.sealed(body, |result| Ending::Finished { metered, result })
             }
             Verdict::Refused(refusal) => {
-                let (_code, body) = holdfast_wire::error::refused(refusal, self.operation.id);
+                let body = holdfast_wire::error::refused(refusal, self.operation.id).render();
                 self.sealed(body, |result| Ending::Refused { refusal, result })
             }
             Verdict::NotRun => (Ending::NotRun, None),
@@ -251,13 +270,35 @@ impl Run<'_> {
     }
 }
 
-/// Puts an answer together.
-#[derive(Debug, Default)]
-struct Assembly(Answer);
+/// Puts the answer of one call together.
+struct Assembly<'a> {
+    tape: &'a Tape,
+    answer: Answer,
+    /// Whether a byte of this call may have left.
+    is_sent: bool,
+    /// Whether it was ended here.
+    is_cut: bool,
+}
 
-impl Sink for Assembly {
+impl<'a> Assembly<'a> {
+    fn on(tape: &'a Tape) -> Self {
+        Self { tape, answer: Answer::default(), is_sent: false, is_cut: false }
+    }
+
+    fn cut(&mut self, n: u32) {
+        self.answer.cut(n);
+        self.is_cut = true;
+    }
+}
+
+impl Sink for Assembly<'_> {
+    fn sending(&mut self) {
+        self.is_sent = true;
+        self.tape.sending();
+    }
+
     fn delta(&mut self, delta: Delta) {
-        self.0.append(delta);
+        self.answer.append(delta);
     }
 }
 
@@ -289,7 +330,9 @@ fn unbound(error: &ClaimError, bid: &Bid) -> Failure {
             return Failure::LimitReached(*reached);
         }
         ClaimError::Commit(CommitError::Overloaded) => return Failure::Overloaded,
-        ClaimError::Commit(CommitError::Collision) => Failure::Internal(None),
+        ClaimError::Commit(CommitError::Collision) | ClaimError::Misjudged(_) => {
+            Failure::Internal(None)
+        }
         ClaimError::Commit(
             CommitError::Conflict | CommitError::Unavailable(_) | CommitError::Uncertain(_),
         )
@@ -300,25 +343,4 @@ fn unbound(error: &ClaimError, bid: &Bid) -> Failure {
     let error: &dyn std::error::Error = error;
     tracing::warn!(error, "a claim was not committed");
     failure
-}
-
-fn count(operation: Option<&Operation>) {
-    let Some(operation) = operation else { return };
-    let phase = operation.phase.label();
-    counter!("holdfast_operations_total", "outcome" => phase).increment(1);
-    if let Some(usage) = operation.phase.usage() {
-        let shortfall = u64::try_from(usage.shortfall.get()).unwrap_or(0);
-        counter!("holdfast_shortfall_micros_total").increment(shortfall);
-        let tokens = usage.metered.meters.prompt_tokens();
-        counter!("holdfast_tokens_total", "kind" => Kind::Input.label()).increment(tokens);
-        let tokens = usage.metered.meters.completion_tokens();
-        counter!("holdfast_tokens_total", "kind" => Kind::Output.label()).increment(tokens);
-    }
-    if let Phase::Recorded(_) = operation.phase {
-        tracing::error!(
-            operation.id = %operation.id,
-            wallet.id = %operation.wallet,
-            "the store refuses to settle: the result is kept, run `holdfast ledger verify`"
-        );
-    }
 }

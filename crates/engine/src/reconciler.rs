@@ -37,14 +37,18 @@ impl Engine {
         }
     }
 
+    /// The same for an operation that a task of this process may run: that one is not dead, however long
+    /// its heartbeats were silent.
+    pub(crate) fn conduct_of(&self, id: OperationId) -> Conduct<'_> {
+        let conduct = self.conduct();
+        let is_here = self.running.find(id).is_some();
+        Conduct { orphan_grace: conduct.orphan_grace.filter(|_grace| !is_here), ..conduct }
+    }
+
     /// Reaps or settles one operation where that is allowed, and says how it stands: not for ever,
     /// where the store does not say whether it committed. Cancel safe.
     pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
-        let mut conduct = self.conduct();
-        // What a task of this process runs is not dead, however long its heartbeats were silent.
-        if self.running.find(id).is_some() {
-            conduct.orphan_grace = None;
-        }
+        let conduct = self.conduct_of(id);
         tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id))
             .await
             .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))

@@ -14,7 +14,7 @@ use holdfast_domain::operation::{Binding, Phase, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
-use holdfast_wire::chat::request::{Parsed, check_delivery, parse};
+use holdfast_wire::chat::request::{BadRequest, Parsed, check_delivery, parse};
 use holdfast_wire::error::Code;
 use tokio::time::Instant;
 
@@ -42,8 +42,9 @@ pub struct Submission {
     pub request_key: RequestKey,
     /// The body as it came.
     pub body: Bytes,
-    /// The most that may be held, where the caller says so. A retry that does not run ignores it.
-    pub max_charge: Option<Micros>,
+    /// The most that may be held, where the caller says so, or why that cannot be read. A retry that
+    /// does not run ignores it.
+    pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
     /// How long an attached caller waits before it is told that the operation still runs.
     pub patience: Duration,
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs

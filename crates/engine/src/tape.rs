@@ -2,6 +2,7 @@
 //! and, at last, how it ended. Any number of readers follow one tape; none of them can slow it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +11,7 @@ use holdfast_domain::operation::{Binding, Sent, Snapshot};
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::options::Options;
 use crate::rates::Rates;
@@ -29,7 +31,7 @@ enum Stage {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Outcome {
     /// The claim was not committed; the key is as it was before.
     Unbound(Failure),
@@ -50,6 +52,22 @@ pub(crate) enum Outcome {
     OtherRequest,
     /// The task died; heartbeat or reconciler will resolve the operation.
     Lost,
+}
+
+impl fmt::Debug for Outcome {
+    /// Without what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unbound(failure) => write!(f, "Unbound({failure:?})"),
+            Self::Row { snapshot, body, ran, rates } => {
+                let body = body.as_ref().map(Bytes::len);
+                write!(f, "Row({snapshot:?}, {body:?} bytes, ran: {ran}, {rates:?})")
+            }
+            Self::Elsewhere => f.write_str("Elsewhere"),
+            Self::OtherRequest => f.write_str("OtherRequest"),
+            Self::Lost => f.write_str("Lost"),
+        }
+    }
 }
 
 /// What a reader gets.
@@ -75,6 +93,8 @@ pub(crate) struct Tape {
     stage: watch::Sender<Stage>,
     readers: AtomicUsize,
     sent: AtomicBool,
+    /// Its caller wants it to end, and the row says so.
+    cancelled: CancellationToken,
 }
 
 /// One reader of a tape, until it is dropped.
@@ -103,6 +123,15 @@ impl Tape {
     /// The claim was committed.
     pub(crate) fn running(&self) {
         self.stage.send_replace(Stage::Running);
+    }
+
+    /// Completes when the run is to end because its caller wants that.
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.cancelled().await;
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.is_cancelled()
     }
 
     /// From now on a provider may have seen the request.
@@ -235,6 +264,7 @@ impl Running {
             stage: watch::Sender::new(Stage::Offered),
             readers: AtomicUsize::new(0),
             sent: AtomicBool::new(false),
+            cancelled: CancellationToken::new(),
         });
         tapes.insert(operation, Arc::clone(&tape));
         Registered::New(tape)
@@ -243,6 +273,14 @@ impl Running {
     /// The run of this operation.
     pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
         self.tapes.lock().unwrap_or_else(PoisonError::into_inner).get(&operation).cloned()
+    }
+
+    /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
+    /// the ending is judged.
+    pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {
+        if let Some(tape) = self.find(operation).filter(|tape| tape.claim == claim) {
+            tape.cancelled.cancel();
+        }
     }
 
     /// Takes the place of a registered run.

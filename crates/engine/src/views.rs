@@ -1,9 +1,10 @@
 //! What callers may look at besides completions: their operations, their wallet, the models.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::operation::{Phase, Situation, Snapshot, situation};
+use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situation};
 use holdfast_domain::ports::{Standing, Unavailable};
 use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
@@ -16,8 +17,8 @@ use crate::reply::{Content, content};
 /// An operation as its caller sees it.
 #[derive(Debug)]
 pub struct LookUp {
-    /// The row; there is an operation in it.
-    pub snapshot: Snapshot,
+    /// The row.
+    pub operation: Operation,
     /// Where it stands.
     pub situation: Situation,
     /// Its content.
@@ -34,7 +35,6 @@ pub struct Account {
 }
 
 /// What became of an operation's content.
-#[derive(Debug)]
 pub enum ResultState {
     /// The exact bytes of the answer.
     Kept(Bytes),
@@ -44,6 +44,18 @@ pub enum ResultState {
     Sealed,
     /// There is none.
     None,
+}
+
+impl fmt::Debug for ResultState {
+    /// Without what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kept(body) => write!(f, "Kept({} bytes)", body.len()),
+            Self::Expired => f.write_str("Expired"),
+            Self::Sealed => f.write_str("Sealed"),
+            Self::None => f.write_str("None"),
+        }
+    }
 }
 
 /// Why a look-up showed nothing.
@@ -74,25 +86,7 @@ impl Engine {
     ) -> Result<LookUp, LookUpError> {
         let id = OperationId::of(caller.api_key.id, request_key);
         let snapshot = self.reconciled(id).await.map_err(LookUpError::Unavailable)?;
-        let Some(operation) = &snapshot.operation else { return Err(LookUpError::NotFound) };
-        let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
-        let result = match operation.phase {
-            Phase::Completed { .. } | Phase::Refused { .. } => {
-                match content(&snapshot, operation, caller) {
-                    Content::Kept(body) => ResultState::Kept(body),
-                    Content::Expired => ResultState::Expired,
-                    Content::Sealed => ResultState::Sealed,
-                    Content::Broken => {
-                        let usage = operation.phase.usage().cloned().map(Box::new);
-                        return Err(LookUpError::Unreadable(id, usage));
-                    }
-                }
-            }
-            Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
-                ResultState::None
-            }
-        };
-        Ok(LookUp { situation, result, snapshot })
+        LookUp::of(snapshot, caller)
     }
 
     /// The caller's wallet, and what the limits of its API key stand at. Cancel safe.
@@ -128,6 +122,30 @@ impl Engine {
             Ok(Ok(_)) => Readiness::Ready,
             Ok(Err(_)) | Err(_) => Readiness::Storage,
         }
+    }
+}
+
+impl LookUp {
+    pub(crate) fn of(snapshot: Snapshot, caller: &Caller) -> Result<Self, LookUpError> {
+        let Some(operation) = &snapshot.operation else { return Err(LookUpError::NotFound) };
+        let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
+        let result = match operation.phase {
+            Phase::Completed { .. } | Phase::Refused { .. } => {
+                match content(&snapshot, operation, caller) {
+                    Content::Kept(body) => ResultState::Kept(body),
+                    Content::Expired => ResultState::Expired,
+                    Content::Sealed => ResultState::Sealed,
+                    Content::Broken => {
+                        let usage = operation.phase.usage().cloned().map(Box::new);
+                        return Err(LookUpError::Unreadable(operation.id, usage));
+                    }
+                }
+            }
+            Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
+                ResultState::None
+            }
+        };
+        Ok(Self { operation: operation.clone(), situation, result })
     }
 }
 

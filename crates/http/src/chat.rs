@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdfast_engine::{Answered, Caller, Engine, Failure, Reply, Submission};
+use holdfast_engine::{Answered, Caller, Engine, Reply, Submission};
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
@@ -25,7 +25,6 @@ pub(crate) async fn complete(
     let request_key = headers::request_key(head)?;
     let in_hand =
         engine.take_in_hand(offer, caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
-    let max_charge = headers::max_charge(head)?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
@@ -36,7 +35,7 @@ pub(crate) async fn complete(
         caller: Arc::clone(caller),
         request_key,
         body,
-        max_charge,
+        max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
         in_hand: Arc::new(in_hand),
     };
@@ -51,10 +50,7 @@ fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
     let mut answer = match outcome {
         Ok(Answered::Completed(body)) => json(StatusCode::OK, body),
         Ok(Answered::Refused(refusal, body)) => {
-            let operation = log.facts.operation;
-            let code = operation.map_or(Code::ProviderRefused, |operation| {
-                Problem::from(&Failure::Refused(operation, refusal)).code
-            });
+            let code = Code::of(refusal);
             log.code = Some(code.label());
             with_error_headers(json(status(code), body), code, Retry::of(code))
         }

@@ -4,11 +4,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::Failure;
-use holdfast_wire::error::{Code, ErrorBody};
+use holdfast_wire::error::{Code, ErrorBody, refused};
 
 use crate::{body, limits};
 
@@ -136,13 +135,10 @@ impl From<&Failure> for Problem {
             Failure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),
             Failure::OutcomeUnknown(id) => Self::bound(Code::OutcomeUnknown, *id),
             Failure::NotRun(id) => Self::bound(Code::UpstreamUnavailable, *id),
-            Failure::Refused(id, refusal) => match refusal {
-                ProviderRefusal::Request => Self::bound(Code::ProviderRefused, *id),
-                ProviderRefusal::ContextLength => Self {
-                    param: Some("messages".to_owned()),
-                    ..Self::bound(Code::ContextLengthExceeded, *id)
-                },
-            },
+            Failure::Refused(id, refusal) => {
+                let ErrorBody { code, param, .. } = refused(*refusal, *id);
+                Self { param: param.map(str::to_owned), ..Self::bound(code, *id) }
+            }
             Failure::ResultExpired(id, usage) => Self::billed(Code::ResultExpired, *id, usage),
             Failure::ResultSealed(id, usage) => Self::billed(Code::ResultSealed, *id, usage),
             Failure::Storage(operation) => {

@@ -1,8 +1,10 @@
 //! What the headers of a request say, each read strictly and once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::{Micros, RequestKey};
+use holdfast_wire::chat::request::BadRequest;
 use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING,
@@ -94,8 +96,9 @@ pub(crate) fn echo(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_str(&key.to_string()).ok()
 }
 
-/// The most that the caller lets a request hold.
-pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Problem> {
+/// The most that the caller lets a request hold. What cannot be read is a refusal of the request: it
+/// stands only where the key is not bound.
+pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Arc<BadRequest>> {
     if !headers.contains_key(MAX_CHARGE) {
         return Ok(None);
     }
@@ -103,10 +106,13 @@ pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Problem>
     let micros = value
         .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
         .and_then(|text| text.parse::<i64>().ok());
-    micros.map(|micros| Some(Micros::new(micros))).ok_or_else(|| Problem {
-        message: "Send Holdfast-Max-Charge-Micros once, as a whole number of micros.".into(),
-        param: Some("Holdfast-Max-Charge-Micros".to_owned()),
-        ..Problem::new(Code::InvalidValue)
+    micros.map(|micros| Some(Micros::new(micros))).ok_or_else(|| {
+        Arc::new(BadRequest {
+            code: Code::InvalidValue,
+            param: Some("Holdfast-Max-Charge-Micros".to_owned()),
+            message: "Send Holdfast-Max-Charge-Micros once, as a whole number of micros."
+                .to_owned(),
+        })
     })
 }
 

@@ -2,8 +2,9 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
-use holdfast_engine::{Caller, Engine, LookUpError, Model, Offer, Price, ResultState};
+use holdfast_engine::{Caller, Engine, LookUp, LookUpError, Model, Offer, Price, ResultState};
 use holdfast_wire::api::render;
 use holdfast_wire::api::{AccountView, ModelListView, ModelView, OperationResult, OperationView};
 use holdfast_wire::error::Code;
@@ -25,13 +26,39 @@ pub(crate) async fn operation(
     log: &mut RequestLog,
 ) -> Result<Answer, Problem> {
     let request_key = headers::request_key_of_path(key)?;
-    let look_up = engine.look_up(caller, request_key).await.map_err(|error| match error {
-        LookUpError::NotFound => no_operation(),
-        LookUpError::Unreadable(..) | LookUpError::Unavailable(_) => problem(&error),
-    })?;
-    let Some(operation) = &look_up.snapshot.operation else {
-        return Err(no_operation());
-    };
+    let look_up =
+        engine.look_up(caller, request_key).await.map_err(|error| about_operation(&error))?;
+    let view = shown(&look_up, log)?;
+    Ok(json(StatusCode::OK, view))
+}
+
+/// `POST /v1/operations/{idempotency-key}/cancel`
+pub(crate) async fn cancel(
+    engine: &Engine,
+    caller: &Caller,
+    key: &str,
+    log: &mut RequestLog,
+) -> Result<Answer, Problem> {
+    let request_key = headers::request_key_of_path(key)?;
+    let look_up =
+        engine.cancel(caller, request_key).await.map_err(|error| about_operation(&error))?;
+    let view = shown(&look_up, log)?;
+    match look_up.operation.phase {
+        Phase::Leased => Ok(json(StatusCode::ACCEPTED, view)),
+        Phase::Open | Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
+            Ok(json(StatusCode::OK, view))
+        }
+        // It has its result; what it waits for is its settlement.
+        Phase::Recorded(_) => Err(Problem {
+            operation: Some(look_up.operation.id),
+            ..Problem::new(Code::StorageUnavailable)
+        }),
+    }
+}
+
+/// The body that shows an operation.
+fn shown(look_up: &LookUp, log: &mut RequestLog) -> Result<Vec<u8>, Problem> {
+    let operation = &look_up.operation;
     log.facts.operation = Some(operation.id);
     log.facts.phase = Some(operation.phase.label());
     let result = match &look_up.result {
@@ -45,7 +72,7 @@ pub(crate) async fn operation(
         ResultState::None => OperationResult::None,
     };
     let view = OperationView::of(operation, look_up.situation).with_result(result);
-    Ok(json(StatusCode::OK, render(&view)))
+    Ok(render(&view))
 }
 
 /// `GET /v1/wallet`
@@ -84,8 +111,13 @@ fn view(model: &Model, price: &Price) -> ModelView {
     ModelView::of(&model.contract, price.effective_from, std::slice::from_ref(&price.version))
 }
 
-fn no_operation() -> Problem {
-    Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }
+fn about_operation(error: &LookUpError) -> Problem {
+    match error {
+        LookUpError::NotFound => {
+            Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }
+        }
+        LookUpError::Unreadable(..) | LookUpError::Unavailable(_) => problem(error),
+    }
 }
 
 fn problem(error: &LookUpError) -> Problem {

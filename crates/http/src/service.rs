@@ -16,7 +16,7 @@ use crate::description::Description;
 use crate::error::Problem;
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENCY_KEY, json, not_allowed, problem, with_request_id};
-use crate::route::{NoRoute, Route, route};
+use crate::route::{Asked, Found, NoRoute, Page, Probe, Route, route};
 use crate::{chat, headers, resources};
 
 /// What every request needs.
@@ -32,25 +32,16 @@ impl Service {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
         let id = Uuid::new_v4();
         let (head, body) = request.into_parts();
-        let has_host = headers::has_host(&head);
-        let mut answer = match route(&head.method, head.uri.path()) {
-            Ok(Route::Health) if has_host => json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Ok(Route::Ready) if has_host => self.ready().await,
-            found => {
-                let label = found.as_ref().map_or("none", Route::label);
-                let mut log = RequestLog::new(id, label);
-                let told = AssertUnwindSafe(self.tell(found, &head, body, &mut log));
-                let told = told.catch_unwind().await.unwrap_or_else(|_panic| {
-                    tracing::error!(request.id = %id, "a request's handler panicked");
-                    Err(Problem::new(Code::InternalError))
-                });
-                let answer = told.unwrap_or_else(|told| {
-                    log.code = Some(told.code.label());
-                    problem(&told)
-                });
-                log.status = Some(answer.status().as_u16());
-                answer
-            }
+        let found = if headers::has_host(&head) {
+            route(&head.method, head.uri.path())
+        } else {
+            Err(NoRoute::Host)
+        };
+        let mut answer = match found {
+            Ok(Found::Probe(Probe::Health)) => json(StatusCode::OK, r#"{"status":"ok"}"#),
+            Ok(Found::Probe(Probe::Ready)) => self.ready().await,
+            Ok(Found::Asked(found)) => self.logged(id, Ok(found), &head, body).await,
+            Err(nothing) => self.logged(id, Err(nothing), &head, body).await,
         };
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -58,9 +49,32 @@ impl Service {
         with_request_id(answer, id)
     }
 
+    /// Answers one request with a line in the log, whatever becomes of it.
+    async fn logged(
+        &self,
+        id: Uuid,
+        found: Result<Asked<'_>, NoRoute>,
+        head: &Parts,
+        body: Incoming,
+    ) -> Answer {
+        let label = found.as_ref().map_or("none", Asked::label);
+        let mut log = RequestLog::new(id, label);
+        let told = AssertUnwindSafe(self.tell(found, head, body, &mut log));
+        let told = told.catch_unwind().await.unwrap_or_else(|_panic| {
+            tracing::error!(request.id = %id, "a request's handler panicked");
+            Err(Problem::new(Code::InternalError))
+        });
+        let answer = told.unwrap_or_else(|told| {
+            log.code = Some(told.code.label());
+            problem(&told)
+        });
+        log.status = Some(answer.status().as_u16());
+        answer
+    }
+
     async fn tell(
         &self,
-        found: Result<Route<'_>, NoRoute>,
+        found: Result<Asked<'_>, NoRoute>,
         head: &Parts,
         body: Incoming,
         log: &mut RequestLog,
@@ -70,28 +84,20 @@ impl Service {
         if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
-        if !headers::has_host(head) {
-            return Err(headers::no_host());
-        }
         let found = match found {
             Ok(found) => found,
+            Err(NoRoute::Host) => return Err(headers::no_host()),
             Err(NoRoute::NotFound) => return Err(Problem::new(Code::NotFound)),
             Err(NoRoute::Method(allowed)) => {
                 log.code = Some(Code::MethodNotAllowed.label());
                 return Ok(not_allowed(allowed));
             }
         };
-        match found {
-            Route::OpenApi => return Ok(self.description.document()),
-            Route::Docs => return Ok(self.description.page()),
-            Route::Completions
-            | Route::Operation(_)
-            | Route::Wallet
-            | Route::Models
-            | Route::Model(_)
-            | Route::Health
-            | Route::Ready => {}
-        }
+        let found = match found {
+            Asked::Page(Page::OpenApi) => return Ok(self.description.document()),
+            Asked::Page(Page::Docs) => return Ok(self.description.page()),
+            Asked::Route(found) => found,
+        };
         let caller = self.caller(head).await?;
         log.api_key = Some(caller.api_key.id);
         let engine = &self.engine;
@@ -101,12 +107,10 @@ impl Service {
                 chat::complete(engine, serving, &caller, request, log).await
             }
             Route::Operation(key) => resources::operation(engine, &caller, key, log).await,
+            Route::Cancel(key) => resources::cancel(engine, &caller, key, log).await,
             Route::Wallet => resources::wallet(engine, &caller).await,
             Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
             Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
-            Route::Health | Route::Ready | Route::OpenApi | Route::Docs => {
-                Err(Problem::new(Code::NotFound))
-            }
         }
     }
 

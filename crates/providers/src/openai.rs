@@ -15,7 +15,7 @@ use holdfast_wire::chat::upstream::{
     BoundField, Completion, UpstreamError, read_completion, read_error, render_request,
 };
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
@@ -215,11 +215,19 @@ impl OpenAi {
     }
 
     /// Sends the call once and reads its answer.
-    async fn ask(&self, call: &Call) -> (Option<StatusCode>, Result<Completion, Failure>) {
+    async fn ask(
+        &self,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> (Option<StatusCode>, Result<Completion, Failure>) {
         let body =
             render_request(&call.request, &call.model, call.max_output_tokens, self.bound_field);
-        let (uri, headers) = (self.base_url.completions.clone(), self.headers.clone());
-        match self.transport.post(uri, headers, body, call.connect).await {
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.base_url.completions.clone();
+        *request.headers_mut() = self.headers.clone();
+        let mut sending = || sink.sending();
+        match self.transport.send(request, call.connect, &mut sending).await {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) => (Some(reply.status), self.hear(call, reply).await),
         }
@@ -244,7 +252,7 @@ impl OpenAi {
 impl Provider for OpenAi {
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
         let begun = Instant::now();
-        let (status, outcome) = self.ask(call).await;
+        let (status, outcome) = self.ask(call, sink).await;
         tracing::debug!(
             class = outcome.as_ref().map_or_else(Failure::label, |_| "answered"),
             status = status.map(|status| status.as_u16()),

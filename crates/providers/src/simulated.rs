@@ -67,6 +67,7 @@ impl Provider for Simulated {
         if &*call.model != Self::MODEL {
             return Err(Failure::NotRun(NotRun::Account));
         }
+        sink.sending();
         let script = Script::of(&call.request)
             .map_err(|BadScript| Failure::Refused(ProviderRefusal::Request))?;
         if let Some(wait) = script.slow {

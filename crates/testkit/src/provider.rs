@@ -26,6 +26,7 @@ struct State {
 /// What the provider does in one call.
 #[derive(Debug, Clone)]
 pub struct Script {
+    connecting: Option<Gate>,
     steps: Vec<Step>,
     ending: Result<Option<Meters>, Failure>,
 }
@@ -40,13 +41,13 @@ impl Script {
     /// A call that ends well, with these meters as reported.
     #[must_use]
     pub const fn finishing(meters: Option<Meters>) -> Self {
-        Self { steps: Vec::new(), ending: Ok(meters) }
+        Self { connecting: None, steps: Vec::new(), ending: Ok(meters) }
     }
 
     /// A call that fails.
     #[must_use]
     pub const fn failing(failure: Failure) -> Self {
-        Self { steps: Vec::new(), ending: Err(failure) }
+        Self { connecting: None, steps: Vec::new(), ending: Err(failure) }
     }
 
     /// Says this piece of the first choice.
@@ -66,6 +67,12 @@ impl Script {
     pub fn delta(mut self, gained: ChoiceDelta) -> Self {
         self.steps.push(Step::Say(Delta::from(vec![gained])));
         self
+    }
+
+    /// Waits at the gate before anything is sent.
+    #[must_use]
+    pub fn connecting(self, gate: &Gate) -> Self {
+        Self { connecting: Some(gate.clone()), ..self }
     }
 
     /// Waits until the test opens the gate.
@@ -119,6 +126,10 @@ impl Provider for ScriptedProvider {
         let Some(script) = self.next(call) else {
             return Err(Failure::Unknown(Unknown::Broken));
         };
+        if let Some(gate) = script.connecting {
+            gate.pass().await;
+        }
+        sink.sending();
         for step in script.steps {
             match step {
                 Step::Say(delta) => sink.delta(delta),

@@ -101,6 +101,17 @@ pub struct ErrorBody<'a> {
     pub meters: Option<&'a Meters>,
 }
 
+impl Code {
+    /// The code of a provider's definitive refusal.
+    #[must_use]
+    pub const fn of(refusal: ProviderRefusal) -> Self {
+        match refusal {
+            ProviderRefusal::Request => Self::ProviderRefused,
+            ProviderRefusal::ContextLength => Self::ContextLengthExceeded,
+        }
+    }
+}
+
 impl<'a> ErrorBody<'a> {
     /// An error with its usual message: no field, no charge, no operation.
     #[must_use]
@@ -154,11 +165,10 @@ struct Fields<'a> {
 /// The error that a provider's definitive refusal is to its caller: what is sealed, and what is said
 /// again after the sealed content is gone.
 #[must_use]
-pub fn refused(refusal: ProviderRefusal, operation: OperationId) -> (Code, Vec<u8>) {
-    let (code, param) = match refusal {
-        ProviderRefusal::Request => (Code::ProviderRefused, None),
-        ProviderRefusal::ContextLength => (Code::ContextLengthExceeded, Some("messages")),
+pub const fn refused(refusal: ProviderRefusal, operation: OperationId) -> ErrorBody<'static> {
+    let param = match refusal {
+        ProviderRefusal::Request => None,
+        ProviderRefusal::ContextLength => Some("messages"),
     };
-    let body = ErrorBody { param, operation_id: Some(operation), ..ErrorBody::new(code) };
-    (code, body.render())
+    ErrorBody { param, operation_id: Some(operation), ..ErrorBody::new(Code::of(refusal)) }
 }

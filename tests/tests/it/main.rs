@@ -12,6 +12,7 @@ mod answers;
 mod bodies;
 mod books;
 mod canary;
+mod cancel;
 mod check;
 mod cli;
 mod clients;

@@ -65,6 +65,11 @@ impl Recorded {
         Request::completion(&self.account.key, &self.key, acme("Say hello"))
     }
 
+    fn cancel(&self) -> Request {
+        let path = format!("/v1/operations/{}/cancel", self.key);
+        Request::post(&path, "").bearer(&self.account.key)
+    }
+
     fn set_held(&self, micros: i64) {
         let statement = format!("UPDATE wallets SET held = {micros}");
         assert_eq!(execute(&self.site.database(), &statement), Vec::<String>::new());
@@ -152,7 +157,10 @@ fn sqlite_row_that_refuses_a_settlement_is_told_and_a_retry_settles_it_when_mend
 
     recorded.mend();
     recorded.check_settled(&gateway);
-    assert_eq!(value(&metrics(&gateway), "holdfast_holds_outstanding", "").to_string(), "0");
+    let told = metrics(&gateway);
+    assert_eq!(value(&told, "holdfast_holds_outstanding", "").to_string(), "0");
+    assert_eq!(value(&told, "holdfast_operations_total", "recorded").to_string(), "1");
+    assert_eq!(value(&told, "holdfast_operations_total", "completed").to_string(), "1");
 }
 
 #[test]
@@ -188,7 +196,10 @@ fn sqlite_row_that_refuses_a_settlement_is_found_so_after_a_power_cut() {
     });
     recorded.check_kept(&gateway);
     assert_eq!(recorded.show(), shown, "a power cut changes nothing");
+    error(Code::StorageUnavailable).bound().check(&gateway.send(&recorded.cancel()));
     recorded.mend();
+    let settled = check_json(&gateway.send(&recorded.cancel()), 200);
+    assert_eq!(settled["status"], "completed", "a cancel settles it, as a retry would");
     recorded.check_settled(&gateway);
     gateway.kill();
     let gateway = recorded.site.serve();

@@ -368,9 +368,13 @@ fn a_caller_may_bound_the_hold() {
     let replay = world.gateway.send(&bounded("0"));
     check_completion(&replay, &key, true);
     for bad in ["-1", "1.5", "", "ten"] {
-        let told = world.gateway.send(&bounded(bad));
-        let expected = error(Code::InvalidValue).echo(&key);
+        check_completion(&world.gateway.send(&bounded(bad)), &key, true);
+        let unbound = request_key();
+        let request = world.request(&unbound).header("Holdfast-Max-Charge-Micros", bad);
+        let told = world.gateway.send(&request);
+        let expected = error(Code::InvalidValue).echo(&unbound).replayed(false);
         expected.param("Holdfast-Max-Charge-Micros").check(&told);
+        world.check_unbound(&unbound);
     }
 }
 

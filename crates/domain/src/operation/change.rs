@@ -171,7 +171,6 @@ impl Transition {
                 after.reserved = start.reserved;
                 after.admitted_at = at;
                 after.deadline = at.after(start.time);
-                after.cancel_asked = false;
                 after.attempts = Vec::new();
                 after.phase = Phase::Leased;
             }

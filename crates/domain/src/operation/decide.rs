@@ -94,7 +94,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         }
         Event::NotRun { claim, attempts } => {
             owned(operation, claim)?;
-            Ok(release(operation, Effect::Open { attempts }))
+            Ok(release(operation, not_run(operation, attempts)))
         }
         Event::Refuse { claim, refusal, result, attempts } => {
             owned(operation, claim)?;
@@ -120,7 +120,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
             Ok(release(
                 operation,
                 match sent {
-                    Sent::Never => Effect::Open { attempts },
+                    Sent::Never => not_run(operation, attempts),
                     Sent::Perhaps => Effect::Abandon { attempts },
                 },
             ))
@@ -238,6 +238,12 @@ fn release(operation: &Operation, effect: Effect) -> Transition {
         counters: operation.reserved.given_back(hold),
         ..unmoved(operation, effect)
     }
+}
+
+/// T3, unless its caller asked to cancel it: an open operation would run again as soon as somebody
+/// retries, and clients retry by themselves.
+fn not_run(operation: &Operation, attempts: Vec<Attempt>) -> Effect {
+    if operation.cancel_asked { Effect::Abandon { attempts } } else { Effect::Open { attempts } }
 }
 
 fn unmoved(operation: &Operation, effect: Effect) -> Transition {

@@ -21,9 +21,9 @@ pub enum Event {
     Record(Finish),
     /// T2b: somebody settles what was recorded.
     Settle,
-    /// T2c, first half: its caller wants it to end.
+    /// T2c, first half: its caller wants it to end. What follows is its owner's word.
     AskCancel,
-    /// T3: its owner knows that no attempt of this generation ran.
+    /// T3: its owner knows that no attempt of this generation ran. T5 where it was to be cancelled.
     NotRun {
         /// The owner's claim.
         claim: ClaimId,

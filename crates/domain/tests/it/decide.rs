@@ -16,7 +16,7 @@ const OTHER: ClaimId = ClaimId::from_u128(0xff);
 /// What is expected, in words: an effect, or a refusal with its first letter capital. The columns are
 /// no row, leased, recorded, open, completed, refused, abandoned.
 #[rustfmt::skip]
-const TABLE: [(&str, [&str; 7]); 24] = [
+const TABLE: [(&str, [&str; 7]); 27] = [
     ("claim",                  ["admit",     "Leased",       "Recorded",     "reopen",       "Ended",        "Ended",        "Ended"]),
     ("claim, other request",   ["admit",     "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest"]),
     ("claim, own lease dead",  ["LeaseLost", "Leased",       "Recorded",     "LeaseLost",    "Ended",        "Ended",        "Ended"]),
@@ -41,6 +41,9 @@ const TABLE: [(&str, [&str; 7]); 24] = [
     ("disown, perhaps sent",   ["Missing",   "abandon",      "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
     ("disown another's",       ["Missing",   "NotOwner",     "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
     ("ask to cancel, again",   ["Missing",   "CancelAsked",  "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
+    ("finish, cancel asked",   ["Missing",   "complete",     "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
+    ("not run, cancel asked",  ["Missing",   "abandon",      "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
+    ("disown, cancel asked",   ["Missing",   "abandon",      "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
 ];
 
 #[test]
@@ -118,6 +121,9 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
         lease: Some(Lease { node: sample::node("a"), ends_at: NOW.after(LEASE) }),
         now: NOW,
     };
+    if let Some(row) = &mut snapshot.operation {
+        row.cancel_asked = name.ends_with("again") || name.ends_with("cancel asked");
+    }
     let dead = Lease { node: sample::node("b"), ends_at: NOW };
     let claim = |vary: fn(sample::ClaimBuilder) -> sample::ClaimBuilder| {
         Event::Claim(Box::new(vary(all_limits().claim_id(OTHER)).build()))
@@ -140,13 +146,10 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
         "record by another" => Event::Record(finish(OTHER)),
         "settle" => Event::Settle,
         "ask to cancel" => Event::AskCancel,
-        "ask to cancel, again" => {
-            snapshot.operation = snapshot.operation.map(|mut row| {
-                row.cancel_asked = true;
-                row
-            });
-            Event::AskCancel
-        }
+        "ask to cancel, again" => Event::AskCancel,
+        "finish, cancel asked" => Event::Finish(finish(CLAIM)),
+        "not run, cancel asked" => Event::NotRun { claim: CLAIM, attempts: attempts() },
+        "disown, cancel asked" => Event::Disown(Disown { claim: CLAIM, sent: Sent::Never }),
         "not run" => Event::NotRun { claim: CLAIM, attempts: attempts() },
         "not run, by another" => Event::NotRun { claim: OTHER, attempts: attempts() },
         "refuse" => refuse(CLAIM),

@@ -198,3 +198,9 @@ fn a_store_that_ignores_versions() {
 fn a_store_that_ignores_bounds() {
     breaks(&[Mutant::StoreIgnoresBounds], &wallet().funds(2), "I5");
 }
+
+#[test]
+fn not_run_although_a_cancel_was_asked_for() {
+    let configuration = Configuration::new(&[ONE], &[May::Cancel]);
+    breaks(&[Mutant::NotRunForgetsTheCancel], &configuration, "cancelled");
+}

@@ -43,6 +43,8 @@ pub(crate) enum Action {
     /// A task panics before it sends; it is caught.
     Panic(u8),
     Answered(u8, Outcome),
+    /// A task that finds that its caller asked to cancel cuts its call short.
+    Cut(u8, Received),
     /// A task dies.
     Die(u8),
     /// A process dies.
@@ -77,6 +79,13 @@ pub(crate) enum Outcome {
     NotRun,
     Refused,
     Unknown,
+}
+
+/// What had arrived of an answer as its call was cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    Nothing,
+    Something,
 }
 
 impl Explorer {
@@ -309,6 +318,7 @@ impl Model for Explorer {
             Action::Refrain(task) => self.refrain(to, task)?,
             Action::Panic(task) => panicked(to, task)?,
             Action::Answered(task, outcome) => self.answered(to, task, outcome)?,
+            Action::Cut(task, received) => self.cut(to, task, received)?,
             Action::Die(task) => died(to, task),
             Action::Crash(process) => self.crash(to, process),
             Action::Enter(process) | Action::Renew(process) => self.enter(to, process),

@@ -1,5 +1,6 @@
 //! What holds in every reachable state: I1 to I9 and L1 of the operation's specification, that the
-//! counters of an API key count what the book says, and that another request gets a conflict.
+//! counters of an API key count what the book says, that a cancelled operation does not run again, and
+//! that another request gets a conflict.
 
 use crate::configuration::Spec;
 use crate::explore::Explorer;
@@ -44,6 +45,10 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
     ("counters", |_, world| {
         let active = active(world);
         world.wallet.running == active.count && world.wallet.spend == active.sum + captured(world)
+    }),
+    // Nobody retries a cancelled operation into a run.
+    ("cancelled", |_, world| {
+        each(world, |_, row| !row.is_some_and(|row| row.cancel_asked && row.stand == Stand::Open))
     }),
     ("conflict", |explorer, world| {
         let is_own = |(task, spec): (&Task, &Spec)| match task.stage {

@@ -38,6 +38,7 @@ pub(crate) enum Mutant {
     NotRunWithoutClaim,
     GiveUpWithoutClaim,
     ReapReadAsNotRun,
+    NotRunForgetsTheCancel,
     ReapFromRecorded,
     NoDeadline,
     ReopenKeepsClaim,
@@ -93,6 +94,9 @@ impl Explorer {
         let is_reap = matches!(event, Event::Reap { .. });
         if is_reap && self.has(Mutant::NoDeadline) {
             operation.deadline = NOW;
+        }
+        if self.has(Mutant::NotRunForgetsTheCancel) && matches!(event, Event::NotRun { .. }) {
+            operation.cancel_asked = false;
         }
         let mut transition = decide(&snapshot, event)?;
         if is_reap && self.has(Mutant::ReapReadAsNotRun) {

@@ -52,6 +52,10 @@ const RECORDED_THEN_SETTLED: Invariant = ("recorded, then settled", |_, world| {
 const CANCEL_ASKED: Invariant = ("completed after a cancel", |_, world| {
     any(world, |row| row.cancel_asked && matches!(row.stand, Stand::Completed(_)))
 });
+const CANCELLED_UNSENT: Invariant = ("cancelled before it was sent", |_, world| {
+    any(world, |row| row.cancel_asked && row.stand == Stand::Abandoned)
+        && world.ghosts.iter().all(|ghost| ghost.runs == 0)
+});
 const TWO_OF_ONE_NAME: Invariant =
     ("two live processes of one name", |_, world| world.processes[..2] == [Process::Up; 2]);
 const BOTH_CHARGED: Invariant =
@@ -136,7 +140,7 @@ fn processes_and_lost_commits() {
     explore(configuration, &[TWO_OF_ONE_NAME, LOST_CLAIM_LANDED, REOPENED_TWICE]);
     let may = [&may[..], &[May::Cancel]].concat();
     let configuration = Configuration::new(&tasks[1..], &may).processes(&[0, 0]);
-    explore(configuration, &[TWO_OF_ONE_NAME, CANCEL_ASKED, LOST_RESULT_LANDED]);
+    explore(configuration, &[TWO_OF_ONE_NAME, CANCEL_ASKED, CANCELLED_UNSENT, LOST_RESULT_LANDED]);
 }
 
 /// Two operations, and room for one hold at a time.
@@ -183,6 +187,14 @@ fn sealed_and_purged_results() {
     let may = [May::LoseCommits, May::PassDeadline, May::Purge, May::Refuse];
     let tasks = [ONE, ONE.credential(1), ONE, ONE];
     explore(Configuration::new(&tasks, &may), &[TOLD_THE_CHARGE, REFUSED, REOPENED_TWICE]);
+}
+
+/// Asked at any moment: before anything was sent, while it runs, between two routes, as it ends.
+#[test]
+fn cancels() {
+    let may = [May::Cancel, May::LoseCommits, May::Die, May::PassDeadline, May::Refuse];
+    let configuration = Configuration::new(&[ONE, ONE.dearer()], &may).routes(2);
+    explore(configuration, &[CANCEL_ASKED, CANCELLED_UNSENT, REFUSED, LATE_RESULT]);
 }
 
 #[test]

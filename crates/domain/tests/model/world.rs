@@ -278,7 +278,7 @@ impl Row {
     /// What a task remembers of a row: without what others may change meanwhile and what its own
     /// words do not depend on.
     pub(crate) fn remembered(self) -> Self {
-        Self { overdue: false, cancel_asked: false, content: None, ..self }
+        Self { overdue: false, content: None, ..self }
     }
 
     pub(crate) fn charge(&self) -> Option<u8> {

@@ -1,5 +1,7 @@
 //! What a key is bound to, and what is refused before it is.
 
+use std::sync::Arc;
+
 use holdfast_domain::Micros;
 use holdfast_domain::limits::{Counter, Limits, Reached};
 use holdfast_domain::operation::ProviderRefusal;
@@ -7,6 +9,7 @@ use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
 use holdfast_domain::secret::BodyDigest;
 use holdfast_engine::{Failure, Secrets};
 use holdfast_testkit::{Gate, Script, join_all, sample};
+use holdfast_wire::chat::request::BadRequest;
 use holdfast_wire::error::Code;
 
 use crate::world::{
@@ -208,15 +211,28 @@ async fn a_refusal_is_not_given_where_the_store_cannot_say_whether_the_key_is_bo
 async fn the_maximum_charge_refuses_before_binding_and_is_ignored_by_a_replay() {
     let world = setup().script(says("hi")).start().await;
     let mut frugal = world.submission(1, HELLO).await;
-    frugal.max_charge = Some(Micros::new(HELLO_HOLDS - 1));
+    frugal.max_charge = Ok(Some(Micros::new(HELLO_HOLDS - 1)));
     let refused = world.engine.complete(frugal.clone()).await;
     assert_failed!(refused, Failure::ChargeLimit { hold, allowed }
         if hold.get() == HELLO_HOLDS && allowed.get() == HELLO_HOLDS - 1);
     assert_eq!(world.store.journal.offers(), 0);
     let mut exact = frugal.clone();
-    exact.max_charge = Some(Micros::new(HELLO_HOLDS));
+    exact.max_charge = Ok(Some(Micros::new(HELLO_HOLDS)));
     let first = world.engine.complete(exact).await;
-    assert_eq!(body(&world.engine.complete(frugal).await), body(&first));
+    assert_eq!(body(&world.engine.complete(frugal.clone()).await), body(&first));
+
+    let unreadable = Arc::new(BadRequest {
+        code: Code::InvalidValue,
+        param: None,
+        message: "not a number".to_owned(),
+    });
+    let mut malformed = frugal;
+    malformed.max_charge = Err(unreadable);
+    assert_eq!(body(&world.engine.complete(malformed.clone()).await), body(&first));
+    malformed.request_key = sample::request_key(2);
+    let refused = world.engine.complete(malformed).await;
+    assert_failed!(refused, Failure::BadRequest(bad) if bad.message == "not a number");
+    assert_eq!(world.store.journal.operations().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,7 +241,7 @@ async fn the_maximum_charge_applies_to_an_open_operation_which_it_leaves_open() 
     let world = setup().script(not_run).script(says("hi")).start().await;
     assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
     let mut frugal = world.submission(1, HELLO).await;
-    frugal.max_charge = Some(Micros::new(1));
+    frugal.max_charge = Ok(Some(Micros::new(1)));
     assert_failed!(world.engine.complete(frugal).await, Failure::ChargeLimit { .. });
     assert_eq!(world.store.phase(), "open");
     assert_failed!(world.ask(1, OTHER).await, Failure::OtherRequest);

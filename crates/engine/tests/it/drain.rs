@@ -97,6 +97,18 @@ async fn what_was_not_sent_by_the_drain_deadline_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_still_connects_at_the_drain_deadline_is_open() {
+    let connecting = Gate::new();
+    let world = setup().script(says("hi").connecting(&connecting)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    connecting.reached().await;
+    assert!(!Drain::of(&world, secs(5)).finished().await);
+    assert_failed!(caller.told().await, Failure::NotRun(_));
+    assert_eq!(world.store.phase(), "open");
+    assert_eq!(world.store.balances(), (FUNDS, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_caller_whose_turn_comes_during_a_drain_starts_nothing() {
     let world = setup().funds(100).script(says("hi")).start().await;
     let commits = world.store.hold_commits();

@@ -9,6 +9,7 @@
 
 mod binding;
 mod callers;
+mod cancel;
 mod commits;
 mod drain;
 mod leases;

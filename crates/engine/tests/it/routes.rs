@@ -125,7 +125,7 @@ async fn the_total_timeout_covers_all_routes() {
     let (slow, never) = (Gate::new(), Gate::new());
     let world = two_routes()
         .script(Script::failing(NOT_RUN).wait(&slow))
-        .script_of("two", says("late").wait(&never))
+        .script_of("two", Script::finishing(None).wait(&never))
         .start()
         .await;
     let began = Instant::now();
@@ -136,6 +136,25 @@ async fn the_total_timeout_covers_all_routes() {
     assert_eq!(began.elapsed(), TOTAL);
     assert_eq!(world.runs_of("two"), 1);
     check_abandoned(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_still_connects_when_its_time_is_over_did_not_run() {
+    let connecting = Gate::new();
+    let world = two_routes()
+        .script(says("late").connecting(&connecting))
+        .script_of("two", says("late"))
+        .script(says("hi"))
+        .start()
+        .await;
+    let began = Instant::now();
+    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+    assert_eq!(began.elapsed(), TOTAL);
+    assert_eq!(world.store.phase(), "open");
+    assert_eq!(classes(&world.store.operation()), [("one/one-model", "not_run_connect", false)]);
+    assert_eq!(world.runs_of("two"), 0);
+    body(&world.ask(1, HELLO).await);
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
 }
 
 #[tokio::test(start_paused = true)]

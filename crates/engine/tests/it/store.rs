@@ -11,13 +11,13 @@ use holdfast_domain::credential::{ApiKey, Credential};
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
 use holdfast_domain::ports::{
-    Beat, Cause, CommitError, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey,
+    Beat, Cause, CommitError, CreateError, Entry, KnownCredential, Leased, LedgerEntry, NewApiKey,
     RotateError, Rotation, Standing, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ClaimId, CredentialId, Currency, Journal, Keys, Nodes, OperationId, PostingId,
-    Snapshot, Timestamp, WalletId, Wallets,
+    ApiKeyId, CredentialId, Currency, Journal, Keys, Nodes, OperationId, PostingId, Snapshot,
+    Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::{Gate, MemoryJournal, sample};
 use tokio::time::Instant;
@@ -204,7 +204,7 @@ impl Journal for Store {
         self.journal.due(limit).await
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
         self.enter_open().await?;
         self.journal.leased_to(node).await
     }

@@ -65,6 +65,7 @@ impl Provider for Fickle {
         call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, ProviderFailure> {
+        sink.sending();
         let fate = self.dice.below(10);
         if fate < 3 {
             return Err(ProviderFailure::NotRun(NotRun::RateLimited));

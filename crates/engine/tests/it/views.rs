@@ -27,7 +27,7 @@ async fn a_look_up_shows_a_completed_operation_with_its_answer() {
     let first = world.ask(1, HELLO).await;
     let seen = look_up(&world).await;
     assert_eq!(seen.situation, Situation::Completed);
-    assert_eq!(seen.snapshot.operation.unwrap().id, world.store.operation().id);
+    assert_eq!(seen.operation.id, world.store.operation().id);
     let ResultState::Kept(kept) = seen.result else { panic!("{:?}", seen.result) };
     assert_eq!(kept, body(&first));
 }

@@ -276,7 +276,7 @@ impl World {
             caller,
             request_key: sample::request_key(key),
             body: Bytes::from(body.to_owned()),
-            max_charge: None,
+            max_charge: Ok(None),
             patience: TOTAL,
         }
     }

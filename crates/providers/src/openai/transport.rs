@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -40,7 +40,6 @@ pub(super) enum Break {
 pub(super) struct Transport(Client<Bounded<HttpsConnector<HttpConnector>>, Prompt>);
 
 /// An answer whose body has not been read yet.
-#[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     body: Incoming,
@@ -64,26 +63,23 @@ impl Transport {
         Self(client)
     }
 
-    /// Posts once. `connect` bounds the time until a connection takes the request: resolving,
-    /// connecting and the TLS handshake, or a pooled connection becoming free. Dropping the future
-    /// closes the connection.
-    pub(super) async fn post(
+    /// Sends once. `connect` bounds the time until a connection takes the request: resolving,
+    /// connecting and the TLS handshake, or a pooled connection becoming free; `sending` is told as
+    /// soon as one has. Dropping the future closes the connection.
+    pub(super) async fn send(
         &self,
-        uri: Uri,
-        headers: HeaderMap,
-        body: Vec<u8>,
+        request: Request<Vec<u8>>,
         connect: Duration,
+        sending: &mut (dyn FnMut() + Send),
     ) -> Result<Reply, Break> {
         let taken = Arc::new(AtomicBool::new(false));
-        let body = Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
+        let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
+        let mut request = request.map(prompt);
         let mut connection = capture_connection(&mut request);
         let mut response = pin!(self.0.request(request));
         // In this order: a connection can take the request only while `response` is polled, so when
-        // the time is up and none has been seen, none ever had it.
+        // the time is up and none has been seen, none ever had it. The same holds for whoever drops
+        // this future before `sending` was told.
         let first = tokio::select! {
             biased;
             outcome = &mut response => Some(outcome),
@@ -91,8 +87,16 @@ impl Transport {
             () = tokio::time::sleep(connect) => return Err(Break::Unsent),
         };
         let outcome = match first {
-            Some(outcome) => outcome,
-            None => response.await,
+            Some(outcome) => {
+                if outcome.is_ok() {
+                    sending();
+                }
+                outcome
+            }
+            None => {
+                sending();
+                response.await
+            }
         };
         let response = outcome.map_err(|_cause| {
             if taken.load(Ordering::Acquire) { Break::Sent } else { Break::Unsent }
@@ -118,6 +122,12 @@ impl fmt::Debug for Transport {
     }
 }
 
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply({})", self.status)
+    }
+}
+
 impl Reply {
     /// Reads the whole body, at most `bytes_max`.
     pub(super) async fn read(self, bytes_max: usize) -> Result<Bytes, Break> {
@@ -131,10 +141,15 @@ impl Reply {
 
 /// A request body that remembers whether a connection ever took its bytes. Until then not one of
 /// them can have left, whatever became of the head.
-#[derive(Debug)]
 struct Prompt {
     bytes: Option<Bytes>,
     taken: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prompt({:?} bytes)", self.bytes.as_ref().map(Bytes::len))
+    }
 }
 
 impl Body for Prompt {

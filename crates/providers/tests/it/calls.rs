@@ -33,6 +33,8 @@ pub(crate) fn call(request: Request) -> Call {
 pub(crate) struct Ran {
     pub(crate) outcome: Result<Option<Meters>, Failure>,
     pub(crate) answer: Answer,
+    /// Whether the sink was told of the sending.
+    pub(crate) was_sent: bool,
 }
 
 impl Ran {
@@ -52,14 +54,21 @@ impl Ran {
 pub(crate) async fn run(provider: &dyn Provider, call: &Call) -> Ran {
     let mut heard = Heard::default();
     let outcome = provider.run(call, &mut heard).await;
-    Ran { outcome, answer: heard.0 }
+    Ran { outcome, answer: heard.answer, was_sent: heard.was_sent }
 }
 
 #[derive(Default)]
-struct Heard(Answer);
+struct Heard {
+    answer: Answer,
+    was_sent: bool,
+}
 
 impl Sink for Heard {
+    fn sending(&mut self) {
+        self.was_sent = true;
+    }
+
     fn delta(&mut self, delta: Delta) {
-        self.0.append(delta);
+        self.answer.append(delta);
     }
 }

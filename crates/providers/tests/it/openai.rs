@@ -282,5 +282,5 @@ async fn nothing_is_sent_where_connecting_takes_too_long() {
     let url = format!("https://localhost:{}/v1", silent.local_addr().unwrap().port());
     let asked = Call { connect: Duration::from_millis(100), ..call(request("hi")) };
     let ran = run(&OpenAi::new(options(&url)).unwrap(), &asked).await;
-    assert_eq!(ran.outcome, Err(Failure::NotRun(NotRun::Connect)));
+    assert_eq!((ran.outcome, ran.was_sent), (Err(Failure::NotRun(NotRun::Connect)), false));
 }

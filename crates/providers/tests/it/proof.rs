@@ -36,6 +36,7 @@ async fn check(reply: Reply, failure: Failure) {
     let ran = run(&client, &call(request("hi"))).await;
     let seen = (ran.outcome, ran.answer.choices().count(), upstream.arrived().len());
     assert_eq!(seen, (Err(failure), 0, 1));
+    assert!(ran.was_sent);
 }
 
 async fn check_status(status: u16, body: &str, failure: Failure) {
@@ -50,7 +51,7 @@ fn error(code: &str) -> String {
 async fn check_unsent(url: &str) {
     let (begun, asked) = (Instant::now(), call(request("hi")));
     let ran = run(&OpenAi::new(options(url)).unwrap(), &asked).await;
-    assert_eq!(ran.outcome, Err(CONNECT), "{url}");
+    assert_eq!((ran.outcome, ran.was_sent), (Err(CONNECT), false), "{url}");
     assert!(begun.elapsed() < asked.connect, "{url}: only the time to connect ended it");
 }
 

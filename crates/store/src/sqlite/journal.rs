@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::{Change, Node, Receipt};
-use holdfast_domain::ports::{CommitError, Unavailable};
+use holdfast_domain::ports::{CommitError, Leased, Unavailable};
 use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot};
 use sea_orm::QueryResult;
 
@@ -43,7 +43,7 @@ pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-pub(super) const LEASED_TO: &str = "SELECT o.id, o.claim FROM operations AS o
+pub(super) const LEASED_TO: &str = "SELECT o.id, o.claim, o.cancel_asked FROM operations AS o
     WHERE o.phase IN ('leased', 'recorded') AND o.phase = 'leased'
     AND o.node = $1 AND o.incarnation = $2 ORDER BY o.seq";
 
@@ -74,15 +74,18 @@ impl Journal for Store {
         rows.iter().map(id).collect::<Result<_, _>>().map_err(unavailable)
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
         let values = [node.name.as_str().into(), blob(node.incarnation.to_bytes())];
         let rows = self.query(LEASED_TO, values).await?;
-        let claim = |row| {
+        let leased = |row| {
             let mut cells = Cells::new(row);
-            let id = OperationId::from_bytes(cells.bytes()?);
-            Ok((id, ClaimId::from_bytes(cells.bytes()?)))
+            Ok(Leased {
+                operation: OperationId::from_bytes(cells.bytes()?),
+                claim: ClaimId::from_bytes(cells.bytes()?),
+                cancel_asked: cells.int()? != 0,
+            })
         };
-        rows.iter().map(claim).collect::<Result<_, BadRow>>().map_err(unavailable)
+        rows.iter().map(leased).collect::<Result<_, BadRow>>().map_err(unavailable)
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {

@@ -170,7 +170,7 @@ const WRITES: [Statement; 12] = [
               generation = v.generation, price_version = v.price_version, hold = v.hold,
               reserved_counters = v.reserved_counters, reserved_tokens = v.reserved_tokens,
               claim = v.claim, node = v.node, incarnation = v.incarnation, admitted_at = $1,
-              deadline = v.deadline, cancel_asked = 0, attempts = '[]'
+              deadline = v.deadline, attempts = '[]'
               FROM ({v}) AS v WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'open'",
         counted: true,
     },

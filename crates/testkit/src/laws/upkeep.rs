@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node, Operation};
-use holdfast_domain::ports::Entry;
+use holdfast_domain::ports::{Entry, Leased};
 use holdfast_domain::{Event, OperationId, Timestamp};
 
 use super::Stores;
@@ -79,8 +79,8 @@ pub async fn due_ends_at_its_limit(stores: &dyn Stores) {
     }
 }
 
-/// The running operations of one process with their claims: not those of another incarnation, not
-/// those that have ended.
+/// The running operations of one process with their claims and their callers' wishes: not those of
+/// another incarnation, not those that have ended.
 pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 10_000).await;
     let mine = tenant.lease.clone();
@@ -89,8 +89,11 @@ pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stor
     let mut running = BTreeSet::new();
     for _ in 0..3 {
         let operation = tenant.admit(&tenant.claim().build()).await;
-        running.insert((operation.id, operation.owner.claim));
+        running.insert(Leased::from(&operation));
     }
+    let asked = tenant.admit(&tenant.claim().build()).await;
+    let asked = tenant.step(asked.id, Event::AskCancel).await;
+    running.insert(Leased::from(&asked));
     let other = tenant.admit(&tenant.claim().lease(theirs).build()).await;
     let ends: [fn(&Operation) -> Event; 3] = [not_run, give_up, |o| record(o, 1, 1)];
     for end in ends {
@@ -101,7 +104,7 @@ pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stor
         stores.journal().leased_to(node).await.unwrap().into_iter().collect()
     };
     assert_eq!(found(&mine.node).await, running);
-    assert_eq!(found(&namesake).await, [(other.id, other.owner.claim)].into());
+    assert_eq!(found(&namesake).await, [Leased::from(&other)].into());
 }
 
 /// The sealed content goes; row, wallet and book stay as they are.

@@ -8,8 +8,8 @@ use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{
     Change, Node, Operation, Phase, Receipt, Snapshot, Start, Version,
 };
-use holdfast_domain::ports::{CommitError, Unavailable};
-use holdfast_domain::{ClaimId, Journal, OperationId, Timestamp};
+use holdfast_domain::ports::{CommitError, Leased, Unavailable};
+use holdfast_domain::{Journal, OperationId, Timestamp};
 
 use super::book::Leg;
 use super::judge::judge;
@@ -74,13 +74,13 @@ impl Journal for MemoryJournal {
         Ok(due.iter().map(|operation| operation.id).take(at_most(limit)).collect())
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
         step_back().await;
         let state = self.state();
         let operations = state.operations.values().map(|row| &row.operation);
         Ok(operations
             .filter(|operation| operation.phase == Phase::Leased && operation.owner.node == *node)
-            .map(|operation| (operation.id, operation.owner.claim))
+            .map(Leased::from)
             .collect())
     }
 

@@ -10,6 +10,8 @@ use holdfast_testkit::{Gate, Script, ScriptedProvider, join_all, sample};
 struct Heard(Answer);
 
 impl Sink for Heard {
+    fn sending(&mut self) {}
+
     fn delta(&mut self, delta: Delta) {
         self.0.append(delta);
     }

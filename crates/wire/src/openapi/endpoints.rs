@@ -17,6 +17,7 @@ pub(super) fn all() -> Vec<Endpoint> {
     vec![
         complete(),
         operation(),
+        cancel(),
         wallet(),
         models(),
         model(),
@@ -113,6 +114,27 @@ fn operation() -> Endpoint {
                 ..Answer::json("The operation.", "Operation")
             },
         )
+    }
+}
+
+fn cancel() -> Endpoint {
+    let asked = Answer {
+        status: 202,
+        ..Answer::json("Its owner is asked to end it. The operation as it stands.", "Operation")
+    };
+    let ended = Answer {
+        example: Some(super::example::operation()),
+        ..Answer::json("Nothing of it runs. The operation.", "Operation")
+    };
+    Endpoint {
+        path: "/v1/operations/{idempotency-key}/cancel",
+        method: "post",
+        id: "cancelOperation",
+        summary: "Ends a request that runs",
+        text: "What has arrived of the answer is completed and charged; without any the operation is \
+               given up and not charged, and its key never runs again. Asking again changes nothing.",
+        answers: vec![ended, asked],
+        ..operation()
     }
 }
 

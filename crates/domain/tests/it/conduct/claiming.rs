@@ -7,7 +7,7 @@ use holdfast_domain::conduct::{ClaimError, Claimed, Conduct, Ending, Order};
 use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::model::Terms;
 use holdfast_domain::operation::{Change, Lease, Node, Receipt, Snapshot};
-use holdfast_domain::ports::{CommitError, Entry, Unavailable};
+use holdfast_domain::ports::{CommitError, Entry, Leased, Unavailable};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ClaimId, Journal, Nodes, OperationId};
 use holdfast_testkit::sample::{self, CLAIM, NOW};
@@ -286,7 +286,7 @@ impl Journal for Contested<'_> {
         self.0.due(limit).await
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
         self.0.leased_to(node).await
     }
 

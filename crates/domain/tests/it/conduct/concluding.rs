@@ -80,8 +80,10 @@ async fn nobody_is_answered_before_the_row_could_be_read() {
 }
 
 #[tokio::test]
-async fn a_wish_to_cancel_between_claim_and_result_does_not_lose_the_result() {
+async fn a_wish_to_cancel_between_claim_and_ending_loses_no_result_and_leaves_nothing_to_run_again()
+{
     for (ending, label, cost) in endings() {
+        let label = if ending == Ending::NotRun { "abandoned" } else { label };
         let journal = journal().await;
         let operation = claimed(&journal, &sample::claim().build()).await;
         let seen = journal.load(operation.id).await.unwrap();

@@ -3,8 +3,8 @@
 use holdfast_domain::conduct::Ending;
 use holdfast_domain::operation::{Disown, Sent};
 use holdfast_domain::{ClaimId, OperationId};
-use holdfast_testkit::Fault;
 use holdfast_testkit::sample::{self, CLAIM};
+use holdfast_testkit::{Fault, join_all};
 
 use super::{GRACE, check_wallet, claimed, conduct, journal, phase, row};
 
@@ -72,6 +72,89 @@ async fn a_store_that_does_not_answer_is_an_error_and_one_that_takes_nothing_cha
     let found = conduct(&journal).reconcile(operation.id).await.unwrap();
     assert_eq!(found.operation, Some(row(&journal)));
     assert_eq!(phase(&found), "leased");
+}
+
+#[tokio::test]
+async fn asking_marks_a_living_owners_row_once_however_its_commit_is_lost() {
+    for faults in super::LOSSES {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        journal.fail_next(faults.iter().copied());
+        let asked = conduct(&journal).cancel(operation.id).await.unwrap();
+        assert_eq!((phase(&asked), asked.operation), ("leased", Some(row(&journal))), "{faults:?}");
+        assert!(row(&journal).cancel_asked);
+        let offers = journal.offers();
+        let again = conduct(&journal).cancel(operation.id).await.unwrap();
+        assert_eq!((again.operation, journal.offers()), (Some(row(&journal)), offers));
+        check_wallet(&journal, 900, 100);
+    }
+}
+
+#[tokio::test]
+async fn asking_reaps_the_dead_settles_the_recorded_and_leaves_the_ended_alone() {
+    let journal = journal().await;
+    let nothing = conduct(&journal).cancel(OperationId::from_u128(1)).await.unwrap();
+    assert_eq!(nothing.operation, None);
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    journal.advance(sample::LEASE + GRACE);
+    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap()), "abandoned");
+    check_wallet(&journal, 1_000, 0);
+
+    let journal = super::journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    journal.break_wallet(sample::WALLET);
+    conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
+    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap()), "recorded");
+    journal.repair_wallet(sample::WALLET);
+    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap()), "completed");
+    check_wallet(&journal, 970, 0);
+
+    for ending in [Ending::NotRun, Ending::Unknown, sample::finished(1, 1)] {
+        let journal = super::journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        conduct(&journal).conclude(&operation, &ending, &[]).await;
+        let (before, offers) = (row(&journal), journal.offers());
+        let found = conduct(&journal).cancel(operation.id).await.unwrap();
+        assert_eq!((found.operation, journal.offers()), (Some(before), offers));
+    }
+}
+
+#[tokio::test]
+async fn asking_a_store_that_takes_nothing_is_an_error() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    for fault in [Fault::Unavailable, Fault::Overloaded] {
+        journal.fail_next([fault]);
+        assert!(conduct(&journal).cancel(operation.id).await.is_err());
+        assert!(!row(&journal).cancel_asked);
+    }
+    journal.fail_loads(1);
+    assert!(conduct(&journal).cancel(operation.id).await.is_err());
+}
+
+#[tokio::test]
+async fn asking_and_ending_at_once_both_come_through() {
+    for (ending, label) in [
+        (sample::finished(20, 10), "completed"),
+        (sample::refused(), "refused"),
+        (Ending::NotRun, "open"),
+        (Ending::Unknown, "abandoned"),
+    ] {
+        let journal = journal().await;
+        let operation = claimed(&journal, &sample::claim().build()).await;
+        let asking = async { conduct(&journal).cancel(operation.id).await.map(|_snapshot| ()) };
+        let ending = async {
+            conduct(&journal).conclude(&operation, &ending, &[]).await;
+            Ok(())
+        };
+        let both: [std::pin::Pin<Box<dyn Future<Output = _>>>; 2] =
+            [Box::pin(asking), Box::pin(ending)];
+        assert!(join_all(both).await.iter().all(Result::is_ok));
+        let after = row(&journal);
+        let expected = if after.cancel_asked && label == "open" { "abandoned" } else { label };
+        assert_eq!(after.phase.label(), expected);
+        assert_eq!(journal.wallet(sample::WALLET).unwrap().held.get(), 0);
+    }
 }
 
 #[tokio::test]

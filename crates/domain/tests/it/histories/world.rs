@@ -11,7 +11,7 @@ use holdfast_domain::operation::{
     Change, Claim, Disown, Effect, Finish, Lease, Node, Operation, Phase, ProviderRefusal, Receipt,
     SealedResult, Sent, Snapshot,
 };
-use holdfast_domain::ports::{Beat, CommitError, Entry};
+use holdfast_domain::ports::{Beat, CommitError, Entry, Leased};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Incarnation, Journal, Micros, Nodes, OperationId, PostingId,
     Timestamp, WalletId, Wallets, decide,
@@ -306,7 +306,7 @@ impl World {
     async fn disown(&mut self) {
         let process = self.at(3);
         let node = self.processes[process].node.clone();
-        for (id, claim) in self.journal.leased_to(&node).await.unwrap() {
+        for Leased { operation: id, claim, .. } in self.journal.leased_to(&node).await.unwrap() {
             let task = self.tasks.iter().find(|task| task.claim.owner.claim == claim);
             if task.is_some_and(|task| !task.is_gone()) {
                 continue;

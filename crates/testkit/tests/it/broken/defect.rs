@@ -161,6 +161,8 @@ defects! {
     DueIsUnlimited breaks "upkeep::due_ends_at_its_limit";
     /// Whose claims are asked for is told by the name alone.
     IncarnationsAreMixedUp breaks "upkeep::leased_to_lists_the_running_claims_of_one_process";
+    /// Who asked to cancel is not told with the claims.
+    AskingIsNotListed breaks "upkeep::leased_to_lists_the_running_claims_of_one_process";
     /// Results are purged whatever their age.
     YoungResultsArePurged breaks "upkeep::purge_takes_only_what_has_ended_long_enough_ago";
     /// Purged results are counted and stay.

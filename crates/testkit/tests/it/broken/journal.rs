@@ -11,10 +11,10 @@ use holdfast_domain::limits::{Counter, Tally};
 use holdfast_domain::operation::{
     Change, Effect, Node, Operation, Receipt, SealedResult, Snapshot, Start, Transition, Version,
 };
-use holdfast_domain::ports::{CommitError, LedgerEntry, LedgerSource, Unavailable};
+use holdfast_domain::ports::{CommitError, Leased, LedgerEntry, LedgerSource, Unavailable};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::{
-    ApiKeyId, ClaimId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets,
+    ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::sample;
 
@@ -88,14 +88,18 @@ impl Journal for Broken {
         Ok(due)
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<(OperationId, ClaimId)>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+        if self.has(Defect::AskingIsNotListed) {
+            let leased = self.inner.leased_to(node).await?.into_iter();
+            return Ok(leased.map(|leased| Leased { cancel_asked: false, ..leased }).collect());
+        }
         if !self.has(Defect::IncarnationsAreMixedUp) {
             return self.inner.leased_to(node).await;
         }
         let operations = self.inner.operations().into_iter();
         let leased = operations.filter(|row| row.phase == Phase::Leased);
         let by_name = leased.filter(|row| row.owner.node.name == node.name);
-        Ok(by_name.map(|row| (row.id, row.owner.claim)).collect())
+        Ok(by_name.map(|row| Leased::from(&row)).collect())
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {

@@ -1,0 +1,67 @@
+//! One change on its way to a verdict, whatever becomes of the answers; not what follows from it.
+
+use std::sync::Arc;
+
+use super::Conduct;
+use crate::OperationId;
+use crate::operation::{Change, Operation, Receipt, Snapshot};
+use crate::ports::{CommitError, Unavailable};
+
+impl Conduct<'_> {
+    /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A
+    /// change that may have landed must be followed to its end, whatever the store says meanwhile
+    /// about being reached.
+    pub(super) async fn offer(&self, change: &Arc<Change>) -> Verdict {
+        let mut was_lost = false;
+        let mut attempt: u32 = 0;
+        loop {
+            match self.journal.commit(Arc::clone(change)).await {
+                Err(CommitError::Uncertain(_)) => was_lost = true,
+                Err(CommitError::Unavailable(_) | CommitError::Overloaded) if was_lost => {}
+                of_store @ (Ok(_)
+                | Err(
+                    CommitError::Conflict
+                    | CommitError::InsufficientFunds
+                    | CommitError::LimitReached(_)
+                    | CommitError::Collision
+                    | CommitError::Overloaded
+                    | CommitError::Unavailable(_),
+                )) => return Verdict { of_store, was_lost },
+            }
+            attempt = attempt.saturating_add(1);
+            self.pause.pause(attempt).await;
+        }
+    }
+
+    /// Reads a row that must be known before anybody is answered.
+    pub(super) async fn load_until(&self, operation: OperationId) -> Snapshot {
+        let mut attempt: u32 = 0;
+        loop {
+            match self.journal.load(operation).await {
+                Ok(snapshot) => return snapshot,
+                Err(Unavailable(_)) => {
+                    attempt = attempt.saturating_add(1);
+                    self.pause.pause(attempt).await;
+                }
+            }
+        }
+    }
+}
+
+/// What a store finally said of a change.
+pub(super) struct Verdict {
+    pub(super) of_store: Result<Receipt, CommitError>,
+    /// Whether an earlier answer to the same change was lost.
+    pub(super) was_lost: bool,
+}
+
+pub(super) fn applied(
+    change: &Change,
+    before: Option<&Operation>,
+    receipt: Receipt,
+) -> Option<Operation> {
+    match change {
+        Change::Operation(transition) => transition.apply(before, receipt),
+        Change::Posting(_) => None,
+    }
+}
