@@ -69,6 +69,9 @@ const CORE: &[Part] = &[
         package: "holdfast-domain",
         files: &[
             "crates/domain/src/conduct.rs",
+            "crates/domain/src/conduct/concluding.rs",
+            "crates/domain/src/conduct/offering.rs",
+            "crates/domain/src/conduct/upkeep.rs",
             "crates/domain/src/money.rs",
             "crates/domain/src/identity.rs",
             "crates/domain/src/request/canon.rs",

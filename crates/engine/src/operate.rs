@@ -298,6 +298,10 @@ impl Sink for Assembly<'_> {
     }
 
     fn delta(&mut self, delta: Delta) {
+        // Whoever says something was asked, even where the provider forgot to tell.
+        if !self.is_sent {
+            self.sending();
+        }
         self.answer.append(delta);
     }
 }

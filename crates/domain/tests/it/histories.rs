@@ -18,7 +18,7 @@ const STEPS: usize = 160;
 const STEPS_SHOWN: usize = 40;
 
 /// What happened in some history: one that never gets there proves nothing.
-const SOMEWHERE: [&str; 41] = [
+const SOMEWHERE: [&str; 43] = [
     "Admit",
     "Reopen",
     "Complete",
@@ -57,6 +57,8 @@ const SOMEWHERE: [&str; 41] = [
     "disowned as never sent",
     "disowned as perhaps sent",
     "disowned after a run",
+    "cut short",
+    "ended with an answer after a cancel",
     "generation 3",
     "expired",
     "shortfall",

@@ -163,7 +163,8 @@ impl Code {
             }
             Self::InternalError => "A defect of the gateway; the operator is told.",
             Self::OutcomeUnknown => {
-                "The request was sent, may have run once, and no answer can come any more."
+                "The request was sent, may have run once, and no answer can come any more; or it was \
+                 cancelled before one came."
             }
             Self::UpstreamUnavailable => "No provider took the request: proven not run.",
             Self::StorageUnavailable => "The database does not answer, or refuses to settle.",

@@ -43,7 +43,7 @@ struct View<'a> {
 /// A name, and what it says.
 type Invariant = (&'static str, fn(&View<'_>) -> bool);
 
-const INVARIANTS: [Invariant; 11] = [
+const INVARIANTS: [Invariant; 12] = [
     ("I1", |view| view.rows.iter().all(|(_, _, ghost)| ghost.runs <= 1)),
     ("I2", |view| view.each(is_charged_once)),
     ("I3", |view| {
@@ -72,6 +72,7 @@ const INVARIANTS: [Invariant; 11] = [
     }),
     ("I9", |view| view.each(|row, ghost, _| is_recorded_for_good(row, ghost))),
     ("counters", |view| view.rows.iter().all(|(row, _, _)| counts_right(view, row))),
+    ("cancelled", |view| view.each(|row, _, _| !(row.cancel_asked && row.phase == Phase::Open))),
     ("conflict", |view| view.rows.iter().all(|(_, _, ghost)| !ghost.is_mixed_up)),
 ];
 

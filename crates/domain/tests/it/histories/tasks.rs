@@ -116,7 +116,15 @@ impl World {
         let claim = row.owner.claim;
         let attempts = sample::attempts();
         let (input, output) = (self.dice.roll(120), self.dice.roll(60));
-        let outcome = self.dice.roll(10);
+        let asked = self.journal.operation(row.id);
+        let asked = asked.is_some_and(|it| it.owner.claim == claim && it.cancel_asked);
+        let outcome = if asked && self.one_in(2) {
+            self.note("cut short".to_owned());
+            // Before it sends, with nothing received, with something.
+            self.pick(&[9, 5, 0])
+        } else {
+            self.dice.roll(10)
+        };
         let task = &mut self.tasks[n];
         let ghost = self.ghosts.entry(row.id).or_default();
         if outcome == 9 {

@@ -206,6 +206,7 @@ impl World {
         let notes = [
             (row.generation == 3, "generation 3"),
             (has_ended && result.is_none(), "expired"),
+            (has_ended && row.cancel_asked, "ended with an answer after a cancel"),
             (usage.is_some_and(|usage| usage.shortfall > Micros::ZERO), "shortfall"),
         ];
         for (_, note) in notes.into_iter().filter(|(is_so, _)| *is_so) {
