@@ -21,9 +21,9 @@ const OPERATIONS_PER_LOOK: u32 = 64;
 const STANDING_MAX: u32 = 1_024;
 /// Results that one commit deletes: few enough not to hold up others.
 const RESULTS_PER_PURGE: u32 = 256;
-/// Commits of one purge.
+/// Commits of one purge; what is left over is for the next look.
 const PURGES_MAX: u32 = 64;
-/// Between two purges.
+/// Between two purges, once one has found nothing more to delete.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 
 impl Engine {
@@ -74,10 +74,15 @@ impl Engine {
                 tracing::warn!(error, "reconciling failed");
             }
             if purged.is_none_or(|at| at.elapsed() >= PURGE_EVERY) {
-                purged = Some(Instant::now());
-                if let Err(error) = self.purge().await {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "deleting old results failed");
+                match self.purge().await {
+                    // More results become old in a minute than one purge may delete.
+                    Ok(Purged::Some) => {}
+                    Ok(Purged::All) => purged = Some(Instant::now()),
+                    Err(error) => {
+                        purged = Some(Instant::now());
+                        let error: &dyn std::error::Error = &error;
+                        tracing::warn!(error, "deleting old results failed");
+                    }
                 }
             }
         }
@@ -141,21 +146,31 @@ impl Engine {
         }
     }
 
-    async fn purge(&self) -> Result<(), Unavailable> {
+    async fn purge(&self) -> Result<Purged, Unavailable> {
         let age = self.results();
         let mut all: u64 = 0;
+        let mut left = Purged::Some;
         for _commit in 0..PURGES_MAX {
             let purged = self.ports.journal.purge(age, RESULTS_PER_PURGE).await?;
             all = all.saturating_add(purged);
             if purged < u64::from(RESULTS_PER_PURGE) {
+                left = Purged::All;
                 break;
             }
         }
         if all > 0 {
             tracing::info!(results = all, "deleted old results");
         }
-        Ok(())
+        Ok(left)
     }
+}
+
+/// How far a purge came.
+enum Purged {
+    /// Nothing that is old is left.
+    All,
+    /// As far as one may go.
+    Some,
 }
 
 /// What became of a due operation.

@@ -1,5 +1,7 @@
 //! What is told again: refusals, sealed content, and what is left when the content is gone.
 
+use std::sync::atomic::Ordering;
+
 use holdfast_domain::Micros;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::Failure as ProviderFailure;
@@ -159,6 +161,14 @@ async fn another_retention_is_for_results_that_are_kept_already_too() {
     world.engine.keep_results(secs(60));
     pass(secs(61)).await;
     assert_failed!(world.ask(1, HELLO).await, Failure::ResultExpired(..));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_hour_of_results_is_deleted_as_fast_as_it_came() {
+    let world = setup().start().await;
+    world.store.old_results.store(3_600_000, Ordering::SeqCst);
+    pass(secs(3_600)).await;
+    assert_eq!(world.store.old_results.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 //! follows tokio's, and rows that are read otherwise than they were written.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub(crate) struct Store {
     alter: Mutex<Option<Alter>>,
     credentials: Mutex<HashMap<CredentialId, Credential>>,
     pub(crate) credential_reads: AtomicUsize,
+    /// Results of nobody that are old enough to be deleted.
+    pub(crate) old_results: AtomicU64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,7 @@ impl Store {
             alter: Mutex::default(),
             credentials: Mutex::default(),
             credential_reads: AtomicUsize::new(0),
+            old_results: AtomicU64::new(0),
         })
     }
 
@@ -211,7 +214,11 @@ impl Journal for Store {
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         self.enter_open().await?;
-        self.journal.purge(age, limit).await
+        let purged = self.journal.purge(age, limit).await?;
+        let room = u64::from(limit).saturating_sub(purged);
+        let old = self.old_results.load(Ordering::SeqCst);
+        self.old_results.store(old.saturating_sub(room), Ordering::SeqCst);
+        Ok(purged + old.min(room))
     }
 }
 
