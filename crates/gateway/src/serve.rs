@@ -6,6 +6,7 @@ mod reload;
 mod signals;
 mod start;
 
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use holdfast_engine::Engine;
 use holdfast_http::{Admin, Current};
 use holdfast_store::{ServeLock, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,12 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// How long the database may take to close. What was answered is committed by then: what is given up
 /// is the folding of its log, and endings that it did not take, which the next start sees to.
 const CLOSE: Duration = Duration::from_secs(10);
+/// What the kernel keeps of an answer until its reader takes it, in bytes. The kernel tells of progress
+/// only when a good part of that is free again: with the megabytes that it would take by itself, a
+/// slow reader looks like one that has stopped.
+const SEND_BUFFER: u32 = 131_072;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1_024;
 /// The name of a process whose database has one process.
 const NODE_NAME: &str = "embedded";
 
@@ -46,7 +53,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     start::refuse_missing(&config).context("serve was not started")?;
     // Before anything is written: it proves that nobody else serves this file.
     let lock = ServeLock::take(&config.database).context("serve was not started")?;
-    let listeners = Listeners::bind(&config).await?;
+    let listeners = Listeners::bind(&config)?;
     let (public, admin) = listeners.addresses()?;
     let store = start::store(&config).await?;
     let secrets = database::secrets(&config, &store).await?;
@@ -207,12 +214,12 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(config: &Config) -> anyhow::Result<Self> {
+    fn bind(config: &Config) -> anyhow::Result<Self> {
         let admin = match &config.admin {
-            Some(admin) => Some(bind("admin.listen", admin.listen).await?),
+            Some(admin) => Some(bind("admin.listen", admin.listen)?),
             None => None,
         };
-        Ok(Self { public: bind("server.listen", config.server.listen).await?, admin })
+        Ok(Self { public: bind("server.listen", config.server.listen)?, admin })
     }
 
     fn addresses(&self) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
@@ -221,9 +228,16 @@ impl Listeners {
     }
 }
 
-async fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let bound = TcpListener::bind(address).await;
-    bound.with_context(|| format!("cannot listen on {address} ({option})"))
+fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    listen(address).with_context(|| format!("cannot listen on {address} ({option})"))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Says where callers connect, once they can.

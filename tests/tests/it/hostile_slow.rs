@@ -163,7 +163,7 @@ fn whoever_takes_its_answer_slowly_gets_it() {
         told.extend_from_slice(&more[..read]);
         // Slow for as long as it matters, not to the last byte.
         if began.elapsed() < LIMIT * 3 {
-            std::thread::sleep(LIMIT / 6);
+            std::thread::sleep(LIMIT / 18);
         }
     }
     assert!(began.elapsed() > LIMIT * 3, "{:?}", began.elapsed());
