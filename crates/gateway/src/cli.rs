@@ -176,8 +176,8 @@ pub(crate) struct Issue {
     /// A unique name of 1 to 64 printable characters [default: made from its id]
     #[arg(long)]
     pub(crate) name: Option<Name>,
-    /// When it ends, also after a rotation: a moment like 2027-01-31T00:00:00Z, or a span from now
-    /// like 30d or 24h [default: never]
+    /// When it ends, also after a rotation: a date like 2027-01-31 (its first moment in UTC), a moment
+    /// of RFC 3339, or a span from now like 30d or 24h [default: never]
     #[arg(long, value_name = "MOMENT|SPAN")]
     pub(crate) expires: Option<Expiry>,
     /// The only models that it may use: their public ids with commas between [default: all]

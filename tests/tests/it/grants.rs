@@ -69,8 +69,8 @@ fn an_api_key_shows_everything_that_it_was_issued_with() {
 fn what_cannot_be_granted_is_refused_and_nothing_is_issued() {
     let (site, _account) = Site::funded(&two_models());
     for (option, value, why) in [
-        ("--expires", "yesterday", "write a moment"),
-        ("--expires", "0d", "write a moment"),
+        ("--expires", "yesterday", "write a date"),
+        ("--expires", "0d", "write a date"),
         ("--expires", "2020-01-01T00:00:00Z", "has passed"),
         ("--models", "", "public id"),
         ("--models", "Sim-1", "public id"),

@@ -9,10 +9,8 @@ use clap::builder::RangedU64ValueParser;
 use holdfast_domain::Timestamp;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::PublicModelId;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
-use super::value::{Amount, BadAmount};
+use super::value::{Amount, BadAmount, Moment};
 
 /// No limit is larger: JSON's numbers end soon after.
 const COUNT_MAX: u64 = 1_000_000_000_000_000;
@@ -73,15 +71,17 @@ impl FromStr for Expiry {
         if let Ok(Span(span)) = text.parse() {
             return if span.is_zero() { Err(BadExpiry) } else { Ok(Self::After(span)) };
         }
-        let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_unreadable| BadExpiry)?;
-        let micros = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000));
-        micros.map(|micros| Self::At(Timestamp::from_micros(micros))).map_err(|_range| BadExpiry)
+        let moment: Moment = text.parse().map_err(|_unreadable| BadExpiry)?;
+        Ok(Self::At(moment.at()))
     }
 }
 
 /// A text that says no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an end: write a moment like 2027-01-31T00:00:00Z, or a span from now like 30d or 24h")]
+#[error(
+    "not an end: write a date like 2027-01-31, a moment like 2027-01-31T09:30:00Z, or a span from now \
+     like 30d or 24h"
+)]
 pub(crate) struct BadExpiry;
 
 /// An allow-list: public model ids with commas between.
@@ -163,9 +163,10 @@ mod tests {
     fn an_end_is_a_moment_or_a_span() {
         let at = |micros| Ok(Expiry::At(Timestamp::from_micros(micros)));
         assert_eq!("1970-01-01T00:00:01Z".parse(), at(1_000_000));
-        assert_eq!("1970-01-01T01:00:00.000002+01:00".parse(), at(2));
+        assert_eq!("1970-01-01T01:00:00.0000015+01:00".parse(), at(2));
+        assert_eq!("1970-01-02".parse(), at(86_400_000_000));
         assert_eq!("30d".parse(), Ok(Expiry::After(Duration::from_secs(2_592_000))));
-        for bad in ["", "0s", "tomorrow", "2027-01-31", "2027-02-30T00:00:00Z", "30"] {
+        for bad in ["", "0s", "tomorrow", "2027-02-30", "2027-02-30T00:00:00Z", "30"] {
             assert_eq!(bad.parse::<Expiry>(), Err(BadExpiry), "{bad}");
         }
     }
