@@ -120,6 +120,15 @@ fn a_signal_has_the_file_read_at_once_and_the_same_text_changes_nothing() {
     gateway.hang_up();
     wait_for(&gateway, "unchanged", 1);
     assert_eq!((count(&gateway, "applied"), count(&gateway, "refused")), (0, 0));
+    let told = "nothing to reload: the file says what runs";
+    assert_eq!(gateway.said().matches(told).count(), 1, "{}", gateway.said());
+
+    // What only another start would take changes nothing either, but it is not what runs.
+    site.configure(&Config::simulated().set("server", "drain", "\"1s\""));
+    wait_for(&gateway, "unchanged", 2);
+    let said = gateway.said();
+    assert!(said.contains("setting=\"server.drain\""), "{said}");
+    assert_eq!(said.matches(told).count(), 1, "{said}");
     gateway.stop();
 }
 

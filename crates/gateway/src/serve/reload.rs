@@ -78,7 +78,10 @@ impl Reloader {
         let change = self.running.change_to(&next);
         tell(&change);
         if change.is_nothing() {
-            tracing::info!(file = %self.file.display(), "nothing to reload: the file says what runs");
+            if change.kept.is_empty() {
+                let file = self.file.display();
+                tracing::info!(%file, "nothing to reload: the file says what runs");
+            }
             return Ok(change);
         }
         let before = self.current.get();
