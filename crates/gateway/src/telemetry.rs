@@ -36,12 +36,16 @@ pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + 
 
 impl LogLevel {
     /// Tells this much from now on.
-    pub(crate) fn set(&self, level: &str) -> anyhow::Result<()> {
-        Ok((self.0)(filter(level)?)?)
+    pub(crate) fn set(&self, filter: EnvFilter) {
+        // Fails only where there is no log any more, or a panic has broken it.
+        if let Err(error) = (self.0)(filter) {
+            tracing::warn!("log.level was not taken: {error}");
+        }
     }
 }
 
-fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+/// What a log of this level tells.
+pub(crate) fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::builder().parse(level).context("log.level cannot be read")
 }
 

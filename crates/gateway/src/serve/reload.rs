@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::start;
 use crate::config::{self, Change, Config, Stamp};
 use crate::failure::Failure;
-use crate::telemetry::LogLevel;
+use crate::telemetry::{self, LogLevel};
 
 /// Between two looks at the file. One that has changed is read once it has been at rest for as long,
 /// so that it is seldom seen half-written.
@@ -86,13 +86,12 @@ impl Reloader {
         }
         let before = self.current.get();
         let serving = start::serving(&next, Some((&self.running, &before.offer)))?;
+        let told = telemetry::filter(&next.log.level)?;
         start::pin_prices(&next, &self.store).await?;
         self.running.take(next);
         self.current.replace(serving);
         self.engine.keep_results(self.running.retention.results);
-        if let Err(error) = self.log.set(&self.running.log.level) {
-            tracing::warn!("log.level was not taken: {error:#}");
-        }
+        self.log.set(told);
         tracing::info!(
             file = %self.file.display(),
             models_added = %change.added.join(", "),
