@@ -128,6 +128,19 @@ pub(crate) fn load(named: Option<&Path>) -> Result<Config, BadConfig> {
     Ok(Config { file: Some(file), stamp, ..config })
 }
 
+/// Reads a file once more. What is no regular file can be read at the start only: whoever opens a pipe
+/// again may wait for ever.
+///
+/// # Errors
+///
+/// A [`BadConfig`] with everything that is wrong.
+pub(crate) fn load_again(file: &Path) -> Result<Config, BadConfig> {
+    match Stamp::of(file) {
+        Ok(_) => load(Some(file)),
+        Err(error) => Err(BadConfig::Unreadable(file.to_path_buf(), error)),
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 fn process_environment(name: &str) -> Option<String> {
     match std::env::var(name) {

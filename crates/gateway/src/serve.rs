@@ -20,6 +20,7 @@ use holdfast_store::{ServeLock, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::Signal;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,7 @@ use crate::config::Config;
 use crate::database;
 use crate::failure::{Failure, Status};
 use crate::output::line;
-use crate::telemetry::{self, LogLevel};
+use crate::telemetry;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -73,7 +74,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
         metrics,
         shutdown: CancellationToken::new(),
     };
-    let reloader = gateway.reloader(config, log);
+    let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
+    let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.current), log);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     announce(public, admin)?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
@@ -103,20 +105,6 @@ struct Gateway {
 }
 
 impl Gateway {
-    /// Takes another configuration later; nothing where there is no file to take one from.
-    fn reloader(&self, config: Config, log: LogLevel) -> Option<Reloader> {
-        let file = config.file.clone()?;
-        reload::begin_counting();
-        Some(Reloader {
-            file,
-            running: config,
-            store: self.store.clone(),
-            engine: Arc::clone(&self.engine),
-            current: Arc::clone(&self.current),
-            log,
-        })
-    }
-
     async fn run(
         self,
         listeners: Listeners,
@@ -154,11 +142,12 @@ impl Gateway {
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
         };
-        let reloads = async {
-            if let Some((reloader, hangup)) = reloading {
-                reloader.watch(hangup, self.shutdown.clone()).await;
-            }
-        };
+        // A task of its own: what is accepted and what is signalled never waits for a reload.
+        let mut reloads = JoinSet::new();
+        if let Some((reloader, hangup)) = reloading {
+            reloads.spawn(reloader.run(hangup, self.shutdown.clone()));
+        }
+        let reloads = async { while reloads.join_next().await.is_some() {} };
         tokio::join!(public, admin, reloads, self.upkeep());
     }
 

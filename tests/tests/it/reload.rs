@@ -1,11 +1,16 @@
 //! Another configuration while the process runs: taken as a whole for what begins, never for what runs,
 //! and not at all where it has a mistake.
 
+use std::fs::File;
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
 
 use holdfast_tests::config::{ACME, SIM};
 use holdfast_tests::{
-    Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, Waiting, request_key,
+    Account, Config, Gate, Gateway, PATIENCE, Reply, Request, Site, Upstream, Waiting, request_key,
 };
 use serde_json::json;
 
@@ -28,6 +33,18 @@ fn models(gateway: &Gateway, account: &Account) -> Vec<String> {
     let list = gateway.get(account, "/v1/models").json();
     let ids = list["data"].as_array().unwrap().iter();
     ids.map(|model| model["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A pipe's end to write to, once somebody waits at the other.
+fn opened_by_reader(pipe: &Path) -> File {
+    let (sender, receiver) = mpsc::channel();
+    let pipe = pipe.to_path_buf();
+    thread::spawn(move || sender.send(File::options().write(true).open(pipe)));
+    receiver.recv_timeout(PATIENCE).unwrap().unwrap()
 }
 
 /// The price of output is another from a later moment on, which has passed too.
@@ -200,6 +217,50 @@ fn a_file_with_mistakes_changes_nothing_and_tells_them_all() {
     wait_for(&gateway, "applied", 1);
     assert_eq!(models(&gateway, &account), ["holdfast/other-1"]);
     gateway.stop();
+}
+
+#[test]
+fn a_pipe_is_not_read_again() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    std::fs::remove_file(site.path("holdfast.toml")).unwrap();
+    pipe(&site.path("holdfast.toml"));
+    // The look that finds the file changed, and the signal.
+    wait_for(&gateway, "refused", 1);
+    gateway.hang_up();
+    wait_for(&gateway, "refused", 2);
+    assert!(gateway.said().contains("it is no regular file"), "{}", gateway.said());
+    assert_eq!(models(&gateway, &account), [SIM]);
+    gateway.stop();
+}
+
+#[test]
+fn a_reload_that_waits_for_a_file_holds_nobody_up() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let config = Config::upstream(&upstream);
+    let (site, account) = Site::funded(&config);
+    let roots = site.path("roots.pem");
+    std::fs::write(&roots, "").unwrap();
+    let site = site.with_env("SSL_CERT_FILE", &roots);
+    let gateway = site.serve();
+    // The roots are read with every provider that is made.
+    std::fs::remove_file(&roots).unwrap();
+    pipe(&roots);
+    let other = config.replace(ACME, "acme/large-2");
+    site.configure(&other.clone().set("providers.acme", "pool_idle", "\"7s\""));
+    let waiting = opened_by_reader(&roots);
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &acme("Say hello")), &key, false);
+    assert_eq!(count(&gateway, "applied"), 0);
+    drop(waiting);
+    wait_for(&gateway, "applied", 1);
+    assert_eq!(models(&gateway, &account), ["acme/large-2"]);
+
+    // Nor does the end wait for it.
+    site.configure(&other.set("providers.acme", "pool_idle", "\"8s\""));
+    let waiting = opened_by_reader(&roots);
+    gateway.stop();
+    drop(waiting);
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Stamp {
         if metadata.is_file() {
             Ok(Self::from(&metadata))
         } else {
-            Err(ErrorKind::InvalidInput.into())
+            Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
         }
     }
 }

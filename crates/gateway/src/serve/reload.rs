@@ -1,15 +1,18 @@
 //! Takes another configuration while the process runs: on SIGHUP, and when its file has changed. It is
 //! taken as a whole or not at all, and a request that has begun ends under the one that it began with.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdfast_engine::Engine;
 use holdfast_http::Current;
 use holdfast_store::Store;
 use metrics::counter;
 use tokio::signal::unix::Signal;
+use tokio::task::JoinError;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -29,31 +32,63 @@ const OUTCOMES: [&str; 3] = [APPLIED, UNCHANGED, REFUSED];
 
 /// What runs, and the parts of it that can be replaced.
 pub(super) struct Reloader {
-    pub(super) file: PathBuf,
-    pub(super) running: Config,
-    pub(super) store: Store,
-    pub(super) engine: Arc<Engine>,
-    pub(super) current: Arc<Current>,
-    pub(super) log: LogLevel,
+    file: PathBuf,
+    running: Config,
+    /// How the file looked before it was read last.
+    read: Option<Stamp>,
+    store: Store,
+    engine: Arc<Engine>,
+    current: Arc<Current>,
+    log: LogLevel,
 }
 
 impl Reloader {
-    /// Takes what changes until `end`. Not cancel safe: a reload that has begun is to be finished.
-    pub(super) async fn watch(mut self, mut hangup: Signal, end: CancellationToken) {
+    /// Nothing where there is no file to take another configuration from.
+    pub(super) fn new(
+        running: Config,
+        store: Store,
+        engine: Arc<Engine>,
+        current: Arc<Current>,
+        log: LogLevel,
+    ) -> Option<Self> {
+        let file = running.file.clone()?;
+        for outcome in OUTCOMES {
+            // Its first is seen as a change then.
+            counted(outcome, 0);
+        }
+        Some(Self { file, read: running.stamp, running, store, engine, current, log })
+    }
+
+    /// Takes what changes until `end`, which waits for no reload: one that is given up has changed
+    /// nothing but the prices that the store knows.
+    pub(super) async fn run(mut self, mut hangup: Signal, end: CancellationToken) {
+        let watching = async {
+            while AssertUnwindSafe(self.watch(&mut hangup)).catch_unwind().await.is_err() {
+                counted(REFUSED, 1);
+                tracing::error!("a reload panicked: the configuration that runs stays");
+            }
+        };
+        tokio::select! {
+            () = watching => {}
+            () = end.cancelled() => {}
+        }
+    }
+
+    /// Takes what changes, for ever. Cancel safe.
+    async fn watch(&mut self, hangup: &mut Signal) {
         let mut ticks = tokio::time::interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut read = self.running.stamp;
-        let mut last = read;
+        let mut last = self.read;
         loop {
             let asked = tokio::select! {
                 asked = hangup.recv() => asked.is_some(),
                 _ = ticks.tick() => false,
-                () = end.cancelled() => return,
             };
             // Before the file is read: what is written meanwhile is another look.
-            let look = Stamp::of(&self.file).ok();
-            if asked || (look != read && look == last) {
-                read = look;
+            let file = self.file.clone();
+            let look = aside(move || Stamp::of(&file).ok()).await;
+            if asked || (look != self.read && look == last) {
+                self.read = look;
                 self.reload().await;
             }
             last = look;
@@ -72,9 +107,11 @@ impl Reloader {
         counted(outcome, 1);
     }
 
-    /// Nothing is changed before the last thing that can fail has gone well.
+    /// Nothing is changed before the last thing that can fail has gone well, and nothing is awaited
+    /// from then on.
     async fn try_reload(&mut self) -> Result<Change, Failure> {
-        let next = config::load(Some(&self.file))?;
+        let file = self.file.clone();
+        let next = aside(move || config::load_again(&file)).await?;
         let change = self.running.change_to(&next);
         tell(&change);
         if change.is_nothing() {
@@ -84,9 +121,13 @@ impl Reloader {
             }
             return Ok(change);
         }
-        let before = self.current.get();
-        let serving = start::serving(&next, Some((&self.running, &before.offer)))?;
-        let told = telemetry::filter(&next.log.level)?;
+        let (before, providers) = (self.current.get(), self.running.providers.clone());
+        let made = aside(move || {
+            let serving = start::serving(&next, Some((&providers, &before.offer)))?;
+            let told = telemetry::filter(&next.log.level)?;
+            anyhow::Ok((next, serving, told))
+        });
+        let (next, serving, told) = made.await?;
         start::pin_prices(&next, &self.store).await?;
         self.running.take(next);
         self.current.replace(serving);
@@ -117,10 +158,14 @@ impl Reloader {
     }
 }
 
-/// Has every outcome counted from zero, so that its first is seen as a change.
-pub(super) fn begin_counting() {
-    for outcome in OUTCOMES {
-        counted(outcome, 0);
+/// Does what may wait for a file system, for as long as that takes, beside the tasks that serve. Panics
+/// where the work does. Given up, it goes on, and nobody hears of it.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+        Ok(value) => value,
+        Err(Ok(panic)) => resume_unwind(panic),
+        // It never began, because the runtime ends: so does whoever waits here.
+        Err(Err(_cancelled)) => std::future::pending().await,
     }
 }
 

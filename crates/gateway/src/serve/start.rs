@@ -1,5 +1,6 @@
 //! The parts of a gateway, made from its configuration.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -115,11 +116,11 @@ pub(super) async fn engine(
 /// stays the same one, with its connections.
 pub(super) fn serving(
     config: &Config,
-    before: Option<(&Config, &Offer)>,
+    before: Option<(&BTreeMap<String, ProviderKind>, &Offer)>,
 ) -> anyhow::Result<Serving> {
     let provider = |(name, kind): (&String, &ProviderKind)| {
-        let same = before.filter(|(config, _offer)| config.providers.get(name) == Some(kind));
-        let provider = match same.and_then(|(_config, offer)| offer.providers.get(name)) {
+        let same = before.filter(|(kinds, _offer)| kinds.get(name) == Some(kind));
+        let provider = match same.and_then(|(_kinds, offer)| offer.providers.get(name)) {
             Some(provider) => Arc::clone(provider),
             None => made(kind).with_context(|| format!("provider {name}"))?,
         };
