@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use holdfast_tests::config::{ACME, SIM};
+use holdfast_tests::database::WriteLock;
 use holdfast_tests::{
     Account, Config, Gate, Gateway, PATIENCE, Reply, Request, Site, Upstream, Waiting, request_key,
 };
@@ -285,6 +286,23 @@ fn other_numbers_under_a_known_price_version_refuse_the_whole_reload() {
     let meters = &operation["meters"];
     let tokens = |kind: &str| meters[kind].as_i64().unwrap();
     assert_eq!(charged, tokens("input") * 2 + tokens("output") * 4 + 7);
+    gateway.stop();
+}
+
+#[test]
+fn lock_under_which_a_reload_fails_ends_and_the_same_file_is_taken() {
+    let config = Config::simulated();
+    let (site, account) = Site::funded(&config);
+    let gateway = site.serve();
+    let lock = WriteLock::take(&site.database());
+    site.configure(&config.replace(SIM, "holdfast/sim-2"));
+    wait_for(&gateway, "refused", 1);
+    assert!(gateway.said().contains("not reloaded yet"), "{}", gateway.said());
+    assert_eq!(models(&gateway, &account), [SIM]);
+    drop(lock);
+    wait_for(&gateway, "applied", 1);
+    assert_eq!(models(&gateway, &account), ["holdfast/sim-2"]);
+    assert_eq!(count(&gateway, "refused"), 1);
     gateway.stop();
 }
 

@@ -13,7 +13,7 @@ use holdfast_store::Store;
 use metrics::counter;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinError;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::start;
@@ -24,6 +24,9 @@ use crate::telemetry::{self, LogLevel};
 /// Between two looks at the file. One that has changed is read once it has been at rest for as long,
 /// so that it is seldom seen half-written.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// Between two attempts where the store did not work.
+const AGAIN: Duration = Duration::from_secs(5);
 
 const APPLIED: &str = "applied";
 const UNCHANGED: &str = "unchanged";
@@ -36,6 +39,8 @@ pub(super) struct Reloader {
     running: Config,
     /// How the file looked before it was read last.
     read: Option<Stamp>,
+    /// When it is read again although it looks the same.
+    again: Option<Instant>,
     store: Store,
     engine: Arc<Engine>,
     current: Arc<Current>,
@@ -56,7 +61,8 @@ impl Reloader {
             // Its first is seen as a change then.
             counted(outcome, 0);
         }
-        Some(Self { file, read: running.stamp, running, store, engine, current, log })
+        let read = running.stamp;
+        Some(Self { file, running, read, again: None, store, engine, current, log })
     }
 
     /// Takes what changes until `end`, which waits for no reload: one that is given up has changed
@@ -87,8 +93,10 @@ impl Reloader {
             // Before the file is read: what is written meanwhile is another look.
             let file = self.file.clone();
             let look = aside(move || Stamp::of(&file).ok()).await;
-            if asked || (look != self.read && look == last) {
-                self.read = look;
+            let is_due =
+                look != self.read || self.again.is_some_and(|again| again <= Instant::now());
+            if asked || (is_due && look == last) {
+                (self.read, self.again) = (look, None);
                 self.reload().await;
             }
             last = look;
@@ -99,6 +107,12 @@ impl Reloader {
         let outcome = match self.try_reload().await {
             Ok(change) if change.is_nothing() => UNCHANGED,
             Ok(_) => APPLIED,
+            Err(Failure::Failed(error)) => {
+                self.again = Some(Instant::now() + AGAIN);
+                let file = self.file.display();
+                tracing::warn!(%file, "not reloaded yet, tried again in {AGAIN:?}: {error:#}");
+                REFUSED
+            }
             Err(failure) => {
                 self.refused(&failure);
                 REFUSED
@@ -108,7 +122,7 @@ impl Reloader {
     }
 
     /// Nothing is changed before the last thing that can fail has gone well, and nothing is awaited
-    /// from then on.
+    /// from then on. A [`Failure::Failed`] is no fault of the file.
     async fn try_reload(&mut self) -> Result<Change, Failure> {
         let file = self.file.clone();
         let next = aside(move || config::load_again(&file)).await?;
@@ -127,7 +141,7 @@ impl Reloader {
             let told = telemetry::filter(&next.log.level)?;
             anyhow::Ok((next, serving, told))
         });
-        let (next, serving, told) = made.await?;
+        let (next, serving, told) = made.await.map_err(Failure::Usage)?;
         start::pin_prices(&next, &self.store).await?;
         self.running.take(next);
         self.current.replace(serving);
