@@ -1,4 +1,6 @@
 //! Clients that take their time: with a head, with a body, with the next request, and with the answer.
+//! What sleeps is the client, at its own pace. That the gateway acts at all is bounded by the patience of
+//! the tests alone; that it does not act too early, by its limit.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -73,7 +75,7 @@ fn whoever_drips_is_cut() {
         let bodies = bodies.map(started);
         for head in heads {
             let ((time, told), at_once) = head.join().unwrap();
-            assert!((LIMIT..LIMIT * 5).contains(&time), "{at_once:?}: {time:?}");
+            assert!(time >= LIMIT, "{at_once:?}: {time:?}");
             let told = String::from_utf8(told).unwrap();
             let answers = usize::from(at_once.ends_with("\r\n\r\n"));
             assert_eq!(told.matches("HTTP/1.1 200 OK").count(), answers, "{told}");
@@ -81,7 +83,7 @@ fn whoever_drips_is_cut() {
         }
         for body in bodies {
             let ((time, told), at_once) = body.join().unwrap();
-            assert!((LIMIT..LIMIT * 6).contains(&time), "{at_once:?}: {time:?}");
+            assert!(time >= LIMIT, "{at_once:?}: {time:?}");
             let told = String::from_utf8(told).unwrap();
             assert!(told.contains("HTTP/1.1 408 ") && told.contains("request_timeout"), "{told}");
         }
@@ -119,13 +121,11 @@ fn whoever_does_not_take_its_answer_is_cut() {
     let mut first = [0; 15];
     stopped.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
-    let began = Instant::now();
     let turned_away = world.gateway.send(&Request::get("/healthz"));
     error(Code::Overloaded).check(&turned_away);
     until("the connection of the one that stopped is free", || {
         (world.gateway.send(&Request::get("/healthz")).status == 200).then_some(())
     });
-    assert!(began.elapsed() < LIMIT * 10, "{:?}", began.elapsed());
     let mut rest = Vec::new();
     let read = stopped.read_to_end(&mut rest);
     assert!(read.is_err() && rest.len() < text.len(), "{read:?} after {} bytes", rest.len());
