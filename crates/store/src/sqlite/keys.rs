@@ -26,7 +26,7 @@ const ADD: &str = "INSERT INTO credentials (id, api_key_id, verifier, server_sec
 const REVOKE: &str = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
 const END: &str = "UPDATE credentials SET ends_at = ?2
     WHERE api_key_id = ?1 AND (ends_at IS NULL OR ends_at > ?2)";
-const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
+pub(super) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
     AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
     ($12, $13))";
 

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
 
 use super::records::NUMS;
 use super::script::Scripts;
-use super::{journal, statement, usage};
+use super::{journal, keys, statement, usage};
 use crate::usage::By;
 
 const UP: &str = include_str!("../../migrations/sqlite/0001_ledger.up.sql");
@@ -16,11 +16,12 @@ async fn plan(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
     rows.iter().map(|row| row.get::<String, _>("detail")).collect()
 }
 
-/// Whether a line reads all rows of a table that grows.
+/// Whether a line reads all rows of a table that grows. What a statement lists itself does not grow.
 fn reads_a_table(line: &str) -> bool {
     let scanned = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
     scanned.is_some_and(|name| {
-        !["n", "v", "l", "clock", "CONSTANT"].contains(&name) && !name.starts_with('(')
+        let is_listed = name.starts_with('(') || line.ends_with("-ROW VALUES CLAUSE");
+        !["n", "v", "l", "clock", "CONSTANT"].contains(&name) && !is_listed
     })
 }
 
@@ -40,6 +41,7 @@ async fn no_statement_of_a_request_reads_a_whole_table() {
     statements.retain(|sql| !sql.contains("INSERT INTO prices"));
     statements.extend([journal::LOAD.as_str(), journal::DUE.as_str(), journal::LEASED_TO]);
     statements.extend([journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS]);
+    statements.push(keys::STANDING);
     for sql in statements {
         let plan = plan(&mut connection, sql).await;
         assert!(!plan.iter().any(|line| reads_a_table(line)), "{sql}\n{plan:#?}");
