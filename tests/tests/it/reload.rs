@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::admin::{metrics, value};
 use crate::bodies::{acme, sim};
-use crate::check::{charge, check_completion, until};
+use crate::check::{charge, check_completion, check_json, until};
 
 /// How many reloads came to this outcome.
 fn count(gateway: &Gateway, outcome: &str) -> u64 {
@@ -324,6 +324,8 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
         .set("operations", "orphan_grace", "\"5s\"")
         .set("log", "format", "\"json\"")
         .set("limits", "body_bytes", "2_000");
+    let (key, large) = (request_key(), sim(&"x".repeat(2_000)));
+    check_completion(&gateway.complete(&account, &key, &large), &key, false);
     site.configure(&other);
     wait_for(&gateway, "applied", 1);
     let said = gateway.said();
@@ -345,8 +347,13 @@ fn what_cannot_change_keeps_its_value_and_is_named() {
     }
     assert!(!said.contains("another secret") && !said.contains("another-token"), "{said}");
     assert!(!site.path("elsewhere").exists());
-    let answer = gateway.complete(&account, &request_key(), &sim(&"x".repeat(2_000)));
-    assert_eq!(answer.json()["error"]["code"], "request_too_large", "the rest is taken");
+    // The rest is taken, and a body is measured before its key is looked at.
+    for key in [&key, &request_key()] {
+        let answer = gateway.complete(&account, key, &large);
+        assert_eq!(answer.json()["error"]["code"], "request_too_large");
+    }
+    let bound = check_json(&gateway.get(&account, &format!("/v1/operations/{key}")), 200);
+    assert_eq!(bound["result_state"], "kept");
     gateway.stop();
 }
 
