@@ -65,6 +65,12 @@ impl Engine {
         *self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many requests wait for the end of an operation that runs here.
+    #[must_use]
+    pub fn waiters(&self) -> usize {
+        self.running.waiters()
+    }
+
     /// Takes nothing new from now on.
     pub fn stop_admitting(&self) {
         self.draining.cancel();

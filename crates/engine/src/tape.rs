@@ -275,6 +275,12 @@ impl Running {
         self.tapes.lock().unwrap_or_else(PoisonError::into_inner).get(&operation).cloned()
     }
 
+    /// How many requests wait for the end of a run.
+    pub(crate) fn waiters(&self) -> usize {
+        let tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
+        tapes.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
+    }
+
     /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
     /// the ending is judged.
     pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {

@@ -137,7 +137,8 @@ impl Gateway {
         let public = holdfast_http::serve(listeners.public, engine, current, self.shutdown.clone());
         let admin = async {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
-                let metrics = telemetry::rendered(self.metrics.clone(), self.store.clone());
+                let (metrics, store) = (self.metrics.clone(), self.store.clone());
+                let metrics = telemetry::rendered(metrics, store, Arc::clone(&self.engine));
                 let admin = Admin { token: token.clone(), metrics };
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }

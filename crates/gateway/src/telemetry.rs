@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::FutureExt;
+use holdfast_engine::Engine;
 use holdfast_http::Metrics;
 use holdfast_store::Store;
 use holdfast_store::report::Outstanding;
@@ -30,6 +31,7 @@ const BATCH_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0
 const HOLDS: &str = "holdfast_holds_outstanding";
 const HOLDS_MICROS: &str = "holdfast_holds_outstanding_micros";
 const HOLDS_OLDEST: &str = "holdfast_holds_oldest_seconds";
+const WAITERS: &str = "holdfast_waiters";
 
 /// Sets what the log tells.
 pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
@@ -144,13 +146,19 @@ fn describe() {
     describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
     describe_gauge!(HOLDS_MICROS, format!("What they reserve, {micros}"));
     describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest of them");
+    describe_gauge!(
+        WAITERS,
+        Unit::Count,
+        "Requests that wait for the end of an operation that this process runs"
+    );
 }
 
-/// Renders the metrics, with what the store says at that moment.
-pub(crate) fn rendered(handle: PrometheusHandle, store: Store) -> Metrics {
+/// Renders the metrics, with what store and engine say at that moment.
+pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engine>) -> Metrics {
     Arc::new(move || {
-        let (handle, store) = (handle.clone(), store.clone());
+        let (handle, store, engine) = (handle.clone(), store.clone(), Arc::clone(&engine));
         async move {
+            gauge!(WAITERS).set(as_float(engine.waiters()));
             match store.outstanding().await {
                 Ok(outstanding) => {
                     gauge!(HOLDS).set(as_float(outstanding.count));

@@ -4,7 +4,7 @@ use holdfast_tests::config::ADMIN_TOKEN;
 use holdfast_tests::{Answer, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
 
 use crate::bodies::acme;
-use crate::check::check_completion;
+use crate::check::{check_completion, until};
 
 pub(crate) fn metrics(gateway: &Gateway) -> String {
     let answer = Request::get("/metrics").bearer(ADMIN_TOKEN).send(gateway.admin_address());
@@ -24,6 +24,15 @@ pub(crate) fn value(metrics: &str, name: &str, label: &str) -> f64 {
     let lines: Vec<_> = metrics.lines().filter(is_it).collect();
     assert_eq!(lines.len(), 1, "{name} {label} in\n{metrics}");
     lines[0].rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+/// Waits until so many requests wait for the end of operations.
+#[track_caller]
+pub(crate) fn wait_for_waiters(gateway: &Gateway, waiters: usize) {
+    until("so many requests wait", || {
+        let waiting = value(&metrics(gateway), "holdfast_waiters", "");
+        (waiting.to_string() == waiters.to_string()).then_some(())
+    });
 }
 
 #[test]
@@ -82,6 +91,7 @@ fn metrics_tell_of_operations_holds_and_commits() {
     assert_eq!(count("holdfast_operations_total", "completed").to_string(), "1");
     assert_eq!(count("holdfast_operations_total", "refused").to_string(), "1");
     assert_eq!(count("holdfast_holds_outstanding", "").to_string(), "1");
+    assert_eq!(count("holdfast_waiters", "").to_string(), "1");
     let (_available, held) = site.balance(&account);
     assert_eq!(count("holdfast_holds_outstanding_micros", "").to_string(), held.to_string());
     assert_eq!(count("holdfast_commits_total", "\"committed\"").to_string(), "5");
@@ -93,5 +103,6 @@ fn metrics_tell_of_operations_holds_and_commits() {
     check_completion(&running.answer(), &key, false);
     let told = metrics(&gateway);
     assert_eq!(value(&told, "holdfast_holds_outstanding", "").to_string(), "0");
+    assert_eq!(value(&told, "holdfast_waiters", "").to_string(), "0");
     assert_eq!(value(&told, "holdfast_holds_outstanding_micros", "").to_string(), "0");
 }

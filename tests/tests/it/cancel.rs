@@ -9,7 +9,7 @@ use holdfast_tests::{
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
-use crate::admin::{metrics, value};
+use crate::admin::{metrics, value, wait_for_waiters};
 use crate::bodies::{acme, sim};
 use crate::check::{charge, check_completion, check_json, content, error, until};
 
@@ -45,8 +45,8 @@ fn a_running_operation_is_cut_upstream_and_costs_nothing() {
     let request = Request::completion(&account.key, &key, acme("Say hello"));
     let running = request.begin(gateway.address());
     upstream.wait_for(1);
-    // It waits for the end, or comes after it: either way it hears of the first one's.
     let attached = request.begin(gateway.address());
+    wait_for_waiters(&gateway, 2);
     let asked = check_json(&gateway.send(&cancelling(&account, &key)), 202);
     let leased = json!(["leased", "in_progress", null, "none"]);
     assert_eq!((standing(&asked), &asked["idempotency_key"]), (leased, &json!(key)));

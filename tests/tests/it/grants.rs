@@ -181,7 +181,9 @@ fn an_api_key_ends_when_it_was_said_and_is_not_prolonged() {
     let (site, all) = Site::funded(&Config::simulated());
     let gateway = site.serve();
     let short = site.key_with(&all.wallet, &["--name", "short", "--expires", "6s"]);
+    assert_eq!(gateway.get(&short, "/v1/wallet").status, 200);
     let rotated = site.rotate(&short, "24h");
+    assert_eq!(gateway.get(&rotated, "/v1/wallet").status, 200);
     for account in [&short, &rotated] {
         let ended = until("the key has ended", || {
             let answer = gateway.get(account, "/v1/wallet");

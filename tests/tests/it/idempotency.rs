@@ -8,6 +8,7 @@ use holdfast_tests::{
 };
 use holdfast_wire::error::Code;
 
+use crate::admin::wait_for_waiters;
 use crate::bodies::acme;
 use crate::check::{charge, check_completion, content, error};
 
@@ -131,8 +132,8 @@ fn a_retry_while_the_model_runs_waits_for_the_same_answer() {
     let world = world();
     let (key, gate) = (request_key(), Gate::new());
     let first = world.start(&key, &acme("Say hello"), &gate);
-    let mut retry = world.request(&key, &acme("Say hello")).begin(world.gateway.address());
-    assert!(retry.is_silent_for(Duration::from_millis(300)), "it waits");
+    let retry = world.request(&key, &acme("Say hello")).begin(world.gateway.address());
+    wait_for_waiters(&world.gateway, 2);
     gate.open();
     let (first, retry) = (first.join().unwrap(), retry.answer());
     check_completion(&first, &key, false);
@@ -150,6 +151,7 @@ fn a_hundred_clients_with_one_key_cause_one_run_and_one_charge() {
     let request = world.request(&key, &acme("Say hello"));
     let waiting: Vec<_> = (0..CLIENTS).map(|_| request.begin(world.gateway.address())).collect();
     world.upstream.wait_for(1);
+    wait_for_waiters(&world.gateway, CLIENTS);
     gate.open();
     let answers: Vec<_> = waiting.into_iter().map(holdfast_tests::Waiting::answer).collect();
     let replayed = |answer: &&Answer| answer.header("idempotent-replayed") == Some("true");

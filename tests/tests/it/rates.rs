@@ -8,6 +8,7 @@ use holdfast_tests::{
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
+use crate::admin::wait_for_waiters;
 use crate::bodies::{acme, sim};
 use crate::check::{check_completion, check_json, error, until};
 
@@ -312,6 +313,7 @@ fn a_retry_that_waits_for_the_run_is_told_nothing_of_limits() {
     let running = request.begin(gateway.address());
     upstream.wait_for(1);
     let attached = request.begin(gateway.address());
+    wait_for_waiters(&gateway, 2);
     gate.open();
     let mut told = running.answer();
     let [requests, tokens] = take_rates(&mut told).map(Option::unwrap);

@@ -6,6 +6,7 @@ use holdfast_tests::{Account, Config, Gate, Reply, Request, Site, Upstream, requ
 use holdfast_wire::error::Code;
 use serde_json::Value;
 
+use crate::admin::wait_for_waiters;
 use crate::bodies::{acme, sim};
 use crate::check::{charge, check_completion, check_json, error, meters, until};
 
@@ -61,10 +62,7 @@ fn a_rotation_does_not_disturb_what_runs() {
     let new = site.rotate(&old, "24h");
     // Both retries wait for the operation that runs: nobody runs it again.
     let attached = [&old, &new].map(|account| request(&account.key).begin(gateway.address()));
-    until("both retries are in hand", || {
-        let looked = gateway.get(&new, &format!("/v1/operations/{key}"));
-        (looked.json()["situation"] == "in_progress").then_some(())
-    });
+    wait_for_waiters(&gateway, 3);
     gate.open();
     let first = running.answer();
     let paid = charge(&check_completion(&first, &key, false));
