@@ -1,14 +1,19 @@
 //! The API's description of itself: served to everybody, the same as the code says, and kept to. A
 //! tester that knows nothing but the description sends what it allows and what it forbids.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use holdfast_tests::config::SIM;
-use holdfast_tests::{Account, Config, Gateway, Ran, Request, Site, request_key};
+use holdfast_tests::config::{ACME, SIM};
+use holdfast_tests::upstream::error as upstream_error;
+use holdfast_tests::{
+    Account, Answer, Config, Gateway, Ran, Reply, Request, Site, Upstream, Waiting, request_key,
+};
 use holdfast_wire::error::Code;
 use holdfast_wire::openapi;
 use serde_json::{Value, json};
 
+use crate::bodies::acme;
 use crate::check::{check_json, error};
 use crate::clients::given;
 
@@ -65,6 +70,99 @@ fn every_described_path_takes_its_method_and_no_other() {
                 let allowed = if all.any(|method| method == "get") { "GET" } else { "POST" };
                 error(Code::MethodNotAllowed).allow(allowed).check(&answer);
             }
+        }
+    }
+}
+
+/// Headers of HTTP itself, which no description tells.
+const OF_HTTP: [&str; 4] = ["connection", "content-length", "content-type", "date"];
+
+/// Finds an answer in the description: its status, its code, its headers. The headers it has.
+#[track_caller]
+fn described<'a>(operation: &Value, answer: &'a Answer) -> BTreeSet<&'a str> {
+    let told = &operation["responses"][answer.status.to_string()];
+    assert!(told.is_object(), "{answer:?}");
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if let Some(code) = body["error"]["code"].as_str() {
+        assert!(told.to_string().contains(&format!("`{code}`: ")), "{answer:?}");
+    }
+    let names = answer.header_names().into_iter().filter(|name| !OF_HTTP.contains(name));
+    names
+        .inspect(|name| assert!(told["headers"].get(name).is_some(), "{name}: {answer:?}"))
+        .collect()
+}
+
+/// Answers to completions of an API key with limits, under as many statuses as are quickly had.
+fn completions(upstream: &Upstream, site: &Site, wallet: &str, gateway: &Gateway) -> Vec<Answer> {
+    let rates = ["--rpm", "100", "--tpm", "100000"];
+    let issue = |more: &[&str]| site.key_with(wallet, &[&rates[..], more].concat());
+    let account = issue(&[]);
+    let asking = |account: &Account, body: &str| {
+        Request::completion(&account.key, &request_key(), body).send(gateway.address())
+    };
+    let good = Request::completion(&account.key, &request_key(), acme("Say hello"));
+    let other = Request::completion(&account.key, &request_key(), acme("Say hello"));
+    let replied = |reply: Reply| {
+        upstream.next(reply);
+        asking(&account, &acme("Say hello"))
+    };
+    let refused = |code| replied(Reply::json(400, &upstream_error(code)));
+    let poor = issue(&["--spend-limit", "0.000001/total"]);
+    let busy = site.key_with(wallet, &["--rpm", "1", "--tpm", "1"]);
+    vec![
+        gateway.send(&good),
+        gateway.send(&good),
+        gateway.send(&other.clone().without("Idempotency-Key")),
+        gateway.send(&other.clone().without("Content-Type")),
+        gateway.send(&other.clone().without("Authorization")),
+        gateway.send(&other.clone().method("GET")),
+        gateway.send(&other.clone().header("X-Long", &"x".repeat(40_000))),
+        asking(&account, "{}"),
+        asking(&account, &acme("Say hello").replace(ACME, "acme/none")),
+        asking(&account, &acme(&"x".repeat(1 << 21))),
+        refused("context_length_exceeded"),
+        refused("invalid_prompt"),
+        replied(Reply::Reset),
+        replied(Reply::json(429, &upstream_error("rate_limit_exceeded"))),
+        asking(&poor, &acme("Say hello")),
+        asking(&busy, &acme("Say hello")),
+    ]
+}
+
+#[test]
+fn what_is_sent_is_described_and_of_completions_nothing_else() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let document = openapi::document();
+    let operation = &document["paths"]["/v1/chat/completions"]["post"];
+    let answers = completions(&upstream, &site, &account.wallet, &gateway);
+    let mut sent: BTreeMap<u16, BTreeSet<&str>> = BTreeMap::new();
+    for answer in &answers {
+        sent.entry(answer.status).or_default().extend(described(operation, answer));
+    }
+    let statuses: Vec<_> = sent.keys().copied().collect();
+    assert_eq!(statuses, [200, 400, 401, 402, 404, 405, 413, 415, 422, 429, 431, 502, 503]);
+    let is_of_keys = |name: &&str| *name == "idempotent-replayed" || name.contains("ratelimit");
+    for (status, sent) in sent {
+        let told = operation["responses"][status.to_string()]["headers"].as_object().unwrap();
+        let told: BTreeSet<_> = told.keys().map(String::as_str).filter(is_of_keys).collect();
+        let sent: BTreeSet<_> = sent.into_iter().filter(is_of_keys).collect();
+        assert_eq!(sent, told, "{status}");
+    }
+    let key = request_key();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let path = path.replace("{idempotency-key}", &key).replace("{publisher}/{name}", ACME);
+        for (method, operation) in methods.as_object().unwrap() {
+            let method = if method == "get" { "GET" } else { "POST" };
+            let request = Request::get(&path).method(method).bearer(&account.key);
+            let request = request.header("Idempotency-Key", &key);
+            described(operation, &gateway.send(&request));
+            let bytes =
+                String::from_utf8(request.bytes()).unwrap().replace("Host: gateway\r\n", "");
+            let answer = Waiting::write(gateway.address(), bytes.as_bytes()).answer();
+            assert_eq!(answer.json()["error"]["param"], "Host", "{path}");
+            described(operation, &answer);
         }
     }
 }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 use super::shape::{described, named, natural, string};
 use crate::error::{Binding, Code, ErrorBody};
 
+/// Of every answer, the second one where the request has a well-formed key.
+const EVERY: [&str; 2] = ["x-request-id", "idempotency-key"];
 /// Where the API key has such a limit.
 pub(super) const RATES: [&str; 6] = [
     "x-ratelimit-limit-requests",
@@ -30,6 +32,8 @@ pub(super) struct Endpoint {
     pub(super) body: Option<(&'static str, Value)>,
     pub(super) answers: Vec<Answer>,
     pub(super) errors: Vec<Code>,
+    /// Whether its requests carry a key, and are counted against limits by the minute.
+    pub(super) is_keyed: bool,
 }
 
 /// An answer that is no error.
@@ -62,7 +66,7 @@ impl Answer {
             content.insert("example".to_owned(), example.clone());
         }
         let media: Map<String, Value> = Map::from_iter([(self.media.to_owned(), content)]);
-        let headers = ["x-request-id"].iter().chain(&self.headers);
+        let headers = EVERY.iter().chain(&self.headers);
         json!({"description": self.text, "headers": header_refs(headers), "content": media})
     }
 }
@@ -89,9 +93,10 @@ impl Endpoint {
         statuses.sort_unstable();
         statuses.dedup();
         for status in statuses {
-            let codes: Vec<Code> =
+            let mut codes: Vec<Code> =
                 self.errors.iter().copied().filter(|code| code.status() == status).collect();
-            let error = errors(&codes);
+            codes.sort_unstable();
+            let error = errors(&codes, self.is_keyed);
             answers
                 .entry(status.to_string())
                 .and_modify(|answer| add_shape(answer, &error))
@@ -125,7 +130,7 @@ fn add_shape(answer: &mut Value, error: &Value) {
 }
 
 /// The errors of one status: which codes, why each, and a body of each.
-fn errors(codes: &[Code]) -> Value {
+fn errors(codes: &[Code], is_keyed: bool) -> Value {
     let labels: Vec<&str> = codes.iter().map(|code| code.label()).collect();
     let causes: Vec<String> =
         codes.iter().map(|code| format!("`{}`: {}", code.label(), code.cause())).collect();
@@ -134,11 +139,15 @@ fn errors(codes: &[Code]) -> Value {
         .map(|code| (code.label().to_owned(), json!({"value": example(*code)})))
         .collect();
     let named_here = json!({"properties": {"error": {"properties": {"code": {"enum": labels}}}}});
-    let mut headers = vec!["x-request-id", "x-should-retry", "idempotency-key"];
+    let mut headers = EVERY.to_vec();
+    headers.push("x-should-retry");
     if codes.iter().any(|code| code.retry()) {
         headers.extend(["retry-after", "retry-after-ms"]);
     }
-    if codes.contains(&Code::RateLimitExceeded) {
+    if is_keyed && codes.iter().any(|code| is_told_by_key(*code)) {
+        headers.push("idempotent-replayed");
+    }
+    if is_keyed && codes.iter().any(|code| is_counted(*code)) {
         headers.extend(RATES);
     }
     if codes.contains(&Code::MethodNotAllowed) {
@@ -152,6 +161,36 @@ fn errors(codes: &[Code]) -> Value {
             "examples": examples,
         }},
     })
+}
+
+/// Whether it may be told after the key was looked at.
+const fn is_told_by_key(code: Code) -> bool {
+    !matches!(
+        code,
+        Code::IdempotencyKeyRequired
+            | Code::IdempotencyKeyMalformed
+            | Code::InvalidApiKey
+            | Code::MethodNotAllowed
+            | Code::RequestTimeout
+            | Code::RequestTooLarge
+            | Code::UnsupportedMediaType
+            | Code::HeadersTooLarge
+    )
+}
+
+/// Whether it may be the end of a request that was counted, or of one that a limit refused.
+const fn is_counted(code: Code) -> bool {
+    matches!(
+        code,
+        Code::ContextLengthExceeded
+            | Code::SpendLimitExceeded
+            | Code::ProviderRefused
+            | Code::RateLimitExceeded
+            | Code::InternalError
+            | Code::OutcomeUnknown
+            | Code::UpstreamUnavailable
+            | Code::StorageUnavailable
+    )
 }
 
 fn example(code: Code) -> Value {
@@ -192,7 +231,10 @@ pub(super) fn headers() -> Value {
         "x-ratelimit-limit-tokens": header(natural(), "Tokens that the API key may use a minute."),
         "x-ratelimit-remaining-tokens": header(natural(), "Tokens that are left of this minute's."),
         "x-ratelimit-reset-tokens": header(string(), RESET),
-        "allow": header(json!({"type": "string"}), "The method that the path takes."),
+        "allow": header(string(), "The method that the path takes."),
+        "content-security-policy": header(string(), "What the page may do: have its own style."),
+        "x-content-type-options": header(string(), "`nosniff`."),
+        "referrer-policy": header(string(), "`no-referrer`."),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::error::Code;
 
 const KEY_PATTERN: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
 /// What every request may be answered, whoever sends it.
-const ALWAYS: [Code; 2] = [Code::MethodNotAllowed, Code::Overloaded];
+const ALWAYS: [Code; 3] = [Code::InvalidValue, Code::MethodNotAllowed, Code::Overloaded];
 /// What every request with an API key may be answered.
 const SECURED: [Code; 4] =
     [Code::InvalidApiKey, Code::HeadersTooLarge, Code::InternalError, Code::StorageUnavailable];
@@ -50,6 +50,7 @@ fn look(path: &'static str, id: &'static str, summary: &'static str, answer: Ans
         body: None,
         answers: vec![answer],
         errors: errors(true, &[]),
+        is_keyed: false,
     }
 }
 
@@ -73,13 +74,11 @@ fn complete() -> Endpoint {
         "The most that may be held, in millionths of the wallet's currency. A retry that does not run \
          ignores it.",
     );
-    let not_here = [Code::NotFound, Code::MethodNotAllowed, Code::Overloaded];
-    let more: Vec<Code> = Code::ALL
-        .into_iter()
-        .filter(|code| !not_here.contains(code) && !SECURED.contains(code))
-        .collect();
+    let is_more =
+        |code: &Code| *code != Code::NotFound && !ALWAYS.contains(code) && !SECURED.contains(code);
+    let more: Vec<Code> = Code::ALL.into_iter().filter(is_more).collect();
     let completed = Answer {
-        headers: [&["idempotency-key", "idempotent-replayed"], &RATES[..]].concat(),
+        headers: [&["idempotent-replayed"], &RATES[..]].concat(),
         example: Some(super::example::completion()),
         ..Answer::json("The answer. A retry gets the same bytes.", "ChatCompletion")
     };
@@ -96,6 +95,7 @@ fn complete() -> Endpoint {
         body: Some(("ChatCompletionRequest", super::example::request())),
         answers: vec![completed],
         errors: errors(true, &more),
+        is_keyed: true,
     }
 }
 
@@ -209,6 +209,7 @@ fn document() -> Endpoint {
 fn page() -> Endpoint {
     let answer = Answer {
         media: "text/html; charset=utf-8",
+        headers: vec!["content-security-policy", "x-content-type-options", "referrer-policy"],
         schema: json!({"type": "string"}),
         ..Answer::json("A page that needs nothing from elsewhere.", "")
     };
