@@ -48,7 +48,7 @@ impl std::fmt::Debug for Conduct<'_> {
 pub struct Order<'a> {
     /// What T1 or T7 would write.
     pub claim: &'a Claim,
-    /// The database's clock, as well as this process can tell: only its own lease is judged by it.
+    /// The latest that the database's clock can say: only this process's own lease is judged by it.
     pub now: Timestamp,
     /// The same request bound under the terms of an operation that was made with other ones. `None`
     /// where that cannot be computed any more.

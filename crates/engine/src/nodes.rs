@@ -44,6 +44,8 @@ struct State {
     now: Timestamp,
     /// When the last acknowledged heartbeat was sent: the lease began no earlier.
     sent: Instant,
+    /// When it was acknowledged: the clock said `now` no later.
+    acknowledged: Instant,
     /// Since when every heartbeat has been acknowledged.
     in_touch_since: Instant,
 }
@@ -70,11 +72,12 @@ impl Membership {
     }
 
     fn new(options: &Options, sent: Instant, lease: Lease, now: Timestamp) -> Self {
+        let state = State { lease, now, sent, acknowledged: Instant::now(), in_touch_since: sent };
         Self {
             node: options.node.clone(),
             exclusive: options.entry == Entry::Take,
             lease: options.lease,
-            state: Mutex::new(State { lease, now, sent, in_touch_since: sent }),
+            state: Mutex::new(state),
             superseded: CancellationToken::new(),
         }
     }
@@ -92,10 +95,18 @@ impl Membership {
         state.lease = lease;
         state.now = now;
         state.sent = sent;
+        state.acknowledged = Instant::now();
     }
 
-    /// The database's clock, as well as this process can tell.
+    /// The database's clock, as well as this process can tell: behind it, by less than the last
+    /// heartbeat took, and never ahead.
     pub(crate) fn now(&self) -> Timestamp {
+        let state = self.lock();
+        state.now.after(state.acknowledged.elapsed())
+    }
+
+    /// The latest that the database's clock can say: the own lease is judged by it.
+    pub(crate) fn now_at_the_latest(&self) -> Timestamp {
         let state = self.lock();
         state.now.after(state.sent.elapsed())
     }

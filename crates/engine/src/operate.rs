@@ -44,7 +44,7 @@ impl Engine {
         let place = self.running.place(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
         let rebind = self.rebind(&submission, &bid);
-        let order = Order { claim: &bid.claim, now: self.node.now(), rebind: &rebind };
+        let order = Order { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
         reach(Step::ClaimOffered);
         let outcome = match self.conduct().claim(&order).await {
             Ok(Claimed::Mine(operation, tally)) => {

@@ -1,6 +1,8 @@
 //! This process as a node: how it takes its name, what a silent store forbids it, and what happens
 //! when another process takes the name.
 
+use std::time::Duration;
+
 use holdfast_domain::operation::Lease;
 use holdfast_domain::ports::{Beat, Entry, Failure as ProviderFailure, NotRun};
 use holdfast_domain::{Journal, Nodes};
@@ -64,6 +66,20 @@ async fn a_heartbeat_counts_from_when_it_was_sent() {
     beats.open();
     pass(secs(2)).await;
     assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clock_that_keys_end_by_does_not_run_ahead_by_a_slow_heartbeat() {
+    let world = setup().shared("a").start().await;
+    turns().await;
+    let beats = world.store.hold_beats();
+    pass(secs(4)).await;
+    beats.reached().await;
+    pass(secs(3)).await;
+    beats.open();
+    turns().await;
+    let (told, truly) = (world.engine.now(), world.store.journal.now());
+    assert!(told <= truly && truly <= told.after(Duration::from_millis(1)), "{told:?} is not {truly:?}");
 }
 
 #[tokio::test(start_paused = true)]
