@@ -1,7 +1,7 @@
 //! Cancelling: the wish goes to the row, and from there to the task that runs the operation, wherever
 //! that is. What comes of it is that task's word.
 
-use holdfast_domain::operation::Phase;
+use holdfast_domain::operation::{Phase, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{OperationId, RequestKey};
 use tokio::time::timeout;
@@ -13,8 +13,9 @@ use crate::views::{LookUp, LookUpError};
 
 impl Engine {
     /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
-    /// owner was asked. An owner in this process knows at once, another one at its next heartbeat.
-    /// Stale work is reconciled as a look-up would. Cancel safe: what was asked stays asked.
+    /// owner was asked. An owner in this process knows at once, another one at its next heartbeat; one
+    /// here whose claim the store has not judged yet is waited for. Stale work is reconciled as a
+    /// look-up would. Cancel safe: what was asked stays asked.
     ///
     /// # Errors
     ///
@@ -25,8 +26,7 @@ impl Engine {
         request_key: RequestKey,
     ) -> Result<LookUp, LookUpError> {
         let id = OperationId::of(caller.api_key.id, request_key);
-        let conduct = self.conduct_of(id);
-        let asked = timeout(Options::COMMIT_WAIT, conduct.cancel(id));
+        let asked = timeout(Options::COMMIT_WAIT, self.ask_to_cancel(id));
         let asked = asked.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())));
         let snapshot = asked.map_err(LookUpError::Unavailable)?;
         if let Some(row) = &snapshot.operation
@@ -35,5 +35,24 @@ impl Engine {
             self.running.cancel(id, row.owner.claim);
         }
         LookUp::of(snapshot, caller)
+    }
+
+    /// Says that nothing runs only once no claim of this process waits for its verdict: it could be
+    /// committed after the row was read, and run although its caller was told that nothing does.
+    async fn ask_to_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
+        let mut judged = None;
+        loop {
+            let before = self.running.find(id);
+            let snapshot = self.conduct_of(id).cancel(id).await?;
+            let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
+            let offered = before.or_else(|| self.running.find(id)).filter(|_tape| at_rest);
+            match offered.filter(|tape| judged != Some(tape.claim)) {
+                Some(tape) => {
+                    tape.judged().await;
+                    judged = Some(tape.claim);
+                }
+                None => return Ok(snapshot),
+            }
+        }
     }
 }

@@ -125,6 +125,13 @@ impl Tape {
         self.stage.send_replace(Stage::Running);
     }
 
+    /// Completes when the store has judged the run's claim. Cancel safe.
+    pub(crate) async fn judged(&self) {
+        let mut stages = self.stage.subscribe();
+        // Never closed: the sender lives as long as `self`.
+        drop(stages.wait_for(|stage| !matches!(stage, Stage::Offered)).await);
+    }
+
     /// Completes when the run is to end because its caller wants that.
     pub(crate) async fn cancelled(&self) {
         self.cancelled.cancelled().await;

@@ -36,7 +36,9 @@ impl Conduct<'_> {
 
     /// Asks the owner of an operation to end it (T2c), and says how the operation stands: leased where
     /// it was asked, by this or before. One whose owner is gone is reaped instead, and a recorded one is
-    /// settled. What an operation does not run any more cannot be cancelled. Cancel safe.
+    /// settled. What an operation does not run any more cannot be cancelled. A claim that waits for the
+    /// store is on no row yet: whoever offered one waits for its verdict before this says that nothing
+    /// runs. Cancel safe.
     ///
     /// # Errors
     ///

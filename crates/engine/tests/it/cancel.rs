@@ -173,6 +173,70 @@ async fn an_owner_on_another_node_sees_it_within_a_heartbeat() {
     assert_eq!(other.runs(), 0);
 }
 
+/// A cancel on a task of its own.
+async fn cancelling(world: &World) -> JoinSet<Result<LookUp, LookUpError>> {
+    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let engine = Arc::clone(&world.engine);
+    let mut task = JoinSet::new();
+    task.spawn(async move { engine.cancel(&caller, sample::request_key(1)).await });
+    task
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_the_store_has_not_judged_is_waited_for_and_then_cancelled() {
+    // The first claim of a key, and one that opens it again.
+    for reopens in [false, true] {
+        let never = Gate::new();
+        let mut setup = setup();
+        if reopens {
+            setup = setup.script(Script::failing(ProviderFailure::NotRun(NotRun::Connect)));
+        }
+        let world = setup.script(silent(&never)).start().await;
+        if reopens {
+            assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+        }
+        turns().await;
+        let commits = world.store.hold_commits();
+        let mut asking = world.asking(1, HELLO).await;
+        commits.reached().await;
+        let mut cancel = cancelling(&world).await;
+        assert!(asking.is_waiting().await);
+        assert!(cancel.try_join_next().is_none(), "nobody knows yet whether it will run");
+        commits.open();
+        let seen = cancel.join_next().await.unwrap().unwrap().unwrap();
+        assert_eq!(seen.operation.phase.label(), "leased");
+        assert_failed!(asking.told().await, Failure::OutcomeUnknown(_));
+        assert_eq!((world.store.phase(), world.store.balances()), ("abandoned", (FUNDS, 0)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_the_store_refuses_leaves_nothing_to_cancel() {
+    let world = setup().funds(1).start().await;
+    let commits = world.store.hold_commits();
+    let asking = world.asking(1, HELLO).await;
+    commits.reached().await;
+    let mut cancel = cancelling(&world).await;
+    turns().await;
+    assert!(cancel.try_join_next().is_none(), "nobody knows yet whether it will run");
+    commits.open();
+    assert_failed!(asking.told().await, Failure::InsufficientFunds { .. });
+    let told = cancel.join_next().await.unwrap().unwrap();
+    assert!(matches!(told, Err(LookUpError::NotFound)), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_not_judged_in_time_is_no_proof_that_nothing_runs() {
+    let world = setup().script(says("hi")).start().await;
+    let commits = world.store.hold_commits();
+    let _asking = world.asking(1, HELLO).await;
+    commits.reached().await;
+    let began = Instant::now();
+    let told = try_cancel(&world, 1, 1).await;
+    assert!(matches!(told, Err(LookUpError::Unavailable(_))), "{told:?}");
+    assert_eq!(began.elapsed(), secs(10));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_this_api_keys_is_not_found() {
     let gate = Gate::new();
@@ -234,11 +298,8 @@ async fn a_wish_that_meets_the_result_at_the_store_finds_it_ended() {
     let world = setup().script(says("hi").wait(&gate)).start().await;
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
-    let engine = Arc::clone(&world.engine);
     let asked = world.store.hold_commits();
-    let mut cancelling = JoinSet::new();
-    cancelling.spawn(async move { engine.cancel(&caller, sample::request_key(1)).await });
+    let mut cancelling = cancelling(&world).await;
     asked.reached().await;
     world.store.hold_commits().open();
     gate.open();
