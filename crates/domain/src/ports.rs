@@ -152,11 +152,18 @@ pub struct KnownCredential {
 }
 
 impl KnownCredential {
-    /// From when on it is not accepted: at its own end, its API key's, or the key's revocation.
+    /// Whether it is accepted no more. A revoked API key is not, whatever the clock says: a clock that
+    /// is set back does not give it back.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.api_key.revoked_at.is_some() || self.ends_at().is_some_and(|end| end <= self.now)
+    }
+
+    /// From when on it is not accepted, unless its API key is revoked before: at its own end, or its
+    /// API key's.
     #[must_use]
     pub fn ends_at(&self) -> Option<Timestamp> {
-        let ApiKey { grant, revoked_at, .. } = &self.api_key;
-        [self.credential.ends_at, grant.ends_at, *revoked_at].into_iter().flatten().min()
+        [self.credential.ends_at, self.api_key.grant.ends_at].into_iter().flatten().min()
     }
 }
 

@@ -189,12 +189,11 @@ impl Engine {
 
     fn check(&self, bearer: &Bearer, known: &KnownCredential) -> Result<(), AuthError> {
         let credential = &known.credential;
-        let ended = known.ends_at().is_some_and(|end| end <= known.now);
         let proven = self
             .secrets
             .find(credential.server_secret)
             .is_some_and(|secret| secret.verifier(&bearer.secret) == credential.verifier);
-        if proven && !ended { Ok(()) } else { Err(AuthError::Invalid) }
+        if proven && !known.has_ended() { Ok(()) } else { Err(AuthError::Invalid) }
     }
 }
 

@@ -52,6 +52,19 @@ async fn a_revoked_key_is_turned_away_within_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_revoked_key_stays_turned_away_when_the_clock_is_set_back() {
+    let world = setup().start().await;
+    let journal = &world.store.journal;
+    let before = journal.now();
+    journal.advance(secs(3_600));
+    let since = world.store.revoke(sample::API_KEY).await.unwrap();
+    journal.set_now(before);
+    assert!(since.is_some_and(|since| journal.now() < since));
+    assert!(!is_let_in(&world, &bearer(1)).await);
+    assert!(is_let_in(&world, &bearer(2)).await, "the other API key is in force");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_credential_is_remembered_from_before_it_was_read() {
     let world = setup().start().await;
     let wallets = world.store.hold_wallets();

@@ -7,7 +7,9 @@ use std::time::Duration;
 use holdfast_domain::credential::{Balance, Credential, Grant};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Change, Transition};
-use holdfast_domain::ports::{CommitError, CreateError, NewApiKey, PinError, RotateError};
+use holdfast_domain::ports::{
+    CommitError, CreateError, KnownCredential, NewApiKey, PinError, RotateError,
+};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, Timestamp, WalletId};
 use uuid::Uuid;
 
@@ -106,6 +108,8 @@ pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     let known = stores.keys().unwrap().credential(credential.id).await.unwrap().unwrap();
     assert_eq!(known.api_key.revoked_at, since);
     assert_eq!(known.credential.ends_at, since, "its credentials end with it");
+    let set_back = KnownCredential { now: known.api_key.created_at, ..known };
+    assert!(set_back.has_ended(), "whatever the clock says");
     let listed = stores.keys().unwrap().list().await.unwrap();
     assert_eq!(listed.last().unwrap().revoked_at, since);
     assert_eq!(listed.first().unwrap().revoked_at, None, "another key is as it was");
