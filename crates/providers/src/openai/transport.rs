@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,28 +75,29 @@ impl Transport {
         let taken = Arc::new(AtomicBool::new(false));
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         let mut request = request.map(prompt);
-        let mut connection = capture_connection(&mut request);
+        let connection = capture_connection(&mut request);
         let mut response = pin!(self.0.request(request));
-        // In this order: a connection can take the request only while `response` is polled, so when
-        // the time is up and none has been seen, none ever had it. The same holds for whoever drops
-        // this future before `sending` was told.
-        let first = tokio::select! {
-            biased;
-            outcome = &mut response => Some(outcome),
-            _ = connection.wait_for_connection_metadata() => None,
-            () = tokio::time::sleep(connect) => return Err(Break::Unsent),
-        };
-        let outcome = match first {
-            Some(outcome) => {
+        // A connection can take the request only while `response` is polled, so when the time is up
+        // and none has been seen, none ever had it. The same holds for whoever drops this future before
+        // `sending` was told: it is looked at in that very poll. Waiting for the connection instead
+        // would take some of the task's budget, and where that is used up, see it a poll too late.
+        let first = poll_fn(|context| match response.as_mut().poll(context) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending if connection.connection_metadata().is_some() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        let outcome = match tokio::time::timeout(connect, first).await {
+            Ok(Some(outcome)) => {
                 if outcome.is_ok() {
                     sending();
                 }
                 outcome
             }
-            None => {
+            Ok(None) => {
                 sending();
                 response.await
             }
+            Err(_elapsed) => return Err(Break::Unsent),
         };
         let response = outcome.map_err(|_cause| {
             if taken.load(Ordering::Acquire) { Break::Sent } else { Break::Unsent }

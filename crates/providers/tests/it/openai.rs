@@ -1,14 +1,19 @@
 //! The OpenAI client against a scripted server: what goes out, what comes back, and how often.
 
+use std::future::poll_fn;
 use std::io::Write;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
-use holdfast_domain::answer::FinishReason;
-use holdfast_domain::ports::{Call, Failure, NotRun, Unknown};
+use holdfast_domain::answer::{Delta, FinishReason};
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown};
 use holdfast_domain::request::Request;
 use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
+use tokio::task::coop::consume_budget;
 
 use crate::calls::{call, request, run};
 use crate::upstream::{Reply, Upstream, answer};
@@ -150,6 +155,45 @@ async fn a_dropped_call_is_cut_upstream() {
     }
     upstream.closed().await;
     assert_eq!(upstream.arrived().len(), 1);
+}
+
+/// Only keeps whether it was told of the sending.
+struct Told<'a>(&'a AtomicBool);
+
+impl Sink for Told<'_> {
+    fn sending(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn delta(&mut self, _delta: Delta) {}
+}
+
+#[tokio::test]
+async fn what_a_connection_takes_is_told_in_that_poll_however_little_its_task_may_still_do() {
+    /// What tokio lets a task do in one poll.
+    const BUDGET: u32 = 128;
+    for left in 0..4 {
+        let upstream = Upstream::start(completion()).await;
+        let client = client(&upstream);
+        let asked = call(request("hi"));
+        // Leaves a connection that takes the next request at its first poll.
+        run(&client, &asked).await.outcome.unwrap();
+        settle().await;
+        let told = AtomicBool::new(false);
+        let mut sink = Told(&told);
+        let mut running = pin!(client.run(&asked, &mut sink));
+        let polled = poll_fn(|context| {
+            for _unit in left..BUDGET {
+                assert!(pin!(consume_budget()).poll(context).is_ready());
+            }
+            Poll::Ready(running.as_mut().poll(context))
+        });
+        assert!(polled.await.is_pending());
+        // Whoever drops the call does so here: what is sent by now has to be told.
+        settle().await;
+        assert_eq!(upstream.arrived().len(), 2);
+        assert!(told.load(Ordering::SeqCst), "sent and not told, {left} of {BUDGET} left");
+    }
 }
 
 #[tokio::test]
