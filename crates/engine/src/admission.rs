@@ -14,7 +14,7 @@ use crate::callers::Caller;
 use crate::catalogue::Model;
 use crate::options::Options;
 use crate::reply::Failure;
-use crate::submit::Submission;
+use crate::submit::{Ask, Said};
 
 /// A request that may be claimed.
 #[derive(Debug, Clone)]
@@ -27,18 +27,13 @@ pub(crate) struct Bid {
 
 impl Engine {
     /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
-    pub(crate) fn admit(
-        &self,
-        submission: &Submission,
-        request: &Arc<Request>,
-    ) -> Result<Bid, Failure> {
-        let caller = &submission.caller;
-        let model =
-            submission.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
+    pub(crate) fn admit(&self, ask: &Ask, said: &Said) -> Result<Bid, Failure> {
+        let (caller, Said { request, body }) = (&ask.caller, said);
+        let model = ask.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
         if !caller.api_key.grant.allows(&request.model) {
             return Err(Failure::ModelNotAllowed);
         }
-        if submission.body.len() > model.body_bytes {
+        if body.len() > model.body_bytes {
             return Err(Failure::TooLarge { limit: model.body_bytes });
         }
         let price = model.price(caller.currency, self.node.now());
@@ -47,15 +42,15 @@ impl Engine {
             .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
         let bound = Bound::of(&request.facts(), &model.contract);
         let hold = bound.hold(&price.rates).unwrap_or(Micros::MAX);
-        let max_charge = submission.max_charge.as_ref();
+        let max_charge = ask.max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| Failure::BadRequest(Arc::clone(bad)))?;
         if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {
             return Err(Failure::ChargeLimit { hold, allowed });
         }
-        let binding = self.bind(submission, request, model)?;
+        let binding = self.bind(ask, said, model)?;
         let claim = Claim {
             api_key: caller.api_key.id,
-            request_key: submission.request_key,
+            request_key: ask.request_key,
             wallet: caller.api_key.wallet,
             binding,
             model: request.model.clone(),
@@ -70,19 +65,14 @@ impl Engine {
         Ok(Bid { request: Arc::clone(request), model: Arc::clone(model), bound, claim })
     }
 
-    fn bind(
-        &self,
-        submission: &Submission,
-        request: &Request,
-        model: &Model,
-    ) -> Result<Binding, Failure> {
+    fn bind(&self, ask: &Ask, said: &Said, model: &Model) -> Result<Binding, Failure> {
         let terms = Terms {
             server_secret: self.secrets.first().id(),
             fingerprint_version: FINGERPRINT_VERSION,
             contract: model.contract.version,
         };
-        let api_key = submission.caller.api_key.id;
-        self.secrets.bind(terms, api_key, request, &submission.body).ok_or(Failure::Internal(None))
+        let (api_key, Said { request, body }) = (ask.caller.api_key.id, said);
+        self.secrets.bind(terms, api_key, request, body).ok_or(Failure::Internal(None))
     }
 
     /// Whether a request is the one that an operation is bound to, under the operation's own terms.

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
 use crate::seal;
-use crate::submit::Submission;
+use crate::submit::Ask;
 use crate::tape::{Outcome, Tape};
 
 /// Bytes of text that an estimate counts as one token.
@@ -35,26 +35,23 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 impl Engine {
     /// Runs one operation from its claim to its end.
-    pub(crate) async fn operate(
-        self: Arc<Self>,
-        tape: Arc<Tape>,
-        submission: Submission,
-        bid: Bid,
-    ) {
+    pub(crate) async fn operate(self: Arc<Self>, tape: Arc<Tape>, ask: Ask, bid: Bid, body: Bytes) {
         let place = self.running.place(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
-        let rebind = self.rebind(&submission, &bid);
-        let order = Order { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
+        let rebind = self.rebind(&bid, body);
+        let order =
+            Order { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
         reach(Step::ClaimOffered);
-        let outcome = match self.conduct().claim(&order).await {
+        let claimed = self.conduct().claim(&order).await;
+        // The run has the request: what it was read from was needed to compare it.
+        drop(rebind);
+        let outcome = match claimed {
             Ok(Claimed::Mine(operation, tally)) => {
                 reach(Step::ClaimCommitted);
                 tape.running();
                 let (engine, bid, tape) = (&*self, &bid, &*tape);
-                let submission = &submission;
-                Run { engine, tape, submission, bid, operation: &operation, tally, until }
-                    .perform()
-                    .await
+                let (ask, operation) = (&ask, &*operation);
+                Run { engine, tape, ask, bid, operation, tally, until }.perform().await
             }
             Ok(Claimed::Ended(snapshot) | Claimed::Recorded(snapshot)) => {
                 let (snapshot, rates) = (Arc::new(*snapshot), Rates::default());
@@ -65,7 +62,7 @@ impl Engine {
             Err(error) => Outcome::Unbound(unbound(&error, &bid)),
         };
         // In hand until here: whoever is told next may ask again at once.
-        drop(submission);
+        drop(ask);
         place.leave(outcome);
     }
 }
@@ -75,7 +72,7 @@ impl Engine {
 struct Run<'a> {
     engine: &'a Engine,
     tape: &'a Tape,
-    submission: &'a Submission,
+    ask: &'a Ask,
     bid: &'a Bid,
     operation: &'a Operation,
     /// What the API key's counters stood at after the claim.
@@ -190,7 +187,7 @@ impl Run<'_> {
         route: &Route,
         answer: &mut Assembly<'_>,
     ) -> Result<Option<Meters>, ProviderFailure> {
-        let Some(provider) = self.submission.offer.providers.get(&route.provider) else {
+        let Some(provider) = self.ask.offer.providers.get(&route.provider) else {
             return Err(ProviderFailure::NotRun(NotRun::Account));
         };
         let call = Call {
@@ -257,7 +254,7 @@ impl Run<'_> {
         body: Vec<u8>,
         ending: impl FnOnce(SealedResult) -> Ending,
     ) -> (Ending, Option<Bytes>) {
-        let bearer = &self.submission.caller.bearer;
+        let bearer = &self.ask.caller.bearer;
         let key = bearer.secret.result_key(self.operation.id);
         match seal::seal(&key, bearer.id, self.operation, &body) {
             Ok(result) => (ending(result), Some(body.into())),

@@ -66,13 +66,8 @@ impl Engine {
         if self.takes_nothing_new() {
             return Reply::unbound(Failure::Draining);
         }
-        let api_key = submission.caller.api_key.id;
-        let ask = &Ask {
-            submission: &submission,
-            id: OperationId::of(api_key, submission.request_key),
-            patience: Instant::now() + submission.patience,
-        };
-        let (request, delivery) = match parse(&submission.body) {
+        let (ask, body) = Ask::of(submission);
+        let (request, delivery) = match parse(&body) {
             Ok(Parsed { request, delivery }) => (Arc::new(request), delivery),
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
@@ -80,29 +75,33 @@ impl Engine {
                 if !readable {
                     return Reply::unbound(failure);
                 }
-                return self.refuse(ask, None, failure).await;
+                return self.refuse(&ask, None, body, failure).await;
             }
         };
         if let Err(bad) = check_delivery(delivery) {
-            return self.refuse(ask, Some(&request), Failure::BadRequest(Arc::new(bad))).await;
+            let failure = Failure::BadRequest(Arc::new(bad));
+            return self.refuse(&ask, Some(request), body, failure).await;
         }
+        let mut said = Said { request, body };
         for _turn in 0..TURNS_MAX {
-            if let ControlFlow::Break(reply) = self.turn(ask, &request).await {
-                return reply;
-            }
+            said = match self.turn(&ask, said).await {
+                ControlFlow::Break(reply) => return reply,
+                ControlFlow::Continue(said) => said,
+            };
         }
         Reply::unbound(Failure::Overloaded)
     }
 
     /// Attaches to the run of this process, or starts one. `Continue`: the key is free again.
-    async fn turn(self: &Arc<Self>, ask: &Ask<'_>, request: &Arc<Request>) -> ControlFlow<Reply> {
+    async fn turn(self: &Arc<Self>, ask: &Ask, said: Said) -> ControlFlow<Reply, Said> {
         if let Some(tape) = self.running.find(ask.id) {
-            return self.attach(ask, request, &tape).await;
+            return self.attach(ask, said, &tape).await;
         }
-        let bid = match self.admit(ask.submission, request) {
+        let bid = match self.admit(ask, &said) {
             Ok(bid) => bid,
             Err(failure) => {
-                return ControlFlow::Break(self.refuse(ask, Some(request), failure).await);
+                let Said { request, body } = said;
+                return ControlFlow::Break(self.refuse(ask, Some(request), body, failure).await);
             }
         };
         // Taken before the look: a drain that this request did not see waits for its operation.
@@ -112,11 +111,14 @@ impl Engine {
         }
         let binding = bid.claim.binding;
         let tape = match self.running.find_or_register(ask.id, bid.claim.owner.claim, binding) {
-            Registered::Found(tape) => return self.attach(ask, request, &tape).await,
+            Registered::Found(tape) => {
+                drop(bid);
+                return self.attach(ask, said, &tape).await;
+            }
             Registered::New(tape) => tape,
         };
-        let reader = tape.read(ask.submission.offer.waiters_per_operation);
-        self.tasks.spawn(Arc::clone(self).operate(tape, ask.submission.clone(), bid));
+        let reader = tape.read(ask.offer.waiters_per_operation);
+        self.tasks.spawn(Arc::clone(self).operate(tape, ask.clone(), bid, said.into_body()));
         drop(admitted);
         let Some(reader) = reader else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
@@ -127,19 +129,13 @@ impl Engine {
     }
 
     /// Follows a run that an earlier request started.
-    async fn attach(
-        &self,
-        ask: &Ask<'_>,
-        request: &Arc<Request>,
-        tape: &Arc<Tape>,
-    ) -> ControlFlow<Reply> {
-        let submission = ask.submission;
-        let caller = &submission.caller;
-        let same = self.is_same_request(&tape.binding, caller, Some(request), &submission.body);
+    async fn attach(&self, ask: &Ask, said: Said, tape: &Arc<Tape>) -> ControlFlow<Reply, Said> {
+        let Said { request, body } = &said;
+        let same = self.is_same_request(&tape.binding, &ask.caller, Some(request), body);
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(Failure::OtherRequest));
         }
-        let Some(reader) = tape.read(submission.offer.waiters_per_operation) else {
+        let Some(reader) = tape.read(ask.offer.waiters_per_operation) else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
         if !same {
@@ -147,10 +143,12 @@ impl Engine {
             // is committed: the key may be bound to this one already, or to none.
             return match reader.is_bound(ask.patience).await {
                 Some(true) => ControlFlow::Break(Reply::unbound(Failure::OtherRequest)),
-                Some(false) => ControlFlow::Continue(()),
+                Some(false) => ControlFlow::Continue(said),
                 None => ControlFlow::Break(Reply::unbound(Failure::Storage(None))),
             };
         }
+        // Those who wait are many, and the run has the same.
+        drop(said);
         // A refused claim was this caller's as well: it would have offered the same.
         let followed = reader.follow(Some(ask.patience)).await;
         let refused = matches!(followed, Followed::Ended(Outcome::Unbound(_)));
@@ -163,18 +161,18 @@ impl Engine {
     }
 
     /// What the end of a run tells this caller.
-    async fn told(&self, ask: &Ask<'_>, followed: Followed) -> Reply {
+    async fn told(&self, ask: &Ask, followed: Followed) -> Reply {
         match followed {
             Followed::Ended(Outcome::Unbound(failure)) => {
                 let rates = if let Failure::LimitReached(reached) = &failure {
-                    Rates::at(&ask.submission.caller.api_key.grant.limits, reached)
+                    Rates::at(&ask.caller.api_key.grant.limits, reached)
                 } else {
                     Rates::default()
                 };
                 Reply { rates, ..Reply::unbound(failure) }
             }
             Followed::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
-                let reply = Reply::from_run(&snapshot, body, &ask.submission.caller, !ran);
+                let reply = Reply::from_run(&snapshot, body, &ask.caller, !ran);
                 Reply { rates, ..reply }
             }
             Followed::Ended(Outcome::Elsewhere) => self.follow_row(ask).await,
@@ -187,16 +185,23 @@ impl Engine {
     }
 
     /// A refusal of today's rules stands only where the key is not bound, or is open.
-    async fn refuse(&self, ask: &Ask<'_>, request: Option<&Request>, failure: Failure) -> Reply {
-        let caller = &ask.submission.caller;
+    async fn refuse(
+        &self,
+        ask: &Ask,
+        request: Option<Arc<Request>>,
+        body: Bytes,
+        failure: Failure,
+    ) -> Reply {
+        let caller = &ask.caller;
         let snapshot = match self.reconciled(ask.id).await {
             Ok(snapshot) => snapshot,
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
-        if !self.is_same_request(&operation.binding, caller, request, &ask.submission.body) {
+        if !self.is_same_request(&operation.binding, caller, request.as_deref(), &body) {
             return Reply::unbound(Failure::OtherRequest);
         }
+        drop((request, body));
         match operation.phase {
             Phase::Open => Reply::unbound(failure),
             Phase::Leased => self.follow_row(ask).await,
@@ -208,8 +213,8 @@ impl Engine {
     }
 
     /// Waits for an operation that this process does not run, by looking at its row.
-    async fn follow_row(&self, ask: &Ask<'_>) -> Reply {
-        let caller = &ask.submission.caller;
+    async fn follow_row(&self, ask: &Ask) -> Reply {
+        let caller = &ask.caller;
         loop {
             let snapshot = match self.reconciled(ask.id).await {
                 Ok(snapshot) => snapshot,
@@ -226,23 +231,49 @@ impl Engine {
     /// The rebinding that a claim is compared by with rows made under other terms.
     pub(crate) fn rebind(
         &self,
-        submission: &Submission,
         bid: &Bid,
+        body: Bytes,
     ) -> impl Fn(&Terms) -> Option<Binding> + Send + Sync + use<> {
-        let secrets = Arc::clone(&self.secrets);
-        let (request, body) = (Arc::clone(&bid.request), submission.body.clone());
-        let api_key = submission.caller.api_key.id;
+        let (secrets, request) = (Arc::clone(&self.secrets), Arc::clone(&bid.request));
+        let api_key = bid.claim.api_key;
         move |terms| secrets.bind(*terms, api_key, &request, &body)
     }
 }
 
-/// One request while it is answered.
-#[derive(Clone, Copy)]
-struct Ask<'a> {
-    submission: &'a Submission,
+/// One request while it is answered, without what it says.
+#[derive(Clone)]
+pub(crate) struct Ask {
+    pub(crate) offer: Arc<Offer>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) request_key: RequestKey,
+    pub(crate) max_charge: Result<Option<Micros>, Arc<BadRequest>>,
     id: OperationId,
     /// Until when an attached caller waits.
     patience: Instant,
+    _in_hand: Arc<InHand>,
+}
+
+impl Ask {
+    fn of(submission: Submission) -> (Self, Bytes) {
+        let Submission { offer, caller, request_key, body, max_charge, patience, in_hand } =
+            submission;
+        let id = OperationId::of(caller.api_key.id, request_key);
+        let patience = Instant::now() + patience;
+        let ask = Self { offer, caller, request_key, max_charge, id, patience, _in_hand: in_hand };
+        (ask, body)
+    }
+}
+
+/// What a request says: the largest part of it, kept only until it was compared or is to be run.
+pub(crate) struct Said {
+    pub(crate) request: Arc<Request>,
+    pub(crate) body: Bytes,
+}
+
+impl Said {
+    fn into_body(self) -> Bytes {
+        self.body
+    }
 }
 
 fn is_leased(snapshot: &Snapshot) -> bool {

@@ -79,7 +79,10 @@ async fn the_clock_that_keys_end_by_does_not_run_ahead_by_a_slow_heartbeat() {
     beats.open();
     turns().await;
     let (told, truly) = (world.engine.now(), world.store.journal.now());
-    assert!(told <= truly && truly <= told.after(Duration::from_millis(1)), "{told:?} is not {truly:?}");
+    assert!(
+        told <= truly && truly <= told.after(Duration::from_millis(1)),
+        "{told:?} is not {truly:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,15 +1,17 @@
 //! One key, one run, one charge: running, replaying, attaching.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use holdfast_domain::operation::Phase;
 use holdfast_engine::Failure;
 use holdfast_testkit::{Gate, join_all, sample};
 use tokio::time::Instant;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, TOTAL, assert_failed,
-    bearer, body, operation_id, pass, says, secs, setup, text, turns,
+    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, TOTAL, World,
+    assert_failed, bearer, body, operation_id, pass, says, secs, setup, text, turns,
 };
 
 #[tokio::test(start_paused = true)]
@@ -157,6 +159,49 @@ async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
     let first = first.told().await;
     assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
     assert_eq!(world.runs(), 1);
+}
+
+/// A body that tells whether anybody still has it.
+struct Watched(&'static str, Arc<()>);
+
+impl AsRef<[u8]> for Watched {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// Asks with such a body.
+async fn asking_watched(world: &World, text: &'static str) -> (Asking, Weak<()>) {
+    let mut submission = world.submission(1, text).await;
+    let held = Arc::new(());
+    let watch = Arc::downgrade(&held);
+    submission.body = Bytes::from_owner(Watched(text, held));
+    (Asking::of(world, submission), watch)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_is_let_go_of_once_it_was_compared() {
+    let gate = Gate::new();
+    let owner = setup().shared("a").script(says("hi").wait(&gate)).start().await;
+    let other = setup().on(&owner.store).shared("b").start().await;
+    let mut callers = Vec::new();
+    for (world, text) in [
+        (&owner, HELLO),
+        (&owner, HELLO),
+        (&owner, HELLO_RESPELLED),
+        (&other, HELLO),
+        (&other, HELLO_RESPELLED),
+    ] {
+        let (mut caller, kept) = asking_watched(world, text).await;
+        assert!(caller.is_waiting().await);
+        assert!(kept.upgrade().is_none(), "{} waits and keeps its body", callers.len());
+        callers.push(caller);
+    }
+    gate.open();
+    for caller in callers {
+        body(&caller.told().await);
+    }
+    assert_eq!(owner.runs() + other.runs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
