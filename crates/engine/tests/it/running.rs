@@ -162,11 +162,14 @@ async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
 }
 
 /// A body that tells whether anybody still has it.
-struct Watched(&'static str, Arc<()>);
+struct Watched {
+    text: &'static str,
+    _held: Arc<()>,
+}
 
 impl AsRef<[u8]> for Watched {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.text.as_bytes()
     }
 }
 
@@ -175,7 +178,7 @@ async fn asking_watched(world: &World, text: &'static str) -> (Asking, Weak<()>)
     let mut submission = world.submission(1, text).await;
     let held = Arc::new(());
     let watch = Arc::downgrade(&held);
-    submission.body = Bytes::from_owner(Watched(text, held));
+    submission.body = Bytes::from_owner(Watched { text, _held: held });
     (Asking::of(world, submission), watch)
 }
 
