@@ -137,9 +137,6 @@ fn whoever_does_not_take_its_answer_is_cut() {
     });
     assert_eq!(content(&check_completion(&again, &key, true)), text);
     world.ran(1);
-    until("the replay's connection is free", || {
-        (world.gateway.send(&Request::get("/healthz")).status == 200).then_some(())
-    });
     world.check_unharmed();
 }
 
