@@ -26,7 +26,7 @@ pub(crate) async fn main() -> Result<(), ClaimError> {
     let conflict = conduct.perform(&sample::order(&another), work).await?;
 
     let answers = [sold, replay].map(|claimed| match claimed {
-        Claimed::Ended(snapshot) => snapshot.result,
+        Claimed::Ended(found) => found.snapshot.result,
         Claimed::Mine(..) | Claimed::InProgress(_) | Claimed::Recorded(_) => None,
         Claimed::OtherRequest => None,
     });

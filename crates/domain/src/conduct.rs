@@ -13,6 +13,7 @@ use std::time::Duration;
 
 pub use self::concluding::{Concluded, Ending};
 use self::offering::{Verdict, applied};
+pub use self::upkeep::Found;
 use self::upkeep::Tried;
 use crate::limits::Tally;
 use crate::model::Terms;
@@ -68,7 +69,7 @@ pub enum Claimed {
     Mine(Box<Operation>, Tally),
     /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it may
     /// also be open again, where the run proved that it had not happened.
-    Ended(Box<Snapshot>),
+    Ended(Box<Found>),
     /// Somebody else runs it and may be alive.
     InProgress(Box<Snapshot>),
     /// Its result is kept and its settlement is still refused.
@@ -106,7 +107,7 @@ impl Conduct<'_> {
     /// A [`ClaimError`] where the key is as it was before.
     pub async fn claim(&self, order: &Order<'_>) -> Result<Claimed, ClaimError> {
         let mut snapshot = Snapshot::vacant(order.now);
-        let mut is_read = false;
+        let (mut is_read, mut moved) = (false, false);
         for _race in 0..RACES_MAX {
             let claim = order.on(&snapshot);
             match decide(&snapshot, Event::Claim(Box::new(claim))) {
@@ -124,19 +125,25 @@ impl Conduct<'_> {
                 // any process that can read.
                 Err(Refusal::LeaseLost) if !is_read => snapshot = self.load(order).await?,
                 Err(Refusal::OtherRequest) => return Ok(Claimed::OtherRequest),
-                Err(Refusal::Ended) => return Ok(Claimed::Ended(Box::new(snapshot))),
-                Err(Refusal::Recorded) => match self.try_event(&snapshot, Event::Settle).await {
-                    Tried::Moved => snapshot = self.load(order).await?,
-                    Tried::Stands => return Ok(Claimed::Recorded(Box::new(snapshot))),
-                },
+                Err(Refusal::Ended) => {
+                    return Ok(Claimed::Ended(Box::new(Found { snapshot, moved })));
+                }
+                Err(Refusal::Recorded) => {
+                    let tried = self.try_event(snapshot, Event::Settle).await;
+                    match tried.map_err(ClaimError::Load)? {
+                        Tried::Moved(found) => Found { snapshot, moved } = found,
+                        Tried::Stands(stands) => return Ok(Claimed::Recorded(Box::new(stands))),
+                    }
+                }
                 Err(Refusal::Leased) => {
                     if let Some(operation) = mine(&snapshot, order.claim.owner.claim) {
                         return Ok(Claimed::Mine(Box::new(operation), Tally::default()));
                     }
                     let reap = Event::Reap { orphan_grace: self.orphan_grace };
-                    match self.try_event(&snapshot, reap).await {
-                        Tried::Moved => snapshot = self.load(order).await?,
-                        Tried::Stands => return Ok(Claimed::InProgress(Box::new(snapshot))),
+                    let tried = self.try_event(snapshot, reap).await;
+                    match tried.map_err(ClaimError::Load)? {
+                        Tried::Moved(found) => Found { snapshot, moved } = found,
+                        Tried::Stands(stands) => return Ok(Claimed::InProgress(Box::new(stands))),
                     }
                 }
                 // A claim that landed late and was disowned meanwhile: the next one has a new id.
@@ -174,17 +181,17 @@ impl Conduct<'_> {
             | Claimed::OtherRequest) => return Ok(bound),
         };
         let (ending, attempts) = run(Arc::clone(&operation)).await;
-        let snapshot = Box::new(self.conclude(&operation, &ending, &attempts).await.snapshot);
+        let Concluded { snapshot, moved, .. } = self.conclude(&operation, &ending, &attempts).await;
         Ok(match snapshot.operation.as_ref().map(|operation| &operation.phase) {
-            Some(Phase::Recorded(_)) => Claimed::Recorded(snapshot),
-            Some(Phase::Leased) => Claimed::InProgress(snapshot),
+            Some(Phase::Recorded(_)) => Claimed::Recorded(Box::new(snapshot)),
+            Some(Phase::Leased) => Claimed::InProgress(Box::new(snapshot)),
             Some(
                 Phase::Open
                 | Phase::Completed { .. }
                 | Phase::Refused { .. }
                 | Phase::Abandoned { .. },
             )
-            | None => Claimed::Ended(snapshot),
+            | None => Claimed::Ended(Box::new(Found { snapshot, moved })),
         })
     }
 

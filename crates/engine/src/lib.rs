@@ -9,7 +9,7 @@ mod admission;
 mod callers;
 mod cancel;
 mod catalogue;
-mod counted;
+mod counts;
 mod heartbeat;
 mod lifecycle;
 mod nodes;

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::callers::{Callers, Secrets};
-use crate::counted::Counted;
 use crate::nodes::{Membership, StartError};
 use crate::options::Options;
 use crate::pause::BackOff;
@@ -28,8 +27,6 @@ impl Engine {
         options: Options,
     ) -> Result<Arc<Self>, StartError> {
         let node = Membership::enter(&*ports.nodes, &options).await?;
-        let journal = Arc::new(Counted(Arc::clone(&ports.journal)));
-        let ports = Ports { journal, ..ports };
         let engine = Arc::new(Self {
             ports,
             secrets: Arc::new(secrets),

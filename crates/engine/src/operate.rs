@@ -10,7 +10,9 @@ use futures_util::FutureExt;
 use holdfast_domain::answer::{Answer, Delta};
 use holdfast_domain::conduct::{ClaimError, Claimed, Concluded, Ending, Order};
 use holdfast_domain::limits::Tally;
-use holdfast_domain::operation::{Attempt, Operation, Phase, ProviderRefusal, SealedResult};
+use holdfast_domain::operation::{
+    Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
+};
 use holdfast_domain::ports::{
     Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
 };
@@ -23,6 +25,7 @@ use tokio::time::{Instant, timeout};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::catalogue::Route;
+use crate::counts::{count_concluded, counted};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
@@ -53,10 +56,8 @@ impl Engine {
                 let (ask, operation) = (&ask, &*operation);
                 Run { engine, tape, ask, bid, operation, tally, until }.perform().await
             }
-            Ok(Claimed::Ended(snapshot) | Claimed::Recorded(snapshot)) => {
-                let (snapshot, rates) = (Arc::new(*snapshot), Rates::default());
-                Outcome::Row { snapshot, body: None, ran: false, rates }
-            }
+            Ok(Claimed::Ended(found)) => stands(counted(*found)),
+            Ok(Claimed::Recorded(snapshot)) => stands(*snapshot),
             Ok(Claimed::InProgress(_)) => Outcome::Elsewhere,
             Ok(Claimed::OtherRequest) => Outcome::OtherRequest,
             Err(error) => Outcome::Unbound(unbound(&error, &bid)),
@@ -101,8 +102,10 @@ impl Run<'_> {
         });
         self.tape.settling();
         reach(Step::SettlementOffered);
-        let Concluded { snapshot, late } = self.conclude(&ending, &attempts).await;
+        let concluded = self.conclude(&ending, &attempts).await;
         reach(Step::SettlementCommitted);
+        count_concluded(&concluded);
+        let Concluded { snapshot, late, .. } = concluded;
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
             counter!("holdfast_late_results_total").increment(1);
@@ -319,6 +322,12 @@ fn estimate(bid: &Bid, answer: &Answer) -> Meters {
     let input = prompt.min(bid.bound.prompt_tokens);
     let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
     Meters::estimated(input, output)
+}
+
+/// What a row says that this run has not written.
+fn stands(snapshot: Snapshot) -> Outcome {
+    let (snapshot, rates) = (Arc::new(snapshot), Rates::default());
+    Outcome::Row { snapshot, body: None, ran: false, rates }
 }
 
 /// Why no key was bound, for the caller; what is behind it, for the log.

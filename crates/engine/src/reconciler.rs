@@ -13,6 +13,7 @@ use metrics::counter;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Engine;
+use crate::counts::counted;
 use crate::options::Options;
 
 /// Operations that one look tries, past those that cannot come to rest yet.
@@ -49,9 +50,8 @@ impl Engine {
     /// where the store does not say whether it committed. Cancel safe.
     pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let conduct = self.conduct_of(id);
-        tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id))
-            .await
-            .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
+        let found = tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id)).await;
+        found.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into()))).map(counted)
     }
 
     /// Reconciles and purges until the background ends, even where the store does not answer.

@@ -151,6 +151,11 @@ fn sqlite_row_that_refuses_a_settlement_is_told_and_a_retry_settles_it_when_mend
     let told = metrics(&gateway);
     let ended = value(&told, "holdfast_operations_total", "recorded");
     assert_eq!(ended.to_string(), "1");
+    let tokens = |told: &str| {
+        ["input", "output"].map(|kind| value(told, "holdfast_tokens_total", kind).to_string())
+    };
+    let used = tokens(&told);
+    assert!(!used.contains(&"0".to_owned()), "{used:?}");
     assert_eq!(value(&told, "holdfast_holds_outstanding", "").to_string(), "1");
     let listed = recorded.site.json(&["operation", "list", "--stale"]);
     assert_eq!(listed[0]["id"], recorded.show()["id"], "{listed}");
@@ -161,6 +166,7 @@ fn sqlite_row_that_refuses_a_settlement_is_told_and_a_retry_settles_it_when_mend
     assert_eq!(value(&told, "holdfast_holds_outstanding", "").to_string(), "0");
     assert_eq!(value(&told, "holdfast_operations_total", "recorded").to_string(), "1");
     assert_eq!(value(&told, "holdfast_operations_total", "completed").to_string(), "1");
+    assert_eq!(tokens(&told), used, "they were counted with the result");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Conduct;
-use super::offering::applied;
+use super::offering::{Verdict, applied, shows};
 use crate::ClaimId;
 use crate::operation::{
     Attempt, Change, Event, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult,
@@ -44,6 +44,8 @@ pub struct Concluded {
     pub snapshot: Snapshot,
     /// Whether a result came too late to be billed (T8).
     pub late: bool,
+    /// Whether it was this ending that brought it there.
+    pub moved: bool,
 }
 
 impl Conduct<'_> {
@@ -70,7 +72,8 @@ impl Conduct<'_> {
                 break;
             };
             let change = Arc::new(Change::Operation(transition));
-            match self.offer(&change).await.of_store {
+            let Verdict { of_store, was_lost } = self.offer(&change).await;
+            match of_store {
                 Ok(receipt) => {
                     if let Some(concluded) = concluded(&change, &current, receipt) {
                         return concluded;
@@ -83,7 +86,10 @@ impl Conduct<'_> {
                     {
                         current = row;
                     }
-                    snapshot => return stands(snapshot, claim, ending),
+                    snapshot => {
+                        let moved = was_lost && shows(&change, Some(&current), &snapshot);
+                        return Concluded { moved, ..stands(snapshot, claim, ending) };
+                    }
                 },
                 // The settling half does not go through: keep the result, settle it later.
                 Err(
@@ -143,7 +149,7 @@ fn concluded(change: &Change, before: &Operation, receipt: Receipt) -> Option<Co
         Change::Posting(_) => None,
     };
     let snapshot = Snapshot { operation: Some(operation), result, lease: None, now: receipt.at };
-    Some(Concluded { snapshot, late: false })
+    Some(Concluded { snapshot, late: false, moved: true })
 }
 
 /// The row decides; a result that it does not show came too late.
@@ -152,5 +158,5 @@ fn stands(snapshot: Snapshot, claim: ClaimId, ending: &Ending) -> Concluded {
         operation.owner.claim == claim && operation.phase.usage().is_some()
     });
     let late = matches!(ending, Ending::Finished { .. }) && !kept;
-    Concluded { snapshot, late }
+    Concluded { snapshot, late, moved: false }
 }

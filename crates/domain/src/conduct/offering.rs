@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Conduct;
 use crate::OperationId;
+use crate::limits::Tally;
 use crate::operation::{Change, Operation, Receipt, Snapshot};
 use crate::ports::{CommitError, Unavailable};
 
@@ -64,4 +65,16 @@ pub(super) fn applied(
         Change::Operation(transition) => transition.apply(before, receipt),
         Change::Posting(_) => None,
     }
+}
+
+/// Whether a row shows what this change would have written: it landed, where its answers were lost.
+pub(super) fn shows(change: &Change, before: Option<&Operation>, after: &Snapshot) -> bool {
+    let (Change::Operation(transition), Some(row)) = (change, &after.operation) else {
+        return false;
+    };
+    let at = row.phase.finished_at().unwrap_or(row.admitted_at);
+    let receipt = Receipt { version: transition.version(), at, tally: Tally::default() };
+    transition
+        .apply(before, receipt)
+        .is_some_and(|written| written.version == row.version && written.phase == row.phase)
 }

@@ -4,10 +4,20 @@
 use std::sync::Arc;
 
 use super::Conduct;
-use super::offering::applied;
+use super::offering::{Verdict, applied, shows};
 use crate::OperationId;
 use crate::operation::{Change, Disown, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
+
+/// How an operation stands after somebody looked after it.
+#[derive(Debug)]
+pub struct Found {
+    /// The row, its content and its owner's lease.
+    pub snapshot: Snapshot,
+    /// Whether this call brought it there: of those who try at once, one is told so. Asking to cancel
+    /// brings it nowhere.
+    pub moved: bool,
+}
 
 impl Conduct<'_> {
     /// Reaps or settles one operation where that is allowed, and says how it stands.
@@ -15,7 +25,7 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// Where the store cannot be read.
-    pub async fn reconcile(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+    pub async fn reconcile(&self, operation: OperationId) -> Result<Found, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
         let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
             Some(Phase::Leased) => Event::Reap { orphan_grace: self.orphan_grace },
@@ -26,12 +36,9 @@ impl Conduct<'_> {
                 | Phase::Refused { .. }
                 | Phase::Abandoned { .. },
             )
-            | None => return Ok(snapshot),
+            | None => return Ok(Found { snapshot, moved: false }),
         };
-        match self.try_event(&snapshot, event).await {
-            Tried::Moved => self.journal.load(operation).await,
-            Tried::Stands => Ok(snapshot),
-        }
+        Ok(self.try_event(snapshot, event).await?.found())
     }
 
     /// Asks the owner of an operation to end it (T2c), and says how the operation stands: leased where
@@ -43,15 +50,19 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// Where the store does not work, or took nothing in: whether the owner was asked is not known.
-    pub async fn cancel(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+    pub async fn cancel(&self, operation: OperationId) -> Result<Found, Unavailable> {
         loop {
-            let snapshot = self.reconcile(operation).await?;
-            let Ok(transition) = decide(&snapshot, Event::AskCancel) else { return Ok(snapshot) };
+            let found = self.reconcile(operation).await?;
+            let Ok(transition) = decide(&found.snapshot, Event::AskCancel) else {
+                return Ok(found);
+            };
+            let snapshot = found.snapshot;
             let change = Arc::new(Change::Operation(transition));
             match self.offer(&change).await.of_store {
                 Ok(receipt) => {
                     let operation = applied(&change, snapshot.operation.as_ref(), receipt);
-                    return Ok(Snapshot { operation, now: receipt.at, ..snapshot });
+                    let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
+                    return Ok(Found { snapshot, moved: false });
                 }
                 // It moved: asked by somebody else, ended, or begun anew. Each of them is progress.
                 Err(CommitError::Conflict) => {}
@@ -67,7 +78,7 @@ impl Conduct<'_> {
         }
     }
 
-    /// Gives up a claim of this process that no task of it runs; says whether it was still there.
+    /// Gives up a claim of this process that no task of it runs, where it is still there.
     ///
     /// # Errors
     ///
@@ -76,18 +87,35 @@ impl Conduct<'_> {
         &self,
         operation: OperationId,
         disown: Disown,
-    ) -> Result<bool, Unavailable> {
+    ) -> Result<Found, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
-        Ok(matches!(self.try_event(&snapshot, Event::Disown(disown)).await, Tried::Moved))
+        Ok(self.try_event(snapshot, Event::Disown(disown)).await?.found())
     }
 
     /// One try: whatever it meets, somebody tries again later.
-    pub(super) async fn try_event(&self, snapshot: &Snapshot, event: Event) -> Tried {
-        let Ok(transition) = decide(snapshot, event) else {
-            return Tried::Stands;
+    pub(super) async fn try_event(
+        &self,
+        snapshot: Snapshot,
+        event: Event,
+    ) -> Result<Tried, Unavailable> {
+        let Ok(transition) = decide(&snapshot, event) else {
+            return Ok(Tried::Stands(snapshot));
         };
-        match self.offer(&Arc::new(Change::Operation(transition))).await.of_store {
-            Ok(_) | Err(CommitError::Conflict) => Tried::Moved,
+        let id = transition.operation;
+        let change = Arc::new(Change::Operation(transition));
+        let Verdict { of_store, was_lost } = self.offer(&change).await;
+        let before = snapshot.operation.as_ref();
+        match of_store {
+            Ok(receipt) => {
+                let operation = applied(&change, before, receipt);
+                let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
+                Ok(Tried::Moved(Found { snapshot, moved: true }))
+            }
+            Err(CommitError::Conflict) => {
+                let after = self.journal.load(id).await?;
+                let moved = was_lost && shows(&change, before, &after);
+                Ok(Tried::Moved(Found { snapshot: after, moved }))
+            }
             Err(
                 CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
@@ -95,15 +123,24 @@ impl Conduct<'_> {
                 | CommitError::Overloaded
                 | CommitError::Unavailable(_)
                 | CommitError::Uncertain(_),
-            ) => Tried::Stands,
+            ) => Ok(Tried::Stands(snapshot)),
         }
     }
 }
 
 /// What became of a try at somebody else's operation.
 pub(super) enum Tried {
-    /// The row moved, by this or by somebody else: load it.
-    Moved,
+    /// The row moved, by this or by somebody else.
+    Moved(Found),
     /// It stands as it was.
-    Stands,
+    Stands(Snapshot),
+}
+
+impl Tried {
+    fn found(self) -> Found {
+        match self {
+            Self::Moved(found) => found,
+            Self::Stands(snapshot) => Found { snapshot, moved: false },
+        }
+    }
 }

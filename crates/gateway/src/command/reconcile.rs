@@ -86,8 +86,8 @@ async fn all_due(
             return Ok(views);
         }
         for id in new {
-            let snapshot = conduct.reconcile(id).await.context("an operation was not read")?;
-            let Some(operation) = snapshot.operation else { continue };
+            let found = conduct.reconcile(id).await.context("an operation was not read")?;
+            let Some(operation) = found.snapshot.operation else { continue };
             views.push(ReconciledView {
                 operation_id: id.to_string(),
                 status: operation.phase.label(),

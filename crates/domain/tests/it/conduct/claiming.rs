@@ -134,9 +134,10 @@ async fn an_ended_operation_is_replayed_with_its_result() {
     let operation = claimed(&journal, &sample::claim().build()).await;
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
     let found = claim_again(&journal).await.unwrap();
-    let Claimed::Ended(snapshot) = found else { panic!("it should have ended: {found:?}") };
-    assert_eq!(snapshot.operation, Some(row(&journal)));
-    assert_eq!(snapshot.result, Some(sample::result("answer")));
+    let Claimed::Ended(ended) = found else { panic!("it should have ended: {found:?}") };
+    assert_eq!(ended.snapshot.operation, Some(row(&journal)));
+    assert_eq!(ended.snapshot.result, Some(sample::result("answer")));
+    assert!(!ended.moved);
     check_wallet(&journal, 970, 0);
 }
 
@@ -166,8 +167,12 @@ async fn a_recorded_result_is_settled_by_the_next_claim_that_can() {
     assert!(matches!(&found, Claimed::Recorded(_)), "{found:?}");
     check_wallet(&journal, 900, 100);
     journal.repair_wallet(sample::WALLET);
-    let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(&found, Claimed::Ended(snapshot) if phase(snapshot) == "completed"));
+    for settles in [true, false] {
+        let found = claim_again(&journal).await.unwrap();
+        let Claimed::Ended(ended) = found else { panic!("it should have ended: {found:?}") };
+        assert_eq!((phase(&ended.snapshot), ended.moved), ("completed", settles));
+        assert_eq!(ended.snapshot.result, Some(sample::result("answer")));
+    }
     assert_eq!(charge(&row(&journal)), Some(30));
     check_wallet(&journal, 970, 0);
 }
@@ -185,7 +190,7 @@ async fn a_stale_operation_is_reaped_by_the_next_claim_once_its_grace_is_over() 
     let found = careful.claim(&sample::order(&claim)).await.unwrap();
     assert!(matches!(found, Claimed::InProgress(_)), "just back: {found:?}");
     let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(&found, Claimed::Ended(snapshot) if phase(snapshot) == "abandoned"));
+    assert!(matches!(&found, Claimed::Ended(found) if phase(&found.snapshot) == "abandoned"));
     check_wallet(&journal, 1_000, 0);
 }
 
@@ -196,7 +201,7 @@ async fn a_superseded_operation_is_reaped_at_once() {
     let next = Node { incarnation: sample::fresh(), ..sample::node("a") };
     journal.beat(&next, sample::LEASE, Entry::Take).await.unwrap();
     let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(&found, Claimed::Ended(snapshot) if phase(snapshot) == "abandoned"));
+    assert!(matches!(&found, Claimed::Ended(found) if phase(&found.snapshot) == "abandoned"));
 }
 
 #[tokio::test]

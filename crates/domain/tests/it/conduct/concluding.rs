@@ -37,7 +37,7 @@ async fn an_ending_whose_commit_is_lost_is_told_once() {
             let concluded = conduct(&journal).conclude(&operation, &ending, &attempts).await;
             assert_eq!(phase(&concluded.snapshot), label, "{faults:?}");
             assert_eq!(concluded.snapshot.operation, Some(row(&journal)), "{faults:?}");
-            assert!(!concluded.late);
+            assert_eq!((concluded.late, concluded.moved), (false, true), "{faults:?}");
             assert_eq!(row(&journal).attempts, attempts);
             assert_eq!(transfers(&journal, "settle"), usize::from(cost > 0), "{faults:?}");
             check_wallet(&journal, 1_000 - cost, 0);
@@ -106,12 +106,13 @@ async fn a_result_whose_settlement_is_refused_is_recorded_with_its_hold() {
         let concluded =
             conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
         assert_eq!((phase(&concluded.snapshot), concluded.late), ("recorded", false));
+        assert!(concluded.moved, "{faults:?}");
         assert_eq!(concluded.snapshot.result, Some(sample::result("answer")));
         assert_eq!((charge(&row(&journal)), row(&journal).version.get()), (Some(30), 2));
         check_wallet(&journal, 900, 100);
         journal.repair_wallet(sample::WALLET);
         let settled = conduct(&journal).reconcile(operation.id).await.unwrap();
-        assert_eq!(phase(&settled), "completed");
+        assert_eq!((phase(&settled.snapshot), settled.moved), ("completed", true));
         assert_eq!(transfers(&journal, "settle"), 1);
         check_wallet(&journal, 970, 0);
     }
@@ -175,10 +176,10 @@ async fn a_result_after_a_reaping_is_late_and_the_row_answers() {
         let journal = journal().await;
         let operation = claimed(&journal, &sample::claim().build()).await;
         journal.advance(sample::LEASE + GRACE);
-        conduct(&journal).reconcile(operation.id).await.unwrap();
+        assert!(conduct(&journal).reconcile(operation.id).await.unwrap().moved);
         let before = row(&journal);
         let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
-        assert_eq!(phase(&concluded.snapshot), "abandoned");
+        assert_eq!((phase(&concluded.snapshot), concluded.moved), ("abandoned", false));
         assert_eq!(concluded.late, cost > 0, "only a result is an unbilled cost");
         assert_eq!((row(&journal), journal.lines().len()), (before, 3));
         check_wallet(&journal, 1_000, 0);
@@ -191,7 +192,7 @@ async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
         let journal = journal().await;
         let first = claimed(&journal, &sample::claim().build()).await;
         let disown = Disown { claim: CLAIM, sent: Sent::Never };
-        assert!(conduct(&journal).disown(first.id, disown).await.unwrap());
+        assert!(conduct(&journal).disown(first.id, disown).await.unwrap().moved);
         let again = sample::claim().claim_id(sample::fresh()).hold(200).build();
         let second = claimed(&journal, &again).await;
         let concluded = conduct(&journal).conclude(&first, &ending, &[]).await;
@@ -214,6 +215,8 @@ async fn endings_of_one_claim_that_race_settle_once() {
     let conducts = (0..4).map(|_| conduct(&journal)).collect::<Vec<_>>();
     let concluded =
         join_all(conducts.iter().map(|conduct| conduct.conclude(&operation, &ending, &[]))).await;
+    let moved = concluded.iter().filter(|concluded| concluded.moved).count();
+    assert_eq!(moved, 1, "one of them is told that it was its ending");
     for concluded in concluded {
         assert_eq!(concluded.snapshot.operation, Some(row(&journal)));
         assert!(!concluded.late);

@@ -36,13 +36,17 @@ async fn one_key_runs_once_and_pays_once_whatever_is_lost() {
         let journal = journal().await;
         journal.fail_next(faults.iter().copied());
         let (first, runs) = perform(&journal, &new_claim(), sample::finished(20, 10)).await;
-        assert!(matches!(&first, Ok(Claimed::Ended(s)) if phase(s) == "completed"), "{first:?}");
+        assert!(
+            matches!(&first, Ok(Claimed::Ended(s)) if phase(&s.snapshot) == "completed"),
+            "{first:?}"
+        );
         assert_eq!(runs, 1);
         let (second, runs) = perform(&journal, &new_claim(), sample::finished(1, 1)).await;
         assert_eq!(runs, 0, "a replay runs nothing");
         let (Ok(Claimed::Ended(first)), Ok(Claimed::Ended(second))) = (first, second) else {
             panic!("both should have ended");
         };
+        let [first, second] = [first.snapshot, second.snapshot];
         assert_eq!((first.operation, first.result), (second.operation, second.result));
         check_wallet(&journal, 970, 0);
     }
@@ -72,10 +76,13 @@ async fn a_run_that_cannot_be_paid_is_not_run() {
 async fn a_run_that_did_not_happen_leaves_the_key_open_to_run_again() {
     let journal = journal().await;
     let (first, _) = perform(&journal, &new_claim(), Ending::NotRun).await;
-    assert!(matches!(&first, Ok(Claimed::Ended(s)) if phase(s) == "open"), "{first:?}");
+    assert!(matches!(&first, Ok(Claimed::Ended(s)) if phase(&s.snapshot) == "open"), "{first:?}");
     check_wallet(&journal, 1_000, 0);
     let (second, runs) = perform(&journal, &new_claim(), sample::finished(20, 10)).await;
-    assert!(matches!(&second, Ok(Claimed::Ended(s)) if phase(s) == "completed"), "{second:?}");
+    assert!(
+        matches!(&second, Ok(Claimed::Ended(s)) if phase(&s.snapshot) == "completed"),
+        "{second:?}"
+    );
     assert_eq!((runs, row(&journal).generation), (1, 2));
     check_wallet(&journal, 970, 0);
 }
@@ -85,7 +92,10 @@ async fn an_outcome_that_is_unknown_costs_nothing_and_is_never_run_again() {
     let journal = journal().await;
     for runs in [1, 0, 0] {
         let (found, ran) = perform(&journal, &new_claim(), Ending::Unknown).await;
-        assert!(matches!(&found, Ok(Claimed::Ended(s)) if phase(s) == "abandoned"), "{found:?}");
+        assert!(
+            matches!(&found, Ok(Claimed::Ended(s)) if phase(&s.snapshot) == "abandoned"),
+            "{found:?}"
+        );
         assert_eq!(ran, runs);
     }
     check_wallet(&journal, 1_000, 0);

@@ -1,6 +1,6 @@
 //! Reconciling and disowning: what somebody else may do with an operation, one try at a time.
 
-use holdfast_domain::conduct::Ending;
+use holdfast_domain::conduct::{Ending, Found};
 use holdfast_domain::operation::{Disown, Sent};
 use holdfast_domain::{ClaimId, OperationId};
 use holdfast_testkit::sample::{self, CLAIM};
@@ -12,7 +12,7 @@ use super::{GRACE, check_wallet, claimed, conduct, journal, phase, row};
 async fn reconciling_leaves_the_living_and_the_ended_alone() {
     let journal = journal().await;
     let operation = claimed(&journal, &sample::claim().build()).await;
-    let found = conduct(&journal).reconcile(operation.id).await.unwrap();
+    let found = conduct(&journal).reconcile(operation.id).await.unwrap().snapshot;
     assert_eq!(found.operation.as_ref(), Some(&operation));
     for ending in [Ending::NotRun, sample::finished(1, 1)] {
         let journal = super::journal().await;
@@ -20,10 +20,10 @@ async fn reconciling_leaves_the_living_and_the_ended_alone() {
         conduct(&journal).conclude(&operation, &ending, &[]).await;
         let (before, offers) = (row(&journal), journal.offers());
         journal.advance(GRACE * 10);
-        let found = conduct(&journal).reconcile(operation.id).await.unwrap();
+        let found = conduct(&journal).reconcile(operation.id).await.unwrap().snapshot;
         assert_eq!((found.operation, journal.offers()), (Some(before), offers));
     }
-    let nothing = conduct(&journal).reconcile(OperationId::from_u128(1)).await.unwrap();
+    let nothing = conduct(&journal).reconcile(OperationId::from_u128(1)).await.unwrap().snapshot;
     assert_eq!(nothing.operation, None);
 }
 
@@ -34,10 +34,23 @@ async fn reconciling_an_orphan_gives_it_up_and_shows_the_row() {
         let operation = claimed(&journal, &sample::claim().build()).await;
         journal.advance(sample::LEASE + GRACE);
         journal.fail_next(faults.iter().copied());
-        let found = conduct(&journal).reconcile(operation.id).await.unwrap();
-        assert_eq!((phase(&found), found.operation), ("abandoned", Some(row(&journal))));
+        let Found { snapshot, moved } = conduct(&journal).reconcile(operation.id).await.unwrap();
+        assert_eq!((phase(&snapshot), moved), ("abandoned", true), "{faults:?}");
+        assert_eq!(snapshot.operation, Some(row(&journal)));
+        assert!(!conduct(&journal).reconcile(operation.id).await.unwrap().moved, "only once");
         check_wallet(&journal, 1_000, 0);
     }
+}
+
+#[tokio::test]
+async fn of_those_who_reconcile_at_once_one_is_told_that_it_did() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    journal.advance(sample::LEASE + GRACE);
+    let conducts = [(); 8].map(|()| conduct(&journal));
+    let found = join_all(conducts.iter().map(|conduct| conduct.reconcile(operation.id))).await;
+    let moved = found.iter().filter(|found| found.as_ref().unwrap().moved).count();
+    assert_eq!(moved, 1, "{found:?}");
 }
 
 #[tokio::test]
@@ -46,7 +59,7 @@ async fn reconciling_past_the_deadline_does_not_care_for_the_lease() {
     let operation = claimed(&journal, &sample::claim().build()).await;
     journal.advance(sample::TIME);
     let careful = holdfast_domain::conduct::Conduct { orphan_grace: None, ..conduct(&journal) };
-    assert_eq!(phase(&careful.reconcile(operation.id).await.unwrap()), "abandoned");
+    assert_eq!(phase(&careful.reconcile(operation.id).await.unwrap().snapshot), "abandoned");
 }
 
 #[tokio::test]
@@ -56,7 +69,7 @@ async fn a_settlement_that_is_still_refused_leaves_the_result_recorded() {
     journal.break_wallet(sample::WALLET);
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
     journal.advance(sample::TIME * 100);
-    let found = conduct(&journal).reconcile(operation.id).await.unwrap();
+    let found = conduct(&journal).reconcile(operation.id).await.unwrap().snapshot;
     assert_eq!(phase(&found), "recorded", "its only exit is its settlement");
     check_wallet(&journal, 900, 100);
 }
@@ -69,7 +82,7 @@ async fn a_store_that_does_not_answer_is_an_error_and_one_that_takes_nothing_cha
     journal.fail_loads(1);
     assert!(conduct(&journal).reconcile(operation.id).await.is_err());
     journal.fail_next([Fault::Unavailable]);
-    let found = conduct(&journal).reconcile(operation.id).await.unwrap();
+    let found = conduct(&journal).reconcile(operation.id).await.unwrap().snapshot;
     assert_eq!(found.operation, Some(row(&journal)));
     assert_eq!(phase(&found), "leased");
 }
@@ -80,11 +93,11 @@ async fn asking_marks_a_living_owners_row_once_however_its_commit_is_lost() {
         let journal = journal().await;
         let operation = claimed(&journal, &sample::claim().build()).await;
         journal.fail_next(faults.iter().copied());
-        let asked = conduct(&journal).cancel(operation.id).await.unwrap();
+        let asked = conduct(&journal).cancel(operation.id).await.unwrap().snapshot;
         assert_eq!((phase(&asked), asked.operation), ("leased", Some(row(&journal))), "{faults:?}");
         assert!(row(&journal).cancel_asked);
         let offers = journal.offers();
-        let again = conduct(&journal).cancel(operation.id).await.unwrap();
+        let again = conduct(&journal).cancel(operation.id).await.unwrap().snapshot;
         assert_eq!((again.operation, journal.offers()), (Some(row(&journal)), offers));
         check_wallet(&journal, 900, 100);
     }
@@ -93,20 +106,20 @@ async fn asking_marks_a_living_owners_row_once_however_its_commit_is_lost() {
 #[tokio::test]
 async fn asking_reaps_the_dead_settles_the_recorded_and_leaves_the_ended_alone() {
     let journal = journal().await;
-    let nothing = conduct(&journal).cancel(OperationId::from_u128(1)).await.unwrap();
+    let nothing = conduct(&journal).cancel(OperationId::from_u128(1)).await.unwrap().snapshot;
     assert_eq!(nothing.operation, None);
     let operation = claimed(&journal, &sample::claim().build()).await;
     journal.advance(sample::LEASE + GRACE);
-    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap()), "abandoned");
+    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap().snapshot), "abandoned");
     check_wallet(&journal, 1_000, 0);
 
     let journal = super::journal().await;
     let operation = claimed(&journal, &sample::claim().build()).await;
     journal.break_wallet(sample::WALLET);
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
-    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap()), "recorded");
+    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap().snapshot), "recorded");
     journal.repair_wallet(sample::WALLET);
-    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap()), "completed");
+    assert_eq!(phase(&conduct(&journal).cancel(operation.id).await.unwrap().snapshot), "completed");
     check_wallet(&journal, 970, 0);
 
     for ending in [Ending::NotRun, Ending::Unknown, sample::finished(1, 1)] {
@@ -114,7 +127,7 @@ async fn asking_reaps_the_dead_settles_the_recorded_and_leaves_the_ended_alone()
         let operation = claimed(&journal, &sample::claim().build()).await;
         conduct(&journal).conclude(&operation, &ending, &[]).await;
         let (before, offers) = (row(&journal), journal.offers());
-        let found = conduct(&journal).cancel(operation.id).await.unwrap();
+        let found = conduct(&journal).cancel(operation.id).await.unwrap().snapshot;
         assert_eq!((found.operation, journal.offers()), (Some(before), offers));
     }
 }
@@ -163,12 +176,12 @@ async fn a_claim_that_never_sent_is_disowned_as_not_run_and_any_other_as_unknown
         let journal = journal().await;
         let operation = claimed(&journal, &sample::claim().build()).await;
         let another = Disown { claim: ClaimId::from_u128(1), sent };
-        assert!(!conduct(&journal).disown(operation.id, another).await.unwrap());
+        assert!(!conduct(&journal).disown(operation.id, another).await.unwrap().moved);
         assert_eq!(row(&journal), operation);
         let disown = Disown { claim: CLAIM, sent };
-        assert!(conduct(&journal).disown(operation.id, disown).await.unwrap());
+        assert!(conduct(&journal).disown(operation.id, disown).await.unwrap().moved);
         assert_eq!(row(&journal).phase.label(), label);
         check_wallet(&journal, 1_000, 0);
-        assert!(!conduct(&journal).disown(operation.id, disown).await.unwrap(), "only once");
+        assert!(!conduct(&journal).disown(operation.id, disown).await.unwrap().moved, "only once");
     }
 }
