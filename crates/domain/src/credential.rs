@@ -13,6 +13,7 @@ const PREFIX: &str = "hfk_";
 const ID_LEN: usize = 22;
 /// Digits of 256 bits in base62.
 const SECRET_LEN: usize = 43;
+/// In the order of ASCII.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What a caller bears: the id of a credential and the secret that proves it.
@@ -69,15 +70,17 @@ fn to_base62(bytes: &[u8], len: usize) -> String {
     text.into_iter().map(char::from).collect()
 }
 
-/// `None` for another character, or for a number that does not fit.
+/// `None` for another character, or for a number that does not fit. Four bytes at a time.
 fn from_base62<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut number = [0; N];
+    let (words, []) = number.as_chunks_mut::<4>() else { return None };
     for character in text.bytes() {
-        let mut carry = u32::try_from(DIGITS.iter().position(|digit| *digit == character)?).ok()?;
-        for byte in number.iter_mut().rev() {
-            let value = u32::from(*byte).wrapping_mul(62).wrapping_add(carry);
-            *byte = u8::try_from(value & 0xff).unwrap_or(0);
-            carry = value >> 8;
+        let mut carry = u64::try_from(DIGITS.binary_search(&character).ok()?).ok()?;
+        for word in words.iter_mut().rev() {
+            let value = u64::from(u32::from_be_bytes(*word)).wrapping_mul(62).wrapping_add(carry);
+            let [high @ .., a, b, c, d] = value.to_be_bytes();
+            *word = [a, b, c, d];
+            carry = u64::from(u32::from_be_bytes(high));
         }
         if carry != 0 {
             return None;

@@ -20,7 +20,10 @@ fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
 /// One of the operator's secrets. Verifiers, fingerprints and body digests depend on it, so that a
 /// stolen database alone confirms no guessed prompt and no guessed credential.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ServerSecret(Box<[u8]>);
+pub struct ServerSecret {
+    bytes: Box<[u8]>,
+    id: ServerSecretId,
+}
 
 impl ServerSecret {
     /// The fewest bytes that a server secret may have.
@@ -29,15 +32,17 @@ impl ServerSecret {
     /// Takes the secret; `None` when it is too short to be one.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        (bytes.len() >= Self::LEN_MIN).then(|| Self(bytes.into()))
+        (bytes.len() >= Self::LEN_MIN).then(|| {
+            let [a, b, c, d, e, f, g, h, ..] =
+                derived("holdfast 2026-11 server secret id v1", &[bytes]);
+            Self { bytes: bytes.into(), id: ServerSecretId([a, b, c, d, e, f, g, h]) }
+        })
     }
 
     /// Names the secret without telling it: rows remember by this which secret they were made with.
     #[must_use]
-    pub fn id(&self) -> ServerSecretId {
-        let [a, b, c, d, e, f, g, h, ..] =
-            derived("holdfast 2026-11 server secret id v1", &[&self.0]);
-        ServerSecretId([a, b, c, d, e, f, g, h])
+    pub const fn id(&self) -> ServerSecretId {
+        self.id
     }
 
     /// What is stored instead of a credential's secret.
@@ -45,7 +50,7 @@ impl ServerSecret {
     pub fn verifier(&self, secret: &CredentialSecret) -> Verifier {
         Verifier(blake3::Hash::from_bytes(derived(
             "holdfast 2026-11 verifier v1",
-            &[&self.0, &secret.0],
+            &[&self.bytes, &secret.0],
         )))
     }
 
@@ -53,14 +58,14 @@ impl ServerSecret {
     /// on a credential: rotation changes no fingerprint.
     #[must_use]
     pub fn fingerprint_key(&self, api_key: ApiKeyId) -> FingerprintKey {
-        let parts = [&self.0[..], &api_key.to_bytes()[..]];
+        let parts = [&self.bytes[..], &api_key.to_bytes()[..]];
         FingerprintKey(derived("holdfast 2026-11 fingerprint v1", &parts))
     }
 
     /// The key under which the raw bytes of request bodies are digested.
     #[must_use]
     pub fn body_digest_key(&self, api_key: ApiKeyId) -> BodyDigestKey {
-        let parts = [&self.0[..], &api_key.to_bytes()[..]];
+        let parts = [&self.bytes[..], &api_key.to_bytes()[..]];
         BodyDigestKey(derived("holdfast 2026-11 body digest v1", &parts))
     }
 }
