@@ -1,16 +1,21 @@
 //! Many rows in two binds: fixed-width records in one blob, texts and ciphertexts in another.
 //!
 //! A statement reads the records through `temp.nums`, a table of the numbers from zero, so that its
-//! text is the same for every number of rows and stays prepared. Integers are twenty ASCII digits:
-//! `substr` on a blob takes the same time wherever it cuts, and nothing is parsed but those digits.
+//! text is the same for every number of rows and stays prepared. Integers are ASCII digits in a cell of
+//! twenty bytes: `substr` on a blob takes the same time wherever it cuts, and `CAST` reads a cell up to
+//! the first byte that is no digit.
+
+use std::iter::successors;
 
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments};
 
 /// Rows that one statement can be fed with: the size of `temp.nums`.
 pub(super) const ROWS_MAX: usize = 4_096;
-/// Digits of an integer, its sign among them.
+/// Digits of an integer at most, its sign among them.
 const DIGITS: usize = 20;
+/// What follows the digits of a shorter one.
+const PAD: u8 = b'.';
 
 /// Makes and fills the table of numbers that every statement on records reads.
 pub(super) const NUMS: &str = "CREATE TEMP TABLE nums (i INTEGER PRIMARY KEY);
@@ -103,7 +108,16 @@ impl Records {
     }
 
     pub(super) fn int(&mut self, value: i64) -> &mut Self {
-        self.fixed.extend_from_slice(format!("{value:0DIGITS$}").as_bytes());
+        let mut cell = [PAD; DIGITS];
+        let mut rest = value.unsigned_abs();
+        let (sign, digits) = cell.split_at_mut(usize::from(value < 0));
+        sign.fill(b'-');
+        let count = successors(Some(rest), |rest| Some(rest / 10).filter(|left| *left > 0)).count();
+        for digit in digits.iter_mut().take(count).rev() {
+            *digit = b'0' + u8::try_from(rest % 10).unwrap_or(0);
+            rest /= 10;
+        }
+        self.fixed.extend_from_slice(&cell);
         self
     }
 
@@ -129,5 +143,21 @@ impl Records {
         query: Query<'q, Sqlite, SqliteArguments>,
     ) -> Query<'q, Sqlite, SqliteArguments> {
         query.bind(self.fixed).bind(self.heap).bind(self.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_is_its_digits_up_to_the_first_other_byte() {
+        for value in [0, 7, -7, 10, 99, 100, -1_000, i64::MAX, i64::MIN] {
+            let mut records = Records::default();
+            records.row().int(value);
+            let cell = str::from_utf8(&records.fixed).unwrap();
+            assert_eq!(cell.len(), DIGITS);
+            assert_eq!(cell.trim_end_matches('.'), value.to_string());
+        }
     }
 }
