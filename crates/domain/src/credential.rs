@@ -39,12 +39,17 @@ impl Bearer {
         })
     }
 
+    /// What the whole text begins with: it tells one credential from others, and nothing of its secret.
+    #[must_use]
+    pub fn beginning(id: CredentialId) -> String {
+        format!("{PREFIX}{}", to_base62(&id.to_bytes(), ID_LEN))
+    }
+
     /// The whole text. It is shown once, to whoever gets the key, and is not kept.
     #[must_use]
     pub fn expose(&self) -> String {
-        let id = to_base62(&self.id.to_bytes(), ID_LEN);
         let secret = to_base62(self.secret.bytes(), SECRET_LEN);
-        format!("{PREFIX}{id}_{secret}")
+        format!("{}_{secret}", Self::beginning(self.id))
     }
 }
 

@@ -71,17 +71,23 @@ impl FromStr for Micros {
         let (units, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !numeric(units) || !numeric(fraction) || fraction.len() > 6 {
-            return Err(BadAmount);
+            return Err(BadAmount::Unreadable);
         }
         let all = format!("{sign}{units}{fraction:0<6}");
-        all.parse().map(Self).map_err(|_overflow| BadAmount)
+        all.parse().map(Self).map_err(|_overflow| BadAmount::TooLarge)
     }
 }
 
 /// A text that is not an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an amount: write units with at most six decimals, like 10.00")]
-pub struct BadAmount;
+pub enum BadAmount {
+    /// It has another form.
+    #[error("not an amount: write units with at most six decimals, like 10.00")]
+    Unreadable,
+    /// It has more units than an amount can.
+    #[error("too large for an amount: at most {}", Micros::MAX)]
+    TooLarge,
+}
 
 /// An ISO 4217 code: three capital letters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

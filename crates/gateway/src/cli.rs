@@ -76,7 +76,11 @@ pub(crate) enum Migrate {
     /// Apply every missing migration; makes the database if there is none
     Up,
     /// Take the last migration back, WITH ALL DATA in the tables that it made
-    Down,
+    Down {
+        /// Delete the wallets, API keys and operations in them for good
+        #[arg(long)]
+        yes: bool,
+    },
     /// List the migrations and when each was applied
     Status,
 }
@@ -99,7 +103,7 @@ pub(crate) enum Wallet {
         #[arg(allow_negative_numbers = true)]
         amount: Amount,
         /// Names this deposit: the same one again changes nothing [default: a new UUIDv4, printed]
-        #[arg(long, value_name = "UUID")]
+        #[arg(long, value_name = "UUID", value_parser = value::posting_key)]
         key: Option<Uuid>,
     },
     /// Give back a part of what a completed operation was charged, at most all of it
@@ -111,7 +115,7 @@ pub(crate) enum Wallet {
         #[arg(allow_negative_numbers = true)]
         amount: Amount,
         /// Names this refund: the same one again changes nothing [default: a new UUIDv4, printed]
-        #[arg(long, value_name = "UUID")]
+        #[arg(long, value_name = "UUID", value_parser = value::posting_key)]
         key: Option<Uuid>,
     },
     /// Correct what is available, up or down; it cannot overdraw
@@ -125,7 +129,7 @@ pub(crate) enum Wallet {
         #[arg(long, value_name = "TEXT")]
         reason: Reason,
         /// Names this adjustment: the same one again changes nothing [default: a new UUIDv4, printed]
-        #[arg(long, value_name = "UUID")]
+        #[arg(long, value_name = "UUID", value_parser = value::posting_key)]
         key: Option<Uuid>,
     },
     /// Show a wallet and its balance
@@ -187,13 +191,13 @@ pub(crate) struct Issue {
     #[arg(long, value_name = "AMOUNT/WINDOW")]
     pub(crate) spend_limit: Option<SpendCap>,
     /// Requests a minute that it may run
-    #[arg(long, value_name = "N", value_parser = grant::count())]
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
     pub(crate) rpm: Option<u64>,
     /// Tokens a minute that it may use, prompt and completion together
-    #[arg(long, value_name = "N", value_parser = grant::count())]
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
     pub(crate) tpm: Option<u64>,
     /// Operations that it may run at once
-    #[arg(long, value_name = "N", value_parser = grant::count())]
+    #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
     pub(crate) concurrency: Option<u64>,
     /// Do not show the wallet's balance to its bearer
     #[arg(long)]
@@ -324,6 +328,7 @@ mod tests {
             "holdfast check-config --probe",
             "holdfast migrate up",
             "holdfast migrate down",
+            "holdfast migrate down --yes",
             "holdfast migrate status",
             "holdfast wallet create acme --currency EUR",
             "holdfast wallet deposit acme 10.00",

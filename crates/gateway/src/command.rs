@@ -18,9 +18,10 @@ use crate::{database, serve};
 /// Does what was asked for.
 pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     let output = Output::new(cli.json);
-    let config = config::load(cli.config.as_deref());
+    let file = config::file(cli.config.as_deref());
+    let config = config::load(file.as_deref());
     match cli.command {
-        Some(Command::CheckConfig { probe }) => check::run(output, config, probe).await,
+        Some(Command::CheckConfig { probe }) => check::run(output, config, file, probe).await,
         Some(Command::Migrate(migrate)) => migrate::run(output, &config?, &migrate).await,
         None | Some(Command::Serve) => serve::run(config?).await,
         Some(Command::Wallet(command)) => {

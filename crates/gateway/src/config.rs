@@ -109,23 +109,26 @@ impl fmt::Display for BadConfig {
 
 impl std::error::Error for BadConfig {}
 
-/// Reads the file that was named, else the one that `HOLDFAST_CONFIG` names, else the embedded
-/// default.
+/// The file that was named, else the one that `HOLDFAST_CONFIG` names.
+pub(crate) fn file(named: Option<&Path>) -> Option<PathBuf> {
+    let variable = || overriding(&process_environment, FILE_VARIABLE).map(PathBuf::from);
+    named.map(Path::to_path_buf).or_else(variable)
+}
+
+/// Reads this file, or the embedded default.
 ///
 /// # Errors
 ///
 /// A [`BadConfig`] with everything that is wrong.
-pub(crate) fn load(named: Option<&Path>) -> Result<Config, BadConfig> {
-    let variable = || overriding(&process_environment, FILE_VARIABLE).map(PathBuf::from);
-    let file = named.map(Path::to_path_buf).or_else(variable);
+pub(crate) fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
     let Some(file) = file else {
         return parse("embedded default", EMBEDDED, &process_environment);
     };
-    let stamp = Stamp::of(&file).ok();
-    let text = std::fs::read_to_string(&file)
-        .map_err(|error| BadConfig::Unreadable(file.clone(), error))?;
+    let stamp = Stamp::of(file).ok();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| BadConfig::Unreadable(file.to_path_buf(), error))?;
     let config = parse(&file.to_string_lossy(), &text, &process_environment)?;
-    Ok(Config { file: Some(file), stamp, ..config })
+    Ok(Config { file: Some(file.to_path_buf()), stamp, ..config })
 }
 
 /// Reads a file once more. What is no regular file can be read at the start only: whoever opens a pipe
@@ -170,8 +173,8 @@ fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Config,
 /// Reads every table before it gives up, so that every mistake is found.
 fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>) -> Option<Config> {
     let mut server = process::server(&root.table("server"));
-    let admin = root.table("admin");
-    let admin = admin.is_present().then(|| process::admin(&admin));
+    let admin_table = root.table("admin");
+    let admin = admin_table.is_present().then(|| process::admin(&admin_table));
     let mut database = process::database(&root.table("database"));
     let limits = process::limits(&root.table("limits"));
     let operations = process::operations(&root.table("operations"));
@@ -185,6 +188,9 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
             Ok(listen) => server.listen = listen,
             Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
         }
+    }
+    if let Some(Some(admin)) = &admin {
+        process::keep_apart(&server, admin, &admin_table);
     }
     if let Some(url) = overriding(environment, DATABASE_VARIABLE) {
         match DatabaseUrl::parse(&url) {

@@ -1,8 +1,10 @@
 //! The store and the server secrets that a configuration names.
 
-use anyhow::Context;
-use holdfast_domain::Keys;
+use std::collections::BTreeSet;
+
+use anyhow::{Context, bail};
 use holdfast_engine::Secrets;
+use holdfast_store::report::LiveCredential;
 use holdfast_store::{Options, Store};
 
 use crate::config::Config;
@@ -10,20 +12,75 @@ use crate::secret::{self, IfMissing};
 
 /// Opens the database; it has to be there and to be migrated.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Store> {
-    let url = &config.database;
     let commit_queue = config.limits.commit_queue;
-    let options = Options { commit_queue, ..Options::new(url.clone()) };
-    Store::open(options).await.with_context(|| format!("{url} was not opened"))
+    let options = Options { commit_queue, ..Options::new(config.database.clone()) };
+    Ok(Store::open(options).await?)
 }
 
-/// The configured secrets, else the one beside the database. A missing one is made only as long as
-/// no API key depends on it.
-pub(crate) async fn secrets(config: &Config, store: &Store) -> anyhow::Result<Secrets> {
-    if let [first, others @ ..] = config.server.secrets.as_slice() {
-        return Ok(Secrets::new(first.clone(), others.to_vec()));
+/// The configured secrets, else the one beside the database. A missing one is made only as long as no
+/// credential in force depends on it. Secrets that fit none of those are refused, and where some of
+/// them are left without theirs, `warn` is told.
+pub(crate) async fn secrets(
+    config: &Config,
+    store: &Store,
+    warn: impl FnOnce(&str),
+) -> anyhow::Result<Secrets> {
+    let live = store.live_credentials().await.context("API keys were not read")?;
+    let secrets = match config.server.secrets.as_slice() {
+        [first, others @ ..] => Secrets::new(first.clone(), others.to_vec()),
+        [] => {
+            let if_missing = if live.is_empty() { IfMissing::Make } else { IfMissing::Refuse };
+            Secrets::new(secret::read(config.database.folder(), if_missing)?, Vec::new())
+        }
+    };
+    let (known, lost): (Vec<_>, Vec<_>) =
+        live.iter().partition(|credential| secrets.find(credential.server_secret).is_some());
+    if lost.is_empty() {
+        return Ok(secrets);
     }
-    let keys = Keys::list(store).await?;
-    let if_missing = if keys.is_empty() { IfMissing::Make } else { IfMissing::Refuse };
-    let first = secret::read(config.database.folder(), if_missing)?;
-    Ok(Secrets::new(first, Vec::new()))
+    let (keys, advice) = (count_keys(&lost), advice(config, &lost));
+    if known.is_empty() {
+        let place = place(config);
+        bail!(
+            "{place} has no secret that the API keys in force ({keys}) were made with, and would have \
+             every caller answered 401; {advice}"
+        );
+    }
+    let all = count_keys(&live.iter().collect::<Vec<_>>());
+    warn(&format!(
+        "{keys} of {all} API keys in force have credentials that were made with a secret that is not \
+         configured, and those are answered 401; {advice}"
+    ));
+    Ok(secrets)
+}
+
+fn count_keys(credentials: &[&LiveCredential]) -> usize {
+    credentials.iter().map(|credential| credential.api_key).collect::<BTreeSet<_>>().len()
+}
+
+/// Where the secrets came from.
+fn place(config: &Config) -> String {
+    if config.server.secrets.is_empty() {
+        config.database.folder().join(secret::FILE_NAME).display().to_string()
+    } else {
+        "server.secrets".to_owned()
+    }
+}
+
+/// What gives these credentials their secret back.
+fn advice(config: &Config, lost: &[&LiveCredential]) -> String {
+    let beside = secret::read(config.database.folder(), IfMissing::Refuse).ok();
+    let is_beside =
+        beside.is_some_and(|secret| lost.iter().any(|it| it.server_secret == secret.id()));
+    let file = config.database.folder().join(secret::FILE_NAME);
+    let back = if is_beside {
+        format!(
+            "they were made with the one in {}: add its content to server.secrets as an entry, or leave \
+             server.secrets out",
+            file.display()
+        )
+    } else {
+        "put that secret back into server.secrets, where all that ever wrote are kept".to_owned()
+    };
+    format!("{back}; where it is gone for good, end such keys with `holdfast key revoke`")
 }

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use holdfast_domain::secret::ServerSecret;
 use uuid::Uuid;
 
-const FILE_NAME: &str = "server.secret";
+pub(crate) const FILE_NAME: &str = "server.secret";
 const BYTES: usize = 32;
 
 /// Why there is no server secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
-    /// API keys were made with one that is not here: a new one would refuse them all.
+    /// API keys in force were made with one that is not here: a new one would refuse them all.
     #[error(
-        "{0} is missing, and the API keys in the database were made with it: \
-         put it back, or name it in server.secrets"
+        "{0} is missing, and the API keys in the database were made with a server secret: put the file \
+         back, or name in server.secrets the secret that they were made with"
     )]
     Lost(PathBuf),
     #[error("{0} is damaged: 64 hexadecimal digits are expected")]
@@ -51,7 +51,10 @@ pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret,
         }
         read => read.map_err(failed)?,
     };
-    let secret = from_hex(text.trim_end()).and_then(|bytes| ServerSecret::new(&bytes));
+    // The digits themselves, so that they are the same secret where they are an entry of server.secrets.
+    let digits = text.trim_end();
+    let is_whole = digits.len() == 2 * BYTES && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let secret = is_whole.then(|| ServerSecret::new(digits.as_bytes())).flatten();
     secret.ok_or(SecretError::Damaged(file))
 }
 
@@ -80,18 +83,6 @@ fn to_hex(bytes: &[u8]) -> String {
     format!("{digits}\n")
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let bytes: Option<Vec<u8>> = digits?
-        .chunks(2)
-        .map(|pair| match pair {
-            [high, low] => u8::try_from(high << 4 | low).ok(),
-            _ => None,
-        })
-        .collect();
-    bytes.filter(|bytes| bytes.len() == BYTES)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -108,6 +99,8 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
         let other = tempfile::tempdir().unwrap();
         assert_ne!(read(other.path(), IfMissing::Make).unwrap(), made);
+        let content = fs::read_to_string(file).unwrap();
+        assert_eq!(ServerSecret::new(content.trim_end().as_bytes()), Some(made), "as an entry");
     }
 
     #[test]

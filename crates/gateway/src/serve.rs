@@ -57,7 +57,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = listeners.addresses()?;
     let store = start::store(&config).await?;
-    let secrets = database::secrets(&config, &store).await?;
+    let lost = |told: &str| tracing::error!("{told}");
+    let secrets = database::secrets(&config, &store, lost).await?;
     start::pin_prices(&config, &store).await?;
     if config.file.is_none() {
         let issued = start::first_key(&store, secrets.first()).await?;
@@ -219,7 +220,10 @@ impl Listeners {
 }
 
 fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    listen(address).with_context(|| format!("cannot listen on {address} ({option})"))
+    listen(address).with_context(|| {
+        let variable = if option == "server.listen" { ", or HOLDFAST_LISTEN," } else { "" };
+        format!("cannot listen on {address}: set {option}{variable} to an address that is free")
+    })
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

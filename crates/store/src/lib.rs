@@ -21,7 +21,6 @@ mod url;
 pub mod usage;
 pub mod verify;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -73,8 +72,8 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// What is there is not what this program works with.
-    #[error("the database does not fit this program")]
-    Schema(#[source] SchemaError),
+    #[error(transparent)]
+    Schema(SchemaError),
     /// It cannot be connected to.
     #[error("the database cannot be opened")]
     Connect(#[source] ConnectError),
@@ -116,7 +115,7 @@ impl Store {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::describe();
         let path = options.url.file();
-        check(path, options.busy_timeout).await.map_err(OpenError::Schema)?;
+        check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let busy = options.busy_timeout;
         let writers = connect::writers(path, busy).await.map_err(OpenError::Connect)?;
         let readers =
@@ -228,8 +227,9 @@ impl Store {
 }
 
 /// Looks at the schema through a connection that cannot write: a file that is refused stays as it is.
-async fn check(path: &Path, busy_timeout: Duration) -> Result<(), SchemaError> {
-    migrate::exists(path)?;
+async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
+    migrate::exists(url)?;
+    let path = url.file();
     let reader = connect::readers(path, busy_timeout, 1).await.map_err(migrate::foreign(path))?;
     let checked = migrate::check(&reader, path).await;
     reader.close().await.map_err(SchemaError::Failed)?;

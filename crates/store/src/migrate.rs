@@ -4,6 +4,7 @@
 //! Opening a store never migrates. The database is recognised by its application id: tables in a
 //! file that does not carry it are somebody else's and are left alone.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ struct Migration {
     name: &'static str,
     up: &'static str,
     down: &'static str,
+    /// Counts what taking it back deletes, as [`Loss`] tells it.
+    loss: &'static str,
 }
 
 const MIGRATIONS: &[Migration] = &[Migration {
@@ -42,6 +45,8 @@ const MIGRATIONS: &[Migration] = &[Migration {
     name: "ledger",
     up: include_str!("../migrations/sqlite/0001_ledger.up.sql"),
     down: include_str!("../migrations/sqlite/0001_ledger.down.sql"),
+    loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
+        (SELECT count(*) FROM operations)",
 }];
 
 /// A migration and whether the database has it.
@@ -53,6 +58,44 @@ pub struct Step {
     pub name: String,
     /// When it was applied, if it was.
     pub applied_at: Option<Timestamp>,
+}
+
+/// What would be deleted for good, with all of the book that belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Wallets, whatever is in them.
+    pub wallets: i64,
+    /// API keys.
+    pub api_keys: i64,
+    /// Operations.
+    pub operations: i64,
+}
+
+impl Loss {
+    const fn is_nothing(self) -> bool {
+        self.wallets == 0 && self.api_keys == 0 && self.operations == 0
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |count: i64, noun| match count {
+            1 => format!("1 {noun}"),
+            _ => format!("{count} {noun}s"),
+        };
+        let Self { wallets, api_keys, operations } = *self;
+        let (wallets, api_keys) = (of(wallets, "wallet"), of(api_keys, "API key"));
+        write!(f, "{wallets}, {api_keys}, {} and the book of them", of(operations, "operation"))
+    }
+}
+
+/// What becomes of rows that taking a migration back would delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfFilled {
+    /// They stay, and so does the migration.
+    Refuse,
+    /// They go.
+    Delete,
 }
 
 /// Why a schema is not what this program works with.
@@ -83,6 +126,9 @@ pub enum SchemaError {
     /// There is nothing to take back.
     #[error("no migration is applied")]
     NothingApplied,
+    /// Rows would go with it.
+    #[error("it would delete {0}")]
+    Filled(Loss),
     /// It cannot be connected to.
     #[error("the database cannot be opened")]
     Connect(#[source] ConnectError),
@@ -116,12 +162,12 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
 ///
 /// # Errors
 ///
-/// Where none is applied, the database is not ours or is newer, or it fails.
-pub async fn down(url: &DatabaseUrl) -> Result<Step, SchemaError> {
+/// Where rows would go that are to stay, none is applied, the database is not ours or is newer, or it fails.
+pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<Step, SchemaError> {
+    exists(url)?;
     let path = url.file();
-    exists(path)?;
     let db = open(path).await?;
-    let outcome = down_one(&db, path).await;
+    let outcome = down_one(&db, path, if_filled).await;
     close(db, outcome).await
 }
 
@@ -132,7 +178,7 @@ pub async fn down(url: &DatabaseUrl) -> Result<Step, SchemaError> {
 /// Where the database is not ours or is newer, or cannot be read.
 pub async fn status(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
     let path = url.file();
-    if exists(path).is_err() {
+    if exists(url).is_err() {
         return Ok(MIGRATIONS.iter().map(|migration| migration.step(None)).collect());
     }
     let db = open(path).await?;
@@ -150,7 +196,13 @@ pub(crate) async fn check(db: &DatabaseConnection, path: &Path) -> Result<(), Sc
     if found < needed { Err(SchemaError::Older { found, needed }) } else { Ok(()) }
 }
 
-pub(crate) fn exists(path: &Path) -> Result<(), SchemaError> {
+/// Whether there is a file at all.
+///
+/// # Errors
+///
+/// Where there is none.
+pub fn exists(url: &DatabaseUrl) -> Result<(), SchemaError> {
+    let path = url.file();
     if path.is_file() { Ok(()) } else { Err(SchemaError::Missing(path.to_owned())) }
 }
 
@@ -290,7 +342,11 @@ async fn up_one(db: &DatabaseConnection, path: &Path) -> Result<Option<Step>, Sc
     Ok(Some(next.step(Some(Timestamp::from_micros(at)))))
 }
 
-async fn down_one(db: &DatabaseConnection, path: &Path) -> Result<Step, SchemaError> {
+async fn down_one(
+    db: &DatabaseConnection,
+    path: &Path,
+    if_filled: IfFilled,
+) -> Result<Step, SchemaError> {
     let transaction = begin(db).await?;
     let known = applied(&transaction, path).await?;
     let last = known.last().map(|(version, _)| *version);
@@ -298,6 +354,11 @@ async fn down_one(db: &DatabaseConnection, path: &Path) -> Result<Step, SchemaEr
     let Some(last) = last else {
         return Err(SchemaError::NothingApplied);
     };
+    // In the transaction that deletes it: nothing is added after it was counted.
+    let loss = loss(&transaction, last).await.map_err(SchemaError::Failed)?;
+    if if_filled == IfFilled::Refuse && !loss.is_nothing() {
+        return Err(SchemaError::Filled(loss));
+    }
     let run = async {
         transaction.execute_unprepared(last.down).await?;
         let sql = "DELETE FROM holdfast_migrations WHERE version = $1";
@@ -310,4 +371,10 @@ async fn down_one(db: &DatabaseConnection, path: &Path) -> Result<Step, SchemaEr
     };
     run.await.map_err(SchemaError::Failed)?;
     Ok(last.step(None))
+}
+
+async fn loss(db: &impl ConnectionTrait, migration: &Migration) -> Result<Loss, DbErr> {
+    let row = db.query_one_raw(statement(migration.loss, [])).await?;
+    let count = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index(at));
+    Ok(Loss { wallets: count(0)?, api_keys: count(1)?, operations: count(2)? })
 }

@@ -2,7 +2,8 @@
 //! here shows a result.
 
 use holdfast_domain::operation::{Lease, Operation};
-use holdfast_domain::{Micros, Timestamp};
+use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::{ApiKeyId, CredentialId, Micros, Timestamp};
 
 /// Which operations to list, the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +28,27 @@ pub enum Scope {
 pub struct Listed {
     /// The row.
     pub operation: Operation,
+    /// What has been refunded of its charge.
+    pub refunded: Micros,
     /// The row of its node's name.
     pub lease: Option<Lease>,
     /// The database's clock.
     pub now: Timestamp,
+}
+
+/// A credential that is in force, without what its bearer is checked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveCredential {
+    /// Its public half.
+    pub id: CredentialId,
+    /// Whose it is.
+    pub api_key: ApiKeyId,
+    /// The server secret that it was made with.
+    pub server_secret: ServerSecretId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Its own end, as a rotation sets it; its API key may end before.
+    pub ends_at: Option<Timestamp>,
 }
 
 /// What running operations hold.

@@ -23,7 +23,7 @@ pub use self::book::{
     BalanceView, CountsView, LedgerEntryView, MismatchView, PostingView, StatementView, UsageOwner,
     UsageView, VerificationView, WalletView,
 };
-pub use self::key::{ApiKeyView, IssuedKeyView};
+pub use self::key::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView};
 pub use self::model::{ModelListView, ModelView, PriceView};
 pub use self::operation::{AttemptView, NotJson, OperationResult, OperationView};
 use crate::render;

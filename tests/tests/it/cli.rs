@@ -149,7 +149,12 @@ fn a_key_is_shown_whole_once() {
     let list = site.json(&["key", "list"]);
     let names: Vec<_> = list.as_array().unwrap().iter().map(|key| &key["name"]).collect();
     assert_eq!(names, ["main-key", "laptop"]);
-    assert_eq!(members(&list[1]), listed);
+    let mut with_credentials = [&listed[..], &["credentials"]].concat();
+    with_credentials.sort_unstable();
+    assert_eq!(members(&list[1]), with_credentials);
+    let credential = &list[1]["credentials"][0];
+    assert_eq!(members(credential), ["created_at", "ends_at", "id"]);
+    assert_eq!(credential["id"], format!("hfk_{}", parts[1]), "what its bearer's text begins with");
     assert_eq!(list[1]["revoked_at"], Value::Null);
     assert!(!list.to_string().contains(parts[2]));
 
@@ -157,6 +162,9 @@ fn a_key_is_shown_whole_once() {
     assert!(revoked["revoked_at"].is_string(), "{revoked}");
     let again = site.json(&["key", "revoke", "laptop"]);
     assert_eq!(again, revoked, "a second time changes nothing");
+    assert_eq!(site.json(&["key", "list"])[1]["credentials"], json!([]));
+    let taken = site.cli(&["key", "issue", "--wallet", "main", "--name", "laptop"]).failed(1);
+    assert!(taken.contains("it is revoked, and keeps its name"), "{taken}");
 }
 
 #[test]
@@ -176,6 +184,9 @@ fn an_operation_is_shown_by_each_of_its_names() {
     operator.remove("result");
     operator.remove("result_state");
     operator.insert("node".to_owned(), json!("embedded"));
+    operator.insert("wallet_id".to_owned(), account.wallet.as_str().into());
+    operator.insert("currency".to_owned(), json!("USD"));
+    operator.insert("refunded_micros".to_owned(), json!(0));
     let attempt = &shown["attempts"][0];
     assert_eq!(members(attempt), ["class", "latency_ms", "may_be_billed", "route"]);
     assert_eq!(attempt["route"], "sim/sim-1");
@@ -187,6 +198,42 @@ fn an_operation_is_shown_by_each_of_its_names() {
     assert_eq!(list[0]["id"], id.as_str());
     assert_eq!(site.json(&["operation", "list", "--stale"]), json!([]));
     assert_eq!(list[0]["model"], SIM);
+
+    let _refund = site.json(&["wallet", "refund", &completion, "0.000003"]);
+    assert_eq!(site.json(&["operation", "list"])[0]["refunded_micros"], 3);
+    let text = site.cli(&["operation", "show", &id]).ok();
+    for field in ["wallet_id", "contract", "hold_id", "usage_id"] {
+        let line = format!("{field}\t{}\n", shown[field].to_string().trim_matches('"'));
+        assert!(text.contains(&line), "{line}: {text}");
+    }
+    assert!(text.contains("refunded\t0.000003 USD\n"), "{text}");
+    assert!(text.contains("shortfall\t0.00 USD\n"), "{text}");
+    let other = request_key();
+    check_completion(&gateway.complete(&account, &other, &sim("Hello there")), &other, false);
+    let cut = site.cli(&["operation", "list", "--limit", "1"]);
+    assert!(cut.stderr.contains("there are more"), "{cut:?}");
+    let row = cut.ok();
+    assert!(row.contains("\tmain-key\t") && row.contains("\tUSD\t"), "{row}");
+    assert_eq!(site.cli(&["operation", "list", "--limit", "2"]).stderr, "");
+}
+
+#[test]
+fn an_operation_that_is_not_there_is_told_by_what_was_typed() {
+    let (site, _account) = Site::funded(&Config::simulated());
+    let key = request_key();
+    let said = site.cli(&["operation", "show", &key]).failed(1);
+    assert!(said.contains(&key) && said.contains("--api-key"), "{said}");
+    let said = site.cli(&["operation", "show", "--api-key", "main-key", &key]).failed(1);
+    assert!(said.contains(&key) && said.contains("API key main-key"), "{said}");
+    for (command, advice) in [
+        (&["operation", "show", "chatcmpl_x"][..], "32 hexadecimal digits"),
+        (&["wallet", "refund", "chatcmpl_x", "1"], "32 hexadecimal digits"),
+        (&["wallet", "deposit", "main", "1", "--key", "inv-1"], "uuidgen"),
+        (&["wallet", "deposit", "main", "99999999999999"], "too large for an amount: at most"),
+    ] {
+        let said = site.cli(command).failed(2);
+        assert!(said.contains(advice), "{said}");
+    }
 }
 
 #[test]
@@ -266,7 +313,11 @@ fn migrations_are_listed_applied_and_taken_back() {
     assert!(!steps.is_empty() && steps.iter().all(|step| step["applied_at"].is_null()), "{status}");
     assert_eq!(members(&steps[0]), ["applied_at", "name", "version"]);
     let said = site.cli(&["wallet", "list"]).failed(1);
-    assert!(said.contains("migrate up"), "it says what to do: {said}");
+    let missing = "there is no database at holdfast-data/holdfast.db: run `holdfast migrate up`";
+    assert_eq!(said, format!("error: {missing}\n"));
+    let said = site.cli(&["migrate", "down"]).failed(1);
+    assert_eq!(said, format!("error: nothing was taken back: {missing}\n"));
+    assert!(!site.path("holdfast-data").exists(), "nothing was made");
 
     assert_eq!(site.json(&["migrate", "up"]).as_array().unwrap().len(), steps.len());
     assert_eq!(site.json(&["migrate", "up"]), json!([]), "nothing is missing any more");
@@ -277,6 +328,19 @@ fn migrations_are_listed_applied_and_taken_back() {
     let taken = site.json(&["migrate", "down"]);
     assert_eq!(taken["version"], steps.len());
     let _said = site.cli(&["wallet", "list"]).failed(1);
+    let _up = site.json(&["migrate", "up"]);
+    assert_eq!(site.json(&["wallet", "list"]), json!([]));
+}
+
+#[test]
+fn a_book_is_deleted_only_when_that_is_asked_for() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let said = site.cli(&["migrate", "down"]).failed(2);
+    assert!(said.contains("delete 1 wallet, 1 API key, 0 operations and the book"), "{said}");
+    assert!(said.contains("--yes"), "{said}");
+    assert_eq!(site.balance(&account), (10_000_000, 0));
+    let taken = site.json(&["migrate", "down", "--yes"]);
+    assert_eq!(taken["version"], 1);
     let _up = site.json(&["migrate", "up"]);
     assert_eq!(site.json(&["wallet", "list"]), json!([]));
 }

@@ -113,7 +113,38 @@ fn an_address_that_is_taken_is_told() {
     let (site, _account) = Site::funded(&Config::simulated());
     let site = site.with_env("HOLDFAST_LISTEN", address.as_str());
     let said = site.cli(&["serve"]).failed(1);
-    assert!(said.contains(&address), "{said}");
+    assert!(said.contains(&address) && said.contains("or HOLDFAST_LISTEN"), "{said}");
+}
+
+#[test]
+fn two_listeners_have_two_addresses() {
+    for (public, admin) in [("127.0.0.1:8080", "127.0.0.1:8080"), ("0.0.0.0:81", "127.0.0.1:81")] {
+        let config = Config::simulated().set("server", "listen", &format!("\"{public}\""));
+        let text = config.set("admin", "listen", &format!("\"{admin}\"")).render();
+        check_mistakes(&text, &[(&line(&text, "[admin]"), "write another port")]);
+    }
+}
+
+#[test]
+fn a_field_that_every_model_takes_is_not_one_to_accept() {
+    for name in ["messages", "stream", "store"] {
+        let accepts = format!("contract = 1\naccepts = [\"{name}\"]");
+        let text = Config::simulated().replace("contract = 1", &accepts).render();
+        check_mistakes(&text, &[(&line(&text, "accepts"), "leave it out")]);
+    }
+}
+
+#[test]
+fn a_checked_file_is_named_in_json_also_where_it_is_wrong() {
+    let site = Site::configured(&Config::simulated().set("limits", "connections", "0"));
+    for (file, mistake) in [("holdfast.toml", "must be from 1"), ("nowhere.toml", "cannot be read")]
+    {
+        let ran = site.cli(&["check-config", "--json", "--config", file]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(said["file"], file, "{said}");
+        assert!(said["mistakes"][0].as_str().unwrap().contains(mistake), "{said}");
+    }
 }
 
 #[test]
@@ -156,4 +187,69 @@ fn a_lost_server_secret_is_not_replaced_by_another() {
     std::fs::rename(&kept, &secret).unwrap();
     let gateway = site.serve();
     assert_eq!(gateway.get(&account, "/v1/wallet").status, 200);
+}
+
+/// With `server.secrets` of these variables; unset, the one beside the database.
+fn with_secrets(names: &[&str]) -> Config {
+    let entries: Vec<_> = names.iter().map(|name| format!("\"${{{name}}}\"")).collect();
+    match names {
+        [] => Config::simulated(),
+        _ => Config::simulated().set("server", "secrets", &format!("[{}]", entries.join(", "))),
+    }
+}
+
+#[test]
+fn a_server_secret_that_fits_no_api_key_is_refused_before_it_turns_everybody_away() {
+    let (site, account) = Site::funded(&with_secrets(&[]));
+    let beside = std::fs::read_to_string(site.path("holdfast-data/server.secret")).unwrap();
+    let site = site
+        .with_env("BESIDE", beside.trim_end())
+        .with_env("NEW", "a-new-secret-of-more-than-32-bytes")
+        .with_env("WRONG", "a-wrong-secret-of-more-than-32-bytes");
+    site.configure(&with_secrets(&["NEW"]));
+    for command in
+        [&["serve"][..], &["key", "issue", "--wallet", "main"], &["key", "rotate", "main-key"]]
+    {
+        let said = site.cli(command).failed(1);
+        let advice = "they were made with the one in holdfast-data/server.secret: add its content to \
+                      server.secrets as an entry, or leave server.secrets out";
+        assert!(said.contains("server.secrets has no secret") && said.contains(advice), "{said}");
+        assert!(!said.contains(beside.trim_end()), "{said}");
+    }
+    assert_eq!(site.json(&["key", "list"]).as_array().unwrap().len(), 1);
+
+    // The embedded default's secret goes on as an entry, below a new one that writes.
+    site.configure(&with_secrets(&["NEW", "BESIDE"]));
+    let newer = site.another_key(&account.wallet, "newer");
+    let gateway = site.serve();
+    for account in [&account, &newer] {
+        assert_eq!(gateway.get(account, "/v1/wallet").status, 200);
+    }
+    assert!(!gateway.said().contains("ERROR"), "{}", gateway.said());
+    gateway.stop();
+
+    // Some are left: it starts, and somebody has to act.
+    site.configure(&with_secrets(&["NEW"]));
+    let gateway = site.serve();
+    let said = gateway.said();
+    let error =
+        said.lines().find(|line| line.contains("ERROR")).unwrap_or_else(|| panic!("{said}"));
+    assert!(error.contains("1 of 2 API keys in force"), "{error}");
+    assert_eq!(gateway.get(&account, "/v1/wallet").status, 401);
+    assert_eq!(gateway.get(&newer, "/v1/wallet").status, 200);
+    gateway.stop();
+
+    std::fs::remove_file(site.path("holdfast-data/server.secret")).unwrap();
+    site.configure(&with_secrets(&["WRONG"]));
+    let said = site.cli(&["serve"]).failed(1);
+    assert!(said.contains("put that secret back into server.secrets"), "{said}");
+
+    // Without a credential in force there is nothing to keep a secret for.
+    for key in ["main-key", "newer"] {
+        let _revoked = site.json(&["key", "revoke", key]);
+    }
+    let latest = site.another_key(&account.wallet, "latest");
+    let gateway = site.serve();
+    assert_eq!(gateway.get(&latest, "/v1/wallet").status, 200);
+    gateway.stop();
 }

@@ -90,8 +90,14 @@ fn what_runs_ends_under_its_own_configuration_and_what_begins_under_the_next() {
     assert_eq!(charge(&check_completion(&again, &late, true)), 150 + 10 + 400 + 7);
 
     let said = gateway.said();
-    assert!(said.contains("models_changed=acme/large-1"), "{said}");
-    assert!(said.contains("models_added=acme/large-2 models_removed=acme/large-1"), "{said}");
+    assert!(
+        said.contains(r#"configuration reloaded file=holdfast.toml models_changed="acme/large-1""#),
+        "{said}"
+    );
+    assert!(
+        said.contains(r#"models_added="acme/large-2" models_removed="acme/large-1""#),
+        "{said}"
+    );
     gateway.stop();
     site.verify();
 }

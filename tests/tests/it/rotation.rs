@@ -111,6 +111,11 @@ fn an_old_credential_ends_with_its_grace_and_like_an_unknown_one() {
     check_completion(&gateway.complete(&old, &key, &sim("Hello there")), &key, false);
     let rotated = site.json(&["key", "rotate", &old.id, "--grace", "1h"]);
     let later = text(&rotated, "previous_ends_at");
+    let listed = site.json(&["key", "list"]);
+    let ends = listed[0]["credentials"].as_array().unwrap().iter().map(|it| &it["ends_at"]);
+    assert_eq!(ends.collect::<Vec<_>>(), [&Value::from(later.as_str()), &Value::Null]);
+    let shown = site.cli(&["key", "list"]).ok();
+    assert!(shown.contains(&format!("2, next end {later}")), "{shown}");
     let new = site.rotate(&old, "0s");
     let ended = until("the old credential has ended", || {
         let answer = gateway.complete(&old, &key, &sim("Hello there"));

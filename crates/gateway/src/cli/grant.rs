@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::RangedU64ValueParser;
 use holdfast_domain::Timestamp;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::PublicModelId;
@@ -18,9 +17,18 @@ const COUNT_MAX: u64 = 1_000_000_000_000_000;
 const SPAN_MAX: Duration = Duration::from_secs(36_525 * 86_400);
 
 /// Reads a limit that is counted: at least one, or nothing would ever run.
-pub(crate) fn count() -> RangedU64ValueParser {
-    clap::value_parser!(u64).range(1..=COUNT_MAX)
+pub(crate) fn count(text: &str) -> Result<u64, BadCount> {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let count = is_number.then(|| text.parse().ok()).flatten();
+    count.filter(|count| (1..=COUNT_MAX).contains(count)).ok_or(BadCount)
 }
+
+/// A text that is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no limit: write a whole number from 1 to {COUNT_MAX}, like 5000; without the option there is none"
+)]
+pub(crate) struct BadCount;
 
 /// A span of time: a whole number and `s`, `m`, `h` or `d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

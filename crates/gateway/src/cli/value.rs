@@ -186,6 +186,19 @@ impl FromStr for Moment {
 #[error("not a moment: write a date like 2026-11-01, or RFC 3339 like 2026-11-01T09:30:00Z")]
 pub(crate) struct BadMoment(#[source] time::error::Parse);
 
+/// Reads what names a posting.
+pub(crate) fn posting_key(text: &str) -> Result<Uuid, BadPostingKey> {
+    Uuid::try_parse(text).map_err(BadPostingKey)
+}
+
+/// A text that names no posting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a UUID: write one like 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11, which `uuidgen` makes, or leave \
+     --key out"
+)]
+pub(crate) struct BadPostingKey(#[source] uuid::Error);
+
 /// How an operation is named: by its id, by the id of its completion, or by a request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OperationName(Uuid);
@@ -203,12 +216,21 @@ impl OperationName {
 }
 
 impl FromStr for OperationName {
-    type Err = uuid::Error;
+    type Err = BadOperationName;
 
-    fn from_str(text: &str) -> Result<Self, uuid::Error> {
-        Uuid::try_parse(text.strip_prefix(Self::COMPLETION).unwrap_or(text)).map(Self)
+    fn from_str(text: &str) -> Result<Self, BadOperationName> {
+        let id = Uuid::try_parse(text.strip_prefix(Self::COMPLETION).unwrap_or(text));
+        id.map(Self).map_err(BadOperationName)
     }
 }
+
+/// A text that names no operation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not an id of an operation: write a UUID like 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11, or the id of a \
+     completion, chatcmpl_ and its 32 hexadecimal digits"
+)]
+pub(crate) struct BadOperationName(#[source] uuid::Error);
 
 #[cfg(test)]
 mod tests {

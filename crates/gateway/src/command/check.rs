@@ -2,6 +2,7 @@
 //! changes nothing, and no model runs.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -39,13 +40,18 @@ struct ProbeView {
 pub(super) async fn run(
     output: Output,
     config: Result<Config, BadConfig>,
+    file: Option<PathBuf>,
     probe: bool,
 ) -> Result<(), Failure> {
+    let file = file.map(|file| file.display().to_string());
     let config = match (config, output) {
         (Ok(config), _) => config,
-        (Err(BadConfig::Mistakes(mistakes)), Output::Json) => {
-            let mistakes = mistakes.iter().map(ToString::to_string).collect();
-            let (file, probes) = (None, None);
+        (Err(bad), Output::Json) => {
+            let mistakes = match bad {
+                BadConfig::Mistakes(all) => all.iter().map(ToString::to_string).collect(),
+                unreadable @ BadConfig::Unreadable(..) => vec![unreadable.to_string()],
+            };
+            let probes = None;
             let view = CheckView { ok: false, file, providers: 0, models: 0, mistakes, probes };
             output.object(&view, &[])?;
             return Err(Failure::Told(Status::Usage));
@@ -53,7 +59,6 @@ pub(super) async fn run(
         (Err(error), _) => return Err(error.into()),
     };
     let probes = if probe { Some(probes(&config).await?) } else { None };
-    let file = config.file.map(|file| file.display().to_string());
     let (providers, models) = (config.providers.len(), config.models.len());
     let mut fields = vec![
         ("configuration", file.clone().unwrap_or_else(|| "the embedded default".to_owned())),

@@ -1,5 +1,7 @@
 //! `holdfast key`
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, anyhow};
 use holdfast_domain::credential::{ApiKey, Balance, Bearer, Credential, Grant};
 use holdfast_domain::limits::Limits;
@@ -8,7 +10,8 @@ use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, CredentialId, Journal, Keys, OperationId, Timestamp, WalletId};
 use holdfast_store::Store;
-use holdfast_wire::api::{ApiKeyView, IssuedKeyView, rfc3339};
+use holdfast_store::report::LiveCredential;
+use holdfast_wire::api::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView, rfc3339};
 use uuid::Uuid;
 
 use super::wallet;
@@ -32,7 +35,7 @@ pub(super) async fn run(
         cli::Key::Issue(asked) => {
             let wallet = wallet::find(store, &asked.wallet).await?;
             let grant = grant(config, store, &wallet, &asked).await?;
-            let secrets = database::secrets(config, store).await?;
+            let secrets = database::secrets(config, store, note).await?;
             let name = asked.name.as_ref().map(Name::as_str);
             let (key, bearer) = issue(store, secrets.first(), wallet.id, name, grant).await?;
             let made = [
@@ -49,12 +52,7 @@ pub(super) async fn run(
             note(KEEP);
             Ok(())
         }
-        cli::Key::List => {
-            let keys = Keys::list(store).await.context("API keys were not listed")?;
-            let views: Vec<_> = keys.iter().map(ApiKeyView::of).collect();
-            let rows: Vec<_> = keys.iter().map(|key| fields(key).map(|(_, value)| value)).collect();
-            output.list(&views, COLUMNS, &rows)
-        }
+        cli::Key::List => list(output, store).await,
         cli::Key::Rotate { key, grace } => rotate(output, config, store, &key, grace).await,
         cli::Key::Revoke { key } => {
             let key = find(store, &key).await?;
@@ -64,10 +62,43 @@ pub(super) async fn run(
             output.object(&ApiKeyView::of(&key), &fields(&key))?;
             if again {
                 note("it had been revoked before");
+            } else {
+                note("a running `holdfast serve` turns it away within 5 seconds");
             }
             Ok(())
         }
     }
+}
+
+async fn list(output: Output, store: &Store) -> Result<(), Failure> {
+    let keys = Keys::list(store).await.context("API keys were not listed")?;
+    let live = store.live_credentials().await.context("API keys were not listed")?;
+    let mut credentials: BTreeMap<ApiKeyId, Vec<LiveCredential>> = BTreeMap::new();
+    for credential in live {
+        credentials.entry(credential.api_key).or_default().push(credential);
+    }
+    let (mut views, mut rows) = (Vec::new(), Vec::new());
+    for key in &keys {
+        let own = credentials.remove(&key.id).unwrap_or_default();
+        let view = |it: &LiveCredential| CredentialView::of(it.id, it.created_at, it.ends_at);
+        views.push(ListedKeyView::of(key, own.iter().map(view).collect()));
+        let [id, name, wallet, limits, models, balance, created, expires, revoked] =
+            fields(key).map(|(_, value)| value);
+        let own = in_force(&own);
+        rows.push([id, name, wallet, limits, models, balance, own, created, expires, revoked]);
+    }
+    let [id, name, wallet, limits, models, balance, created, expires, revoked] = COLUMNS;
+    let own = "credentials";
+    let head = [id, name, wallet, limits, models, balance, own, created, expires, revoked];
+    output.list(&views, head, &rows)
+}
+
+/// How many credentials of an API key are in force, and when the first of those that were rotated away
+/// ends.
+fn in_force(credentials: &[LiveCredential]) -> String {
+    let count = credentials.len();
+    let next = credentials.iter().filter_map(|credential| credential.ends_at).min();
+    next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {}", rfc3339(end)))
 }
 
 /// What is asked for, where it makes sense for this configuration and now.
@@ -138,7 +169,13 @@ pub(crate) async fn issue(
     match store.issue(&key, &credential).await {
         Ok(key) => Ok((key, bearer)),
         Err(CreateError::NameTaken) => {
-            Err(anyhow!("there is an API key named {} already", key.name))
+            let name = &key.name;
+            let revoked = Keys::list(store)
+                .await?
+                .into_iter()
+                .any(|other| other.name == *name && other.revoked_at.is_some());
+            let why = if revoked { ": it is revoked, and keeps its name in the book" } else { "" };
+            Err(anyhow!("there is an API key named {name} already{why}; choose another name"))
         }
         Err(error @ (CreateError::NoWallet | CreateError::Unavailable(_))) => {
             Err(anyhow::Error::from(error).context("the API key was not issued"))
@@ -154,7 +191,7 @@ async fn rotate(
     grace: Span,
 ) -> Result<(), Failure> {
     let found = find(store, key).await?;
-    let secrets = database::secrets(config, store).await?;
+    let secrets = database::secrets(config, store, note).await?;
     let (credential, bearer) = credential(secrets.first(), found.id)?;
     let rotation = match store.rotate(&credential, grace.duration()).await {
         Ok(rotation) => rotation,

@@ -1,8 +1,8 @@
 //! `holdfast migrate`
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use holdfast_store::ServeLock;
-use holdfast_store::migrate::{self, Step};
+use holdfast_store::migrate::{self, IfFilled, SchemaError, Step};
 use holdfast_wire::api::rfc3339;
 use serde::Serialize;
 
@@ -41,9 +41,17 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             let steps = migrate::up(url).await.context("not everything was migrated")?;
             list(output, steps)
         }
-        Migrate::Down => {
-            let _nobody_serves = ServeLock::take(url).context("nothing was taken back")?;
-            let step = migrate::down(url).await.context("nothing was taken back")?;
+        Migrate::Down { yes } => {
+            const NOTHING: &str = "nothing was taken back";
+            migrate::exists(url).context(NOTHING)?;
+            let _nobody_serves = ServeLock::take(url).context(NOTHING)?;
+            let if_filled = if *yes { IfFilled::Delete } else { IfFilled::Refuse };
+            let step = migrate::down(url, if_filled).await.map_err(|error| match error {
+                SchemaError::Filled(_) => Failure::Usage(anyhow!(
+                    "{NOTHING}: {error} for good; make a backup, and give --yes to delete them"
+                )),
+                error => Failure::Failed(anyhow::Error::from(error).context(NOTHING)),
+            })?;
             let fields = [("version", step.version.to_string()), ("taken_back", step.name.clone())];
             output.object(&StepView::from(step), &fields)
         }

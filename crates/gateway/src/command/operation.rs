@@ -1,34 +1,53 @@
 //! `holdfast operation show` and `list`. Neither ever shows what was asked or answered.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, anyhow};
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
-use holdfast_domain::{Journal, OperationId, RequestKey};
+use holdfast_domain::{ApiKeyId, Journal, Keys, Micros, OperationId, RequestKey};
 use holdfast_store::Store;
-use holdfast_store::report::{Filter, Scope};
+use holdfast_store::report::{Filter, Listed, Scope};
 use holdfast_wire::api::{OperationView, rfc3339};
 
 use super::key;
 use crate::cli::Show;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 
 pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<(), Failure> {
-    let id = match &show.api_key {
-        None => show.id.operation(),
+    let name = show.id.uuid();
+    let (id, otherwise) = match &show.api_key {
+        None => (
+            show.id.operation(),
+            format!(
+                "there is no operation {name}: `holdfast operation list` shows them; if it is an \
+                 Idempotency-Key, add --api-key with the API key that sent it"
+            ),
+        ),
         Some(api_key) => {
-            let request_key: RequestKey = show.id.uuid().to_string().parse().map_err(|error| {
-                Failure::Usage(anyhow!("{} is {error}, so no Idempotency-Key", show.id.uuid()))
+            let request_key: RequestKey = name.to_string().parse().map_err(|error| {
+                Failure::Usage(anyhow!(
+                    "{name} is {error}, so no Idempotency-Key: an operation id and a completion id go \
+                     without --api-key"
+                ))
             })?;
-            OperationId::of(key::find(store, api_key).await?.id, request_key)
+            let api_key = key::find(store, api_key).await?;
+            let otherwise = format!(
+                "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it \
+                 nothing has run and nothing was charged",
+                api_key.name
+            );
+            (OperationId::of(api_key.id, request_key), otherwise)
         }
     };
     let snapshot = store.load(id).await.context("the operation was not read")?;
     let Some(operation) = snapshot.operation else {
-        return Err(Failure::Failed(anyhow!("there is no operation {id}")));
+        return Err(Failure::Failed(anyhow!(otherwise)));
     };
+    let refunded = store.refunded(id).await.context("the refunds were not read")?;
     let situation = situation(&operation, snapshot.lease.as_ref(), snapshot.now);
-    let view = OperationView::of(&operation, situation).for_operator(&operation);
-    output.object(&view, &fields(&operation, situation))
+    let view = OperationView::of(&operation, situation).for_operator(&operation, refunded);
+    output.object(&view, &fields(&operation, situation, refunded))
 }
 
 pub(super) async fn list(
@@ -38,43 +57,73 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<(), Failure> {
     let scope = if stale { Scope::Stale } else { Scope::All };
-    let filter = Filter { scope, limit };
-    let listed = store.operations(&filter).await.context("operations were not listed")?;
-    let situated: Vec<_> = listed
-        .iter()
-        .map(|listed| {
-            let situation = situation(&listed.operation, listed.lease.as_ref(), listed.now);
-            (&listed.operation, situation)
-        })
-        .collect();
-    let views: Vec<_> = situated
-        .iter()
-        .map(|(operation, situation)| {
-            OperationView::of(operation, *situation).for_operator(operation)
-        })
-        .collect();
-    let rows: Vec<_> =
-        situated.iter().map(|(operation, situation)| row(operation, *situation)).collect();
-    let head = ["id", "created_at", "situation", "status", "model", "hold", "charge", "node"];
-    output.list(&views, head, &rows)
+    // One more tells whether there are more.
+    let filter = Filter { scope, limit: limit.saturating_add(1) };
+    let mut listed = store.operations(&filter).await.context("operations were not listed")?;
+    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_cut = listed.len() > shown;
+    listed.truncate(shown);
+    let keys = Keys::list(store).await.context("API keys were not read")?;
+    let names: BTreeMap<ApiKeyId, String> =
+        keys.into_iter().map(|key| (key.id, key.name)).collect();
+    let (mut views, mut rows) = (Vec::new(), Vec::new());
+    for Listed { operation, refunded, lease, now } in &listed {
+        let situation = situation(operation, lease.as_ref(), *now);
+        views.push(OperationView::of(operation, situation).for_operator(operation, *refunded));
+        let id = operation.api_key;
+        let api_key = names.get(&id).cloned().unwrap_or_else(|| id.to_string());
+        rows.push(row(operation, situation, api_key));
+    }
+    output.list(&views, COLUMNS, &rows)?;
+    if is_cut {
+        note(&format!("only the newest {limit} are shown: there are more, --limit N shows N"));
+    }
+    Ok(())
 }
 
-fn row(operation: &Operation, situation: Situation) -> [String; 8] {
+const COLUMNS: [&str; 10] = [
+    "id",
+    "created_at",
+    "situation",
+    "status",
+    "api_key",
+    "model",
+    "currency",
+    "hold",
+    "charge",
+    "node",
+];
+
+fn row(operation: &Operation, situation: Situation, api_key: String) -> [String; COLUMNS.len()] {
+    let charge = operation.phase.charge();
     [
         operation.id.to_string(),
         rfc3339(operation.created_at),
         situation.label().to_owned(),
         operation.phase.label().to_owned(),
+        api_key,
         operation.model.to_string(),
+        operation.price.currency.to_string(),
         operation.hold.to_string(),
-        charge(operation),
+        charge.map_or_else(|| "-".to_owned(), |charge| charge.to_string()),
         operation.owner.node.name.to_string(),
     ]
 }
 
-fn fields(operation: &Operation, situation: Situation) -> Vec<(&'static str, String)> {
+/// What [`OperationView`] says, for people.
+fn fields(
+    operation: &Operation,
+    situation: Situation,
+    refunded: Micros,
+) -> Vec<(&'static str, String)> {
     let usage = operation.phase.usage();
     let dash = || "-".to_owned();
+    let currency = operation.price.currency;
+    let amount = |amount: Option<Micros>| match amount {
+        Some(amount) => format!("{amount} {currency}"),
+        None => "-".to_owned(),
+    };
+    let charge = operation.phase.charge();
     let mut fields = vec![
         ("id", operation.id.to_string()),
         ("idempotency_key", operation.request_key.to_string()),
@@ -83,11 +132,16 @@ fn fields(operation: &Operation, situation: Situation) -> Vec<(&'static str, Str
         ("situation", situation.label().to_owned()),
         ("status", operation.phase.label().to_owned()),
         ("model", operation.model.to_string()),
+        ("contract", operation.binding.terms.contract.to_string()),
         ("price_version", operation.price.id.to_string()),
         ("generation", operation.generation.to_string()),
-        ("hold", format!("{} {}", operation.hold, operation.price.currency)),
-        ("charge", charge(operation)),
-        ("shortfall", usage.map_or_else(dash, |usage| usage.shortfall.to_string())),
+        ("hold_id", operation.id.hold(operation.generation).to_string()),
+        ("usage_id", usage.map_or_else(dash, |_recorded| operation.id.usage().to_string())),
+        ("hold", amount(Some(operation.hold))),
+        // What the caller pays; unknown as long as it runs.
+        ("charge", amount(charge)),
+        ("shortfall", amount(usage.map(|usage| usage.shortfall).or(charge))),
+        ("refunded", amount(Some(refunded))),
         ("meters_source", usage.map_or_else(dash, |u| u.metered.source.label().to_owned())),
         ("node", operation.owner.node.name.to_string()),
         ("created_at", rfc3339(operation.created_at)),
@@ -99,11 +153,6 @@ fn fields(operation: &Operation, situation: Situation) -> Vec<(&'static str, Str
     }
     fields.extend(operation.attempts.iter().map(|attempt| ("attempt", spell(attempt))));
     fields
-}
-
-/// What the caller pays; unknown as long as it runs.
-fn charge(operation: &Operation) -> String {
-    operation.phase.charge().map_or_else(|| "-".to_owned(), |charge| charge.to_string())
 }
 
 fn spell(attempt: &Attempt) -> String {

@@ -154,6 +154,14 @@ fn member(field: &Field<'_>) -> Option<String> {
         field.mistake("must not be empty");
         return None;
     }
+    if holdfast_wire::chat::request::knows(name) {
+        let name = name.escape_debug();
+        field.mistake(format_args!(
+            "names `{name}`, which every model takes without it, or which `allow` is for: leave it out; \
+             it is for fields that OpenAI's schema does not have"
+        ));
+        return None;
+    }
     Some(name.to_owned())
 }
 

@@ -147,6 +147,21 @@ pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
     Some(Admin { listen: listen?, token: token? })
 }
 
+/// Two listeners cannot have one address; port 0 is another one each time.
+pub(super) fn keep_apart(server: &Server, admin: &Admin, table: &Table<'_>) {
+    let (public, own) = (server.listen, admin.listen);
+    let covers = |one: SocketAddr, other: SocketAddr| {
+        one.ip() == other.ip() || (one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4())
+    };
+    let is_same = own.port() == public.port() && (covers(own, public) || covers(public, own));
+    if is_same && own.port() != 0 {
+        table.mistake(format!(
+            "`admin.listen` is where server.listen ({public}) is: write another port, metrics have a \
+             listener of their own"
+        ));
+    }
+}
+
 pub(super) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     let url = match table.field("url") {
         None => DatabaseUrl::parse("sqlite://holdfast-data/holdfast.db").ok(),

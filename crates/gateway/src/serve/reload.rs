@@ -149,10 +149,10 @@ impl Reloader {
         self.log.set(told);
         tracing::info!(
             file = %self.file.display(),
-            models_added = %change.added.join(", "),
-            models_removed = %change.removed.join(", "),
-            models_changed = %change.changed.join(", "),
-            settings = %change.taken.join(", "),
+            models_added = listed(&change.added),
+            models_removed = listed(&change.removed),
+            models_changed = listed(&change.changed),
+            settings = listed(&change.taken),
             "configuration reloaded"
         );
         Ok(change)
@@ -181,6 +181,11 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
         // It never began, because the runtime ends: so does whoever waits here.
         Err(Err(_cancelled)) => std::future::pending().await,
     }
+}
+
+/// What a line of the log says; nothing where there is nothing.
+fn listed(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn counted(outcome: &'static str, times: u64) {

@@ -30,12 +30,7 @@ const DEFAULT_DEPOSIT: PostingId = PostingId::from_bytes(*b"holdfast-default");
 
 /// With a configuration file nothing is made by itself, not even a folder for the lock.
 pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
-    let database = config.database.file();
-    if config.file.is_none() || database.is_file() {
-        Ok(())
-    } else {
-        Err(SchemaError::Missing(database.to_owned()))
-    }
+    if config.file.is_none() { Ok(()) } else { migrate::exists(&config.database) }
 }
 
 /// Opens the database. Only the embedded default migrates it by itself.

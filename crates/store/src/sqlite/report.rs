@@ -1,12 +1,13 @@
 //! The statements behind [`crate::report`].
 
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::{Micros, OperationId};
+use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::{ApiKeyId, CredentialId, Micros, OperationId};
 use sea_orm::QueryResult;
 
 use super::blob;
 use super::connect::CLOCK;
-use crate::report::{Filter, Listed, Outstanding, Scope};
+use crate::report::{Filter, Listed, LiveCredential, Outstanding, Scope};
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, unavailable};
 
@@ -27,7 +28,8 @@ impl Store {
         };
         let sql = format!(
             "WITH clock(now) AS MATERIALIZED (SELECT {CLOCK})
-             SELECT now, {}, {} FROM operations AS o CROSS JOIN clock
+             SELECT now, (SELECT coalesce(sum(amount), 0) FROM postings WHERE operation_id = o.id),
+                {}, {} FROM operations AS o CROSS JOIN clock
              LEFT JOIN prices AS p ON p.price_version = o.price_version
              LEFT JOIN nodes AS n ON n.name = o.node
              WHERE {scope} ORDER BY o.seq DESC LIMIT $1",
@@ -36,6 +38,23 @@ impl Store {
         );
         let rows = self.query(&sql, [i64::from(filter.limit).into()]).await?;
         rows.iter().map(listed).collect::<Result<_, _>>().map_err(unavailable)
+    }
+
+    /// Every credential that is in force, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be read.
+    pub async fn live_credentials(&self) -> Result<Vec<LiveCredential>, Unavailable> {
+        let sql = format!(
+            "WITH clock(now) AS MATERIALIZED (SELECT {CLOCK})
+             SELECT c.id, c.api_key_id, c.server_secret, c.created_at, c.ends_at
+             FROM credentials AS c JOIN api_keys AS k ON k.id = c.api_key_id CROSS JOIN clock
+             WHERE k.revoked_at IS NULL AND (k.ends_at IS NULL OR k.ends_at > now)
+                AND (c.ends_at IS NULL OR c.ends_at > now) ORDER BY c.rowid"
+        );
+        let rows = self.query(&sql, []).await?;
+        rows.iter().map(live).collect::<Result<_, _>>().map_err(unavailable)
     }
 
     /// What running operations hold.
@@ -69,8 +88,20 @@ impl Store {
 fn listed(row: &QueryResult) -> Result<Listed, BadRow> {
     let mut cells = Cells::new(row);
     let now = cells.timestamp()?;
+    let refunded = cells.micros()?;
     let lease = rows::lease(&mut cells)?;
-    Ok(Listed { operation: rows::operation(&mut cells)?, lease, now })
+    Ok(Listed { operation: rows::operation(&mut cells)?, refunded, lease, now })
+}
+
+fn live(row: &QueryResult) -> Result<LiveCredential, BadRow> {
+    let mut cells = Cells::new(row);
+    Ok(LiveCredential {
+        id: CredentialId::from_bytes(cells.bytes()?),
+        api_key: ApiKeyId::from_bytes(cells.bytes()?),
+        server_secret: ServerSecretId::from_bytes(cells.bytes()?),
+        created_at: cells.timestamp()?,
+        ends_at: cells.opt_timestamp()?,
+    })
 }
 
 fn outstanding(row: &QueryResult) -> Result<Outstanding, BadRow> {

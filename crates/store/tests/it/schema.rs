@@ -10,6 +10,8 @@ use holdfast_store::{
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Executor};
 
+use holdfast_store::migrate::IfFilled;
+
 use crate::raw::Raw;
 use crate::scratch::{Folder, Scratch, url};
 
@@ -96,7 +98,7 @@ async fn migrations_go_up_and_down_one_by_one() {
     let url = folder.url();
     assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false]);
     assert!(!folder.file().exists(), "a look makes no file");
-    assert!(matches!(migrate::down(&url).await, Err(SchemaError::Missing(_))));
+    assert!(matches!(migrate::down(&url, IfFilled::Refuse).await, Err(SchemaError::Missing(_))));
 
     let up = migrate::up(&url).await.unwrap();
     assert_eq!(up.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["ledger"]);
@@ -104,9 +106,12 @@ async fn migrations_go_up_and_down_one_by_one() {
     assert_eq!(migrate::status(&url).await.unwrap(), up);
     folder.open().await.unwrap().close().await.unwrap();
 
-    assert_eq!(migrate::down(&url).await.unwrap().version, 1);
+    assert_eq!(migrate::down(&url, IfFilled::Refuse).await.unwrap().version, 1);
     assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false]);
-    assert!(matches!(migrate::down(&url).await, Err(SchemaError::NothingApplied)));
+    assert!(matches!(
+        migrate::down(&url, IfFilled::Refuse).await,
+        Err(SchemaError::NothingApplied)
+    ));
     let refused = refusal(&folder).await;
     assert!(matches!(refused, SchemaError::Older { found: 0, .. }), "{refused:?}");
 

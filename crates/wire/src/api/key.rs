@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use holdfast_domain::Timestamp;
 use holdfast_domain::credential::{ApiKey, Balance, Bearer, Grant};
 use holdfast_domain::limits::Limits;
+use holdfast_domain::{CredentialId, Timestamp};
 use serde::Serialize;
 
 use super::rfc3339;
@@ -67,6 +67,39 @@ impl LimitsView {
 pub(super) fn models(grant: &Grant) -> Option<Vec<String>> {
     let ids = grant.models.as_ref()?;
     Some(ids.iter().map(|id| id.as_str().to_owned()).collect())
+}
+
+/// An API key with its credentials that are in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedKeyView {
+    #[serde(flatten)]
+    api_key: ApiKeyView,
+    credentials: Vec<CredentialView>,
+}
+
+impl ListedKeyView {
+    /// Shows an API key with these credentials of it.
+    #[must_use]
+    pub fn of(key: &ApiKey, credentials: Vec<CredentialView>) -> Self {
+        Self { api_key: ApiKeyView::of(key), credentials }
+    }
+}
+
+/// A credential without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CredentialView {
+    id: String,
+    created_at: String,
+    ends_at: Option<String>,
+}
+
+impl CredentialView {
+    /// Shows a credential by what its bearer's text begins with, and its own end.
+    #[must_use]
+    pub fn of(id: CredentialId, created_at: Timestamp, ends_at: Option<Timestamp>) -> Self {
+        let (created_at, ends_at) = (rfc3339(created_at), ends_at.map(rfc3339));
+        Self { id: Bearer::beginning(id), created_at, ends_at }
+    }
 }
 
 /// An API key with a whole new credential.

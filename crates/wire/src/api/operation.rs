@@ -38,6 +38,9 @@ pub struct OperationView {
 
 #[derive(Debug, Clone, Serialize)]
 struct OperatorPart {
+    wallet_id: String,
+    currency: String,
+    refunded_micros: i64,
     attempts: Vec<AttemptView>,
     node: String,
 }
@@ -105,10 +108,13 @@ impl OperationView {
         }
     }
 
-    /// Adds what only the operator may see: routes and nodes.
+    /// Adds what only the operator may see: who paid, what was given back, routes and nodes.
     #[must_use]
-    pub fn for_operator(mut self, operation: &Operation) -> Self {
+    pub fn for_operator(mut self, operation: &Operation, refunded: Micros) -> Self {
         self.operator = Some(OperatorPart {
+            wallet_id: operation.wallet.to_string(),
+            currency: operation.price.currency.to_string(),
+            refunded_micros: refunded.get(),
             attempts: operation.attempts.iter().map(AttemptView::of).collect(),
             node: operation.owner.node.name.to_string(),
         });

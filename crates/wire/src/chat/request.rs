@@ -75,6 +75,17 @@ pub fn parse(body: &[u8]) -> Result<Parsed, BadRequest> {
     Ok(Parsed { request: Request { extras: body.extras(), ..request }, delivery })
 }
 
+/// Whether the reader knows a member of the body by this name: no model needs to accept it.
+#[must_use]
+pub fn knows(name: &str) -> bool {
+    let name = serde_json::Value::from(name).to_string();
+    let body = format!(
+        r#"{{"model": "a/b", "messages": [{{"role": "user", "content": "c"}}], {name}: null}}"#
+    );
+    // A known name is taken out, or refused for what stands there.
+    parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
+}
+
 impl From<BadJson> for BadRequest {
     fn from(bad: BadJson) -> Self {
         let message = format!(

@@ -6,7 +6,9 @@ use holdfast_domain::ports::Standing;
 use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
-use holdfast_wire::api::{self, AccountView, ApiKeyView, IssuedKeyView};
+use holdfast_wire::api::{
+    self, AccountView, ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -74,6 +76,15 @@ fn an_api_key_shows_its_grant_and_its_secret_once() {
     let rotated = IssuedKeyView::rotated(&key, &bearer, at(4));
     let end = "1970-01-01T00:00:04.000000Z";
     assert_eq!(shown(&rotated), with(json!({"key": secret, "previous_ends_at": end})));
+    let credentials = vec![CredentialView::of(bearer.id, at(5), Some(at(6)))];
+    let id = secret.rsplit_once('_').unwrap().0;
+    let credential = json!({
+        "id": id, "created_at": "1970-01-01T00:00:05.000000Z", "ends_at": "1970-01-01T00:00:06.000000Z",
+    });
+    assert_eq!(
+        shown(&ListedKeyView::of(&key, credentials)),
+        with(json!({"credentials": [credential]}))
+    );
     assert!(!format!("{issued:?} {rotated:?}").contains(&secret[30..]));
 }
 

@@ -151,8 +151,11 @@ fn a_completed_operation_shows_its_bill() {
     let attempt =
         json!({"route": "p/m", "class": "finished", "latency_ms": 1, "may_be_billed": true});
     assert_eq!(
-        shown(&view.clone().for_operator(&operation)),
-        with(json!({"attempts": [attempt], "node": "gw-1"}))
+        shown(&view.clone().for_operator(&operation, Micros::new(3))),
+        with(json!({
+            "wallet_id": operation.wallet.to_string(), "currency": "USD", "refunded_micros": 3,
+            "attempts": [attempt], "node": "gw-1",
+        }))
     );
     let kept = OperationResult::kept(br#"{"id":"chatcmpl_1","x":1.50}"#).unwrap();
     let bytes = api::render(&view.clone().with_result(kept));
