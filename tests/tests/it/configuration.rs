@@ -118,7 +118,10 @@ fn an_address_that_is_taken_is_told() {
 
 #[test]
 fn two_listeners_have_two_addresses() {
-    for (public, admin) in [("127.0.0.1:8080", "127.0.0.1:8080"), ("0.0.0.0:81", "127.0.0.1:81")] {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for ip in ["127.0.0.1", "0.0.0.0"] {
+        let (public, admin) = (format!("{ip}:{port}"), format!("127.0.0.1:{port}"));
         let config = Config::simulated().set("server", "listen", &format!("\"{public}\""));
         let text = config.set("admin", "listen", &format!("\"{admin}\"")).render();
         check_mistakes(&text, &[(&line(&text, "[admin]"), "write another port")]);

@@ -23,6 +23,7 @@ use self::field::{Field, Path};
 use self::object::Object;
 use crate::error::Code;
 use crate::json::{self, BadJson, Node};
+use crate::render;
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
@@ -78,7 +79,8 @@ pub fn parse(body: &[u8]) -> Result<Parsed, BadRequest> {
 /// Whether the reader knows a member of the body by this name: no model needs to accept it.
 #[must_use]
 pub fn knows(name: &str) -> bool {
-    let name = serde_json::Value::from(name).to_string();
+    let name = render::to_bytes(&name);
+    let name = String::from_utf8_lossy(&name);
     let body = format!(
         r#"{{"model": "a/b", "messages": [{{"role": "user", "content": "c"}}], {name}: null}}"#
     );
