@@ -46,12 +46,13 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             migrate::exists(url).context(NOTHING)?;
             let _nobody_serves = ServeLock::take(url).context(NOTHING)?;
             let if_filled = if *yes { IfFilled::Delete } else { IfFilled::Refuse };
-            let step = migrate::down(url, if_filled).await.map_err(|error| match error {
-                SchemaError::Filled(_) => Failure::Usage(anyhow!(
+            let taken = migrate::down(url, if_filled).await;
+            if let Err(error @ SchemaError::Filled(_)) = taken {
+                return Err(Failure::Usage(anyhow!(
                     "{NOTHING}: {error} for good; make a backup, and give --yes to delete them"
-                )),
-                error => Failure::Failed(anyhow::Error::from(error).context(NOTHING)),
-            })?;
+                )));
+            }
+            let step = taken.context(NOTHING)?;
             let fields = [("version", step.version.to_string()), ("taken_back", step.name.clone())];
             output.object(&StepView::from(step), &fields)
         }
