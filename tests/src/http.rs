@@ -173,6 +173,14 @@ impl Waiting {
         answers
     }
 
+    /// All that comes until the connection ends, as text.
+    #[must_use]
+    pub fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        while self.read_more(&mut bytes).is_some() {}
+        String::from_utf8(bytes).expect("text")
+    }
+
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
         let mut more = [0; 16_384];
         match self.0.read(&mut more) {

@@ -384,7 +384,7 @@ impl Failure {
 }
 
 /// How it is proven that a call did not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotRun {
     /// No connection came about before the first byte, or the call was dropped before there was one.
     Connect,

@@ -38,7 +38,7 @@ impl Engine {
         }
         let price = model.price(caller.currency, self.node.now());
         let price = &price.ok_or(Failure::ModelNotAllowed)?.version;
-        holdfast_wire::chat::request::check(request, &model.contract)
+        holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
         let bound = Bound::of(&request.facts(), &model.contract);
         let hold = bound.hold(&price.rates).unwrap_or(Micros::MAX);

@@ -46,7 +46,7 @@ pub struct Price {
 }
 
 /// Who may answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
     /// A configured provider.
     pub provider: String,

@@ -6,6 +6,8 @@ use holdfast_domain::operation::{Operation, Snapshot};
 use holdfast_domain::usage::{Kind, UsageRecord};
 use metrics::counter;
 
+use crate::metrics::{OPERATIONS, SHORTFALL_MICROS, TOKENS};
+
 /// Counts the ending of an own run, and what it used up.
 pub(crate) fn count_concluded(concluded: &Concluded) {
     let Some(operation) = concluded.snapshot.operation.as_ref().filter(|_row| concluded.moved)
@@ -15,12 +17,12 @@ pub(crate) fn count_concluded(concluded: &Concluded) {
     count(operation);
     if let Some(UsageRecord { metered, shortfall, .. }) = operation.phase.usage() {
         let shortfall = u64::try_from(shortfall.get()).unwrap_or(0);
-        counter!("holdfast_shortfall_micros_total").increment(shortfall);
+        counter!(SHORTFALL_MICROS).increment(shortfall);
         for (kind, tokens) in [
             (Kind::Input, metered.meters.prompt_tokens()),
             (Kind::Output, metered.meters.completion_tokens()),
         ] {
-            counter!("holdfast_tokens_total", "kind" => kind.label()).increment(tokens);
+            counter!(TOKENS, "kind" => kind.label()).increment(tokens);
         }
     }
 }
@@ -35,5 +37,5 @@ pub(crate) fn counted(found: Found) -> Snapshot {
 }
 
 fn count(operation: &Operation) {
-    counter!("holdfast_operations_total", "outcome" => operation.phase.label()).increment(1);
+    counter!(OPERATIONS, "outcome" => operation.phase.label()).increment(1);
 }

@@ -12,6 +12,7 @@ mod catalogue;
 mod counts;
 mod heartbeat;
 mod lifecycle;
+mod metrics;
 mod nodes;
 mod offer;
 mod operate;
@@ -23,6 +24,7 @@ mod reply;
 mod seal;
 mod submit;
 mod tape;
+mod turned_away;
 mod views;
 
 use std::sync::{Arc, Mutex};
@@ -72,6 +74,7 @@ pub struct Engine {
     pause: pause::BackOff,
     callers: callers::Callers,
     running: tape::Running,
+    turned_away: turned_away::TurnedAway,
     node: nodes::Membership,
     /// Operations.
     tasks: TaskTracker,

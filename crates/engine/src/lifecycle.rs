@@ -13,7 +13,8 @@ use crate::nodes::{Membership, StartError};
 use crate::options::Options;
 use crate::pause::BackOff;
 use crate::tape::Running;
-use crate::{Engine, Ports};
+use crate::turned_away::TurnedAway;
+use crate::{Engine, Ports, metrics};
 
 impl Engine {
     /// Takes the node's name and starts heartbeat and reconciler.
@@ -26,6 +27,7 @@ impl Engine {
         secrets: Secrets,
         options: Options,
     ) -> Result<Arc<Self>, StartError> {
+        metrics::begin();
         let node = Membership::enter(&*ports.nodes, &options).await?;
         let engine = Arc::new(Self {
             ports,
@@ -35,6 +37,7 @@ impl Engine {
             pause: BackOff,
             callers: Callers::default(),
             running: Running::default(),
+            turned_away: TurnedAway::default(),
             node,
             tasks: TaskTracker::new(),
             keepers: TaskTracker::new(),

@@ -10,6 +10,7 @@ use holdfast_domain::ports::Provider;
 
 use crate::callers::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
+use crate::metrics;
 
 /// What a request is served by, from its first byte to the end of its operation.
 #[derive(Clone)]
@@ -31,6 +32,13 @@ impl std::fmt::Debug for Offer {
 }
 
 impl Offer {
+    /// Shows what may be alarmed on of these providers from now on, before their first call.
+    pub fn begin_metrics(&self) {
+        for provider in self.providers.keys() {
+            metrics::begin_provider(provider);
+        }
+    }
+
     /// The model of this id, if the caller may use it and can pay for it at this moment, with its price then.
     #[must_use]
     pub fn model(

@@ -26,6 +26,7 @@ use crate::Engine;
 use crate::admission::Bid;
 use crate::catalogue::Route;
 use crate::counts::{count_concluded, counted};
+use crate::metrics::{LATE_RESULTS, UPSTREAM_SECONDS};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
@@ -108,7 +109,7 @@ impl Run<'_> {
         let Concluded { snapshot, late, .. } = concluded;
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
-            counter!("holdfast_late_results_total").increment(1);
+            counter!(LATE_RESULTS).increment(1);
         }
         if let Some(operation) = &snapshot.operation
             && let Phase::Recorded(_) = operation.phase
@@ -160,8 +161,7 @@ impl Run<'_> {
                 Err(failure) => failure.label(),
             };
             let provider = route.provider.clone();
-            histogram!("holdfast_upstream_seconds", "provider" => provider, "class" => class)
-                .record(latency);
+            histogram!(UPSTREAM_SECONDS, "provider" => provider, "class" => class).record(latency);
             attempts.push(Attempt {
                 route: format!("{}/{}", route.provider, route.model),
                 class: class.to_owned(),
@@ -172,13 +172,12 @@ impl Run<'_> {
                 Ok(meters) => return Verdict::Answered(answer.answer, meters),
                 Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
                 Err(ProviderFailure::Unknown(_)) => return Verdict::Unknown,
-                Err(ProviderFailure::NotRun(NotRun::Account)) => {
-                    let provider = &route.provider;
-                    tracing::error!(%provider, "a provider turned its account or route away");
+                // What we cut ourselves says nothing of the route.
+                Err(ProviderFailure::NotRun(_))
+                    if self.tape.is_cancelled() || self.engine.cut.is_cancelled() => {}
+                Err(ProviderFailure::NotRun(why)) => {
+                    self.engine.turned_away.tell(route, why, self.operation.id);
                 }
-                Err(ProviderFailure::NotRun(
-                    NotRun::Connect | NotRun::RateLimited | NotRun::Overloaded,
-                )) => {}
             }
         }
         Verdict::NotRun

@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Engine;
 use crate::counts::counted;
+use crate::metrics::RECONCILED;
 use crate::options::Options;
 
 /// Operations that one look tries, past those that cannot come to rest yet.
@@ -139,7 +140,7 @@ impl Engine {
             | Phase::Completed { .. }
             | Phase::Refused { .. }
             | Phase::Abandoned { .. }) => {
-                counter!("holdfast_reconciled_total", "phase" => phase.label()).increment(1);
+                counter!(RECONCILED, "phase" => phase.label()).increment(1);
                 tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
                 Tried::Rests
             }

@@ -144,8 +144,8 @@ fn describe() {
         "Time from a request of the public API to its answer, by route"
     );
     describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
-    describe_gauge!(HOLDS_MICROS, format!("What they reserve, {micros}"));
-    describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest of them");
+    describe_gauge!(HOLDS_MICROS, format!("What the outstanding holds reserve, {micros}"));
+    describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest outstanding hold");
     describe_gauge!(
         WAITERS,
         Unit::Count,

@@ -38,6 +38,10 @@ impl std::fmt::Debug for Admin {
     }
 }
 
+const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bearer <token>` with the `admin.token` of the \
+     configuration.";
+const ONLY_METRICS: &str = "There is nothing here but GET /metrics.";
+
 /// Limits of the operator's own connections.
 const LIMITS: Options = Options {
     header_bytes: 16_384,
@@ -67,10 +71,10 @@ pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: Cancella
 async fn answer(admin: &Admin, request: Request<Incoming>) -> Answer {
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
-        return problem(&Problem::new(Code::InvalidApiKey));
+        return problem(&Problem { message: NO_TOKEN.into(), ..Problem::new(Code::InvalidApiKey) });
     }
     if request.uri().path() != "/metrics" {
-        return problem(&Problem::new(Code::NotFound));
+        return problem(&Problem { message: ONLY_METRICS.into(), ..Problem::new(Code::NotFound) });
     }
     if request.method() != Method::GET {
         return not_allowed("GET");

@@ -37,7 +37,7 @@ pub(crate) fn told(reached: &Reached) -> Problem {
         ),
         Counter::Tokens if is_hopeless => format!(
             "This request may use {amount} tokens and this API key may use {bound} a minute: shorten \
-             the prompt, lower max_completion_tokens, or have the limit raised."
+             the prompt, lower max_completion_tokens, or use an API key with a higher limit."
         ),
         Counter::Tokens => format!(
             "This API key may use {bound} tokens a minute, {left} of this minute's are left, and this \
@@ -48,13 +48,9 @@ pub(crate) fn told(reached: &Reached) -> Problem {
             "This API key may run {bound} operations at once and so many run: send the same request \
              again when one of them has ended."
         ),
-        Counter::SpendTotal => spend(reached, "in total", "have the limit raised"),
-        Counter::SpendDay => {
-            spend(reached, "a day", "wait for the next day (UTC), or have the limit raised")
-        }
-        Counter::SpendMonth => {
-            spend(reached, "a month", "wait for the next month (UTC), or have the limit raised")
-        }
+        Counter::SpendTotal => spend(reached, "in total", "running requests to end"),
+        Counter::SpendDay => spend(reached, "a day", "the next day (UTC)"),
+        Counter::SpendMonth => spend(reached, "a month", "the next month (UTC)"),
     };
     let code = match reached.counter {
         Counter::Requests | Counter::Tokens | Counter::Concurrency => Code::RateLimitExceeded,
@@ -69,11 +65,17 @@ pub(crate) fn told(reached: &Reached) -> Problem {
     Problem { message: message.into(), retry, ..Problem::new(code) }
 }
 
-fn spend(reached: &Reached, each: &str, or: &str) -> String {
+fn spend(reached: &Reached, each: &str, wait_for: &str) -> String {
     let (amount, bound, left) = (reached.amount, reached.bound, reached.left());
+    if !reached.may_fit_later() {
+        return format!(
+            "This request may cost up to {amount} micros and this API key may spend {bound} {each}: \
+             shorten the prompt, lower max_completion_tokens, or use an API key with a higher limit."
+        );
+    }
     format!(
         "This API key may spend {bound} micros {each}, {left} of them are left, and this request may \
-         cost up to {amount}: lower max_completion_tokens, {or}."
+         cost up to {amount}: lower max_completion_tokens, wait for {wait_for}, or use another API key."
     )
 }
 

@@ -40,7 +40,7 @@ impl Drop for RequestLog {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         let status = self.status.map_or_else(|| "hung_up".to_owned(), |status| status.to_string());
-        counter!("holdfast_http_requests_total", "route" => self.route, "status" => status.clone())
+        counter!("holdfast_http_requests_total", "route" => self.route, "status" => status)
             .increment(1);
         histogram!("holdfast_http_request_seconds", "route" => self.route).record(took);
         let usage = self.facts.usage.as_ref();
@@ -48,7 +48,8 @@ impl Drop for RequestLog {
         tracing::info!(
             request.id = %self.id,
             http.route = self.route,
-            http.status = status,
+            http.status = self.status,
+            hung_up = self.status.is_none().then_some(true),
             error.code = self.code,
             api_key.id = self.api_key.map(tracing::field::display),
             operation.id = self.facts.operation.map(tracing::field::display),

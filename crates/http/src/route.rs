@@ -62,7 +62,9 @@ pub(crate) enum NoRoute {
     Host,
     /// Nothing is at this path.
     NotFound,
-    /// The path takes this method only.
+    /// Nothing is at this path: it is this one with `/v1` missing or twice, or with a slash at its end.
+    Misspelled(&'static str),
+    /// The path takes these methods only.
     Method(&'static str),
 }
 
@@ -84,7 +86,27 @@ impl Asked<'_> {
 
 /// Finds the route of a request.
 pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, NoRoute> {
-    let found = match path {
+    let found =
+        find(path).ok_or_else(|| meant(path).map_or(NoRoute::NotFound, NoRoute::Misspelled))?;
+    let (wanted, allowed) = match found {
+        Found::Asked(Asked::Route(Route::Completions | Route::Cancel(_))) => {
+            (&[Method::POST][..], "POST")
+        }
+        Found::Asked(
+            Asked::Route(Route::Operation(_) | Route::Wallet | Route::Models | Route::Model(_))
+            | Asked::Page(Page::OpenApi | Page::Docs),
+        ) => (&[Method::GET][..], "GET"),
+        // Load balancers probe with either.
+        Found::Probe(Probe::Health | Probe::Ready) => {
+            (&[Method::GET, Method::HEAD][..], "GET, HEAD")
+        }
+    };
+    if wanted.contains(method) { Ok(found) } else { Err(NoRoute::Method(allowed)) }
+}
+
+/// What is at a path.
+fn find(path: &str) -> Option<Found<'_>> {
+    Some(match path {
         "/v1/chat/completions" => Found::Asked(Asked::Route(Route::Completions)),
         "/v1/wallet" => Found::Asked(Asked::Route(Route::Wallet)),
         "/v1/models" => Found::Asked(Asked::Route(Route::Models)),
@@ -97,27 +119,22 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, NoR
                 Found::Asked(Asked::Route(Route::Operation(key)))
             } else if let Some(key) = segment(other, "/v1/operations/", "/cancel") {
                 Found::Asked(Asked::Route(Route::Cancel(key)))
-            } else if let Some(id) = other.strip_prefix("/v1/models/") {
-                Found::Asked(Asked::Route(Route::Model(id)))
             } else {
-                return Err(NoRoute::NotFound);
+                let id = other.strip_prefix("/v1/models/").filter(|id| !id.is_empty())?;
+                Found::Asked(Asked::Route(Route::Model(id)))
             }
         }
-    };
-    let wanted = match found {
-        Found::Asked(Asked::Route(Route::Completions | Route::Cancel(_))) => Method::POST,
-        Found::Asked(
-            Asked::Route(Route::Operation(_) | Route::Wallet | Route::Models | Route::Model(_))
-            | Asked::Page(Page::OpenApi | Page::Docs),
-        )
-        | Found::Probe(Probe::Health | Probe::Ready) => Method::GET,
-    };
-    if *method == wanted {
-        Ok(found)
-    } else if wanted == Method::POST {
-        Err(NoRoute::Method("POST"))
-    } else {
-        Err(NoRoute::Method("GET"))
+    })
+}
+
+/// What a path at which nothing is was probably meant for: the usual mistakes of a base URL.
+fn meant(path: &str) -> Option<&'static str> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let path = path.strip_prefix("/v1").unwrap_or(path);
+    let rest = path.strip_prefix("/v1").unwrap_or(path);
+    match find(&format!("/v1{rest}"))? {
+        Found::Asked(asked) => Some(asked.label()),
+        Found::Probe(_) => None,
     }
 }
 
@@ -176,6 +193,25 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_mistakes_of_a_base_url_are_told_apart_from_nothing() {
+        for (mistake, right) in [
+            ("/chat/completions", "/v1/chat/completions"),
+            ("/v1/chat/completions/", "/v1/chat/completions"),
+            ("/v1/v1/chat/completions", "/v1/chat/completions"),
+            ("/models", "/v1/models"),
+            ("/models/", "/v1/models"),
+            ("/v1/models/", "/v1/models"),
+            ("/models/a/b", "/v1/models/{publisher}/{name}"),
+            ("/v1/wallet/", "/v1/wallet"),
+            ("/v1/operations/a/cancel/", "/v1/operations/{idempotency-key}/cancel"),
+        ] {
+            for method in [Method::GET, Method::POST] {
+                assert_eq!(route(&method, mistake), Err(NoRoute::Misspelled(right)), "{mistake}");
+            }
+        }
+    }
+
+    #[test]
     fn paths_and_methods_find_their_route() {
         let get = |path| route(&Method::GET, path);
         let post = |path| route(&Method::POST, path);
@@ -200,6 +236,9 @@ mod tests {
         let model = Route::Model("holdfast/sim-1");
         assert_eq!(get("/v1/models/holdfast/sim-1"), Ok(Found::Asked(Asked::Route(model))));
         assert_eq!(get("/readyz"), Ok(Found::Probe(Probe::Ready)));
+        assert_eq!(route(&Method::HEAD, "/healthz"), Ok(Found::Probe(Probe::Health)));
+        assert_eq!(post("/healthz"), Err(NoRoute::Method("GET, HEAD")));
+        assert_eq!(route(&Method::HEAD, "/v1/models"), Err(NoRoute::Method("GET")));
         assert_eq!(route(&Method::DELETE, "/v1/wallet"), Err(NoRoute::Method("GET")));
         for nothing in [
             "/",
@@ -208,8 +247,10 @@ mod tests {
             "/v1/operations/a/b",
             "/v1/operations//cancel",
             "/v1/operations/a/b/cancel",
-            "/v1/operations/a/cancel/",
-            "/v1/wallet/",
+            "/healthz/",
+            "/v2/models",
+            "/v1/v1/v1/models",
+            "/v1//",
         ] {
             assert_eq!(get(nothing), Err(NoRoute::NotFound), "{nothing}");
         }

@@ -88,6 +88,7 @@ impl Service {
             Ok(found) => found,
             Err(NoRoute::Host) => return Err(headers::no_host()),
             Err(NoRoute::NotFound) => return Err(Problem::new(Code::NotFound)),
+            Err(NoRoute::Misspelled(right)) => return Err(misspelled(right)),
             Err(NoRoute::Method(allowed)) => {
                 log.code = Some(Code::MethodNotAllowed.label());
                 return Ok(not_allowed(allowed));
@@ -134,4 +135,13 @@ impl Service {
             }
         }
     }
+}
+
+/// The commonest mistake of a client that is set up by hand.
+fn misspelled(right: &str) -> Problem {
+    let message = format!(
+        "There is nothing at this path: send the request to {right}. The base URL of an OpenAI client \
+         ends with /v1, once, and no path here ends with a slash."
+    );
+    Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }

@@ -12,7 +12,20 @@ const STATEMENTS: &str = "holdfast_commit_statements_total";
 const ROWS: &str = "holdfast_commit_rows_total";
 const COMMITS: &str = "holdfast_commits_total";
 
-/// Tells the recorder, which must be installed by then, what the metrics mean.
+/// What becomes of a change that was offered.
+const VERDICTS: [&str; 8] = [
+    "committed",
+    "conflict",
+    "insufficient_funds",
+    "limit_reached",
+    "collision",
+    "overloaded",
+    "unavailable",
+    "uncertain",
+];
+
+/// Tells the recorder, which must be installed by then, what the metrics mean, and shows every verdict
+/// from the start: one that begins with its first event shows no growth to who watches it.
 pub(crate) fn describe() {
     describe_histogram!(BATCH_SIZE, Unit::Count, "Changes committed in one transaction");
     describe_histogram!(
@@ -23,6 +36,9 @@ pub(crate) fn describe() {
     describe_counter!(STATEMENTS, Unit::Count, "Statements that the writer's scripts have run");
     describe_counter!(ROWS, Unit::Count, "Rows that the writer's scripts have written");
     describe_counter!(COMMITS, Unit::Count, "Changes that were offered, by what became of them");
+    for verdict in VERDICTS {
+        counter!(COMMITS, "verdict" => verdict).increment(0);
+    }
 }
 
 pub(crate) fn batch(changes: usize, took: Duration) {

@@ -46,6 +46,8 @@ fn metrics_need_the_operators_token() {
         let answer: Answer = ask(&refused);
         assert_eq!(answer.status, 401, "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], "invalid_api_key");
+        let said = answer.json()["error"]["message"].to_string();
+        assert!(said.contains("`admin.token`"), "{said}");
     }
     assert_eq!(ask(&bare.clone().bearer(ADMIN_TOKEN)).status, 200);
     assert_eq!(ask(&bare.clone().bearer(ADMIN_TOKEN).method("POST")).status, 405);
@@ -68,6 +70,48 @@ fn without_an_admin_table_there_is_no_such_listener() {
     let ready = gateway.send(&Request::get("/readyz"));
     assert_eq!(ready.status, 200);
     assert!(!gateway.printed().contains("admin"), "{}", gateway.printed());
+}
+
+/// What begins with its first event shows no growth, so that nobody would be told of that.
+#[test]
+fn what_may_be_alarmed_on_is_there_before_it_happens() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let gateway = Site::configured(&Config::upstream(&upstream));
+    drop(gateway.cli(&["migrate", "up"]).ok());
+    let gateway = gateway.serve();
+    let told = metrics(&gateway);
+    let check = |name: &str, label: &str| {
+        assert_eq!(value(&told, name, label).to_string(), "0", "{name} {label}");
+    };
+    for outcome in ["completed", "recorded", "open", "refused", "abandoned"] {
+        check("holdfast_operations_total", &format!("\"{outcome}\""));
+    }
+    for phase in ["completed", "open", "refused", "abandoned"] {
+        check("holdfast_reconciled_total", &format!("\"{phase}\""));
+    }
+    for verdict in ["conflict", "insufficient_funds", "limit_reached", "collision", "overloaded"] {
+        check("holdfast_commits_total", &format!("\"{verdict}\""));
+    }
+    for verdict in ["committed", "unavailable", "uncertain"] {
+        check("holdfast_commits_total", &format!("\"{verdict}\""));
+    }
+    for kind in ["input", "output"] {
+        check("holdfast_tokens_total", &format!("\"{kind}\""));
+    }
+    for outcome in ["applied", "unchanged", "refused"] {
+        check("holdfast_config_reloads_total", &format!("\"{outcome}\""));
+    }
+    check("holdfast_upstream_seconds_count", "\"not_run_account\"");
+    for alone in [
+        "holdfast_shortfall_micros_total",
+        "holdfast_late_results_total",
+        "holdfast_holds_outstanding",
+        "holdfast_holds_outstanding_micros",
+        "holdfast_holds_oldest_seconds",
+        "holdfast_waiters",
+    ] {
+        check(alone, "");
+    }
 }
 
 #[test]

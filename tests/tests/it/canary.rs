@@ -92,6 +92,8 @@ fn check_logs(format: &str) {
     assert!(world.gateway.wait().success());
     let logs = world.site.logs();
     assert!(logs.contains("acme/large-1") && logs.contains("charge_micros"), "it is the log");
+    let status = if format == "json" { "\"http.status\":200," } else { "http.status=200 " };
+    assert!(logs.contains(status), "it is a number");
     for canary in canaries(&world.account) {
         assert!(!logs.contains(&canary), "{canary}");
     }

@@ -67,7 +67,11 @@ fn every_described_path_takes_its_method_and_no_other() {
                 assert!(answer.status != 404 || is_looked_up, "{method} {path}: {answer:?}");
             } else {
                 let mut all = methods.as_object().unwrap().keys();
-                let allowed = if all.any(|method| method == "get") { "GET" } else { "POST" };
+                let allowed = match &*path {
+                    "/healthz" | "/readyz" => "GET, HEAD",
+                    _ if all.any(|method| method == "get") => "GET",
+                    _ => "POST",
+                };
                 error(Code::MethodNotAllowed).allow(allowed).check(&answer);
             }
         }

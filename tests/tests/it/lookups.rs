@@ -1,7 +1,9 @@
 //! What callers may look at: their operations in every state, their wallet, the models.
 
 use holdfast_tests::config::{ACME, SIM};
-use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_tests::{
+    Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, Waiting, request_key,
+};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -207,4 +209,12 @@ fn health_and_readiness_need_no_credential() {
     let ask = |path| check_json(&gateway.send(&Request::get(path)), 200);
     assert_eq!(ask("/healthz"), json!({"status": "ok"}));
     assert_eq!(ask("/readyz"), json!({"status": "ready"}));
+    for path in ["/healthz", "/readyz"] {
+        let get = gateway.send(&Request::get(path));
+        let head = format!("HEAD {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n");
+        let mut head = Waiting::write(gateway.address(), head.as_bytes());
+        let told = head.rest();
+        assert!(told.starts_with("HTTP/1.1 200 OK\r\n") && told.ends_with("\r\n\r\n"), "{told}");
+        assert!(told.contains(&format!("content-length: {}\r\n", get.body.len())), "{told}");
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use holdfast_tests::config::UPSTREAM_MODEL;
 use holdfast_tests::upstream::error as upstream_error;
 use holdfast_tests::{Account, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
@@ -136,6 +137,7 @@ fn what_an_upstream_turns_away_may_run_later_under_the_same_key() {
     let world = world(Reply::saying("Good day"));
     for (status, code) in [
         (429, "rate_limit_exceeded"),
+        (429, "rate_limit_exceeded"),
         (429, "insufficient_quota"),
         (401, "invalid_api_key"),
         (402, "mark-of-code"),
@@ -145,8 +147,19 @@ fn what_an_upstream_turns_away_may_run_later_under_the_same_key() {
     ] {
         world.check_not_run(Reply::json(status, &upstream_error(code)));
     }
-    let charged = 7 * 367;
+    let charged = 8 * 367;
     assert_eq!(world.site.balance(&world.account), (FUNDS - charged, 0));
+    let said = world.gateway.said();
+    for (level, class) in [
+        ("WARN", "not_run_rate_limited"),
+        ("WARN", "not_run_overloaded"),
+        ("ERROR", "not_run_account"),
+    ] {
+        let is_it = |line: &&str| line.contains(class) && line.contains("turned_away");
+        let told: Vec<_> = said.lines().filter(is_it).collect();
+        assert_eq!(told.len(), 1, "once in a while, not with every request: {said}");
+        assert!(told[0].contains(level) && told[0].contains(UPSTREAM_MODEL), "{}", told[0]);
+    }
     world.site.verify();
 }
 

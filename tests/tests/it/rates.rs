@@ -228,7 +228,7 @@ fn an_api_key_holds_no_more_than_its_spend_limit_and_is_counted_by_what_it_pays(
         let limited = error(Code::SpendLimitExceeded).echo(key).replayed(false);
         let said = limited.check(&told)["message"].to_string();
         assert!(said.contains("may spend 15690 micros in total, 0 of them are left"), "{said}");
-        assert!(said.contains("up to 5230") && said.contains("have the limit raised"), "{said}");
+        assert!(said.contains("up to 5230") && said.contains("or use another API key"), "{said}");
         refused += 1;
     }
     assert_eq!((refused, upstream.runs()), (7, 3));
@@ -247,20 +247,41 @@ fn an_api_key_holds_no_more_than_its_spend_limit_and_is_counted_by_what_it_pays(
 fn a_spend_limit_of_a_day_or_a_month_says_when_there_is_more() {
     let (site, funded) = Site::funded(&Config::simulated());
     let gateway = site.serve();
-    for (window, more) in [("day", "the next day (UTC)"), ("month", "the next month (UTC)")] {
-        let limit = format!("0.001/{window}");
-        let account = site.key_with(&funded.wallet, &["--spend-limit", &limit]);
+    let limited = |account: &Account| {
         let key = request_key();
-        let told = gateway.complete(&account, &key, &sim("Hello there"));
+        let told = gateway.complete(account, &key, &sim("Hello there"));
         let limited = error(Code::SpendLimitExceeded).echo(&key).replayed(false);
-        let said = limited.check(&told)["message"].to_string();
-        assert!(said.contains(&format!("may spend 1000 micros a {window}")), "{said}");
-        assert!(said.contains(&format!("wait for {more}")), "{said}");
+        limited.check(&told)["message"].to_string()
+    };
+    for window in ["total", "day", "month"] {
+        let account =
+            site.key_with(&funded.wallet, &["--spend-limit", &format!("0.0001/{window}")]);
+        let said = limited(&account);
+        assert!(said.contains("this API key may spend 100 "), "{said}");
+        assert!(said.contains("or use an API key with a higher limit") && !said.contains("wait"));
         let spend = &limits(&gateway, &account)["spend"];
         assert_eq!((&spend["window"], &spend["used_micros"]), (&json!(window), &json!(0)));
+    }
+    let key = request_key();
+    check_completion(&gateway.complete(&funded, &key, &sim("Hello there")), &key, false);
+    let ran = check_json(&gateway.get(&funded, &format!("/v1/operations/{key}")), 200);
+    let number = |name: &str| ran[name].as_i64().unwrap();
+    let (hold, charge) = (number("hold_micros"), number("charge_micros"));
+    for (window, more) in [("day", "the next day (UTC)"), ("month", "the next month (UTC)")] {
+        let limit = format!("{}.{:06}/{window}", hold / 1_000_000, hold % 1_000_000);
+        let account = site.key_with(&funded.wallet, &["--spend-limit", &limit]);
+        let key = request_key();
+        check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
+        let said = limited(&account);
+        let left = hold - charge;
+        let state = format!("may spend {hold} micros a {window}, {left} of them are left");
+        assert!(said.contains(&state), "{said}");
+        assert!(said.contains(&format!("wait for {more}, or use another API key")), "{said}");
+        let spend = &limits(&gateway, &account)["spend"];
+        assert_eq!((&spend["window"], &spend["used_micros"]), (&json!(window), &json!(charge)));
         assert!(spend["window_start"].is_string() && spend["resets_at"].is_string(), "{spend}");
     }
-    assert_eq!(site.balance(&funded), (10_000_000, 0));
+    assert_eq!(site.balance(&funded), (10_000_000 - 3 * charge, 0));
 }
 
 #[test]

@@ -401,7 +401,7 @@ fn only_configured_models_exist() {
         error(Code::ModelNotFound).echo(&key).replayed(false).param("model").check(&told);
         world.check_unbound(&key);
     }
-    for id in ["holdfast/sim-2", "sim-1", "a/b/c", ""] {
+    for id in ["holdfast/sim-2", "sim-1", "a/b/c"] {
         let told = world.gateway.get(&world.account, &format!("/v1/models/{id}"));
         error(Code::ModelNotFound).check(&told);
     }
@@ -417,9 +417,21 @@ fn paths_and_methods_are_these_and_no_others() {
     }
     let get = world.gateway.get(&world.account, "/v1/chat/completions");
     error(Code::MethodNotAllowed).allow("POST").check(&get);
-    for path in ["/v1/wallet", "/v1/models", "/healthz", "/readyz"] {
+    for (path, allowed) in [
+        ("/v1/wallet", "GET"),
+        ("/v1/models", "GET"),
+        ("/healthz", "GET, HEAD"),
+        ("/readyz", "GET, HEAD"),
+    ] {
         let post = Request::post(path, "").bearer(&world.account.key);
-        error(Code::MethodNotAllowed).allow("GET").check(&world.gateway.send(&post));
+        error(Code::MethodNotAllowed).allow(allowed).check(&world.gateway.send(&post));
+    }
+    for (mistake, right) in
+        [("/chat/completions", "/v1/chat/completions"), ("/v1/models/", "/v1/models")]
+    {
+        let told = world.gateway.get(&world.account, mistake);
+        let said = error(Code::NotFound).check(&told)["message"].to_string();
+        assert!(said.contains(&format!("send the request to {right}.")), "{said}");
     }
     let key = request_key();
     let delete = world.request(&key).method("DELETE");

@@ -140,7 +140,7 @@ impl Code {
             }
             Self::NotFound => "There is nothing at this path, or no operation under this key.",
             Self::MethodNotAllowed => {
-                "The path does not take this method; `allow` names the one it takes."
+                "The path does not take this method; `allow` names what it takes."
             }
             Self::RequestTimeout => "The body did not arrive in time.",
             Self::RequestTooLarge => "The body is larger than the model takes.",

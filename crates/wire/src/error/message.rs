@@ -101,8 +101,8 @@ const INVALID_API_KEY: &str = "The API key is not valid. Send `Authorization: Be
      force.";
 const INSUFFICIENT_FUNDS: &str = "The wallet has less available than this request may cost. Deposit funds, lower \
      max_completion_tokens, or wait for running requests to end.";
-const SPEND_LIMIT_EXCEEDED: &str = "This request may pass the API key's spend limit. Lower max_completion_tokens, or have the \
-     limit raised.";
+const SPEND_LIMIT_EXCEEDED: &str = "This request may pass the API key's spend limit. Lower max_completion_tokens, or use \
+     another API key.";
 const CHARGE_LIMIT_EXCEEDED: &str = "This request may cost more than Holdfast-Max-Charge-Micros allows. Raise that header, or \
      lower max_completion_tokens.";
 const MODEL_NOT_ALLOWED: &str =

@@ -231,7 +231,7 @@ pub(super) fn headers() -> Value {
         "x-ratelimit-limit-tokens": header(natural(), "Tokens that the API key may use a minute."),
         "x-ratelimit-remaining-tokens": header(natural(), "Tokens that are left of this minute's."),
         "x-ratelimit-reset-tokens": header(string(), RESET),
-        "allow": header(string(), "The method that the path takes."),
+        "allow": header(string(), "The methods that the path takes."),
         "content-security-policy": header(string(), "What the page may do: have its own style."),
         "x-content-type-options": header(string(), "`nosniff`."),
         "referrer-policy": header(string(), "`no-referrer`."),

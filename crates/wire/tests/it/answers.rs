@@ -255,5 +255,5 @@ fn an_answer_may_be_sent_back_as_it_came() {
     let body = json!({"model": "a/b", "messages": [message]}).to_string();
     let request = holdfast_wire::chat::request::parse(body.as_bytes()).unwrap().request;
     let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 1, 8_192, 1_000);
-    assert_eq!(holdfast_wire::chat::request::check(&request, &contract), Ok(()));
+    assert_eq!(holdfast_wire::chat::request::check(&request, body.as_bytes(), &contract), Ok(()));
 }

@@ -16,7 +16,7 @@ fn contract() -> Contract {
 #[track_caller]
 fn contract_refuses(contract: &Contract, body: &str, code: Code, param: &str) {
     let request = parse(body.as_bytes()).unwrap().request;
-    let bad = check(&request, contract).unwrap_err();
+    let bad = check(&request, body.as_bytes(), contract).unwrap_err();
     assert_eq!((bad.code, bad.param.as_deref()), (code, Some(param)), "{body}: {bad}");
     assert!(bad.message.contains(param), "{bad} does not name its field");
 }
@@ -24,7 +24,7 @@ fn contract_refuses(contract: &Contract, body: &str, code: Code, param: &str) {
 #[track_caller]
 fn contract_takes(contract: &Contract, body: &str) {
     let request = parse(body.as_bytes()).unwrap().request;
-    assert_eq!(check(&request, contract), Ok(()), "{body}");
+    assert_eq!(check(&request, body.as_bytes(), contract), Ok(()), "{body}");
 }
 
 #[test]
@@ -97,10 +97,18 @@ fn what_reaches_the_operators_account_is_refused_unless_allowed() {
 fn a_bound_over_the_contract_is_refused() {
     contract_takes(&contract(), &body(""));
     contract_takes(&contract(), &body(r#""max_tokens":1000"#));
-    let over = body(r#""max_tokens":1001"#);
-    contract_refuses(&contract(), &over, Code::InvalidValue, "max_completion_tokens");
-    let bad = check(&parse(over.as_bytes()).unwrap().request, &contract()).unwrap_err();
-    assert!(bad.message.contains("1000"), "{bad}");
+    for (over, sent) in [
+        (r#""max_tokens":1001"#, "max_tokens"),
+        (r#""max_tokens":1001,"max_completion_tokens":null"#, "max_tokens"),
+        (r#""max_completion_tokens":1001"#, "max_completion_tokens"),
+        (r#""max_tokens":1001,"max_completion_tokens":1001"#, "max_completion_tokens"),
+    ] {
+        let over = body(over);
+        contract_refuses(&contract(), &over, Code::InvalidValue, sent);
+        let request = parse(over.as_bytes()).unwrap().request;
+        let bad = check(&request, over.as_bytes(), &contract()).unwrap_err();
+        assert!(bad.message.contains("1000"), "{bad}");
+    }
 }
 
 #[test]

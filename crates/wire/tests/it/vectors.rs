@@ -29,8 +29,9 @@ fn contract() -> Contract {
 
 #[track_caller]
 fn taken(body: &Value) -> Request {
-    let request = parse(body.as_str().unwrap().as_bytes()).unwrap().request;
-    assert_eq!(check(&request, &contract()), Ok(()));
+    let body = body.as_str().unwrap().as_bytes();
+    let request = parse(body).unwrap().request;
+    assert_eq!(check(&request, body, &contract()), Ok(()));
     request
 }
 

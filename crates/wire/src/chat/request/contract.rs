@@ -8,14 +8,15 @@ use holdfast_domain::request::{
 };
 
 use super::field::Path;
-use super::{BadRequest, Delivery};
+use super::{BadRequest, Delivery, MAX_COMPLETION_TOKENS, MAX_TOKENS};
+use crate::json;
 
-/// Holds a request against the contract of its model.
-pub fn check(request: &Request, contract: &Contract) -> Result<(), BadRequest> {
+/// Holds a request against the contract of its model. `body` is what it was read from: the normal form
+/// does not know by which of its two names a bound was sent.
+pub fn check(request: &Request, body: &[u8], contract: &Contract) -> Result<(), BadRequest> {
     let bound = contract.max_output_tokens;
     if request.max_output_tokens.is_some_and(|wanted| wanted > bound) {
-        let name = "max_completion_tokens";
-        return Err(Path::Member(&Path::Body, name)
+        return Err(Path::Member(&Path::Body, bound_name(body))
             .invalid(format_args!("an integer from 1 to {bound} for this model")));
     }
     let judge = Judge(contract);
@@ -33,6 +34,11 @@ pub fn check_delivery(delivery: Delivery) -> Result<(), BadRequest> {
         return Err(path.unsupported("false: answers come whole, not as a stream"));
     }
     Ok(())
+}
+
+fn bound_name(body: &[u8]) -> &'static str {
+    let is_new = json::parse(body).is_ok_and(|body| body.get(MAX_COMPLETION_TOKENS).is_some());
+    if is_new { MAX_COMPLETION_TOKENS } else { MAX_TOKENS }
 }
 
 struct Judge<'a>(&'a Contract);

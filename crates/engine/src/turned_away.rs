@@ -1,0 +1,84 @@
+//! Which routes turned requests away lately, so that the operator is told of each once in a while and
+//! not with every request. Nothing is decided by it: the next request tries the route again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::ports::NotRun;
+use tokio::time::Instant;
+
+use crate::catalogue::Route;
+
+/// Between two lines of the log about the same failure of the same route.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
+/// When the operator was last told of a route, by the way it failed.
+#[derive(Debug, Default)]
+pub(crate) struct TurnedAway(Mutex<HashMap<(Route, NotRun), Instant>>);
+
+impl TurnedAway {
+    /// A route did not take a request, which goes to the next one if there is one.
+    pub(crate) fn tell(&self, route: &Route, why: NotRun, operation: OperationId) {
+        if !self.is_news(route, why, Instant::now()) {
+            return;
+        }
+        let (provider, model, class) = (&route.provider, &route.model, why.label());
+        match why {
+            NotRun::Account => tracing::error!(
+                operation.id = %operation,
+                provider.name = %provider,
+                provider.model = %model,
+                class,
+                "a provider turned its account or route away"
+            ),
+            NotRun::Connect | NotRun::RateLimited | NotRun::Overloaded => tracing::warn!(
+                operation.id = %operation,
+                provider.name = %provider,
+                provider.model = %model,
+                class,
+                "a route did not take a request: it was skipped"
+            ),
+        }
+    }
+
+    /// Whether so long nothing was said of it. What is older than that is forgotten, so that routes
+    /// which a reload took away do not stay.
+    fn is_news(&self, route: &Route, why: NotRun, now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_failure, at| now.duration_since(*at) < TELL_EVERY);
+        let failure = (route.clone(), why);
+        let is_news = !told.contains_key(&failure);
+        if is_news {
+            told.insert(failure, now);
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_of_each_route_is_told_once_in_a_while() {
+        let route = |provider: &str| Route { provider: provider.to_owned(), model: "m".into() };
+        let (turned_away, start) = (TurnedAway::default(), Instant::now());
+        for (provider, why, after, is_news) in [
+            ("one", NotRun::Connect, 0, true),
+            ("one", NotRun::Connect, 0, false),
+            ("two", NotRun::Connect, 1, true),
+            ("one", NotRun::RateLimited, 2, true),
+            ("one", NotRun::Connect, 29, false),
+            ("one", NotRun::Connect, 30, true),
+            ("two", NotRun::Connect, 30, false),
+            ("one", NotRun::Connect, 59, false),
+            ("two", NotRun::Connect, 59, true),
+        ] {
+            let now = start + Duration::from_secs(after);
+            let said = turned_away.is_news(&route(provider), why, now);
+            assert_eq!(said, is_news, "{provider} {why:?} after {after} s");
+        }
+    }
+}
