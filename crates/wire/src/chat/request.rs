@@ -27,9 +27,6 @@ use crate::render;
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
-/// The two names of one bound, of which the first is the older.
-const MAX_TOKENS: &str = "max_tokens";
-const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
 pub(crate) const N_MAX: i64 = 128;
 pub(crate) const TOP_LOGPROBS_MAX: i64 = 20;
 
@@ -178,23 +175,24 @@ fn count<T: TryFrom<i64>>(
     Ok(number.and_then(|number| T::try_from(number).ok()))
 }
 
-/// The older name and the newer one are one bound. How high it may be is the model's to say.
+/// The older name and the newer one are one bound.
 fn output_bound(body: &mut Object<'_, '_>) -> Result<Option<u64>, BadRequest> {
-    let mut count = |name| {
-        body.optional(name, |field| {
-            let path = field.path;
-            let number = field.integer(1, INTEGER_MAX).ok().and_then(|it| u64::try_from(it).ok());
-            number.ok_or_else(|| {
-                path.invalid(format_args!("an integer from 1 to the model's `max_output_tokens`"))
-            })
-        })
-    };
-    let (old, new) = (count(MAX_TOKENS)?, count(MAX_COMPLETION_TOKENS)?);
+    let old = body.optional("max_tokens", bound)?;
+    let new = body.optional("max_completion_tokens", bound)?;
     match (old, new) {
-        (Some(old), Some(new)) if old != new => Err(Path::Member(&Path::Body, MAX_TOKENS)
-            .invalid(format_args!("left out, or the same as {MAX_COMPLETION_TOKENS}"))),
+        (Some(old), Some(new)) if old != new => Err(Path::Member(&Path::Body, "max_tokens")
+            .invalid(format_args!("left out, or the same as max_completion_tokens"))),
         (old, new) => Ok(new.or(old)),
     }
+}
+
+/// How high it may be is the model's to say.
+fn bound(field: Field<'_, '_>) -> Result<u64, BadRequest> {
+    let path = field.path;
+    let number = field.integer(1, INTEGER_MAX).ok().and_then(|number| u64::try_from(number).ok());
+    number.ok_or_else(|| {
+        path.invalid(format_args!("an integer from 1 to the model's `max_output_tokens`"))
+    })
 }
 
 fn top_logprobs(body: &mut Object<'_, '_>, logprobs: bool) -> Result<Option<u8>, BadRequest> {

@@ -109,6 +109,9 @@ fn a_bound_over_the_contract_is_refused() {
         let bad = check(&request, over.as_bytes(), &contract()).unwrap_err();
         assert!(bad.message.contains("1000"), "{bad}");
     }
+    // Before the model is known, no bound is told that it does not have.
+    let none = parse(body(r#""max_tokens":0"#).as_bytes()).unwrap_err();
+    assert!(!none.message.contains("9007"), "{none}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use holdfast_domain::request::{
 };
 
 use super::field::Path;
-use super::{BadRequest, Delivery, MAX_COMPLETION_TOKENS, MAX_TOKENS};
+use super::{BadRequest, Delivery};
 use crate::json;
 
 /// Holds a request against the contract of its model. `body` is what it was read from: the normal form
@@ -37,8 +37,9 @@ pub fn check_delivery(delivery: Delivery) -> Result<(), BadRequest> {
 }
 
 fn bound_name(body: &[u8]) -> &'static str {
-    let is_new = json::parse(body).is_ok_and(|body| body.get(MAX_COMPLETION_TOKENS).is_some());
-    if is_new { MAX_COMPLETION_TOKENS } else { MAX_TOKENS }
+    let newer = "max_completion_tokens";
+    let is_newer = json::parse(body).is_ok_and(|body| body.get(newer).is_some());
+    if is_newer { newer } else { "max_tokens" }
 }
 
 struct Judge<'a>(&'a Contract);
