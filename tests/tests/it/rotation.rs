@@ -122,6 +122,8 @@ fn an_old_credential_ends_with_its_grace_and_like_an_unknown_one() {
         (answer.status == 401).then_some(answer)
     });
     error(Code::InvalidApiKey).echo(&key).check(&ended);
+    let in_force = site.json(&["key", "list"])[0]["credentials"].clone();
+    assert!(in_force[0]["ends_at"].is_null() && in_force[1].is_null(), "{in_force}");
     let unknown = Request::completion(&new.key.replace("hfk_", "hfk_0"), &key, sim("Hello there"));
     assert_eq!(gateway.send(&unknown).body, ended.body, "nobody learns which");
     let answer = gateway.complete(&new, &key, &sim("Hello there"));
