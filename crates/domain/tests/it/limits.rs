@@ -187,6 +187,7 @@ fn a_tally_knows_what_it_was_told() {
     let tally = Tally::default().with(Counter::Tokens, 40).with(Counter::Concurrency, 1);
     assert_eq!(tally.used(Counter::Tokens), Some(40));
     assert_eq!(tally.used(Counter::Requests), None);
+    assert_eq!(format!("{tally:?}"), "{Tokens: 40, Concurrency: 1}");
     let moved = |counter, amount| CounterMove { counter, amount, bound: None };
     let moves = [moved(Counter::Tokens, -50), moved(Counter::Concurrency, 2)];
     let unknown = [moved(Counter::Requests, 1)];

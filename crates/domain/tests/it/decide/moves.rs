@@ -86,6 +86,17 @@ fn every_ending_without_a_charge_gives_everything_back() {
 }
 
 #[test]
+fn an_ended_row_tells_what_its_ending_corrected() {
+    for name in ["finish", "refuse", "give up", "not run"] {
+        let ending = decided(name, Some(leased()));
+        let ended = ending.apply(Some(&leased()), receipt(2)).unwrap();
+        assert_eq!(ended.corrections(), ending.counters, "{name}");
+    }
+    let recorded = decided("record", Some(leased())).apply(Some(&leased()), receipt(2)).unwrap();
+    assert_eq!([leased().corrections(), recorded.corrections()], [[], []]);
+}
+
+#[test]
 fn asking_to_cancel_moves_nothing() {
     check(&decided("ask to cancel", Some(leased())), Funds::Unmoved, &[]);
 }
