@@ -1,10 +1,12 @@
 //! Reconciling and disowning: what somebody else may do with an operation, one try at a time.
 
-use holdfast_domain::conduct::{Ending, Found};
-use holdfast_domain::operation::{Disown, Sent};
+use async_trait::async_trait;
+use holdfast_domain::conduct::{Conduct, Ending, Found};
+use holdfast_domain::operation::{Disown, Operation, Sent};
+use holdfast_domain::ports::Pause;
 use holdfast_domain::{ClaimId, OperationId};
 use holdfast_testkit::sample::{self, CLAIM};
-use holdfast_testkit::{Fault, join_all};
+use holdfast_testkit::{Fault, MemoryJournal, join_all};
 
 use super::{GRACE, check_wallet, claimed, conduct, journal, phase, row};
 
@@ -36,10 +38,33 @@ async fn reconciling_an_orphan_gives_it_up_and_shows_the_row() {
         journal.fail_next(faults.iter().copied());
         let Found { snapshot, moved } = conduct(&journal).reconcile(operation.id).await.unwrap();
         assert_eq!((phase(&snapshot), moved), ("abandoned", true), "{faults:?}");
+        assert_eq!(snapshot.now, journal.now(), "{faults:?}");
         assert_eq!(snapshot.operation, Some(row(&journal)));
         assert!(!conduct(&journal).reconcile(operation.id).await.unwrap().moved, "only once");
         check_wallet(&journal, 1_000, 0);
     }
+}
+
+/// Lets the owner finish while another waits to offer again.
+struct OwnerFinishes<'a>(&'a MemoryJournal, &'a Operation);
+
+#[async_trait]
+impl Pause for OwnerFinishes<'_> {
+    async fn pause(&self, _attempt: u32) {
+        conduct(self.0).conclude(self.1, &sample::finished(20, 10), &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn whose_lost_reap_came_too_late_is_not_told_that_it_did() {
+    let journal = journal().await;
+    let operation = claimed(&journal, &sample::claim().build()).await;
+    journal.advance(sample::LEASE + GRACE);
+    journal.fail_next([Fault::NotLanded]);
+    let pause = OwnerFinishes(&journal, &operation);
+    let slow = Conduct { pause: &pause, ..conduct(&journal) };
+    let Found { snapshot, moved } = slow.reconcile(operation.id).await.unwrap();
+    assert_eq!((phase(&snapshot), moved), ("completed", false));
 }
 
 #[tokio::test]
@@ -58,7 +83,7 @@ async fn reconciling_past_the_deadline_does_not_care_for_the_lease() {
     let journal = journal().await;
     let operation = claimed(&journal, &sample::claim().build()).await;
     journal.advance(sample::TIME);
-    let careful = holdfast_domain::conduct::Conduct { orphan_grace: None, ..conduct(&journal) };
+    let careful = Conduct { orphan_grace: None, ..conduct(&journal) };
     assert_eq!(phase(&careful.reconcile(operation.id).await.unwrap().snapshot), "abandoned");
 }
 
@@ -94,6 +119,7 @@ async fn asking_marks_a_living_owners_row_once_however_its_commit_is_lost() {
         let operation = claimed(&journal, &sample::claim().build()).await;
         journal.fail_next(faults.iter().copied());
         let asked = conduct(&journal).cancel(operation.id).await.unwrap().snapshot;
+        assert_eq!(asked.now, journal.now(), "{faults:?}");
         assert_eq!((phase(&asked), asked.operation), ("leased", Some(row(&journal))), "{faults:?}");
         assert!(row(&journal).cancel_asked);
         let offers = journal.offers();
