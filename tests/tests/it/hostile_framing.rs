@@ -176,7 +176,9 @@ fn a_body_that_ends_early_is_no_body() {
             stream.write_all(bytes.as_bytes()).unwrap();
             stream.shutdown(if only_half { Shutdown::Write } else { Shutdown::Both }).unwrap();
             let mut told = Vec::new();
-            stream.read_to_end(&mut told).unwrap();
+            // Who closed both halves may find the late answer's reset instead of an end.
+            let end = stream.read_to_end(&mut told);
+            assert!(end.is_ok() || !only_half, "{end:?}");
             let told = String::from_utf8(told).unwrap();
             assert!(told.is_empty() || told.starts_with("HTTP/1.1 408 "), "{told}");
             let look = Request::get(&format!("/v1/operations/{key}")).bearer(&world.account.key);

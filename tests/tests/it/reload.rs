@@ -388,9 +388,10 @@ fn limits_and_the_log_are_taken() {
     upstream.wait_for(1);
     let one_more = || gateway.complete(&account, &request_key(), &acme("Say hello"));
     assert_eq!(one_more().json()["error"]["code"], "too_many_operations");
-    let idle = Waiting::write(gateway.address(), b"GET /healthz HTTP/1.1\r\n");
-    until("both connections are taken", || {
-        (one_more().json()["error"]["code"] == "overloaded").then_some(())
+    // Dialled anew each time: what came before may still hold the place, and this one be turned away.
+    let idle = until("both connections are taken", || {
+        let idle = Waiting::write(gateway.address(), b"GET /healthz HTTP/1.1\r\n");
+        (one_more().json()["error"]["code"] == "overloaded").then_some(idle)
     });
     idle.hang_up();
     gate.open();
