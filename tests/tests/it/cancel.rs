@@ -218,7 +218,7 @@ fn what_is_cancelled_during_a_drain_does_not_hold_it_up() {
     assert_eq!(check_json(&gateway.send(&cancelling(&account, &key)), 202)["status"], "leased");
     error(Code::OutcomeUnknown).echo(&key).replayed(false).bound().check(&running.answer());
     assert!(gateway.wait().success());
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(site.balance(&account), (FUNDS, 0));
     site.verify();
 }

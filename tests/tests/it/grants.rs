@@ -184,7 +184,7 @@ fn an_api_key_that_may_not_see_the_balance_sees_its_own_limits() {
 fn an_api_key_ends_when_it_was_said_and_is_not_prolonged() {
     let (site, all) = Site::funded(&Config::simulated());
     let gateway = site.serve();
-    let short = site.key_with(&all.wallet, &["--name", "short", "--expires", "6s"]);
+    let short = site.key_with(&all.wallet, &["--name", "short", "--expires", "12s"]);
     assert_eq!(gateway.get(&short, "/v1/wallet").status, 200);
     let rotated = site.rotate(&short, "24h");
     assert_eq!(gateway.get(&rotated, "/v1/wallet").status, 200);
