@@ -42,9 +42,13 @@
 #![warn(missing_docs)]
 
 mod openai;
+mod proof;
+mod server;
 mod simulated;
+mod transport;
 
-pub use crate::openai::{
-    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, OpenAi, OpenAiOptions, Unreached, UpstreamKey,
+pub use crate::openai::{OpenAi, OpenAiOptions};
+pub use crate::server::{
+    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, Unreached, UpstreamKey,
 };
 pub use crate::simulated::Simulated;

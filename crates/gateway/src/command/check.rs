@@ -92,7 +92,7 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
 }
 
 async fn probe(provider: String, options: &OpenAiOptions) -> anyhow::Result<ProbeView> {
-    let has_key = options.api_key.is_some();
+    let has_key = options.server.api_key.is_some();
     let client = OpenAi::new(options.clone()).with_context(|| format!("provider {provider}"))?;
     let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, client.probe()).await {
         Ok(Ok(status)) => (Some(status.as_u16()), read(status.as_u16(), has_key)),

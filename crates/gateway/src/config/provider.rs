@@ -99,10 +99,10 @@ fn openai(table: &Table<'_>) -> Option<ProviderKind> {
     });
     let mut options = OpenAiOptions::new(base_url?);
     if let Some(api_key) = api_key {
-        options.api_key = Some(api_key?);
+        options.server.api_key = Some(api_key?);
     }
     if let Some(pool_idle) = pool_idle {
-        options.pool_idle = pool_idle?;
+        options.server.pool_idle = pool_idle?;
     }
     if let Some(bound_field) = bound_field {
         options.bound_field = bound_field?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use holdfast_domain::answer::{Delta, FinishReason};
 use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown};
 use holdfast_domain::request::Request;
-use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, UpstreamKey};
+use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
 use tokio::task::coop::consume_budget;
 
@@ -32,12 +32,16 @@ pub(crate) fn completion() -> Reply {
     Reply::Send(answer(200, COMPLETION))
 }
 
-pub(crate) fn options(base_url: &str) -> OpenAiOptions {
-    OpenAiOptions::new(BaseUrl::try_from(base_url).unwrap())
+pub(crate) fn server(base_url: &str) -> ServerOptions {
+    ServerOptions::new(BaseUrl::try_from(base_url).unwrap())
+}
+
+pub(crate) fn options(server: ServerOptions) -> OpenAiOptions {
+    OpenAiOptions { server, bound_field: BoundField::MaxCompletionTokens }
 }
 
 fn client(upstream: &Upstream) -> OpenAi {
-    OpenAi::new(options(&upstream.base_url())).unwrap()
+    OpenAi::new(options(server(&upstream.base_url()))).unwrap()
 }
 
 /// Lets the client's own tasks put a connection back into the pool.
@@ -69,7 +73,8 @@ async fn an_answer_without_usage_is_an_answer() {
 async fn sends_these_headers_and_no_others() {
     let upstream = Upstream::start(completion()).await;
     let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
-    let client = OpenAi::new(OpenAiOptions { api_key, ..options(&upstream.base_url()) }).unwrap();
+    let client =
+        OpenAi::new(options(ServerOptions { api_key, ..server(&upstream.base_url()) })).unwrap();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     let arrived = &upstream.arrived()[0];
     let mut lines: Vec<_> = arrived.head.trim_end().lines().collect();
@@ -103,7 +108,7 @@ async fn sends_the_routes_model_and_the_bound_of_the_hold() {
         (BoundField::MaxCompletionTokens, "\"max_completion_tokens\":77", "max_tokens"),
     ] {
         let upstream = Upstream::start(completion()).await;
-        let options = OpenAiOptions { bound_field, ..options(&upstream.base_url()) };
+        let options = OpenAiOptions { bound_field, ..options(server(&upstream.base_url())) };
         let call =
             Call { model: "gpt-route".into(), max_output_tokens: 77, ..call(request("hi there")) };
         run(&OpenAi::new(options).unwrap(), &call).await.outcome.unwrap();
@@ -117,7 +122,7 @@ async fn sends_the_routes_model_and_the_bound_of_the_hold() {
 #[tokio::test]
 async fn a_base_url_may_end_with_a_slash() {
     let upstream = Upstream::start(completion()).await;
-    let client = OpenAi::new(options(&format!("{}/", upstream.base_url()))).unwrap();
+    let client = OpenAi::new(options(server(&format!("{}/", upstream.base_url())))).unwrap();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     assert!(upstream.arrived()[0].head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
 }
@@ -137,7 +142,8 @@ async fn keeps_a_connection_for_the_next_call() {
 async fn closes_a_connection_that_idles() {
     let upstream = Upstream::start(completion()).await;
     let pool_idle = Duration::from_millis(100);
-    let client = OpenAi::new(OpenAiOptions { pool_idle, ..options(&upstream.base_url()) }).unwrap();
+    let client =
+        OpenAi::new(options(ServerOptions { pool_idle, ..server(&upstream.base_url()) })).unwrap();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     upstream.closed().await;
     run(&client, &call(request("hi"))).await.outcome.unwrap();
@@ -219,7 +225,7 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
         (COMPLETION.len(), None),
         (COMPLETION.len() - 1, Some(Failure::Unknown(Unknown::Unreadable))),
     ] {
-        let options = OpenAiOptions { response_bytes_max, ..options(&upstream.base_url()) };
+        let options = options(ServerOptions { response_bytes_max, ..server(&upstream.base_url()) });
         let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
         assert_eq!(ran.outcome.err(), failure);
     }
@@ -272,7 +278,7 @@ fn a_credential_is_visible_ascii_and_never_prints() {
         assert!(UpstreamKey::try_from(key).is_err(), "{key}");
     }
     let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
-    let options = OpenAiOptions { api_key, ..options("https://host/v1") };
+    let options = options(ServerOptions { api_key, ..server("https://host/v1") });
     let client = OpenAi::new(options.clone()).unwrap();
     for printed in [format!("{options:?}"), format!("{client:?}")] {
         assert!(!printed.contains("sk-operator"), "{printed}");
@@ -294,7 +300,7 @@ async fn no_log_tells_what_was_said_or_by_whom() {
     for reply in [completion(), Reply::Send(answer(400, quoting))] {
         let upstream = Upstream::start(reply).await;
         let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
-        let options = OpenAiOptions { api_key, ..options(&upstream.base_url()) };
+        let options = options(ServerOptions { api_key, ..server(&upstream.base_url()) });
         run(&OpenAi::new(options).unwrap(), &call(request("prompt-words"))).await;
     }
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
@@ -325,6 +331,6 @@ async fn nothing_is_sent_where_connecting_takes_too_long() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}/v1", silent.local_addr().unwrap().port());
     let asked = Call { connect: Duration::from_millis(100), ..call(request("hi")) };
-    let ran = run(&OpenAi::new(options(&url)).unwrap(), &asked).await;
+    let ran = run(&OpenAi::new(options(server(&url))).unwrap(), &asked).await;
     assert_eq!((ran.outcome, ran.was_sent), (Err(Failure::NotRun(NotRun::Connect)), false));
 }

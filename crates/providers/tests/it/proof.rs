@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Failure, NotRun, Unknown};
-use holdfast_providers::{OpenAi, OpenAiOptions};
+use holdfast_providers::{OpenAi, ServerOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::calls::{call, request, run};
-use crate::openai::{completion, options};
+use crate::openai::{completion, options, server};
 use crate::upstream::{Reply, Upstream, answer};
 
 const CONNECT: Failure = Failure::NotRun(NotRun::Connect);
@@ -32,7 +32,7 @@ const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
 /// Asks once and expects this failure, nothing said, and one request upstream.
 async fn check(reply: Reply, failure: Failure) {
     let upstream = Upstream::start(reply).await;
-    let client = OpenAi::new(options(&upstream.base_url())).unwrap();
+    let client = OpenAi::new(options(server(&upstream.base_url()))).unwrap();
     let ran = run(&client, &call(request("hi"))).await;
     let seen = (ran.outcome, ran.answer.choices().count(), upstream.arrived().len());
     assert_eq!(seen, (Err(failure), 0, 1));
@@ -50,7 +50,7 @@ fn error(code: &str) -> String {
 /// Asks a server that cannot be reached, or not be trusted.
 async fn check_unsent(url: &str) {
     let (begun, asked) = (Instant::now(), call(request("hi")));
-    let ran = run(&OpenAi::new(options(url)).unwrap(), &asked).await;
+    let ran = run(&OpenAi::new(options(server(url))).unwrap(), &asked).await;
     assert_eq!((ran.outcome, ran.was_sent), (Err(CONNECT), false), "{url}");
     assert!(begun.elapsed() < asked.connect, "{url}: only the time to connect ended it");
 }
@@ -172,7 +172,7 @@ async fn a_200_that_is_no_whole_completion_is_unreadable() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_unreadable() {
-    let body = " ".repeat(OpenAiOptions::RESPONSE_BYTES_MAX + 1);
+    let body = " ".repeat(ServerOptions::RESPONSE_BYTES_MAX + 1);
     check_status(200, &body, UNREADABLE).await;
 }
 
@@ -226,7 +226,7 @@ async fn a_certificate_for_another_name_is_not_run() {
     let authority = Authority::new();
     let upstream = Upstream::start_tls(completion(), authority.acceptor("elsewhere")).await;
     let extra_roots = vec![authority.root()];
-    let options = OpenAiOptions { extra_roots, ..options(&upstream.base_url()) };
+    let options = options(ServerOptions { extra_roots, ..server(&upstream.base_url()) });
     let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.outcome, Err(CONNECT));
     assert_eq!(upstream.arrived().len(), 0);
@@ -237,7 +237,7 @@ async fn a_server_with_a_trusted_certificate_answers() {
     let authority = Authority::new();
     let upstream = Upstream::start_tls(completion(), authority.acceptor("localhost")).await;
     let extra_roots = vec![authority.root()];
-    let options = OpenAiOptions { extra_roots, ..options(&upstream.base_url()) };
+    let options = options(ServerOptions { extra_roots, ..server(&upstream.base_url()) });
     let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.usage(), Some((9, 3)));
     assert_eq!(upstream.arrived().len(), 1);

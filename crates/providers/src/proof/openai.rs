@@ -1,21 +1,12 @@
-//! What proves what: the one place where an answer without a completion becomes a [`Failure`].
-//!
-//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs a
-//! document that says so, and whatever has no row is unknown.
+//! What an error of OpenAI's, or of a server that speaks like it, proves.
 
-use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_domain::ports::Failure;
 use holdfast_wire::chat::upstream::UpstreamError;
 use http::StatusCode;
 
-use super::transport::Break;
+use super::{ACCOUNT, CONTEXT_LENGTH, OVERLOADED, RATE_LIMITED, REQUEST, Row, first};
 
-/// A 200 whose body is no whole completion: garbage, an error object, missing choices.
-pub(super) const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
-
-/// A status, the codes that an error must carry besides (any, if there are none), and the proof.
-struct Row(u16, &'static [&'static str], Failure);
-
+/// No code in particular.
 const ANY: &[&str] = &[];
 
 /// The operator's account is out of funds or over its limits. OpenAI's error guide, 429: the first is
@@ -32,15 +23,9 @@ const BILLING: &[&str] = &[
 /// The prompt does not fit: OpenAI's code, and the `type` of llama.cpp's server, whose code is a number.
 const CONTEXT: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
 
-const ACCOUNT: Failure = Failure::NotRun(NotRun::Account);
-const RATE_LIMITED: Failure = Failure::NotRun(NotRun::RateLimited);
-const OVERLOADED: Failure = Failure::NotRun(NotRun::Overloaded);
-const CONTEXT_LENGTH: Failure = Failure::Refused(ProviderRefusal::ContextLength);
-const REQUEST: Failure = Failure::Refused(ProviderRefusal::Request);
-
-/// The first row that fits counts.
+/// With one of these codes, or any where there are none.
 #[rustfmt::skip]
-const TABLE: &[Row] = &[
+const TABLE: &[Row<&[&str]>] = &[
     // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not run.
     Row(429, BILLING, ACCOUNT),
     // OpenAI's API reference, TooManyRequests with Retry-After; error guide, "429 - rate limit".
@@ -69,20 +54,9 @@ const TABLE: &[Row] = &[
 ];
 
 /// What an answer proves that is not a 200.
-pub(super) fn of_status(status: StatusCode, error: &UpstreamError) -> Failure {
-    let named = |codes: &[&str]| {
+pub(crate) fn of_status(status: StatusCode, error: &UpstreamError) -> Failure {
+    first(TABLE, status, |codes: &&[&str]| {
         let names = [error.code.as_deref(), error.kind.as_deref()];
         codes.is_empty() || names.into_iter().flatten().any(|name| codes.contains(&name))
-    };
-    let fits = |Row(of, codes, _): &&Row| status == *of && named(codes);
-    TABLE.iter().find(fits).map_or(Failure::Unknown(Unknown::Status), |Row(_, _, proves)| *proves)
-}
-
-/// What a missing answer proves.
-pub(super) const fn of_break(cause: Break) -> Failure {
-    match cause {
-        Break::Unsent => Failure::NotRun(NotRun::Connect),
-        Break::Sent => Failure::Unknown(Unknown::Broken),
-        Break::TooLarge => UNREADABLE,
-    }
+    })
 }

@@ -27,7 +27,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(60);
 
 /// How far a request came that got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Break {
+pub(crate) enum Break {
     /// No connection took it, or none took a byte of its body: nobody can have run it.
     Unsent,
     /// The connection broke, and some of the request may have arrived.
@@ -37,16 +37,16 @@ pub(super) enum Break {
 }
 
 /// A pooled client for one server.
-pub(super) struct Transport(Client<Bounded<HttpsConnector<HttpConnector>>, Prompt>);
+pub(crate) struct Transport(Client<Bounded<HttpsConnector<HttpConnector>>, Prompt>);
 
 /// An answer whose body has not been read yet.
-pub(super) struct Reply {
-    pub(super) status: StatusCode,
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
     body: Incoming,
 }
 
 impl Transport {
-    pub(super) fn new(tls: ClientConfig, pool_idle: Duration) -> Self {
+    pub(crate) fn new(tls: ClientConfig, pool_idle: Duration) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -66,7 +66,7 @@ impl Transport {
     /// Sends once. `connect` bounds the time until a connection takes the request: resolving,
     /// connecting and the TLS handshake, or a pooled connection becoming free; `sending` is told as
     /// soon as one has. Dropping the future closes the connection.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         request: Request<Vec<u8>>,
         connect: Duration,
@@ -109,7 +109,7 @@ impl Transport {
 
 impl Transport {
     /// Asks once for something that has no effect, and leaves the body of the answer unread.
-    pub(super) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
+    pub(crate) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
         let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
@@ -131,7 +131,7 @@ impl fmt::Debug for Reply {
 
 impl Reply {
     /// Reads the whole body, at most `bytes_max`.
-    pub(super) async fn read(self, bytes_max: usize) -> Result<Bytes, Break> {
+    pub(crate) async fn read(self, bytes_max: usize) -> Result<Bytes, Break> {
         match Limited::new(self.body, bytes_max).collect().await {
             Ok(body) => Ok(body.to_bytes()),
             Err(cause) if cause.is::<LengthLimitError>() => Err(Break::TooLarge),

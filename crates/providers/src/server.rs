@@ -1,0 +1,242 @@
+//! One server behind a provider: where it is, how the operator is known there, and what every call to
+//! it has in common. Not what is said to it, nor what its answers mean.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_domain::ports::{Cause, Sink};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::uri::InvalidUri;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::transport::{Break, Reply, Transport};
+
+/// An error body is read so far and so long; what is not known of it by then is not needed: the
+/// status alone proves less, never more.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How to reach one server, whatever it speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// Where its API begins.
+    pub base_url: BaseUrl,
+    /// The operator's credential there.
+    pub api_key: Option<UpstreamKey>,
+    /// How long a connection may idle and still be used: less than the server's own keep-alive. It is
+    /// closed soon after.
+    pub pool_idle: Duration,
+    /// The largest answer that is read, in bytes.
+    pub response_bytes_max: usize,
+    /// Root certificates to trust besides the platform's and Mozilla's.
+    pub extra_roots: Vec<CertificateDer<'static>>,
+}
+
+impl ServerOptions {
+    /// How long a connection idles unless the operator says otherwise.
+    pub const POOL_IDLE: Duration = Duration::from_secs(4);
+    /// The largest answer that is read unless the operator says otherwise.
+    pub const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+    /// The usual options for a server.
+    #[must_use]
+    pub const fn new(base_url: BaseUrl) -> Self {
+        Self {
+            base_url,
+            api_key: None,
+            pool_idle: Self::POOL_IDLE,
+            response_bytes_max: Self::RESPONSE_BYTES_MAX,
+            extra_roots: Vec::new(),
+        }
+    }
+}
+
+/// Where a server's API begins, such as `https://api.openai.com/v1`. Plain `http` is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl(Box<str>);
+
+impl BaseUrl {
+    /// The address of something in the API; `path` begins with a slash.
+    pub(crate) fn at(&self, path: &str) -> Result<Uri, BadOptions> {
+        format!("{}{path}", self.0).parse().map_err(BadOptions::Address)
+    }
+}
+
+/// A text that is not a base URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadBaseUrl {
+    /// It cannot be read at all.
+    #[error("not a URL: write https://HOST, and the path where the API begins")]
+    Malformed,
+    /// Not `http://` or `https://`, followed by a host.
+    #[error("not http://HOST or https://HOST, and the path where the API begins")]
+    Server,
+    /// It carries credentials, which would end up in logs.
+    #[error("a URL with a user name or password: use api_key instead")]
+    Userinfo,
+    /// It carries a query or a fragment, which nothing can be appended to.
+    #[error("a URL with a query or a fragment: remove it")]
+    Query,
+    /// It is the address of the completions themselves.
+    #[error("the address of the completions: leave /chat/completions away, it is appended")]
+    Endpoint,
+}
+
+impl TryFrom<&str> for BaseUrl {
+    type Error = BadBaseUrl;
+
+    fn try_from(url: &str) -> Result<Self, BadBaseUrl> {
+        if url.contains(['?', '#']) {
+            return Err(BadBaseUrl::Query);
+        }
+        let base: Uri = url.parse().map_err(|_reason| BadBaseUrl::Malformed)?;
+        let authority = base.authority().ok_or(BadBaseUrl::Server)?;
+        if authority.as_str().contains('@') {
+            return Err(BadBaseUrl::Userinfo);
+        }
+        let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        if !port.is_empty() && authority.port_u16().is_none() {
+            return Err(BadBaseUrl::Malformed);
+        }
+        if authority.host().is_empty() || !matches!(base.scheme_str(), Some("http" | "https")) {
+            return Err(BadBaseUrl::Server);
+        }
+        let base = url.trim_end_matches('/');
+        if base.ends_with("/chat/completions") {
+            return Err(BadBaseUrl::Endpoint);
+        }
+        Ok(Self(base.into()))
+    }
+}
+
+/// The operator's credential at a server. It never prints.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UpstreamKey(HeaderValue);
+
+/// A text that cannot be a credential: empty, or not visible ASCII.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a credential: visible ASCII characters are expected")]
+pub struct BadUpstreamKey;
+
+impl TryFrom<&str> for UpstreamKey {
+    type Error = BadUpstreamKey;
+
+    fn try_from(key: &str) -> Result<Self, BadUpstreamKey> {
+        if key.is_empty() || !key.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(BadUpstreamKey);
+        }
+        let mut bearer =
+            HeaderValue::try_from(format!("Bearer {key}")).map_err(|_reason| BadUpstreamKey)?;
+        bearer.set_sensitive(true);
+        Ok(Self(bearer))
+    }
+}
+
+impl fmt::Debug for UpstreamKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UpstreamKey(…)")
+    }
+}
+
+/// Why there is no client with these options.
+#[derive(Debug, thiserror::Error)]
+pub enum BadOptions {
+    /// One of the extra root certificates cannot be read.
+    #[error("a root certificate cannot be read")]
+    Root(#[source] rustls::Error),
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up")]
+    Tls(#[source] rustls::Error),
+    /// The base URL and what is appended to it are no address.
+    #[error("the base URL cannot be appended to")]
+    Address(#[source] InvalidUri),
+}
+
+/// Why a server did not answer: not resolved, not connected, no TLS, or no HTTP.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no answer")]
+pub struct Unreached(#[source] Cause);
+
+/// A client of one server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    transport: Transport,
+    headers: HeaderMap,
+    response_bytes_max: usize,
+}
+
+impl Server {
+    /// A client that has not connected yet. Reads the platform's root certificates.
+    pub(crate) fn new(options: ServerOptions) -> Result<Self, BadOptions> {
+        let json = HeaderValue::from_static("application/json");
+        let agent = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, json.clone());
+        headers.insert(ACCEPT, json);
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        if let Some(UpstreamKey(bearer)) = options.api_key {
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        Ok(Self {
+            transport: Transport::new(tls(options.extra_roots)?, options.pool_idle),
+            headers,
+            response_bytes_max: options.response_bytes_max,
+        })
+    }
+
+    /// Sends a body once. `connect` bounds the time until a connection takes it.
+    pub(crate) async fn post(
+        &self,
+        uri: Uri,
+        body: Vec<u8>,
+        connect: Duration,
+        sink: &mut dyn Sink,
+    ) -> Result<Reply, Break> {
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.headers.clone();
+        self.transport.send(request, connect, &mut || sink.sending()).await
+    }
+
+    /// Reads a whole answer.
+    pub(crate) async fn read(&self, reply: Reply) -> Result<Bytes, Break> {
+        reply.read(self.response_bytes_max).await
+    }
+
+    /// Asks for something that has no effect, and tells the status of the answer.
+    pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, Unreached> {
+        self.transport.get(uri, self.headers.clone()).await.map_err(Unreached)
+    }
+}
+
+/// The body of an answer that is an error; nothing where it does not come in time or is too long.
+pub(crate) async fn read_error(reply: Reply) -> Bytes {
+    let read = tokio::time::timeout(ERROR_TIME_MAX, reply.read(ERROR_BYTES_MAX));
+    match read.await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) | Err(_) => Bytes::new(),
+    }
+}
+
+/// Trusts Mozilla's roots, the platform's (or those of `SSL_CERT_FILE`) and the extra ones.
+fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, BadOptions> {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    // A platform without roots, or with some that cannot be read, is common and no mistake.
+    let platform = rustls_native_certs::load_native_certs();
+    let (added, ignored) = roots.add_parsable_certificates(platform.certs);
+    tracing::debug!(added, ignored, errors = platform.errors.len(), "platform roots read");
+    for root in extra_roots {
+        roots.add(root).map_err(BadOptions::Root)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(BadOptions::Tls)?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
