@@ -41,6 +41,15 @@ impl From<Vec<ChoiceDelta>> for Delta {
     }
 }
 
+impl Delta {
+    /// Forgets what its request did not ask to be told: how the operator's account is served is the
+    /// operator's own matter.
+    pub fn keep_to(&mut self, request: &Request) {
+        self.service_tier = request.service_tier.and(self.service_tier);
+        self.moderation = request.moderation.as_ref().and(self.moderation.take());
+    }
+}
+
 /// How many tokens of a predicted text became part of the answer, and how many did not. Both are
 /// completion tokens: told, and never metered apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +71,7 @@ pub struct ChoiceDelta {
     pub refusal: Option<String>,
     /// More of what it thought, where the provider tells.
     pub reasoning: Option<String>,
-    /// More of its tool calls.
+    /// More of its tool calls, each at most once.
     pub tool_calls: Vec<ToolCallDelta>,
     /// More of its function call, in the older form.
     pub function_call: Option<FunctionCallDelta>,
@@ -79,7 +88,7 @@ pub struct ChoiceDelta {
 /// What one tool call gained. Its first piece says which tool it calls.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ToolCallDelta {
-    /// Which call of the choice, from zero.
+    /// Which call of the choice, from zero in the order in which they begin.
     pub index: u32,
     /// Which sort of tool.
     pub kind: Option<ToolKind>,

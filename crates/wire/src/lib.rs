@@ -7,5 +7,6 @@ pub mod chat;
 pub mod error;
 pub mod json;
 pub mod openapi;
+pub mod sse;
 
 mod render;

@@ -1,7 +1,7 @@
 //! The answer that a caller gets: OpenAI's chat completion, with the charge. Nothing of the provider.
 
 use holdfast_domain::answer::{
-    Answer, Audio, Choice, FinishReason, FunctionCall, Predicted, ToolCall,
+    self, Answer, Audio, Choice, FinishReason, FunctionCall, Predicted, ToolCall,
 };
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{Opaque, ToolKind};
@@ -38,7 +38,7 @@ pub fn render(view: &CompletionView<'_>) -> Vec<u8> {
         model: view.model.as_str(),
         service_tier: view.answer.service_tier.map(|tier| tier.label()),
         choices: view.answer.choices().map(|choice| choice_of(view.id, choice)).collect(),
-        usage: usage(view.usage, view.answer.predicted),
+        usage: Usage::of(view.usage, view.answer.predicted),
         moderation: view.answer.moderation.as_ref().map(Json),
     })
 }
@@ -82,9 +82,19 @@ struct Message<'a> {
 }
 
 #[derive(Serialize)]
-struct Logprobs<'a> {
+pub(super) struct Logprobs<'a> {
     content: Option<Vec<Json<'a>>>,
     refusal: Option<Vec<Json<'a>>>,
+}
+
+impl<'a> Logprobs<'a> {
+    pub(super) fn of(logprobs: &'a answer::Logprobs) -> Self {
+        let each = |all: &'a Vec<Opaque>| all.iter().map(Json).collect();
+        Self {
+            content: logprobs.content.as_ref().map(each),
+            refusal: logprobs.refusal.as_ref().map(each),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -119,7 +129,7 @@ struct Custom<'a> {
 }
 
 /// Written as the provider wrote it.
-struct Json<'a>(&'a Opaque);
+pub(super) struct Json<'a>(pub(super) &'a Opaque);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -129,13 +139,39 @@ impl Serialize for Json<'_> {
 }
 
 #[derive(Serialize)]
-struct Usage {
+pub(super) struct Usage {
     prompt_tokens: u64,
     completion_tokens: u64,
     total_tokens: u64,
     prompt_tokens_details: PromptDetails,
     completion_tokens_details: CompletionDetails,
     customer_charge_micros: i64,
+}
+
+impl Usage {
+    /// OpenAI's counts contain one another; ours are disjoint.
+    pub(super) fn of(usage: &UsageRecord, predicted: Predicted) -> Self {
+        let meters = &usage.metered.meters;
+        let (prompt, completion) = (meters.prompt_tokens(), meters.completion_tokens());
+        Self {
+            prompt_tokens: prompt,
+            completion_tokens: completion,
+            total_tokens: prompt.saturating_add(completion),
+            prompt_tokens_details: PromptDetails {
+                cached_tokens: meters.count(Kind::CachedInput),
+                audio_tokens: meters.count(Kind::AudioInput),
+                cache_write_tokens: meters.count(Kind::CacheWrite),
+            },
+            completion_tokens_details: CompletionDetails {
+                reasoning_tokens: meters.count(Kind::Reasoning),
+                audio_tokens: meters.count(Kind::AudioOutput),
+                // Of an own count they may be more than there are.
+                accepted_prediction_tokens: predicted.accepted.min(completion),
+                rejected_prediction_tokens: predicted.rejected.min(completion),
+            },
+            customer_charge_micros: usage.charge.get(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -170,10 +206,7 @@ fn choice_of(id: OperationId, (index, choice): (u32, &Choice)) -> ChoiceFields<'
                 .as_ref()
                 .map(|FunctionCall { name, arguments }| Function { name, arguments }),
         },
-        logprobs: choice.logprobs.as_ref().map(|logprobs| Logprobs {
-            content: logprobs.content.as_ref().map(|all| all.iter().map(Json).collect()),
-            refusal: logprobs.refusal.as_ref().map(|all| all.iter().map(Json).collect()),
-        }),
+        logprobs: choice.logprobs.as_ref().map(Logprobs::of),
         finish_reason: label(choice.finish.unwrap_or(FinishReason::Length)),
     }
 }
@@ -195,9 +228,14 @@ pub fn tool_call_id(id: OperationId, at: [u32; 2]) -> String {
     format!("call_{}_{choice}_{call}", digits(id, 24))
 }
 
+/// The id of what a choice spoke: ours as well.
+pub(super) fn audio_id(id: OperationId, choice: u32) -> String {
+    format!("audio_{}_{choice}", digits(id, 32))
+}
+
 fn audio_of(id: OperationId, choice: u32, audio: &Audio) -> AudioFields<'_> {
     AudioFields {
-        id: format!("audio_{}_{choice}", digits(id, 32)),
+        id: audio_id(id, choice),
         expires_at: audio.expires_at,
         data: &audio.data,
         transcript: &audio.transcript,
@@ -209,31 +247,7 @@ fn digits(id: OperationId, n: usize) -> String {
     id.to_string().chars().filter(char::is_ascii_hexdigit).take(n).collect()
 }
 
-/// OpenAI's counts contain one another; ours are disjoint.
-fn usage(usage: &UsageRecord, predicted: Predicted) -> Usage {
-    let meters = &usage.metered.meters;
-    let (prompt, completion) = (meters.prompt_tokens(), meters.completion_tokens());
-    Usage {
-        prompt_tokens: prompt,
-        completion_tokens: completion,
-        total_tokens: prompt.saturating_add(completion),
-        prompt_tokens_details: PromptDetails {
-            cached_tokens: meters.count(Kind::CachedInput),
-            audio_tokens: meters.count(Kind::AudioInput),
-            cache_write_tokens: meters.count(Kind::CacheWrite),
-        },
-        completion_tokens_details: CompletionDetails {
-            reasoning_tokens: meters.count(Kind::Reasoning),
-            audio_tokens: meters.count(Kind::AudioOutput),
-            // Of an own count they may be more than there are.
-            accepted_prediction_tokens: predicted.accepted.min(completion),
-            rejected_prediction_tokens: predicted.rejected.min(completion),
-        },
-        customer_charge_micros: usage.charge.get(),
-    }
-}
-
-const fn label(finish: FinishReason) -> &'static str {
+pub(super) const fn label(finish: FinishReason) -> &'static str {
     match finish {
         FinishReason::Stop => "stop",
         FinishReason::Length => "length",

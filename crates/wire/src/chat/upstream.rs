@@ -10,4 +10,5 @@ mod usage;
 
 pub use self::answer::{Completion, Unreadable, read_completion};
 pub use self::body::{BoundField, render_request};
+pub(super) use self::choice::read as read_choice;
 pub use self::failure::{UpstreamError, read_error};

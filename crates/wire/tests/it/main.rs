@@ -4,6 +4,7 @@
 
 mod answers;
 mod bounds;
+mod chunks;
 mod contracts;
 mod covering;
 mod docs;
@@ -17,6 +18,7 @@ mod requests;
 mod respelling;
 mod schema;
 mod spelling;
+mod sse;
 mod upstream;
 mod vectors;
 mod views;

@@ -8,7 +8,7 @@ use holdfast_domain::request::{Opaque, ToolKind};
 use super::answer::Unreadable;
 use crate::json::Node;
 
-pub(super) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
     let index = choice.get("index").and_then(Node::as_number).and_then(|at| at.parse().ok());
     let message = choice.get("message").filter(|message| matches!(message, Node::Object(_)));
     let (Some(index), Some(message)) = (index, message) else { return Err(Unreadable::Choices) };

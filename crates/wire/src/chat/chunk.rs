@@ -1,0 +1,219 @@
+//! The answer that a caller gets piece by piece: OpenAI's chunks, each an event of a stream. Put together
+//! they say what [`completion::render`](super::completion::render) says of the same answer, under the
+//! same ids. Not when a chunk is sent: those of [`Chunks::finish`] and [`Chunks::usage`] promise what has
+//! to be settled first.
+
+mod delta;
+mod stored;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::request::ServiceTier;
+use holdfast_domain::{OperationId, Timestamp};
+use serde::Serialize;
+
+use self::delta::{Begun, Closing, Gained, Opening};
+pub use self::stored::{NotStored, replay};
+use super::completion::{CompletionView, Json, Logprobs, Usage, label};
+use crate::{render, sse};
+
+/// The last event of a stream that has ended well.
+pub const DONE: &[u8] = b"data: [DONE]\n\n";
+
+const PLAIN_END: &[u8] = b"}\n\n";
+const END_WITH_USAGE: &[u8] = b",\"usage\":null}\n\n";
+
+/// The event that tells of an error in the middle of a stream: `body` is what
+/// [`ErrorBody::render`](crate::error::ErrorBody::render) made. No [`DONE`] may follow.
+#[must_use]
+pub fn error(body: &[u8]) -> Bytes {
+    sse::event(body)
+}
+
+/// A chunk as an event. Readers who asked for usage find `"usage": null` in it, others do not: each form
+/// is made once and shared.
+#[derive(Clone)]
+pub struct Frame {
+    plain: Bytes,
+    with_usage: OnceLock<Bytes>,
+}
+
+impl std::fmt::Debug for Frame {
+    /// Its size: it is an answer.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Frame({} bytes)", self.plain.len())
+    }
+}
+
+impl Frame {
+    /// The event for readers of one sort.
+    #[must_use]
+    pub fn bytes(&self, include_usage: bool) -> Bytes {
+        if !include_usage {
+            return self.plain.clone();
+        }
+        let with_usage = || {
+            let head = self.plain.strip_suffix(PLAIN_END).unwrap_or_default();
+            [head, END_WITH_USAGE].concat().into()
+        };
+        self.with_usage.get_or_init(with_usage).clone()
+    }
+}
+
+/// Renders one answer as chunks, in the order in which it is said.
+pub struct Chunks {
+    id: OperationId,
+    /// What every event begins with.
+    head: Vec<u8>,
+    service_tier: Option<ServiceTier>,
+    choices: BTreeMap<u32, Begun>,
+}
+
+impl std::fmt::Debug for Chunks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Chunks({}, {} choices)", self.id, self.choices.len())
+    }
+}
+
+impl Chunks {
+    /// Of an answer that has said nothing: whose it is, when its run was admitted, and the public id of
+    /// the model that was asked for.
+    #[must_use]
+    pub fn new(id: OperationId, created: Timestamp, model: &PublicModelId) -> Self {
+        let mut head = b"data: ".to_vec();
+        head.append(&mut render::to_bytes(&Head {
+            id: id.completion_id(),
+            object: "chat.completion.chunk",
+            created: created.as_seconds(),
+            model: model.as_str(),
+        }));
+        // The object goes on.
+        head.pop();
+        Self { id, head, service_tier: None, choices: BTreeMap::new() }
+    }
+
+    /// What each choice gained, and before the first of it the chunk that opens the choice. Its sources,
+    /// its end, and how long its audio is kept are told by [`Self::finish`].
+    pub fn delta(&mut self, delta: &Delta) -> Vec<Frame> {
+        self.service_tier = delta.service_tier.or(self.service_tier);
+        let mut frames = Vec::with_capacity(delta.choices.len());
+        for gained in &delta.choices {
+            self.gain(gained, &mut frames);
+        }
+        frames
+    }
+
+    /// The rest of every choice and its end, then what a moderation said. `answer` is what the deltas
+    /// made; a choice that has not ended was cut and ends with `length`.
+    pub fn finish(&mut self, answer: &Answer) -> Vec<Frame> {
+        self.service_tier = answer.service_tier.or(self.service_tier);
+        let mut frames = Vec::new();
+        for (index, choice) in answer.choices() {
+            self.open(index, choice.content.as_deref().map(|_later| ""), &mut frames);
+            self.close(index, choice, &mut frames);
+        }
+        if let Some(moderation) = &answer.moderation {
+            frames.push(self.frame(&Moderated { choices: [], moderation: Json(moderation) }));
+        }
+        frames
+    }
+
+    /// The chunk that tells what the answer used up and what the caller pays; for readers who asked for
+    /// it, between [`Self::finish`] and [`DONE`].
+    #[must_use]
+    pub fn usage(&self, view: &CompletionView<'_>) -> Bytes {
+        let usage = Usage::of(view.usage, view.answer.predicted);
+        self.frame(&Used { choices: [], usage }).plain
+    }
+
+    fn gain(&mut self, gained: &ChoiceDelta, frames: &mut Vec<Frame>) {
+        let index = gained.index;
+        self.open(index, gained.content.as_deref().map(|_now| ""), frames);
+        let Some(begun) = self.choices.get_mut(&index) else { return };
+        let (delta, logprobs) = begun.tell(self.id, gained);
+        if !delta.is_empty() || logprobs.is_some() {
+            let logprobs = logprobs.map(Logprobs::of);
+            frames.push(self.choice(ChoiceFields { index, delta, logprobs, finish_reason: None }));
+        }
+    }
+
+    /// Says who speaks, once for each choice. A text that is told of here is there, if empty, before
+    /// more of it comes.
+    fn open(&mut self, index: u32, content: Option<&str>, frames: &mut Vec<Frame>) {
+        if let Entry::Vacant(place) = self.choices.entry(index) {
+            place.insert(content.map_or_else(Begun::default, |_text| Begun::with_content()));
+            let delta = Opening { role: "assistant", content, refusal: None };
+            let fields = ChoiceFields { index, delta, logprobs: None, finish_reason: None };
+            frames.push(self.choice(fields));
+        }
+    }
+
+    fn close(&self, index: u32, choice: &Choice, frames: &mut Vec<Frame>) {
+        let rest = Closing::of(choice);
+        if !rest.is_empty() {
+            let fields = ChoiceFields { index, delta: rest, logprobs: None, finish_reason: None };
+            frames.push(self.choice(fields));
+        }
+        let finish = choice.finish.unwrap_or(FinishReason::Length);
+        let (delta, finish_reason) = (Gained::default(), Some(label(finish)));
+        frames.push(self.choice(ChoiceFields { index, delta, logprobs: None, finish_reason }));
+    }
+
+    fn choice<D: Serialize>(&self, choice: ChoiceFields<'_, D>) -> Frame {
+        self.frame(&Said { choices: [choice] })
+    }
+
+    /// An event of the head, the tier where it is known, and the members of `rest`.
+    fn frame(&self, rest: &impl Serialize) -> Frame {
+        let rest = render::to_bytes(rest);
+        let mut bytes = Vec::with_capacity(self.head.len() + rest.len() + 2 * PLAIN_END.len());
+        bytes.extend_from_slice(&self.head);
+        if let Some(tier) = self.service_tier {
+            bytes.extend_from_slice(b",\"service_tier\":");
+            bytes.append(&mut render::to_bytes(&tier.label()));
+        }
+        bytes.push(b',');
+        // Its members go on in the object that the head began, and end it.
+        bytes.extend_from_slice(rest.strip_prefix(b"{").unwrap_or_default());
+        bytes.extend_from_slice(b"\n\n");
+        Frame { plain: bytes.into(), with_usage: OnceLock::new() }
+    }
+}
+
+#[derive(Serialize)]
+struct Head<'a> {
+    id: String,
+    object: &'static str,
+    created: i64,
+    model: &'a str,
+}
+
+#[derive(Serialize)]
+struct Said<'a, D> {
+    choices: [ChoiceFields<'a, D>; 1],
+}
+
+#[derive(Serialize)]
+struct ChoiceFields<'a, D> {
+    index: u32,
+    delta: D,
+    logprobs: Option<Logprobs<'a>>,
+    finish_reason: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Moderated<'a> {
+    choices: [(); 0],
+    moderation: Json<'a>,
+}
+
+#[derive(Serialize)]
+struct Used<U> {
+    choices: [(); 0],
+    usage: U,
+}

@@ -1,0 +1,250 @@
+//! What a chunk tells of one choice, and what of it has been told before: clients add text to text, so an
+//! id, a kind or a role that came twice would be doubled.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_domain::OperationId;
+use holdfast_domain::answer::{
+    Audio, Choice, ChoiceDelta, FunctionCallDelta, Logprobs, ToolCallDelta,
+};
+use holdfast_domain::request::ToolKind;
+use serde::Serialize;
+
+use crate::chat::completion::{Json, audio_id, tool_call_id};
+
+/// A choice whose first chunk has been rendered, and what of it has begun.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    parts: BTreeSet<Part>,
+    calls: BTreeMap<u32, ToolKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Content,
+    Refusal,
+    Reasoning,
+    FunctionCall,
+    Audio,
+    Logprobs,
+    LogprobsOfContent,
+    LogprobsOfRefusal,
+}
+
+impl Begun {
+    /// One whose text has begun, if only with nothing.
+    pub(super) fn with_content() -> Self {
+        Self { parts: BTreeSet::from([Part::Content]), calls: BTreeMap::new() }
+    }
+
+    /// What of a piece is news: an empty text that adds nothing is none.
+    pub(super) fn tell<'a>(
+        &mut self,
+        id: OperationId,
+        piece: &'a ChoiceDelta,
+    ) -> (Gained<'a>, Option<&'a Logprobs>) {
+        let function_call = piece.function_call.as_ref();
+        let gained = Gained {
+            content: self.news(Part::Content, piece.content.as_deref()),
+            refusal: self.news(Part::Refusal, piece.refusal.as_deref()),
+            reasoning_content: self.news(Part::Reasoning, piece.reasoning.as_deref()),
+            function_call: function_call.and_then(|call| self.function_call(call)),
+            tool_calls: piece
+                .tool_calls
+                .iter()
+                .filter_map(|call| self.tool_call(id, piece.index, call))
+                .collect(),
+            audio: piece.audio.as_ref().and_then(|audio| self.audio(id, piece.index, audio)),
+        };
+        (gained, piece.logprobs.as_ref().filter(|logprobs| self.likely(logprobs)))
+    }
+
+    /// A text that says something, or that was not there before.
+    fn news<'a>(&mut self, part: Part, text: Option<&'a str>) -> Option<&'a str> {
+        let text = text?;
+        let is_first = self.parts.insert(part);
+        told(is_first, Some(text))
+    }
+
+    fn function_call<'a>(&mut self, call: &'a FunctionCallDelta) -> Option<FunctionPiece<'a>> {
+        let is_first = self.parts.insert(Part::FunctionCall);
+        FunctionPiece::of(is_first, call.name.as_deref(), call.arguments.as_deref())
+    }
+
+    fn tool_call<'a>(
+        &mut self,
+        id: OperationId,
+        choice: u32,
+        call: &'a ToolCallDelta,
+    ) -> Option<CallPiece<'a>> {
+        let ToolCallDelta { index, kind, name, input } = call;
+        let known = self.calls.get(index).copied();
+        let is_first = known.is_none();
+        let kind = known.or(*kind).unwrap_or(ToolKind::Function);
+        self.calls.insert(*index, kind);
+        let (name, input) = (name.as_deref(), input.as_deref());
+        let (function, custom) = match kind {
+            ToolKind::Function => (FunctionPiece::of(is_first, name, input), None),
+            ToolKind::Custom => (None, CustomPiece::of(is_first, name, input)),
+        };
+        (function.is_some() || custom.is_some()).then(|| CallPiece {
+            index: *index,
+            id: is_first.then(|| tool_call_id(id, [choice, *index])),
+            kind: is_first.then(|| kind.label()),
+            function,
+            custom,
+        })
+    }
+
+    fn audio<'a>(
+        &mut self,
+        id: OperationId,
+        choice: u32,
+        audio: &'a Audio,
+    ) -> Option<AudioPiece<'a>> {
+        let is_first = self.parts.insert(Part::Audio);
+        let piece = AudioPiece {
+            id: is_first.then(|| audio_id(id, choice)),
+            expires_at: None,
+            data: told(is_first, Some(&audio.data)),
+            transcript: told(is_first, Some(&audio.transcript)),
+        };
+        (is_first || piece.data.is_some() || piece.transcript.is_some()).then_some(piece)
+    }
+
+    /// Whether these say more than those before.
+    fn likely(&mut self, logprobs: &Logprobs) -> bool {
+        let Logprobs { content, refusal } = logprobs;
+        let lists = [(Part::LogprobsOfContent, content), (Part::LogprobsOfRefusal, refusal)];
+        let is_first = self.parts.insert(Part::Logprobs);
+        lists.into_iter().fold(is_first, |is_news, (part, list)| {
+            let says = |list: &Vec<_>| self.parts.insert(part) || !list.is_empty();
+            list.as_ref().is_some_and(says) || is_news
+        })
+    }
+}
+
+/// The first time also nothing is told, later only what says something.
+fn told(is_first: bool, text: Option<&str>) -> Option<&str> {
+    let text = text.unwrap_or_default();
+    (is_first || !text.is_empty()).then_some(text)
+}
+
+/// The delta that opens a choice.
+#[derive(Serialize)]
+pub(super) struct Opening<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: Option<&'a str>,
+    pub(super) refusal: Option<&'a str>,
+}
+
+/// A delta, empty where a choice ends.
+#[derive(Default, Serialize)]
+pub(super) struct Gained<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionPiece<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallPiece<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<AudioPiece<'a>>,
+}
+
+impl Gained<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { content, refusal, reasoning_content, function_call, tool_calls, audio } = self;
+        [content, refusal, reasoning_content].into_iter().all(Option::is_none)
+            && function_call.is_none()
+            && tool_calls.is_empty()
+            && audio.is_none()
+    }
+}
+
+/// What is told once, when a choice has said everything: clients can neither add to sources that have
+/// no index nor to a moment.
+#[derive(Serialize)]
+pub(super) struct Closing<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<AudioPiece<'a>>,
+}
+
+impl<'a> Closing<'a> {
+    pub(super) fn of(choice: &'a Choice) -> Self {
+        let expires_at = |audio: &Audio| AudioPiece {
+            id: None,
+            expires_at: Some(audio.expires_at),
+            data: None,
+            transcript: None,
+        };
+        Self {
+            annotations: choice.annotations.iter().map(Json).collect(),
+            audio: choice.audio.as_ref().map(expires_at),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.annotations.is_empty() && self.audio.is_none()
+    }
+}
+
+#[derive(Serialize)]
+struct CallPiece<'a> {
+    index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<FunctionPiece<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom: Option<CustomPiece<'a>>,
+}
+
+#[derive(Serialize)]
+struct FunctionPiece<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<&'a str>,
+}
+
+impl<'a> FunctionPiece<'a> {
+    fn of(is_first: bool, name: Option<&'a str>, arguments: Option<&'a str>) -> Option<Self> {
+        let (name, arguments) = (told(is_first, name), told(is_first, arguments));
+        (name.is_some() || arguments.is_some()).then_some(Self { name, arguments })
+    }
+}
+
+#[derive(Serialize)]
+struct CustomPiece<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a str>,
+}
+
+impl<'a> CustomPiece<'a> {
+    fn of(is_first: bool, name: Option<&'a str>, input: Option<&'a str>) -> Option<Self> {
+        let (name, input) = (told(is_first, name), told(is_first, input));
+        (name.is_some() || input.is_some()).then_some(Self { name, input })
+    }
+}
+
+#[derive(Serialize)]
+struct AudioPiece<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcript: Option<&'a str>,
+}
