@@ -6,13 +6,16 @@
 //! the version is the one that was judged, balances and counters stay within bounds, permanent ids do
 //! not repeat. The tables repeat that as constraints.
 //!
-//! Everything that knows a dialect is in `sqlite`; judging and the mapping of rows are the same for
-//! all.
+//! What writes is a database's own, and so are its connections (`sqlite`); judging, the mapping of rows
+//! and what reads them are the same for all.
 
+mod dialect;
 mod judge;
 mod lock;
 mod metrics;
 pub mod migrate;
+mod ports;
+mod reading;
 pub mod report;
 mod rows;
 mod sqlite;
@@ -22,30 +25,22 @@ pub mod usage;
 pub mod verify;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
-use holdfast_domain::operation::{Change, Receipt};
-use holdfast_domain::ports::{Cause, CommitError, Unavailable};
+use holdfast_domain::ports::{Cause, Unavailable};
 use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, Value};
-use sqlx::sqlite::SqliteConnection;
-use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use crate::dialect::Dialect;
 pub use crate::lock::{LockError, ServeLock};
 pub use crate::migrate::SchemaError;
-use crate::sqlite::clock::Clock;
+use crate::ports::Texts;
+use crate::sqlite::Sqlite;
+use crate::sqlite::connect;
 pub use crate::sqlite::connect::ConnectError;
-use crate::sqlite::writer::{Errand, Job, Memory, Writer, WriterEnded};
-use crate::sqlite::{checkpoint, connect, writer};
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
-
-/// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
-const ERRANDS_MAX: usize = 64;
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -89,14 +84,11 @@ pub struct Store {
 }
 
 struct Inner {
+    dialect: Dialect,
     readers: DatabaseConnection,
-    writers: DatabaseConnection,
-    jobs: mpsc::Sender<Job>,
-    errands: mpsc::Sender<Errand>,
-    clock: Arc<Clock>,
+    sqlite: Sqlite,
+    texts: Texts,
     tasks: TaskTracker,
-    /// Ends the tasks with the last clone, where nobody closed the store.
-    closing: DropGuard,
 }
 
 impl std::fmt::Debug for Store {
@@ -114,34 +106,16 @@ impl Store {
     /// Where the file is missing, is not ours, or has another schema; where it cannot be opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::describe();
-        let path = options.url.file();
-        check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
-        let busy = options.busy_timeout;
-        let writers = connect::writers(path, busy).await.map_err(OpenError::Connect)?;
+        let (path, busy) = (options.url.file(), options.busy_timeout);
+        check(&options.url, busy).await.map_err(OpenError::Schema)?;
+        let tasks = TaskTracker::new();
+        let sqlite = Sqlite::open(path, &options, &tasks).await?;
         let readers =
             connect::readers(path, busy, options.readers).await.map_err(OpenError::Connect)?;
-        let cause = |error: sqlx::Error| OpenError::Writer(Box::new(error));
-        let connection = writer::connect(&writers).await.map_err(cause)?;
-
-        let closing = CancellationToken::new();
-        let clock = Arc::new(Clock::default());
-        let commits = Arc::new(AtomicU64::new(0));
-        let tasks = TaskTracker::new();
-        let (jobs, job_queue) = mpsc::channel(options.commit_queue.max(1));
-        let (errands, errand_queue) = mpsc::channel(ERRANDS_MAX);
-        let writer = Writer {
-            pool: writers.clone(),
-            commits: Arc::clone(&commits),
-            closing: closing.clone(),
-            connection: Some(connection),
-            memory: Memory::new(Arc::clone(&clock)),
-        };
-        tasks.spawn(writer.run(job_queue, errand_queue));
-        tasks.spawn(checkpoint::run(writers.clone(), commits, closing.clone()));
         tasks.close();
-        let closing = closing.drop_guard();
-        let inner = Inner { readers, writers, jobs, errands, clock, tasks, closing };
-        Ok(Self { inner: Arc::new(inner) })
+        let dialect = Dialect::Sqlite;
+        let texts = Texts::of(dialect);
+        Ok(Self { inner: Arc::new(Inner { dialect, readers, sqlite, texts, tasks }) })
     }
 
     /// Takes in nothing more, commits what waits, folds the log into the database file and closes
@@ -151,78 +125,54 @@ impl Store {
     ///
     /// Where the log could not be folded in or a connection not be closed. Nothing is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
-        self.inner.closing.token().cancel();
+        self.inner.sqlite.finish();
         self.inner.tasks.wait().await;
-        let folded = self.inner.writers.execute_unprepared("PRAGMA wal_checkpoint(TRUNCATE)").await;
-        self.inner.readers.close_by_ref().await.map_err(unavailable)?;
-        self.inner.writers.close_by_ref().await.map_err(unavailable)?;
-        folded.map(drop).map_err(unavailable)
+        let closed = self.inner.readers.close_by_ref().await.map_err(unavailable);
+        self.inner.sqlite.close().await.and(closed)
     }
 
     /// Completes when nothing is written any more: the store was closed, or its writer ended by
     /// itself and every later write fails.
     pub async fn closed(&self) {
-        self.inner.jobs.closed().await;
+        self.inner.sqlite.closed().await;
     }
 
-    /// Queues a change for the writer and waits for its verdict.
-    pub(crate) async fn offer(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
-        let (job, verdict) = Job::new(change);
-        match self.inner.jobs.try_send(job) {
-            Ok(()) => {}
-            Err(mpsc::error::TrySendError::Full(job)) => {
-                job.refuse(CommitError::Overloaded);
-            }
-            // Dropped there, it says that nothing happened.
-            Err(mpsc::error::TrySendError::Closed(job)) => drop(job),
-        }
-        let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));
-        verdict.await.unwrap_or_else(ended)
-    }
-
-    /// Has the writer do this in a transaction of its own, between two batches. It happens whether or
-    /// not the caller waits for it.
-    pub(crate) async fn write<T, W>(&self, work: W) -> Result<T, sqlx::Error>
-    where
-        T: Send + 'static,
-        W: for<'c> FnOnce(
-                &'c mut SqliteConnection,
-                Timestamp,
-            ) -> BoxFuture<'c, Result<T, sqlx::Error>>
-            + Send
-            + 'static,
-    {
-        let (to, outcome) = oneshot::channel();
-        let errand = writer::errand(Arc::clone(&self.inner.clock), work, to);
-        let ended = || sqlx::Error::WorkerCrashed;
-        self.inner.errands.send(errand).await.map_err(|_closed| ended())?;
-        outcome.await.map_err(|_dropped| ended())?
-    }
-
-    pub(crate) async fn query<const N: usize>(
+    async fn query<const N: usize>(
         &self,
         sql: &str,
         values: [Value; N],
     ) -> Result<Vec<QueryResult>, Unavailable> {
-        let statement = sqlite::statement(sql, values);
+        let statement = self.dialect().statement(sql, values);
         self.inner.readers.query_all_raw(statement).await.map_err(unavailable)
     }
 
     /// The clock as a read sees it.
-    pub(crate) fn seen(&self, now: Timestamp) -> Timestamp {
-        self.inner.clock.read(now)
+    fn seen(&self, now: Timestamp) -> Timestamp {
+        self.inner.sqlite.seen(now)
     }
 
     /// Runs to its end whether or not the caller waits for it.
-    pub(crate) fn spawn<T: Send + 'static>(
+    fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         self.inner.tasks.spawn(work)
     }
 
-    pub(crate) fn readers(&self) -> &DatabaseConnection {
+    fn readers(&self) -> &DatabaseConnection {
         &self.inner.readers
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.inner.dialect
+    }
+
+    fn texts(&self) -> &Texts {
+        &self.inner.texts
+    }
+
+    fn sqlite(&self) -> &Sqlite {
+        &self.inner.sqlite
     }
 }
 

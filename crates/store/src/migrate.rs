@@ -14,8 +14,8 @@ use sea_orm::{
     TransactionOptions, TransactionTrait,
 };
 
+use crate::dialect::Dialect;
 use crate::sqlite::connect::{self, CLOCK, ConnectError};
-use crate::sqlite::statement;
 use crate::url::DatabaseUrl;
 
 /// Marks a file as ours: `HFDB`.
@@ -276,7 +276,7 @@ async fn recognise(db: &impl ConnectionTrait, path: &Path) -> Result<Contents, S
 }
 
 async fn number(db: &impl ConnectionTrait, sql: &str) -> Result<i64, DbErr> {
-    let row = db.query_one_raw(statement(sql, [])).await?;
+    let row = db.query_one_raw(Dialect::Sqlite.statement(sql, [])).await?;
     row.map_or(Ok(0), |row| row.try_get_by_index(0))
 }
 
@@ -289,7 +289,7 @@ async fn applied(
         return Ok(Vec::new());
     }
     let sql = "SELECT version, digest, applied_at FROM holdfast_migrations ORDER BY version";
-    let rows = db.query_all_raw(statement(sql, [])).await.map_err(failed(path))?;
+    let rows = db.query_all_raw(Dialect::Sqlite.statement(sql, [])).await.map_err(failed(path))?;
     let mut applied = Vec::new();
     for row in &rows {
         let read = || -> Result<(i64, Vec<u8>, i64), DbErr> {
@@ -333,7 +333,7 @@ async fn up_one(db: &DatabaseConnection, path: &Path) -> Result<Option<Step>, Sc
              VALUES ($1, $2, $3, {CLOCK}) RETURNING applied_at"
         );
         let values = [i64::from(next.version).into(), next.name.into(), next.digest().into()];
-        let row = transaction.query_one_raw(statement(&sql, values)).await?;
+        let row = transaction.query_one_raw(Dialect::Sqlite.statement(&sql, values)).await?;
         let at: i64 = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
         transaction.commit().await?;
         Ok(at)
@@ -362,7 +362,9 @@ async fn down_one(
     let run = async {
         transaction.execute_unprepared(last.down).await?;
         let sql = "DELETE FROM holdfast_migrations WHERE version = $1";
-        transaction.execute_raw(statement(sql, [i64::from(last.version).into()])).await?;
+        transaction
+            .execute_raw(Dialect::Sqlite.statement(sql, [i64::from(last.version).into()]))
+            .await?;
         if known.len() == 1 {
             transaction.execute_unprepared("DROP TABLE holdfast_migrations").await?;
             transaction.execute_unprepared("PRAGMA application_id = 0").await?;
@@ -374,7 +376,7 @@ async fn down_one(
 }
 
 async fn loss(db: &impl ConnectionTrait, migration: &Migration) -> Result<Loss, DbErr> {
-    let row = db.query_one_raw(statement(migration.loss, [])).await?;
+    let row = db.query_one_raw(Dialect::Sqlite.statement(migration.loss, [])).await?;
     let count = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index(at));
     Ok(Loss { wallets: count(0)?, api_keys: count(1)?, operations: count(2)? })
 }

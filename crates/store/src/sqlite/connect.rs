@@ -13,6 +13,8 @@ use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbE
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use crate::dialect::Dialect;
+
 /// Microseconds since the epoch by SQLite's clock, which counts milliseconds.
 pub(crate) const CLOCK: &str = "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000";
 
@@ -147,7 +149,7 @@ async fn open(
 }
 
 async fn version(db: &DatabaseConnection) -> Result<String, DbErr> {
-    let statement = super::statement("SELECT sqlite_version()", []);
+    let statement = Dialect::Sqlite.statement("SELECT sqlite_version()", []);
     let row = db.query_one_raw(statement).await?;
     row.map_or_else(|| Ok(String::new()), |row| row.try_get_by_index(0))
 }

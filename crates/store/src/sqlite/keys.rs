@@ -1,22 +1,18 @@
-//! API keys and their credentials.
+//! Writes API keys and their credentials.
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential};
-use holdfast_domain::limits::{Counter, Tally};
-use holdfast_domain::ports::{
-    CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Standing, Unavailable,
-};
-use holdfast_domain::{ApiKeyId, CredentialId, Keys, Micros, Timestamp};
-use sea_orm::{QueryResult, Value};
+use holdfast_domain::ports::{CreateError, NewApiKey, RotateError, Rotation, Unavailable};
+use holdfast_domain::{ApiKeyId, Micros, Timestamp};
+use sea_orm::QueryResult;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use super::blob;
-use super::connect::{CLOCK, is_taken};
-use crate::rows::{self, BadRow, Cells};
-use crate::{Store, unavailable};
+use super::Sqlite;
+use super::connect::is_taken;
+use crate::rows::{self, Cells};
+use crate::unavailable;
 
 const ISSUE: &str = "INSERT INTO api_keys (id, wallet_id, name, requests_per_minute,
     tokens_per_minute, concurrency, spend_micros, spend_window, models, balance, ends_at,
@@ -26,25 +22,13 @@ const ADD: &str = "INSERT INTO credentials (id, api_key_id, verifier, server_sec
 const REVOKE: &str = "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL";
 const END: &str = "UPDATE credentials SET ends_at = ?2
     WHERE api_key_id = ?1 AND (ends_at IS NULL OR ends_at > ?2)";
-pub(super) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
-    AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
-    ($12, $13))";
 
-#[async_trait]
-impl Keys for Store {
-    async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
-        let sql = format!(
-            "SELECT {CLOCK}, {}, {} FROM credentials AS c
-             JOIN api_keys AS k ON k.id = c.api_key_id WHERE c.id = $1",
-            rows::CREDENTIAL,
-            rows::API_KEY
-        );
-        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
-        let known = rows.first().map(known).transpose().map_err(unavailable)?;
-        Ok(known.map(|known| KnownCredential { now: self.seen(known.now), ..known }))
-    }
-
-    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
+impl Sqlite {
+    pub(crate) async fn issue(
+        &self,
+        key: &NewApiKey,
+        credential: &Credential,
+    ) -> Result<ApiKey, CreateError> {
         let (key, credential) = (key.clone(), credential.clone());
         let issued = self.write(move |connection, now| {
             Box::pin(async move { issue(connection, key, &credential, now).await })
@@ -57,7 +41,7 @@ impl Keys for Store {
         }
     }
 
-    async fn rotate(
+    pub(crate) async fn rotate(
         &self,
         credential: &Credential,
         grace: Duration,
@@ -73,27 +57,7 @@ impl Keys for Store {
         }
     }
 
-    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
-        let clock = self.query(&format!("SELECT {CLOCK}"), []).await?;
-        let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
-        let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
-        let id: Value = blob(api_key.to_bytes());
-        let windows = Counter::ALL.map(|counter| {
-            let window = counter.window(now).as_micros();
-            (Value::from(rows::counter_code(counter)), Value::from(window))
-        });
-        let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
-        let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
-        let nothing: Tally = Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
-        let tally = rows.iter().try_fold(nothing, |tally, row| {
-            let mut cells = Cells::new(row);
-            let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(0))?;
-            Ok(tally.with(counter, cells.int()?))
-        });
-        Ok(Standing { tally: tally.map_err(|bad: BadRow| unavailable(bad))?, now })
-    }
-
-    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
+    pub(crate) async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
         let revoked = self.write(move |connection, now| {
             Box::pin(async move {
                 let id = api_key.to_bytes().to_vec();
@@ -111,20 +75,6 @@ impl Keys for Store {
         });
         revoked.await.map_err(unavailable)
     }
-
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        let sql = format!("SELECT {} FROM api_keys AS k ORDER BY k.seq", rows::API_KEY);
-        let rows = self.query(&sql, []).await?;
-        let api_keys = rows.iter().map(|row| rows::api_key(&mut Cells::new(row)));
-        api_keys.collect::<Result<_, _>>().map_err(unavailable)
-    }
-}
-
-fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
-    let mut cells = Cells::new(row);
-    let now = cells.timestamp()?;
-    let credential = rows::credential(&mut cells)?;
-    Ok(KnownCredential { credential, api_key: rows::api_key(&mut cells)?, now })
 }
 
 /// `None` when there is no such wallet.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
-use holdfast_domain::{Incarnation, Nodes, Timestamp};
+use holdfast_domain::{Incarnation, Timestamp};
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::{Store, unavailable};
+use super::Sqlite;
+use crate::unavailable;
 
 const TAKE: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
     ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at";
@@ -19,9 +19,13 @@ const TAKE_EXPIRED: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUE
     WHERE nodes.ends_at <= ?4 OR nodes.incarnation = excluded.incarnation";
 const RENEW: &str = "UPDATE nodes SET ends_at = ?3 WHERE name = ?1 AND incarnation = ?2";
 
-#[async_trait]
-impl Nodes for Store {
-    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+impl Sqlite {
+    pub(crate) async fn beat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: Entry,
+    ) -> Result<Beat, Unavailable> {
         let node = node.clone();
         let beat = self.write(move |connection, now| {
             Box::pin(async move {
@@ -37,7 +41,7 @@ impl Nodes for Store {
         beat.await.map_err(unavailable)
     }
 
-    async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
+    pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         let node = node.clone();
         let left = self.write(move |connection, _now| {
             Box::pin(async move {

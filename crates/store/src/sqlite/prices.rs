@@ -1,14 +1,12 @@
 //! Price versions, kept for ever.
 
-use async_trait::async_trait;
-use holdfast_domain::Prices;
 use holdfast_domain::ports::PinError;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::usage::Kind;
 use sqlx::sqlite::SqliteConnection;
 
+use super::Sqlite;
 use super::batch::price_version;
-use crate::Store;
 
 const FIND: &str = "SELECT 0, price_version, currency, input, cached_input, cache_write,
     audio_input, output, reasoning, audio_output, request, image
@@ -18,9 +16,8 @@ const INSERT: &str =
     audio_input, output, reasoning, audio_output, request, image)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
-#[async_trait]
-impl Prices for Store {
-    async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
+impl Sqlite {
+    pub(crate) async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
         let versions = versions.to_vec();
         let pinned = self.write(move |connection, _now| {
             Box::pin(async move { pin(connection, versions).await })

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::usage::Kind;
 use holdfast_domain::{ApiKeyId, Currency, WalletId};
-use sea_orm::{DatabaseTransaction, QueryResult};
+use sea_orm::QueryResult;
 
-use super::reading::{Failed, query};
+use super::{Failed, Read};
 use crate::Store;
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::Period;
@@ -31,17 +31,17 @@ impl Store {
     }
 }
 
-async fn read(db: &DatabaseTransaction, by: By, period: Period) -> Result<Vec<Usage>, Failed> {
+async fn read(db: &Read, by: By, period: Period) -> Result<Vec<Usage>, Failed> {
     let sql = page(by);
     let (from, to) = period.bounds();
-    let last = query(db, LAST, []).await?;
+    let last = db.query(LAST, []).await?;
     let last = last.first().map_or(Ok(0), |row| Cells::new(row).int()).map_err(Failed::Row)?;
     let mut sums = Sums::default();
     let mut after = 0;
     while after < last {
         let until = last.min(after.saturating_add(PAGE));
         let values = [after.into(), until.into(), from.into(), to.into()];
-        for row in query(db, &sql, values).await? {
+        for row in db.query(&sql, values).await? {
             let (part, currency, totals) = summed(by, &row).map_err(Failed::Row)?;
             sums.add(part, currency, &totals).map_err(Failed::Usage)?;
         }
@@ -51,28 +51,33 @@ async fn read(db: &DatabaseTransaction, by: By, period: Period) -> Result<Vec<Us
 }
 
 /// Sums over a page. Operations come first in the join, whatever the planner thinks of wallets.
-pub(super) fn page(by: By) -> String {
+pub(crate) fn page(by: By) -> String {
     let part = match by {
         By::Day => format!("o.finished_at / {DAY_MICROS}"),
         By::Model => "o.model".to_owned(),
         By::ApiKey => "o.api_key_id".to_owned(),
         By::Wallet => "o.wallet_id".to_owned(),
     };
-    let meters = Kind::ALL.map(|kind| format!("coalesce(sum(o.{}), 0)", kind.label())).join(", ");
+    let meters = Kind::ALL.map(|kind| sum(&format!("o.{}", kind.label()))).join(", ");
     format!(
         "SELECT {part} AS part, w.currency,
             count(*) FILTER (WHERE o.phase = 'completed'),
             count(*) FILTER (WHERE o.phase = 'refused'),
             count(*) FILTER (WHERE o.phase = 'abandoned'),
             count(*) FILTER (WHERE o.meters_source = 'estimated'),
-            {meters}, coalesce(sum(o.charge), 0), coalesce(sum(o.shortfall), 0),
-            coalesce(sum(
-                (SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)
-            ), 0)
-         FROM operations AS o CROSS JOIN wallets AS w ON w.id = o.wallet_id
-         WHERE o.seq > $1 AND o.seq <= $2 AND o.finished_at >= $3 AND o.finished_at < $4
-         GROUP BY part, w.currency"
+            {meters}, {}, {}, {}
+         FROM operations AS o CROSS JOIN wallets AS w
+         WHERE w.id = o.wallet_id AND o.seq > $1 AND o.seq <= $2 AND o.finished_at >= $3 AND o.finished_at < $4
+         GROUP BY part, w.currency",
+        sum("o.charge"),
+        sum("o.shortfall"),
+        sum("(SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)")
     )
+}
+
+/// A sum that is a 64-bit integer or an error.
+fn sum(of: &str) -> String {
+    format!("CAST(coalesce(sum({of}), 0) AS bigint)")
 }
 
 fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow> {
@@ -97,7 +102,7 @@ fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow>
 }
 
 /// The names of what is grouped by id.
-async fn names(db: &DatabaseTransaction, by: By) -> Result<BTreeMap<[u8; 16], String>, Failed> {
+async fn names(db: &Read, by: By) -> Result<BTreeMap<[u8; 16], String>, Failed> {
     let sql = match by {
         By::Day | By::Model => return Ok(BTreeMap::new()),
         By::ApiKey => "SELECT id, name FROM api_keys",
@@ -107,5 +112,5 @@ async fn names(db: &DatabaseTransaction, by: By) -> Result<BTreeMap<[u8; 16], St
         let mut cells = Cells::new(row);
         Ok((cells.bytes()?, cells.text()?))
     };
-    query(db, sql, []).await?.iter().map(name).collect::<Result<_, _>>().map_err(Failed::Row)
+    db.query(sql, []).await?.iter().map(name).collect::<Result<_, _>>().map_err(Failed::Row)
 }

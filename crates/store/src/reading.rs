@@ -1,12 +1,17 @@
 //! Reads of several statements: all of them see the rows as they are at one moment, whatever is
 //! written meanwhile, and the transaction is ended whether or not the caller waits for it.
 
+mod report;
+pub(crate) mod statement;
+pub(crate) mod usage;
+mod verify;
+
 use futures_util::future::BoxFuture;
 use holdfast_domain::ports::Unavailable;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, TransactionTrait, Value};
 use tokio::task::JoinError;
 
-use super::statement;
+use crate::dialect::Dialect;
 use crate::rows::BadRow;
 use crate::statement::TooMuch;
 use crate::usage::TooLarge;
@@ -14,7 +19,7 @@ use crate::{Store, unavailable};
 
 /// Why such a read was not finished.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failed {
+enum Failed {
     #[error("the rows cannot be read")]
     Read(#[source] DbErr),
     #[error("a row cannot be understood")]
@@ -27,30 +32,39 @@ pub(super) enum Failed {
     Stopped(#[source] JoinError),
 }
 
+/// A transaction that reads.
+struct Read {
+    dialect: Dialect,
+    transaction: DatabaseTransaction,
+}
+
 impl Store {
     /// Reads in one transaction.
-    pub(super) async fn at_one_moment<T, W>(&self, work: W) -> Result<T, Unavailable>
+    async fn at_one_moment<T, W>(&self, work: W) -> Result<T, Unavailable>
     where
         T: Send + 'static,
-        W: for<'t> FnOnce(&'t DatabaseTransaction) -> BoxFuture<'t, Result<T, Failed>>
-            + Send
-            + 'static,
+        W: for<'t> FnOnce(&'t Read) -> BoxFuture<'t, Result<T, Failed>> + Send + 'static,
     {
-        let readers = self.readers().clone();
+        let (dialect, readers) = (self.dialect(), self.readers().clone());
         let reading = self.spawn(async move {
-            let transaction = readers.begin().await.map_err(Failed::Read)?;
-            let found = work(&transaction).await?;
-            transaction.rollback().await.map_err(Failed::Read)?;
+            let options = dialect.one_moment();
+            let transaction = readers.begin_with_options(options).await.map_err(Failed::Read)?;
+            let read = Read { dialect, transaction };
+            let found = work(&read).await?;
+            read.transaction.rollback().await.map_err(Failed::Read)?;
             Ok(found)
         });
         reading.await.map_err(Failed::Stopped).flatten().map_err(unavailable)
     }
 }
 
-pub(super) async fn query<const N: usize>(
-    db: &DatabaseTransaction,
-    sql: &str,
-    values: [Value; N],
-) -> Result<Vec<QueryResult>, Failed> {
-    db.query_all_raw(statement(sql, values)).await.map_err(Failed::Read)
+impl Read {
+    async fn query<const N: usize>(
+        &self,
+        sql: &str,
+        values: [Value; N],
+    ) -> Result<Vec<QueryResult>, Failed> {
+        let statement = self.dialect.statement(sql, values);
+        self.transaction.query_all_raw(statement).await.map_err(Failed::Read)
+    }
 }

@@ -6,25 +6,25 @@ use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource, Unavailable};
 use holdfast_domain::{Micros, OperationId, PostingId};
-use sea_orm::{DatabaseTransaction, QueryResult, Value};
+use sea_orm::{QueryResult, Value};
 
-use super::blob;
-use super::reading::{Failed, query};
+use super::{Failed, Read};
 use crate::Store;
+use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::{Balance, Period, Statement};
 
 /// The last transfers of a wallet in a period, oldest first. Those of one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.
-pub(super) const LINES: &str = "SELECT l.at, l.place, l.leg, l.amount, coalesce(l.id, named.id),
+pub(crate) const LINES: &str = "SELECT l.at, l.place, l.leg, l.amount, coalesce(l.id, named.id),
     l.debit, l.credit, l.kind, l.operation_id, l.reason
 FROM (
-    SELECT t.created_at AS at, 1 AS place, t.op_seq AS seq, t.leg AS leg, t.amount AS amount,
+    SELECT t.created_at AS at, CAST(1 AS bigint) AS place, t.op_seq AS seq, t.leg AS leg, t.amount AS amount,
         NULL AS id, t.debit AS debit, t.credit AS credit, NULL AS kind, NULL AS operation_id,
         NULL AS reason FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
     WHERE o.wallet_id = $1 AND t.created_at >= $2 AND t.created_at < $3
     UNION ALL
-    SELECT t.created_at, iif(t.kind = 'refund', 2, 0), t.seq, 0, t.amount,
+    SELECT t.created_at, CASE t.kind WHEN 'refund' THEN 2 ELSE 0 END, t.seq, 0, t.amount,
         t.id, NULL, NULL, t.kind, t.operation_id, t.reason
     FROM postings AS t WHERE t.wallet_id = $1 AND t.created_at >= $2 AND t.created_at < $3
     ORDER BY at DESC, place DESC, seq DESC, leg DESC LIMIT $4
@@ -32,13 +32,13 @@ FROM (
 ORDER BY l.at, l.place, l.seq, l.leg";
 
 /// What all transfers before the end of a period come to, and how many of them are in it.
-pub(super) const SUMS: &str = "SELECT coalesce(sum(available), 0), coalesce(sum(held), 0),
-    count(*) FILTER (WHERE at >= $2)
+pub(crate) const SUMS: &str = "SELECT CAST(coalesce(sum(available), 0) AS bigint),
+    CAST(coalesce(sum(held), 0) AS bigint), count(*) FILTER (WHERE at >= $2)
 FROM (
     SELECT t.created_at AS at,
-        iif(t.credit = 'available', t.amount, 0) - iif(t.debit = 'available', t.amount, 0)
+        CASE 'available' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END
             AS available,
-        iif(t.credit = 'held', t.amount, 0) - iif(t.debit = 'held', t.amount, 0) AS held
+        CASE 'held' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END AS held
     FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
     WHERE o.wallet_id = $1 AND t.created_at < $3
     UNION ALL
@@ -63,15 +63,15 @@ impl Store {
 }
 
 async fn read(
-    db: &DatabaseTransaction,
+    db: &Read,
     wallet: WalletId,
     period: Period,
     limit: u32,
 ) -> Result<Statement, Failed> {
     let values = values(wallet, period, limit);
     let [id, from, to, _limit] = values.clone();
-    let sums = query(db, SUMS, [id, from, to]).await?;
-    let lines = query(db, LINES, values).await?;
+    let sums = db.query(SUMS, [id, from, to]).await?;
+    let lines = db.query(LINES, values).await?;
     let (closing, count) = sums.first().map_or(Ok((NOTHING, 0)), closing).map_err(Failed::Row)?;
     let lines = lines.iter().map(line).collect::<Result<Vec<_>, _>>().map_err(Failed::Row)?;
     let shown = u64::try_from(lines.len()).unwrap_or(u64::MAX);
@@ -81,7 +81,7 @@ async fn read(
 const NOTHING: Balance = Balance { available: Micros::ZERO, held: Micros::ZERO };
 
 /// What [`LINES`] is asked with.
-pub(super) fn values(wallet: WalletId, period: Period, limit: u32) -> [Value; 4] {
+pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Value; 4] {
     let (from, to) = period.bounds();
     [blob(wallet.to_bytes()), from.into(), to.into(), i64::from(limit).into()]
 }
@@ -93,7 +93,7 @@ fn closing(row: &QueryResult) -> Result<(Balance, u64), BadRow> {
 }
 
 /// Reads a row of [`LINES`].
-pub(super) fn line(row: &QueryResult) -> Result<(LedgerEntry, Option<PostingKind>), BadRow> {
+pub(crate) fn line(row: &QueryResult) -> Result<(LedgerEntry, Option<PostingKind>), BadRow> {
     let mut cells = Cells::new(row);
     let at = cells.timestamp()?;
     let is_transfer = cells.int()? == 1;

@@ -8,11 +8,11 @@ use holdfast_domain::ledger::Transfer;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ApiKeyId, OperationId, PostingId, WalletId};
-use sea_orm::{DatabaseTransaction, QueryResult};
+use sea_orm::QueryResult;
 
-use super::reading::{Failed, query};
-use super::wallets::posting;
+use super::{Failed, Read};
 use crate::Store;
+use crate::ports::wallets::posting;
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::{Audit, Dossier, Kept, Line, Subject, Verification};
 
@@ -24,8 +24,10 @@ const TRANSFERS: &str = "SELECT op_seq, leg, debit, credit, amount FROM transfer
 const COUNTERS: &str = "SELECT api_key_id, counter, used FROM counters
     WHERE counter IN (2, 3) ORDER BY api_key_id, counter";
 const ORPHANS: &str = "SELECT
-    (SELECT count(*) FROM transfers WHERE op_seq NOT IN (SELECT seq FROM operations)) +
-    (SELECT count(*) FROM results WHERE op_seq NOT IN (SELECT seq FROM operations))";
+    (SELECT count(*) FROM transfers AS t
+     WHERE NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.seq = t.op_seq)) +
+    (SELECT count(*) FROM results AS r
+     WHERE NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.seq = r.op_seq))";
 
 impl Store {
     /// Recomputes every balance and every invariant from the rows as one transaction sees them.
@@ -38,9 +40,9 @@ impl Store {
     }
 }
 
-async fn audit(db: &DatabaseTransaction) -> Result<Verification, Failed> {
+async fn audit(db: &Read) -> Result<Verification, Failed> {
     let mut audit = Audit::default();
-    for row in query(db, &format!("SELECT {} FROM wallets AS w", rows::WALLET), []).await? {
+    for row in db.query(&format!("SELECT {} FROM wallets AS w", rows::WALLET), []).await? {
         let mut cells = Cells::new(&row);
         match rows::wallet(&mut cells) {
             Ok(wallet) => audit.wallet(wallet),
@@ -51,7 +53,7 @@ async fn audit(db: &DatabaseTransaction) -> Result<Verification, Failed> {
     }
     let sql =
         format!("SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t", rows::POSTING_KIND);
-    for row in query(db, &sql, []).await? {
+    for row in db.query(&sql, []).await? {
         match posting(&row) {
             Ok(posting) => audit.posting(posting),
             Err(error) => {
@@ -60,16 +62,16 @@ async fn audit(db: &DatabaseTransaction) -> Result<Verification, Failed> {
         }
     }
     operations(db, &mut audit).await?;
-    for row in query(db, COUNTERS, []).await? {
+    for row in db.query(COUNTERS, []).await? {
         let (api_key, counter, used) = counter(&row).map_err(Failed::Row)?;
         audit.counter(api_key, counter, used);
     }
-    let orphans = query(db, ORPHANS, []).await?;
+    let orphans = db.query(ORPHANS, []).await?;
     let orphans = orphans.first().map_or(Ok(0), |row| Cells::new(row).small());
     Ok(audit.finish(orphans.map_err(Failed::Row)?))
 }
 
-async fn operations(db: &DatabaseTransaction, audit: &mut Audit) -> Result<(), Failed> {
+async fn operations(db: &Read, audit: &mut Audit) -> Result<(), Failed> {
     let sql = format!(
         "SELECT o.seq, r.op_seq, r.finished_at, {} FROM operations AS o
          LEFT JOIN prices AS p ON p.price_version = o.price_version
@@ -79,7 +81,7 @@ async fn operations(db: &DatabaseTransaction, audit: &mut Audit) -> Result<(), F
     );
     let mut after = i64::MIN;
     loop {
-        let page = query(db, &sql, [after.into(), PAGE.into()]).await?;
+        let page = db.query(&sql, [after.into(), PAGE.into()]).await?;
         let Some(last) = page.last() else { return Ok(()) };
         let last = Cells::new(last).int().map_err(Failed::Row)?;
         let mut lines = lines(db, after, last).await?;
@@ -100,12 +102,12 @@ async fn operations(db: &DatabaseTransaction, audit: &mut Audit) -> Result<(), F
 
 /// The transfers of a page by the numbers of their operations.
 async fn lines(
-    db: &DatabaseTransaction,
+    db: &Read,
     after: i64,
     last: i64,
 ) -> Result<BTreeMap<i64, Result<Vec<Line>, BadRow>>, Failed> {
     let mut lines = BTreeMap::new();
-    for row in query(db, TRANSFERS, [after.into(), last.into()]).await? {
+    for row in db.query(TRANSFERS, [after.into(), last.into()]).await? {
         let mut cells = Cells::new(&row);
         let seq = cells.int().map_err(Failed::Row)?;
         let of_operation = lines.entry(seq).or_insert_with(|| Ok(Vec::new()));

@@ -5,8 +5,7 @@ use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros, OperationId};
 use sea_orm::QueryResult;
 
-use super::blob;
-use super::connect::CLOCK;
+use crate::dialect::blob;
 use crate::report::{Filter, Listed, LiveCredential, Outstanding, Scope};
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, unavailable};
@@ -26,9 +25,10 @@ impl Store {
                  OR n.incarnation <> o.incarnation OR n.ends_at <= now)"
             }
         };
+        let clock = self.dialect().clock();
         let sql = format!(
-            "WITH clock(now) AS MATERIALIZED (SELECT {CLOCK})
-             SELECT now, (SELECT coalesce(sum(amount), 0) FROM postings WHERE operation_id = o.id),
+            "WITH clock(now) AS MATERIALIZED (SELECT {clock})
+             SELECT now, (SELECT CAST(coalesce(sum(amount), 0) AS bigint) FROM postings WHERE operation_id = o.id),
                 {}, {} FROM operations AS o CROSS JOIN clock
              LEFT JOIN prices AS p ON p.price_version = o.price_version
              LEFT JOIN nodes AS n ON n.name = o.node
@@ -46,12 +46,13 @@ impl Store {
     ///
     /// Where the database cannot be read.
     pub async fn live_credentials(&self) -> Result<Vec<LiveCredential>, Unavailable> {
+        let clock = self.dialect().clock();
         let sql = format!(
-            "WITH clock(now) AS MATERIALIZED (SELECT {CLOCK})
+            "WITH clock(now) AS MATERIALIZED (SELECT {clock})
              SELECT c.id, c.api_key_id, c.server_secret, c.created_at, c.ends_at
              FROM credentials AS c JOIN api_keys AS k ON k.id = c.api_key_id CROSS JOIN clock
              WHERE k.revoked_at IS NULL AND (k.ends_at IS NULL OR k.ends_at > now)
-                AND (c.ends_at IS NULL OR c.ends_at > now) ORDER BY c.rowid"
+                AND (c.ends_at IS NULL OR c.ends_at > now) ORDER BY c.created_at, c.id"
         );
         let rows = self.query(&sql, []).await?;
         rows.iter().map(live).collect::<Result<_, _>>().map_err(unavailable)
@@ -63,8 +64,9 @@ impl Store {
     ///
     /// Where the database cannot be read.
     pub async fn outstanding(&self) -> Result<Outstanding, Unavailable> {
+        let clock = self.dialect().clock();
         let sql = format!(
-            "SELECT {CLOCK}, count(*), coalesce(sum(hold), 0), min(admitted_at)
+            "SELECT {clock}, count(*), CAST(coalesce(sum(hold), 0) AS bigint), min(admitted_at)
              FROM operations WHERE phase IN ('leased', 'recorded')"
         );
         let rows = self.query(&sql, []).await?;
@@ -78,7 +80,8 @@ impl Store {
     ///
     /// Where the database cannot be read.
     pub async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
-        let sql = "SELECT coalesce(sum(amount), 0) FROM postings WHERE operation_id = $1";
+        let sql =
+            "SELECT CAST(coalesce(sum(amount), 0) AS bigint) FROM postings WHERE operation_id = $1";
         let rows = self.query(sql, [blob(operation.to_bytes())]).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         Cells::new(row).micros().map_err(unavailable)

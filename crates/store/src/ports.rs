@@ -1,0 +1,12 @@
+//! The storage ports on a [`Store`](crate::Store): what is read is read here, by statements that both databases
+//! understand; what is written is handed to the database's own writer.
+
+mod journal;
+mod keys;
+mod nodes;
+mod prices;
+pub(crate) mod wallets;
+
+pub(crate) use self::journal::Texts;
+#[cfg(test)]
+pub(crate) use self::{journal::LEASED_TO, keys::STANDING};

@@ -1,0 +1,100 @@
+//! The journal: commits go to the writer, reads to the pool, each in one statement.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::operation::{Change, Node, Receipt};
+use holdfast_domain::ports::{CommitError, Leased, Unavailable};
+use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot};
+use sea_orm::QueryResult;
+
+use crate::dialect::{Dialect, blob};
+use crate::rows::{self, BadRow, Cells};
+use crate::{Store, unavailable};
+
+/// Statements that are asked often, spelled once for a database.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    pub(crate) load: String,
+    pub(crate) due: String,
+}
+
+impl Texts {
+    pub(crate) fn of(dialect: Dialect) -> Self {
+        let clock = dialect.clock();
+        let load = format!(
+            "SELECT {clock}, {}, {}, {} FROM (SELECT 1) AS once
+             LEFT JOIN operations AS o ON o.id = $1
+             LEFT JOIN prices AS p ON p.price_version = o.price_version
+             LEFT JOIN results AS r ON r.op_seq = o.seq
+             LEFT JOIN nodes AS n ON n.name = o.node",
+            rows::LEASE,
+            rows::RESULT,
+            rows::OPERATION
+        );
+        // The condition is spelled as in the partial index, or it would not be used.
+        let due = format!(
+            "WITH clock(now) AS MATERIALIZED (SELECT {clock})
+             SELECT o.id FROM operations AS o CROSS JOIN clock
+             LEFT JOIN nodes AS n ON n.name = o.node
+             WHERE o.phase IN ('leased', 'recorded')
+             AND (o.phase = 'recorded' OR o.deadline < now OR n.name IS NULL
+                  OR n.incarnation <> o.incarnation OR n.ends_at <= now)
+             ORDER BY o.admitted_at, o.seq LIMIT $1"
+        );
+        Self { load, due }
+    }
+}
+
+pub(crate) const LEASED_TO: &str = "SELECT o.id, o.claim, o.cancel_asked FROM operations AS o
+    WHERE o.phase IN ('leased', 'recorded') AND o.phase = 'leased'
+    AND o.node = $1 AND o.incarnation = $2 ORDER BY o.seq";
+
+#[async_trait]
+impl Journal for Store {
+    async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        let rows = self.query(&self.texts().load, [blob(operation.to_bytes())]).await?;
+        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        let mut snapshot = snapshot(row).map_err(unavailable)?;
+        snapshot.now = self.seen(snapshot.now);
+        Ok(snapshot)
+    }
+
+    async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        self.sqlite().offer(change).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
+        let rows = self.query(&self.texts().due, [i64::from(limit).into()]).await?;
+        let id = |row| Cells::new(row).bytes().map(OperationId::from_bytes);
+        rows.iter().map(id).collect::<Result<_, _>>().map_err(unavailable)
+    }
+
+    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+        let values = [node.name.as_str().into(), blob(node.incarnation.to_bytes())];
+        let rows = self.query(LEASED_TO, values).await?;
+        let leased = |row| {
+            let mut cells = Cells::new(row);
+            Ok(Leased {
+                operation: OperationId::from_bytes(cells.bytes()?),
+                claim: ClaimId::from_bytes(cells.bytes()?),
+                cancel_asked: cells.int()? != 0,
+            })
+        };
+        rows.iter().map(leased).collect::<Result<_, BadRow>>().map_err(unavailable)
+    }
+
+    async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        self.sqlite().purge(age, limit).await
+    }
+}
+
+fn snapshot(row: &QueryResult) -> Result<Snapshot, BadRow> {
+    let mut cells = Cells::new(row);
+    let now = cells.timestamp()?;
+    let lease = rows::lease(&mut cells)?;
+    let result = rows::result(&mut cells)?;
+    let operation = if cells.is_absent()? { None } else { Some(rows::operation(&mut cells)?) };
+    Ok(Snapshot { operation, result, lease, now })
+}

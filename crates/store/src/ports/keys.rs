@@ -1,0 +1,86 @@
+//! API keys and their credentials.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::credential::{ApiKey, Credential};
+use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::ports::{
+    CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Standing, Unavailable,
+};
+use holdfast_domain::{ApiKeyId, CredentialId, Keys, Timestamp};
+use sea_orm::{QueryResult, Value};
+
+use crate::dialect::blob;
+use crate::rows::{self, BadRow, Cells};
+use crate::{Store, unavailable};
+
+pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
+    AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
+    ($12, $13))";
+
+#[async_trait]
+impl Keys for Store {
+    async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
+        let sql = format!(
+            "SELECT {}, {}, {} FROM credentials AS c
+             JOIN api_keys AS k ON k.id = c.api_key_id WHERE c.id = $1",
+            self.dialect().clock(),
+            rows::CREDENTIAL,
+            rows::API_KEY
+        );
+        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        let known = rows.first().map(known).transpose().map_err(unavailable)?;
+        Ok(known.map(|known| KnownCredential { now: self.seen(known.now), ..known }))
+    }
+
+    async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
+        self.sqlite().issue(key, credential).await
+    }
+
+    async fn rotate(
+        &self,
+        credential: &Credential,
+        grace: Duration,
+    ) -> Result<Rotation, RotateError> {
+        self.sqlite().rotate(credential, grace).await
+    }
+
+    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+        let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
+        let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
+        let id: Value = blob(api_key.to_bytes());
+        let windows = Counter::ALL.map(|counter| {
+            let window = counter.window(now).as_micros();
+            (Value::from(rows::counter_code(counter)), Value::from(window))
+        });
+        let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
+        let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
+        let nothing: Tally = Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
+        let tally = rows.iter().try_fold(nothing, |tally, row| {
+            let mut cells = Cells::new(row);
+            let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(0))?;
+            Ok(tally.with(counter, cells.int()?))
+        });
+        Ok(Standing { tally: tally.map_err(|bad: BadRow| unavailable(bad))?, now })
+    }
+
+    async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
+        self.sqlite().revoke(api_key).await
+    }
+
+    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
+        let sql = format!("SELECT {} FROM api_keys AS k ORDER BY k.seq", rows::API_KEY);
+        let rows = self.query(&sql, []).await?;
+        let api_keys = rows.iter().map(|row| rows::api_key(&mut Cells::new(row)));
+        api_keys.collect::<Result<_, _>>().map_err(unavailable)
+    }
+}
+
+fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
+    let mut cells = Cells::new(row);
+    let now = cells.timestamp()?;
+    let credential = rows::credential(&mut cells)?;
+    Ok(KnownCredential { credential, api_key: rows::api_key(&mut cells)?, now })
+}

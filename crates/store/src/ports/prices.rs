@@ -1,0 +1,15 @@
+//! Price versions, kept for ever.
+
+use async_trait::async_trait;
+use holdfast_domain::Prices;
+use holdfast_domain::ports::PinError;
+use holdfast_domain::price::PriceVersion;
+
+use crate::Store;
+
+#[async_trait]
+impl Prices for Store {
+    async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
+        self.sqlite().pin(versions).await
+    }
+}

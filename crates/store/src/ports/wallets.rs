@@ -1,0 +1,66 @@
+//! Wallets, their transfers and postings. Balances are moved by the writer's batches alone.
+
+use async_trait::async_trait;
+use holdfast_domain::ledger::Posting;
+use holdfast_domain::ports::{CreateError, LedgerEntry, Unavailable};
+use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{Currency, PostingId, WalletId, Wallets};
+use sea_orm::QueryResult;
+
+use crate::dialect::blob;
+use crate::reading::statement;
+use crate::rows::{self, BadRow, Cells};
+use crate::statement::Period;
+use crate::{Store, unavailable};
+
+#[async_trait]
+impl Wallets for Store {
+    async fn create(
+        &self,
+        id: WalletId,
+        name: &str,
+        currency: Currency,
+    ) -> Result<Wallet, CreateError> {
+        self.sqlite().create_wallet(id, name, currency).await
+    }
+
+    async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
+        let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", rows::WALLET);
+        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        let wallet = |row| rows::wallet(&mut Cells::new(row));
+        rows.first().map(wallet).transpose().map_err(unavailable)
+    }
+
+    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
+        let sql = format!("SELECT {} FROM wallets AS w ORDER BY w.seq", rows::WALLET);
+        let rows = self.query(&sql, []).await?;
+        let wallets = rows.iter().map(|row| rows::wallet(&mut Cells::new(row)));
+        wallets.collect::<Result<_, _>>().map_err(unavailable)
+    }
+
+    async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
+        let values = statement::values(id, Period::default(), limit);
+        let rows = self.query(statement::LINES, values).await?;
+        let entry = |row| statement::line(row).map(|(entry, _posted)| entry);
+        rows.iter().map(entry).collect::<Result<_, _>>().map_err(unavailable)
+    }
+
+    async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable> {
+        let sql = format!(
+            "SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t WHERE t.id = $1",
+            rows::POSTING_KIND
+        );
+        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        rows.first().map(posting).transpose().map_err(unavailable)
+    }
+}
+
+pub(crate) fn posting(row: &QueryResult) -> Result<Posting, BadRow> {
+    let mut cells = Cells::new(row);
+    Ok(Posting {
+        id: PostingId::from_bytes(cells.bytes()?),
+        wallet: WalletId::from_bytes(cells.bytes()?),
+        amount: cells.micros()?,
+        kind: rows::posting_kind(&mut cells)?,
+    })
+}
