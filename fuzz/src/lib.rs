@@ -1,6 +1,7 @@
 //! What both fuzz targets say of a request: how it is sent, and what it is bound to.
 
 use holdfast_domain::ApiKeyId;
+use holdfast_domain::ports::Arrival;
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request, fingerprint};
 use holdfast_domain::secret::{Fingerprint, ServerSecret};
 use holdfast_wire::chat::upstream::{BoundField, render_request};
@@ -16,5 +17,6 @@ pub fn bound_to(request: &Request) -> Fingerprint {
 /// for the bound on the output where the request has none.
 pub fn sent(request: &Request, unbounded: u64) -> Vec<u8> {
     let bound = request.max_output_tokens.unwrap_or(unbounded);
-    render_request(request, request.model.as_str(), bound, BoundField::MaxCompletionTokens)
+    let field = BoundField::MaxCompletionTokens;
+    render_request(request, request.model.as_str(), bound, field, Arrival::Whole)
 }

@@ -336,6 +336,18 @@ pub struct Call {
     pub max_output_tokens: u64,
     /// How long connecting may take. The whole call is bounded by whoever drops it.
     pub connect: Duration,
+    /// How the answer is wanted.
+    pub arrival: Arrival,
+}
+
+/// How an answer is wanted from a provider. Not how its caller gets it: one that was wanted in pieces may
+/// come whole, and is no worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// At its end.
+    Whole,
+    /// In pieces, as the model says them.
+    Streamed,
 }
 
 /// Takes what a model says, as it says it. It never makes the provider wait.

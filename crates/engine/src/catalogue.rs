@@ -32,6 +32,10 @@ pub struct Model {
 pub struct Timeouts {
     /// To a connection that the request can be written to.
     pub connect: Duration,
+    /// From the sending of a request to the first piece of an answer that streams.
+    pub first_token: Duration,
+    /// Between two pieces of an answer that streams.
+    pub between_tokens: Duration,
     /// From before the claim to the answer, over all routes.
     pub total: Duration,
 }

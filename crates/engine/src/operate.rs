@@ -14,7 +14,7 @@ use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
 use holdfast_domain::ports::{
-    Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
+    Arrival, Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
 };
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_failpoint::{Step, reach};
@@ -197,6 +197,7 @@ impl Run<'_> {
             model: Arc::clone(&route.model),
             max_output_tokens: self.bid.bound.output_tokens,
             connect: self.bid.model.timeouts.connect,
+            arrival: Arrival::Whole,
         };
         let n = self.bid.request.n;
         let (why, keeps) = tokio::select! {

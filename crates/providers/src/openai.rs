@@ -72,8 +72,13 @@ impl OpenAi {
         call: &Call,
         sink: &mut dyn Sink,
     ) -> (Option<StatusCode>, Result<Completion, Failure>) {
-        let body =
-            render_request(&call.request, &call.model, call.max_output_tokens, self.bound_field);
+        let body = render_request(
+            &call.request,
+            &call.model,
+            call.max_output_tokens,
+            self.bound_field,
+            call.arrival,
+        );
         match self.server.post(self.completions.clone(), body, call.connect, sink).await {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) => (Some(reply.status), self.hear(call, reply).await),

@@ -14,7 +14,7 @@ use holdfast_domain::model::{PublicModelId, Terms};
 use holdfast_domain::operation::{
     Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
 };
-use holdfast_domain::ports::Call;
+use holdfast_domain::ports::{Arrival, Call};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
@@ -250,6 +250,7 @@ pub fn call(text: &str) -> Call {
         model: "sample-upstream".into(),
         max_output_tokens: 100,
         connect: Duration::from_secs(2),
+        arrival: Arrival::Whole,
     }
 }
 

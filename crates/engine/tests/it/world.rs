@@ -74,7 +74,12 @@ pub(crate) fn model() -> Model {
             prompt_overhead_tokens: Some(10),
             ..Contract::new(sample::model(), 1, 1_000, 50)
         },
-        timeouts: Timeouts { connect: Duration::from_secs(2), total: TOTAL },
+        timeouts: Timeouts {
+            connect: Duration::from_secs(2),
+            first_token: TOTAL,
+            between_tokens: TOTAL,
+            total: TOTAL,
+        },
         body_bytes: 10_000,
         prices: vec![Price { effective_from: Timestamp::from_micros(0), version: sample::price() }],
         routes: vec![route("one")],

@@ -23,6 +23,8 @@ use super::value::spell_moment;
 const TOKENS_MAX: u64 = Meters::COUNT_MAX - 1;
 const MILLION: u64 = 1_000_000;
 const CONNECT: Duration = Duration::from_secs(2);
+const FIRST_TOKEN: Duration = Duration::from_secs(60);
+const BETWEEN_TOKENS: Duration = Duration::from_secs(30);
 const TOTAL: Duration = Duration::from_secs(600);
 /// The longest time that a call may be given.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -195,14 +197,23 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
         let given = table.field(key).and_then(|f| f.span(Duration::from_millis(1)..=TIME_MAX));
         given.unwrap_or(default)
     };
-    let timeouts = Timeouts { connect: time("connect", CONNECT), total: time("total", TOTAL) };
-    for key in ["first_token", "between_tokens"] {
-        table.refuse(key, "is not available in this version: answers arrive whole, and `total` bounds them; remove it");
-    }
-    if timeouts.connect > timeouts.total {
-        table.mistake(
-            "`models.timeout.total` must not be shorter than `connect`: it bounds the whole call",
-        );
+    let total = time("total", TOTAL);
+    let timeouts = Timeouts {
+        connect: time("connect", CONNECT),
+        first_token: time("first_token", FIRST_TOKEN.min(total)),
+        between_tokens: time("between_tokens", BETWEEN_TOKENS.min(total)),
+        total,
+    };
+    for (key, time) in [
+        ("connect", timeouts.connect),
+        ("first_token", timeouts.first_token),
+        ("between_tokens", timeouts.between_tokens),
+    ] {
+        if time > total {
+            table.mistake(format!(
+                "`models.timeout.total` must not be shorter than `{key}`: it bounds the whole call"
+            ));
+        }
     }
     table.refuse_unknown();
     timeouts

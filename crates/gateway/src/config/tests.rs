@@ -78,10 +78,33 @@ fn what_is_not_set_has_its_default() {
     assert_eq!(config.log.level, "info");
     let model = config.models.first().unwrap();
     assert_eq!(model.timeouts.connect, Duration::from_secs(2));
+    assert_eq!(model.timeouts.first_token, Duration::from_secs(60));
+    assert_eq!(model.timeouts.between_tokens, Duration::from_secs(30));
     assert_eq!(model.timeouts.total, Duration::from_secs(600));
     assert_eq!(model.body_bytes, 1_048_576);
     assert_eq!(model.contract.prompt_tokens_per_byte_millionths, 1_000_000);
     assert_eq!(model.contract.prompt_overhead_tokens, None);
+}
+
+#[test]
+fn no_part_of_a_call_may_take_longer_than_the_whole() {
+    let line = |timeout: &str| format!("max_output_tokens = 100\ntimeout = {{ {timeout} }}");
+    for key in ["connect", "first_token", "between_tokens"] {
+        let mistake = format!(
+            "file:7: `models.timeout.total` must not be shorter than `{key}`: it bounds the whole call"
+        );
+        let timeout = format!("{key} = \"21s\", total = \"20s\"");
+        check("max_output_tokens = 100", &line(&timeout), &mistake);
+    }
+    let config = good(&LEAST.replace("max_output_tokens = 100", &line("total = \"20s\"")));
+    let timeouts = config.models.first().unwrap().timeouts;
+    let times = [timeouts.first_token, timeouts.between_tokens, timeouts.total];
+    assert_eq!(times, [Duration::from_secs(20); 3]);
+    let each = "connect = \"1s\", first_token = \"2s\", between_tokens = \"3s\", total = \"4s\"";
+    let config = good(&LEAST.replace("max_output_tokens = 100", &line(each)));
+    let timeouts = config.models.first().unwrap().timeouts;
+    let times = [timeouts.connect, timeouts.first_token, timeouts.between_tokens, timeouts.total];
+    assert_eq!(times, [1, 2, 3, 4].map(Duration::from_secs));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::ports::{Call, Failure, Provider, Sink};
+use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::usage::Meters;
 
@@ -26,6 +26,7 @@ pub(crate) fn call(request: Request) -> Call {
         model: "sim-1".into(),
         max_output_tokens: 1_000,
         connect: Duration::from_secs(5),
+        arrival: Arrival::Whole,
     }
 }
 

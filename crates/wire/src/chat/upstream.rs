@@ -3,7 +3,9 @@
 
 mod answer;
 mod body;
+mod calls;
 mod choice;
+mod chunk;
 mod failure;
 mod moderation;
 mod usage;
@@ -11,4 +13,5 @@ mod usage;
 pub use self::answer::{Completion, Unreadable, read_completion};
 pub use self::body::{BoundField, render_request};
 pub(super) use self::choice::read as read_choice;
+pub use self::chunk::ChunkReader;
 pub use self::failure::{UpstreamError, read_error};

@@ -20,10 +20,12 @@ mod schema;
 mod spelling;
 mod sse;
 mod upstream;
+mod upstream_chunks;
 mod vectors;
 mod views;
 
 use holdfast_domain::ApiKeyId;
+use holdfast_domain::ports::Arrival;
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request, fingerprint};
 use holdfast_domain::secret::{Fingerprint, ServerSecret};
 use holdfast_wire::chat::upstream::{BoundField, render_request};
@@ -37,6 +39,6 @@ fn fingerprint_of(request: &Request, contract: u32) -> Fingerprint {
 /// A request as a provider would get it.
 fn upstream_body(request: &Request) -> String {
     let bound = request.max_output_tokens.unwrap_or(4_096);
-    let body = render_request(request, "m", bound, BoundField::MaxCompletionTokens);
+    let body = render_request(request, "m", bound, BoundField::MaxCompletionTokens, Arrival::Whole);
     String::from_utf8(body).unwrap()
 }

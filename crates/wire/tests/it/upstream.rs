@@ -3,6 +3,7 @@
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, Predicted, ToolCallDelta,
 };
+use holdfast_domain::ports::Arrival;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_wire::chat::request::parse;
@@ -20,7 +21,7 @@ fn everything_that_was_asked_for_is_sent() {
     )
     .unwrap()
     .request;
-    let sent = render_request(&request, "real", 7, BoundField::MaxCompletionTokens);
+    let sent = render_request(&request, "real", 7, BoundField::MaxCompletionTokens, Arrival::Whole);
     let expected = concat!(
         r#"{"model":"real","messages":[{"role":"system","name":"app","content":"s"},"#,
         r#"{"role":"user","content":[{"type":"text","text":"1"},{"type":"text","text":"2\u0000"}]}],"#,
@@ -51,7 +52,7 @@ fn tools_and_options_are_sent_in_one_order() {
     )
     .unwrap()
     .request;
-    let sent = render_request(&request, "m", 7, BoundField::MaxTokens);
+    let sent = render_request(&request, "m", 7, BoundField::MaxTokens, Arrival::Whole);
     let expected = concat!(
         r#"{"model":"m","messages":[{"role":"assistant","content":null,"refusal":"no","audio":{"id":"a"},"#,
         r#""tool_calls":[{"id":"1","type":"custom","custom":{"name":"c","input":"i"}}],"x":[]},"#,
@@ -76,8 +77,22 @@ fn tools_and_options_are_sent_in_one_order() {
 fn what_was_not_asked_for_is_not_sent_but_the_bound_always_is() {
     let request =
         parse(br#"{"model":"a/b","messages":[{"role":"user","content":"x"}]}"#).unwrap().request;
-    let sent = render_request(&request, "m", 64, BoundField::MaxTokens);
+    let sent = render_request(&request, "m", 64, BoundField::MaxTokens, Arrival::Whole);
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":64}"#;
+    assert_eq!(str::from_utf8(&sent), Ok(expected));
+}
+
+#[test]
+fn a_stream_is_asked_for_with_its_usage() {
+    let request =
+        parse(br#"{"x":1,"stream":true,"model":"a/b","messages":[{"role":"user","content":"x"}]}"#)
+            .unwrap()
+            .request;
+    let sent = render_request(&request, "m", 64, BoundField::MaxTokens, Arrival::Streamed);
+    let expected = concat!(
+        r#"{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":64,"#,
+        r#""stream":true,"stream_options":{"include_usage":true},"x":1}"#,
+    );
     assert_eq!(str::from_utf8(&sent), Ok(expected));
 }
 

@@ -67,7 +67,7 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, Unreadable> {
 }
 
 /// A tier that is not OpenAI's would name the provider.
-fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
+pub(super) fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
     let said = node.as_str()?;
     ServiceTier::ALL.iter().copied().find(|tier| tier.label() == said)
 }

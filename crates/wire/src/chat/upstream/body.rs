@@ -2,6 +2,7 @@
 
 mod turn;
 
+use holdfast_domain::ports::Arrival;
 use holdfast_domain::request::{
     Audio, CacheOptions, CustomTool, Decimal, Function, FunctionChoice, JsonSchema, Modalities,
     Opaque, Request, ResponseFormat, Tool, ToolChoice, Voice,
@@ -24,15 +25,16 @@ pub enum BoundField {
 }
 
 /// Renders a request for a provider: `model` is what the provider calls it, `max_output_tokens` is
-/// always sent, `stream` never. Equal requests are equal bytes.
+/// always sent. A stream is asked for with its usage. Equal requests are equal bytes.
 #[must_use]
 pub fn render_request(
     request: &Request,
     model: &str,
     max_output_tokens: u64,
     bound_field: BoundField,
+    arrival: Arrival,
 ) -> Vec<u8> {
-    render::to_bytes(&Body { request, model, max_output_tokens, bound_field })
+    render::to_bytes(&Body { request, model, max_output_tokens, bound_field, arrival })
 }
 
 struct Body<'a> {
@@ -40,6 +42,7 @@ struct Body<'a> {
     model: &'a str,
     max_output_tokens: u64,
     bound_field: BoundField,
+    arrival: Arrival,
 }
 
 impl Serialize for Body<'_> {
@@ -58,6 +61,13 @@ impl Serialize for Body<'_> {
         tools(&mut map, request)?;
         output(&mut map, request)?;
         service(&mut map, request)?;
+        match self.arrival {
+            Arrival::Whole => {}
+            Arrival::Streamed => {
+                map.serialize_entry("stream", &true)?;
+                map.serialize_entry("stream_options", &One("include_usage", true))?;
+            }
+        }
         for (name, value) in &request.extras {
             map.serialize_entry(name, &Json(value))?;
         }

@@ -14,17 +14,17 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
     let (Some(index), Some(message)) = (index, message) else { return Err(Unreadable::Choices) };
     let tool_calls = tool_calls(message)?;
     let function_call = message.get("function_call").map(function_call).transpose()?;
-    let finish = match choice.get("finish_reason").and_then(Node::as_str) {
-        Some("stop" | "eos") => FinishReason::Stop,
-        Some("length" | "model_length") => FinishReason::Length,
-        Some("content_filter") => FinishReason::ContentFilter,
-        // A caller that is told of calls looks for them.
-        Some("tool_calls") if tool_calls.is_empty() => return Err(Unreadable::ToolCalls),
-        Some("tool_calls") => FinishReason::ToolCalls,
-        Some("function_call") if function_call.is_none() => return Err(Unreadable::ToolCalls),
-        Some("function_call") => FinishReason::FunctionCall,
-        Some(_) | None => return Err(Unreadable::Finish),
+    let reason = choice.get("finish_reason").and_then(Node::as_str).ok_or(Unreadable::Finish)?;
+    let finish = finish(reason)?;
+    // A caller that is told of calls looks for them.
+    let are_there = match finish {
+        FinishReason::ToolCalls => !tool_calls.is_empty(),
+        FinishReason::FunctionCall => function_call.is_some(),
+        FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => true,
     };
+    if !are_there {
+        return Err(Unreadable::ToolCalls);
+    }
     let reasoning = message.get("reasoning_content").or_else(|| message.get("reasoning"));
     Ok(ChoiceDelta {
         index,
@@ -41,8 +41,20 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
     })
 }
 
+/// An end by its name at the provider.
+pub(super) fn finish(reason: &str) -> Result<FinishReason, Unreadable> {
+    Ok(match reason {
+        "stop" | "eos" => FinishReason::Stop,
+        "length" | "model_length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        "tool_calls" => FinishReason::ToolCalls,
+        "function_call" => FinishReason::FunctionCall,
+        _ => return Err(Unreadable::Finish),
+    })
+}
+
 /// A string, or an array of text parts, which are joined; thoughts beside them are not what was said.
-fn text(content: &Node<'_>) -> Result<String, Unreadable> {
+pub(super) fn text(content: &Node<'_>) -> Result<String, Unreadable> {
     if let Some(text) = content.as_str() {
         return Ok(text.to_owned());
     }
@@ -88,7 +100,7 @@ fn name(called: &Node<'_>) -> Result<String, Unreadable> {
 }
 
 /// Some servers send the arguments as the object that the text would be, or none at all.
-fn input_text(input: Option<&Node<'_>>) -> Result<String, Unreadable> {
+pub(super) fn input_text(input: Option<&Node<'_>>) -> Result<String, Unreadable> {
     match input {
         None => Ok(String::new()),
         Some(Node::String(text)) => Ok(text.as_ref().to_owned()),
@@ -99,7 +111,7 @@ fn input_text(input: Option<&Node<'_>>) -> Result<String, Unreadable> {
     }
 }
 
-fn logprobs(logprobs: &Node<'_>) -> Logprobs {
+pub(super) fn logprobs(logprobs: &Node<'_>) -> Logprobs {
     Logprobs {
         content: objects(logprobs.get("content")),
         refusal: objects(logprobs.get("refusal")),
@@ -107,7 +119,7 @@ fn logprobs(logprobs: &Node<'_>) -> Logprobs {
 }
 
 /// An array of objects, each as it is.
-fn objects(nodes: Option<&Node<'_>>) -> Option<Vec<Opaque>> {
+pub(super) fn objects(nodes: Option<&Node<'_>>) -> Option<Vec<Opaque>> {
     let objects = nodes?.as_array()?.iter().filter(|node| matches!(node, Node::Object(_)));
     Some(objects.map(Node::to_opaque).collect())
 }

@@ -1,0 +1,195 @@
+//! A provider's answer that comes as chunks: what each of them adds, and whether it is whole at the end.
+//! As lenient as with a completion, and as little guessed: a stream that leaves the end of a choice open
+//! is broken, whatever it has said.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::answer::{
+    Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Predicted,
+};
+use holdfast_domain::usage::Meters;
+
+use super::answer::{Unreadable, service_tier};
+use super::calls::Calls;
+use super::{choice, moderation, usage};
+use crate::json::{self, Node};
+
+/// Puts the chunks of one answer in relation to each other.
+pub struct ChunkReader {
+    n: u32,
+    choices: BTreeMap<u32, Said>,
+    /// What the newest report of usage says; `None` while there is none, and when that cannot be believed.
+    meters: Option<Meters>,
+}
+
+/// What a choice has said so far.
+#[derive(Default)]
+struct Said {
+    calls: Calls,
+    function: Option<String>,
+    says_something: bool,
+    finish: Option<FinishReason>,
+}
+
+impl std::fmt::Debug for ChunkReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ChunkReader({} of {} choices)", self.choices.len(), self.n)
+    }
+}
+
+impl ChunkReader {
+    /// Of an answer to a request of `n` choices that has said nothing.
+    #[must_use]
+    pub const fn new(n: u32) -> Self {
+        Self { n, choices: BTreeMap::new(), meters: None }
+    }
+
+    /// Reads a chunk, and says what it adds; `None` where that is nothing.
+    ///
+    /// # Errors
+    ///
+    /// An [`Unreadable`]: the answer is broken, and the model may have run.
+    pub fn read(&mut self, data: &[u8]) -> Result<Option<Delta>, Unreadable> {
+        let chunk = json::parse_answer(data).map_err(|_not_json| Unreadable::Json)?;
+        // Groq has a place of its own for what others have at the top.
+        let own = chunk.get("x_groq");
+        if chunk.get("error").or_else(|| own?.get("error")).is_some() {
+            return Err(Unreadable::Error);
+        }
+        let choices = match chunk.get("choices") {
+            None => &[][..],
+            Some(choices) => choices.as_array().ok_or(Unreadable::Choices)?,
+        };
+        // Moonshot tells it with the only choice.
+        let with_choice = || choices.first().filter(|_| self.n == 1)?.get("usage");
+        let report = chunk.get("usage").or_else(|| own?.get("usage")).or_else(with_choice);
+        if let Some(report) = report {
+            self.meters = usage::read(report);
+        }
+        let gained = choices.iter().filter_map(|choice| self.choice(choice).transpose());
+        let delta = Delta {
+            choices: gained.collect::<Result<_, _>>()?,
+            service_tier: chunk.get("service_tier").and_then(service_tier),
+            predicted: report.and_then(usage::predicted).filter(|it| *it != Predicted::default()),
+            moderation: chunk.get("moderation").and_then(moderation::read),
+        };
+        Ok((delta != Delta::default()).then_some(delta))
+    }
+
+    /// Whether every choice has ended: what is missing of the stream then is at most its usage.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        (0..self.n).eq(self.choices.keys().copied())
+            && self.choices.values().all(|choice| choice.finish.is_some())
+    }
+
+    /// The end of the stream: what was reported to have been used up, where that can be believed.
+    ///
+    /// # Errors
+    ///
+    /// An [`Unreadable`] where the answer is not whole.
+    pub fn end(self) -> Result<Option<Meters>, Unreadable> {
+        if !(0..self.n).eq(self.choices.keys().copied()) {
+            return Err(Unreadable::Choices);
+        }
+        if !self.is_whole() {
+            return Err(Unreadable::Finish);
+        }
+        let said = self.choices.values();
+        if !said.clone().all(Said::calls_are_there) {
+            return Err(Unreadable::ToolCalls);
+        }
+        // Text that cost no token is not believed.
+        let is_silent = !said.clone().any(|choice| choice.says_something);
+        Ok(self.meters.filter(|meters| is_silent || meters.completion_tokens() > 0))
+    }
+
+    /// What one choice gained.
+    fn choice(&mut self, choice: &Node<'_>) -> Result<Option<ChoiceDelta>, Unreadable> {
+        let index = match choice.get("index") {
+            Some(index) => index.as_number().and_then(|index| index.parse().ok()),
+            None => (self.n == 1).then_some(0),
+        };
+        let index = index.filter(|index| *index < self.n).ok_or(Unreadable::Choices)?;
+        let known = self.choices.entry(index).or_default();
+        // Some say all of it again at the end: that is news only where nothing was said before.
+        let whole = choice.get("message").filter(|_| !known.says_something);
+        let mut gained = match choice.get("delta").or(whole) {
+            Some(delta @ Node::Object(_)) => known.gain(delta)?,
+            Some(_) => return Err(Unreadable::Choices),
+            None => ChoiceDelta::default(),
+        };
+        gained.index = index;
+        gained.logprobs = choice.get("logprobs").map(choice::logprobs);
+        gained.finish = match choice.get("finish_reason").and_then(Node::as_str) {
+            None | Some("") => None,
+            Some(reason) => Some(*known.finish.get_or_insert(choice::finish(reason)?)),
+        };
+        let nothing = ChoiceDelta { index, ..ChoiceDelta::default() };
+        Ok((gained != nothing).then_some(gained))
+    }
+}
+
+impl Said {
+    fn gain(&mut self, delta: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+        let reasoning = delta.get("reasoning_content").or_else(|| delta.get("reasoning"));
+        let reasoning = reasoning.and_then(Node::as_str).filter(|text| !text.is_empty());
+        let gained = ChoiceDelta {
+            content: delta.get("content").map(choice::text).transpose()?,
+            refusal: delta.get("refusal").map(choice::text).transpose()?,
+            reasoning: reasoning.map(str::to_owned),
+            tool_calls: self.calls.gain(delta)?,
+            function_call: delta
+                .get("function_call")
+                .map(|call| self.function_call(call))
+                .transpose()?
+                .flatten(),
+            annotations: choice::objects(delta.get("annotations")).unwrap_or_default(),
+            audio: delta.get("audio").map(audio),
+            ..ChoiceDelta::default()
+        };
+        let texts = [&gained.content, &gained.refusal, &gained.reasoning];
+        self.says_something |= texts.into_iter().flatten().any(|text| !text.is_empty())
+            || !gained.tool_calls.is_empty()
+            || gained.function_call.is_some()
+            || gained.audio.is_some();
+        Ok(gained)
+    }
+
+    /// A name that is told with every piece is told once.
+    fn function_call(&mut self, call: &Node<'_>) -> Result<Option<FunctionCallDelta>, Unreadable> {
+        let name = call.get("name").and_then(Node::as_str);
+        let is_known = self.function.is_some();
+        let known = self.function.get_or_insert_default();
+        let name = name.filter(|name| !name.is_empty() && *name != known).map(str::to_owned);
+        known.push_str(name.as_deref().unwrap_or_default());
+        let arguments = choice::input_text(call.get("arguments"))?;
+        let arguments = Some(arguments).filter(|text| !text.is_empty());
+        let is_news = !is_known || name.is_some() || arguments.is_some();
+        Ok(is_news.then_some(FunctionCallDelta { name, arguments }))
+    }
+
+    /// Whether everything that is called has a name, and an end that promises calls has some: a caller
+    /// that is told of them looks for them.
+    fn calls_are_there(&self) -> bool {
+        let is_promised = match self.finish {
+            Some(FinishReason::ToolCalls) => !self.calls.is_empty(),
+            Some(FinishReason::FunctionCall) => self.function.is_some(),
+            Some(FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter)
+            | None => true,
+        };
+        let named = self.function.as_ref().is_none_or(|name| !name.is_empty());
+        is_promised && named && !self.calls.has_nameless()
+    }
+}
+
+/// Pieces have what is new of it.
+fn audio(audio: &Node<'_>) -> Audio {
+    let text = |name| audio.get(name).and_then(Node::as_str).unwrap_or_default().to_owned();
+    let expires_at = audio.get("expires_at").and_then(Node::as_number);
+    Audio {
+        data: text("data"),
+        transcript: text("transcript"),
+        expires_at: expires_at.and_then(|at| at.parse().ok()).unwrap_or_default(),
+    }
+}
