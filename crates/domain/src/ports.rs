@@ -360,9 +360,29 @@ pub trait Sink: Send {
     fn delta(&mut self, delta: Delta);
 }
 
+/// What a request asks for and a provider cannot do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{param}` must be {rule}")]
+pub struct Unsupported {
+    /// The field, as its path is spelled on the wire: `messages[0].content[1].type`.
+    pub param: String,
+    /// What it must be instead.
+    pub rule: &'static str,
+}
+
 /// Runs models.
 #[async_trait]
 pub trait Provider: Send + Sync {
+    /// Whether it can do all that a request asks for; as a rule, everything. Whoever claims asks before
+    /// anything is bound, and never sends what it cannot do: a field is not dropped on the way.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that it cannot do. The same request has the same answer.
+    fn can(&self, _request: &Request) -> Result<(), Unsupported> {
+        Ok(())
+    }
+
     /// Runs the call at most once: it is never sent again by whoever implements this. Returns the
     /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
     /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.

@@ -40,6 +40,9 @@ impl Engine {
         let price = &price.ok_or(Failure::ModelNotAllowed)?.version;
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
+        ask.offer
+            .takes(&model.routes, request)
+            .map_err(|unsupported| Failure::BadRequest(Arc::new(unsupported.into())))?;
         let bound = Bound::of(&request.facts(), &model.contract);
         let hold = bound.hold(&price.rates).unwrap_or(Micros::MAX);
         let max_charge = ask.max_charge.as_ref();

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::ports::Provider;
+use holdfast_domain::ports::{Provider, Unsupported};
+use holdfast_domain::request::Request;
 
 use crate::callers::Caller;
-use crate::catalogue::{Catalogue, Model, Price};
+use crate::catalogue::{Catalogue, Model, Price, Route};
 use crate::metrics;
 
 /// What a request is served by, from its first byte to the end of its operation.
@@ -37,6 +38,25 @@ impl Offer {
         for provider in self.providers.keys() {
             metrics::begin_provider(provider);
         }
+    }
+
+    /// Whether a route's provider can do what a request asks for. One that is not there is found out
+    /// when it is called.
+    pub(crate) fn can(&self, route: &Route, request: &Request) -> Result<(), Unsupported> {
+        self.providers.get(&route.provider).map_or(Ok(()), |provider| provider.can(request))
+    }
+
+    /// Whether any of the routes can; if not, what the first of them cannot do. Those that cannot are
+    /// passed over.
+    pub(crate) fn takes(&self, routes: &[Route], request: &Request) -> Result<(), Unsupported> {
+        let mut first = Ok(());
+        for route in routes {
+            match self.can(route, request) {
+                Ok(()) => return Ok(()),
+                Err(unsupported) => first = first.and(Err(unsupported)),
+            }
+        }
+        first
     }
 
     /// The model of this id, if the caller may use it and can pay for it at this moment, with its price then.

@@ -150,6 +150,9 @@ impl Run<'_> {
             if is_late || self.tape.is_cancelled() || !self.engine.node.may_send() {
                 return Verdict::NotRun;
             }
+            if self.ask.offer.can(route, &self.bid.request).is_err() {
+                continue;
+            }
             let mut answer = Assembly::on(self.tape);
             reach(Step::Sending);
             let called = self.call(route, &mut answer).await;

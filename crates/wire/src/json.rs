@@ -3,14 +3,17 @@
 //! the limit is an error, because here these are data or attacks, and a general reader loses or forgives
 //! them. Answers of providers may repeat names: an answer that was paid for is not lost over that.
 //!
-//! Not for writing, but for what is passed through.
+//! Not for writing, but for what is passed through and for what is written in a provider's own shape.
 
+mod draft;
 mod opaque;
 mod text;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+
+pub use self::draft::Draft;
 
 /// Arrays and objects within each other, at most.
 pub const DEPTH_MAX: usize = 64;
@@ -108,13 +111,14 @@ pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
 
 /// Reads an answer, in which a repeated name is allowed and the last one counts, and there may be
 /// as many values as fit into it.
-pub(crate) fn parse_answer(body: &[u8]) -> Result<Node<'_>, BadJson> {
+pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, BadJson> {
     read(body, Names::Any)
 }
 
 impl<'a> Node<'a> {
     /// The member of this name, if this is an object that has it and it is not null.
-    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => {
                 let found = members.iter().rev().find(|(other, _)| other == name);
@@ -125,7 +129,8 @@ impl<'a> Node<'a> {
     }
 
     /// The text, if this is a string.
-    pub(crate) fn as_str(&self) -> Option<&str> {
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::Array(_) | Self::Object(_) => None,
@@ -133,7 +138,8 @@ impl<'a> Node<'a> {
     }
 
     /// The spelling, if this is a number.
-    pub(crate) fn as_number(&self) -> Option<&'a str> {
+    #[must_use]
+    pub fn as_number(&self) -> Option<&'a str> {
         match self {
             Self::Number(lexeme) => Some(lexeme),
             Self::Null | Self::Bool(_) | Self::String(_) | Self::Array(_) | Self::Object(_) => None,
@@ -141,7 +147,8 @@ impl<'a> Node<'a> {
     }
 
     /// The elements, if this is an array.
-    pub(crate) fn as_array(&self) -> Option<&[Self]> {
+    #[must_use]
+    pub fn as_array(&self) -> Option<&[Self]> {
         match self {
             Self::Array(elements) => Some(elements),
             Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::Object(_) => {

@@ -14,6 +14,7 @@ pub(crate) mod option;
 pub(crate) mod tool;
 
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::ports::Unsupported;
 use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
@@ -86,6 +87,13 @@ pub fn knows(name: &str) -> bool {
     );
     // A known name is taken out, or refused for what stands there.
     parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
+}
+
+impl From<Unsupported> for BadRequest {
+    fn from(Unsupported { param, rule }: Unsupported) -> Self {
+        let message = format!("`{param}` must be {rule}.");
+        Self { code: Code::UnsupportedParameter, param: Some(param), message }
+    }
 }
 
 impl From<BadJson> for BadRequest {

@@ -23,30 +23,32 @@ impl fmt::Display for Node<'_> {
             Self::Bool(false) => f.write_str("false"),
             Self::Number(lexeme) => f.write_str(lexeme),
             Self::String(text) => write_text(f, text),
-            Self::Array(elements) => {
-                f.write_char('[')?;
-                for (at, element) in elements.iter().enumerate() {
-                    f.write_str(if at == 0 { "" } else { "," })?;
-                    element.fmt(f)?;
-                }
-                f.write_char(']')
-            }
-            Self::Object(members) => {
-                f.write_char('{')?;
-                for (at, (name, value)) in members.iter().enumerate() {
-                    f.write_str(if at == 0 { "" } else { "," })?;
-                    write_text(f, name)?;
-                    f.write_char(':')?;
-                    value.fmt(f)?;
-                }
-                f.write_char('}')
-            }
+            Self::Array(elements) => write_all(f, ['[', ']'], elements, |f, one| one.fmt(f)),
+            Self::Object(members) => write_all(f, ['{', '}'], members, |f, (name, value)| {
+                write_text(f, name)?;
+                write!(f, ":{value}")
+            }),
         }
     }
 }
 
+/// Writes each with commas between them.
+pub(super) fn write_all<T>(
+    f: &mut fmt::Formatter<'_>,
+    [open, close]: [char; 2],
+    all: &[T],
+    one: impl Fn(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
+) -> fmt::Result {
+    f.write_char(open)?;
+    for (at, item) in all.iter().enumerate() {
+        f.write_str(if at == 0 { "" } else { "," })?;
+        one(f, item)?;
+    }
+    f.write_char(close)
+}
+
 /// Escapes what must be, the shortest way: RFC 8785, 3.2.2.2.
-fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+pub(super) fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c < ' ' || c == '"' || c == '\\') {
