@@ -41,12 +41,16 @@
 //! `[[sim:` at the start of a line is refused for good, so that a mistyped directive shows.
 #![warn(missing_docs)]
 
+mod anthropic;
 mod openai;
 mod proof;
+mod reading;
 mod server;
 mod simulated;
 mod transport;
+mod unable;
 
+pub use crate::anthropic::{Anthropic, AnthropicOptions};
 pub use crate::openai::{OpenAi, OpenAiOptions};
 pub use crate::server::{
     BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, Unreached, UpstreamKey,

@@ -11,7 +11,7 @@ use http::{StatusCode, Uri};
 use tokio::time::Instant;
 
 use crate::proof;
-use crate::server::{self, BadOptions, BaseUrl, Server, ServerOptions, Unreached};
+use crate::server::{self, BadOptions, BaseUrl, Server, ServerOptions, Shown, Unreached};
 use crate::transport::Reply;
 
 /// How to reach one server, and what it reads.
@@ -52,7 +52,7 @@ impl OpenAi {
         Ok(Self {
             completions: server.base_url.at("/chat/completions")?,
             models: server.base_url.at("/models")?,
-            server: Server::new(server)?,
+            server: Server::new(server, &Shown::Bearer)?,
             bound_field,
         })
     }
@@ -101,12 +101,7 @@ impl Provider for OpenAi {
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
         let begun = Instant::now();
         let (status, outcome) = self.ask(call, sink).await;
-        tracing::debug!(
-            class = outcome.as_ref().map_or_else(Failure::label, |_| "answered"),
-            status = status.map(|status| status.as_u16()),
-            latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            "provider call ended"
-        );
+        server::tell(begun, status, outcome.as_ref().err());
         let Completion { delta, meters } = outcome?;
         sink.delta(delta);
         Ok(meters)

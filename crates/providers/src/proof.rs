@@ -4,12 +4,15 @@
 //! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs a
 //! document that says so, and whatever has no row is unknown.
 
+mod anthropic;
 mod openai;
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_wire::json::{Node, parse_answer};
 use http::StatusCode;
 
+pub(crate) use self::anthropic::of_status as anthropic;
 pub(crate) use self::openai::of_status as openai;
 use crate::transport::Break;
 
@@ -29,6 +32,47 @@ struct Row<M>(u16, M, Failure);
 fn first<M>(table: &[Row<M>], status: StatusCode, says: impl Fn(&M) -> bool) -> Failure {
     let fits = |Row(of, what, _): &&Row<M>| status == *of && says(what);
     table.iter().find(fits).map_or(Failure::Unknown(Unknown::Status), |Row(_, _, proves)| *proves)
+}
+
+/// What an error must say besides its status.
+enum Says {
+    /// Nothing in particular.
+    Anything,
+    /// One of these is one of its names.
+    Name(&'static [&'static str]),
+    /// Its message begins with one of these.
+    Message(&'static [&'static str]),
+}
+
+/// What an error says of itself. No word of it leaves this module: it may quote the prompt.
+#[derive(Default)]
+struct Told {
+    names: Vec<String>,
+    message: Option<String>,
+}
+
+impl Told {
+    /// Reads `{"error": {…}}`; its names are texts at these places in it.
+    fn read(body: &[u8], names: &[&[&str]]) -> Self {
+        let Ok(body) = parse_answer(body) else { return Self::default() };
+        let Some(error) = body.get("error") else { return Self::default() };
+        let text = |place: &&[&str]| {
+            let found = place.iter().try_fold(error, |node, name| node.get(name));
+            found.and_then(Node::as_str).map(str::to_owned)
+        };
+        Self { names: names.iter().filter_map(text).collect(), message: text(&&["message"][..]) }
+    }
+
+    fn fits(&self, says: &Says) -> bool {
+        match says {
+            Says::Anything => true,
+            Says::Name(names) => self.names.iter().any(|name| names.contains(&name.as_str())),
+            Says::Message(starts) => self
+                .message
+                .as_ref()
+                .is_some_and(|message| starts.iter().any(|start| message.starts_with(start))),
+        }
+    }
 }
 
 /// What a missing answer proves.

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::ports::{Cause, Sink};
+use holdfast_domain::ports::{Call, Cause, Failure, Sink};
+use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::uri::InvalidUri;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::time::Instant;
 
+use crate::proof;
 use crate::transport::{Break, Reply, Transport};
 
 /// An error body is read so far and so long; what is not known of it by then is not needed: the
@@ -115,7 +118,10 @@ impl TryFrom<&str> for BaseUrl {
 
 /// The operator's credential at a server. It never prints.
 #[derive(Clone, PartialEq, Eq)]
-pub struct UpstreamKey(HeaderValue);
+pub struct UpstreamKey {
+    plain: HeaderValue,
+    bearer: HeaderValue,
+}
 
 /// A text that cannot be a credential: empty, or not visible ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -129,10 +135,12 @@ impl TryFrom<&str> for UpstreamKey {
         if key.is_empty() || !key.chars().all(|c| c.is_ascii_graphic()) {
             return Err(BadUpstreamKey);
         }
-        let mut bearer =
-            HeaderValue::try_from(format!("Bearer {key}")).map_err(|_reason| BadUpstreamKey)?;
-        bearer.set_sensitive(true);
-        Ok(Self(bearer))
+        let header = |text: String| {
+            let mut header = HeaderValue::try_from(text).map_err(|_reason| BadUpstreamKey)?;
+            header.set_sensitive(true);
+            Ok(header)
+        };
+        Ok(Self { plain: header(key.to_owned())?, bearer: header(format!("Bearer {key}"))? })
     }
 }
 
@@ -161,6 +169,23 @@ pub enum BadOptions {
 #[error("there is no answer")]
 pub struct Unreached(#[source] Cause);
 
+/// How a server wants to be shown the operator's credential.
+#[derive(Debug, Clone)]
+pub(crate) enum Shown {
+    /// `authorization: Bearer …`
+    Bearer,
+    /// Alone, in a header of this name.
+    In(HeaderName),
+}
+
+/// How the answers of one kind are read.
+pub(crate) struct Dialect {
+    /// Reads a success.
+    pub(crate) read: fn(&[u8], &Call) -> Result<Completion, Unreadable>,
+    /// Judges anything else.
+    pub(crate) judge: fn(StatusCode, &[u8]) -> Failure,
+}
+
 /// A client of one server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -171,21 +196,57 @@ pub(crate) struct Server {
 
 impl Server {
     /// A client that has not connected yet. Reads the platform's root certificates.
-    pub(crate) fn new(options: ServerOptions) -> Result<Self, BadOptions> {
+    pub(crate) fn new(options: ServerOptions, shown: &Shown) -> Result<Self, BadOptions> {
         let json = HeaderValue::from_static("application/json");
         let agent = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, json.clone());
         headers.insert(ACCEPT, json);
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        if let Some(UpstreamKey(bearer)) = options.api_key {
-            headers.insert(AUTHORIZATION, bearer);
+        if let Some(UpstreamKey { plain, bearer }) = options.api_key {
+            match shown {
+                Shown::Bearer => headers.insert(AUTHORIZATION, bearer),
+                Shown::In(name) => headers.insert(name, plain),
+            };
         }
         Ok(Self {
             transport: Transport::new(tls(options.extra_roots)?, options.pool_idle),
             headers,
             response_bytes_max: options.response_bytes_max,
         })
+    }
+
+    /// The same, which also sends this with every call.
+    pub(crate) fn sending(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Sends a body once and has its answer read.
+    pub(crate) async fn exchange(
+        &self,
+        dialect: &Dialect,
+        (uri, body): (Uri, Vec<u8>),
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Completion, Failure> {
+        let begun = Instant::now();
+        let (status, outcome) = match self.post(uri, body, call.connect, sink).await {
+            Err(cause) => (None, Err(proof::of_break(cause))),
+            Ok(reply) if reply.status == StatusCode::OK => {
+                let body = self.read(reply).await.map_err(proof::of_break);
+                let outcome = body.and_then(|body| {
+                    (dialect.read)(&body, call).map_err(|_unreadable| proof::UNREADABLE)
+                });
+                (Some(StatusCode::OK), outcome)
+            }
+            Ok(reply) => {
+                let status = reply.status;
+                (Some(status), Err((dialect.judge)(status, &read_error(reply).await)))
+            }
+        };
+        tell(begun, status, outcome.as_ref().err());
+        outcome
     }
 
     /// Sends a body once. `connect` bounds the time until a connection takes it.
@@ -212,6 +273,16 @@ impl Server {
     pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, Unreached> {
         self.transport.get(uri, self.headers.clone()).await.map_err(Unreached)
     }
+}
+
+/// Logs what became of a call: nothing that was said.
+pub(crate) fn tell(begun: Instant, status: Option<StatusCode>, failure: Option<&Failure>) {
+    tracing::debug!(
+        class = failure.map_or("answered", Failure::label),
+        status = status.map(|status| status.as_u16()),
+        latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "provider call ended"
+    );
 }
 
 /// The body of an answer that is an error; nothing where it does not come in time or is too long.

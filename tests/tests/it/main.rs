@@ -32,6 +32,7 @@ mod hostile_heads;
 mod hostile_memory;
 mod hostile_slow;
 mod idempotency;
+mod kinds;
 mod leaks;
 mod limits;
 mod lookups;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use holdfast_providers::{OpenAi, OpenAiOptions};
+use holdfast_providers::{Anthropic, AnthropicOptions, OpenAi, OpenAiOptions, Unreached};
 use serde::Serialize;
 
 use crate::config::{BadConfig, Config, ProviderKind};
@@ -80,29 +80,42 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
     let mut views = Vec::new();
     for (name, kind) in &config.providers {
         let provider = name.clone();
+        let about = || format!("provider {name}");
         views.push(match kind {
             ProviderKind::Simulated => {
                 let answer = "built in, reaches nobody".to_owned();
                 ProbeView { provider, ok: true, status: None, answer }
             }
-            ProviderKind::OpenAi(options) => probe(provider, options).await?,
+            ProviderKind::OpenAi(options) => {
+                let client = OpenAi::new(OpenAiOptions::clone(options)).with_context(about)?;
+                let asking = async { client.probe().await.map(|status| status.as_u16()) };
+                probe(provider, options.server.api_key.is_some(), asking).await
+            }
+            ProviderKind::Anthropic(options) => {
+                let client =
+                    Anthropic::new(AnthropicOptions::clone(options)).with_context(about)?;
+                let asking = async { client.probe().await.map(|status| status.as_u16()) };
+                probe(provider, options.server.api_key.is_some(), asking).await
+            }
         });
     }
     Ok(views)
 }
 
-async fn probe(provider: String, options: &OpenAiOptions) -> anyhow::Result<ProbeView> {
-    let has_key = options.server.api_key.is_some();
-    let client = OpenAi::new(options.clone()).with_context(|| format!("provider {provider}"))?;
-    let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, client.probe()).await {
-        Ok(Ok(status)) => (Some(status.as_u16()), read(status.as_u16(), has_key)),
+async fn probe(
+    provider: String,
+    has_key: bool,
+    asking: impl Future<Output = Result<u16, Unreached>>,
+) -> ProbeView {
+    let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, asking).await {
+        Ok(Ok(status)) => (Some(status), read(status, has_key)),
         Ok(Err(error)) => (None, (false, format!("not reached: {}", innermost(&error)))),
         Err(_elapsed) => {
             let patience = PATIENCE.as_secs();
             (None, (false, format!("not reached: no answer within {patience} s; check base_url")))
         }
     };
-    Ok(ProbeView { provider, ok, status, answer })
+    ProbeView { provider, ok, status, answer }
 }
 
 /// Whether an answer is a good one, and what it says of the configuration.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_providers::{BaseUrl, OpenAiOptions, UpstreamKey};
+use holdfast_providers::{AnthropicOptions, BaseUrl, OpenAiOptions, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
 
-use super::document::{Table, meant};
+use super::document::{Field, Table, meant};
 
 /// A configured provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,11 @@ pub(crate) enum ProviderKind {
     Simulated,
     /// Any server that speaks OpenAI's chat completions.
     OpenAi(Box<OpenAiOptions>),
+    /// Anthropic's Messages API.
+    Anthropic(Box<AnthropicOptions>),
 }
+
+const KINDS: [&str; 3] = ["openai", "anthropic", "simulated"];
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
 pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKind>> {
@@ -39,14 +43,16 @@ fn is_name(name: &str) -> bool {
 }
 
 fn one(table: &Table<'_>) -> Option<ProviderKind> {
-    let kind = table.required("kind", "kind = \"openai\" or kind = \"simulated\"").and_then(|field| match field.text()? {
+    let field = table.required("kind", "kind = \"openai\" or kind = \"simulated\"");
+    let kind = field.and_then(|field| match field.text()? {
         "simulated" => Some(simulated(table)),
         "openai" => Some(openai(table)),
+        "anthropic" => Some(anthropic(table)),
         other => {
-            let meant = meant(other, ["openai", "simulated"]);
+            let meant = meant(other, KINDS);
             field.mistake(format_args!(
                 "is not available in this version: {meant}write \"openai\", for any server that speaks \
-                 like it, or \"simulated\""
+                 like it, \"anthropic\" or \"simulated\""
             ));
             None
         }
@@ -61,7 +67,7 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
 
 fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
     let mut kind = Some(ProviderKind::Simulated);
-    for key in ["base_url", "api_key", "pool_idle", "output_bound_field"] {
+    for key in ["base_url", "api_key", "pool_idle", "output_bound_field", "sampling"] {
         if let Some(field) = table.field(key) {
             field.mistake(
                 "means nothing to the simulated provider, which reaches nobody: remove it",
@@ -73,11 +79,48 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
 }
 
 fn openai(table: &Table<'_>) -> Option<ProviderKind> {
-    const POOL_IDLE_MAX: Duration = Duration::from_secs(3_600);
     let base_url = table
         .required("base_url", "base_url = \"https://api.openai.com/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
-    let api_key = table.field("api_key").map(|field| {
+    let server = server(table, base_url, table.field("api_key"));
+    let bound_field = table.field("output_bound_field").map(|field| match field.text()? {
+        "max_completion_tokens" => Some(BoundField::MaxCompletionTokens),
+        "max_tokens" => Some(BoundField::MaxTokens),
+        _ => {
+            field.mistake("must be \"max_completion_tokens\" or \"max_tokens\"");
+            None
+        }
+    });
+    let bound_field = bound_field.unwrap_or(Some(BoundField::MaxCompletionTokens));
+    let options = OpenAiOptions { server: server?, bound_field: bound_field? };
+    Some(ProviderKind::OpenAi(Box::new(options)))
+}
+
+fn anthropic(table: &Table<'_>) -> Option<ProviderKind> {
+    let base_url = base_url_or(table, AnthropicOptions::BASE_URL);
+    let api_key = table.required("api_key", "api_key = \"${ANTHROPIC_API_KEY}\"");
+    let server = server(table, base_url, api_key);
+    let sampling = table.field("sampling").map_or(Some(false), |field| field.flag());
+    let options = AnthropicOptions { server: server?, sampling: sampling? };
+    Some(ProviderKind::Anthropic(Box::new(options)))
+}
+
+/// The base URL of a provider that has one address for everybody.
+fn base_url_or(table: &Table<'_>, usual: &str) -> Option<BaseUrl> {
+    match table.field("base_url") {
+        Some(field) => field.parse(BaseUrl::try_from),
+        None => BaseUrl::try_from(usual).ok(),
+    }
+}
+
+/// What every server needs.
+fn server(
+    table: &Table<'_>,
+    base_url: Option<BaseUrl>,
+    api_key: Option<Field<'_>>,
+) -> Option<ServerOptions> {
+    const POOL_IDLE_MAX: Duration = Duration::from_secs(3_600);
+    let api_key = api_key.map(|field| {
         let key = field.secret()?;
         match UpstreamKey::try_from(key.expose()) {
             Ok(key) => Some(key),
@@ -89,25 +132,14 @@ fn openai(table: &Table<'_>) -> Option<ProviderKind> {
     });
     let pool_idle =
         table.field("pool_idle").map(|field| field.span(Duration::from_millis(1)..=POOL_IDLE_MAX));
-    let bound_field = table.field("output_bound_field").map(|field| match field.text()? {
-        "max_completion_tokens" => Some(BoundField::MaxCompletionTokens),
-        "max_tokens" => Some(BoundField::MaxTokens),
-        _ => {
-            field.mistake("must be \"max_completion_tokens\" or \"max_tokens\"");
-            None
-        }
-    });
-    let mut options = OpenAiOptions::new(base_url?);
+    let mut options = ServerOptions::new(base_url?);
     if let Some(api_key) = api_key {
-        options.server.api_key = Some(api_key?);
+        options.api_key = Some(api_key?);
     }
     if let Some(pool_idle) = pool_idle {
-        options.server.pool_idle = pool_idle?;
+        options.pool_idle = pool_idle?;
     }
-    if let Some(bound_field) = bound_field {
-        options.bound_field = bound_field?;
-    }
-    Some(ProviderKind::OpenAi(Box::new(options)))
+    Some(options)
 }
 
 #[cfg(test)]

@@ -49,6 +49,16 @@ impl<'d> Field<'d> {
         }
     }
 
+    /// `true` or `false`.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        if let DeValue::Boolean(flag) = self.value {
+            Some(*flag)
+        } else {
+            self.expected("true or false, without quotes");
+            None
+        }
+    }
+
     /// A text that something makes a value of; the error goes on from the key's name.
     pub(crate) fn parse<T, E: std::fmt::Display>(
         &self,

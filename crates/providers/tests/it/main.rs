@@ -1,8 +1,15 @@
 //! What the providers do, through the port alone. The OpenAI client speaks to servers on loopback
 //! sockets; nothing leaves the machine.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking"
+)]
 
 mod calls;
+mod fixtures;
 mod openai;
 mod proof;
 mod simulated;

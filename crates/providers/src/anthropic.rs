@@ -1,0 +1,96 @@
+//! Anthropic's Messages API: the client. [`request`] says what it is sent, [`answer`] what it answers,
+//! and [`proof`] what its errors prove.
+
+mod answer;
+mod request;
+mod turns;
+
+use async_trait::async_trait;
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::request::Request;
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream::Completion;
+use http::{HeaderName, HeaderValue, StatusCode, Uri};
+
+use crate::proof;
+use crate::server::{BadOptions, BaseUrl, Dialect, Server, ServerOptions, Shown, Unreached};
+
+/// The version of the API that is spoken here.
+const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+const DIALECT: Dialect = Dialect { read: answer::read, judge: proof::anthropic };
+
+/// How to reach the API, and what its models take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnthropicOptions {
+    /// How to reach it.
+    pub server: ServerOptions,
+    /// Whether its models take `temperature` and `top_p`: older ones do.
+    pub sampling: bool,
+}
+
+impl AnthropicOptions {
+    /// Where the API begins unless the operator says otherwise.
+    pub const BASE_URL: &str = "https://api.anthropic.com/v1";
+
+    /// The usual options for a server.
+    #[must_use]
+    pub const fn new(base_url: BaseUrl) -> Self {
+        Self { server: ServerOptions::new(base_url), sampling: false }
+    }
+}
+
+/// Anthropic's Messages API, with answers that arrive whole.
+#[derive(Debug)]
+pub struct Anthropic {
+    server: Server,
+    messages: Uri,
+    models: Uri,
+    sampling: bool,
+}
+
+impl Anthropic {
+    /// A client that has not connected yet. Reads the platform's root certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`BadOptions`] where there is none with these options.
+    pub fn new(options: AnthropicOptions) -> Result<Self, BadOptions> {
+        let AnthropicOptions { server, sampling } = options;
+        let shown = Shown::In(HeaderName::from_static("x-api-key"));
+        Ok(Self {
+            messages: server.base_url.at("/messages")?,
+            models: server.base_url.at("/models")?,
+            server: Server::new(server, &shown)?
+                .sending(HeaderName::from_static("anthropic-version"), VERSION),
+            sampling,
+        })
+    }
+
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreached`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+        self.server.probe(self.models.clone()).await
+    }
+}
+
+#[async_trait]
+impl Provider for Anthropic {
+    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        request::translate(request, self.sampling).map(drop)
+    }
+
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+        // Who claims asks first, so this does not happen; and if it did, nothing was sent.
+        let body = request::render(call, self.sampling)
+            .map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
+        let sent = (self.messages.clone(), body);
+        let exchanged = self.server.exchange(&DIALECT, sent, call, sink).await;
+        let Completion { delta, meters } = exchanged?;
+        sink.delta(delta);
+        Ok(meters)
+    }
+}

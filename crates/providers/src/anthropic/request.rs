@@ -1,0 +1,305 @@
+//! What Anthropic is sent for a request. Every field has its place there, or means what its absence
+//! means there too, or is refused: none is dropped.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::ports::{Call, Unsupported};
+use holdfast_domain::request::{
+    Function, JsonSchema, Message, Modalities, ReasoningEffort, Request, ResponseFormat, Role,
+    ServiceTier, Tool, ToolChoice, ToolKind, ToolMode, Verbosity,
+};
+use holdfast_wire::json::Draft;
+
+use super::turns::{self, Conversation};
+use crate::unable::{LEFT_OUT, asks_for_other, chosen, refuse, unsupported};
+
+type Member<'a> = (&'a str, Draft<'a>);
+
+/// Members that are written here: an extra field of such a name would stand there twice.
+const WRITTEN: [&str; 15] = [
+    "model",
+    "max_tokens",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "stop_sequences",
+    "temperature",
+    "top_p",
+    "output_config",
+    "output_format",
+    "thinking",
+    "metadata",
+    "service_tier",
+    "stream",
+];
+
+/// Tools without parameters: the schema must be there.
+const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// The body for a call.
+pub(super) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported> {
+    let mut members =
+        vec![("model", Draft::from(&*call.model)), ("max_tokens", call.max_output_tokens.into())];
+    members.extend(translate(&call.request, sampling)?);
+    Ok(Draft::object(members).to_bytes())
+}
+
+/// Everything but the model's name and the bound on output.
+pub(super) fn translate(request: &Request, sampling: bool) -> Result<Vec<Member<'_>>, Unsupported> {
+    refuse_what_has_no_place(request)?;
+    let mut members = conversation(&request.messages)?;
+    members.extend(tools(request)?);
+    if !request.stop.is_empty() {
+        let stop: Vec<_> = request.stop.iter().map(|text| text.as_str().into()).collect();
+        members.push(("stop_sequences", stop.into()));
+    }
+    sampled(&mut members, request, sampling)?;
+    members.extend(output(request)?);
+    members.extend(service(request)?);
+    for (name, value) in &request.extras {
+        if WRITTEN.contains(&name.as_str()) {
+            return Err(unsupported(name.clone(), LEFT_OUT));
+        }
+        members.push((name, value.into()));
+    }
+    Ok(members)
+}
+
+fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
+    // Every field is named, so that a new one has to be thought of.
+    let Request {
+        model: _,
+        messages: _,
+        max_output_tokens: _,
+        n,
+        temperature: _,
+        top_p: _,
+        presence_penalty,
+        frequency_penalty,
+        stop: _,
+        seed,
+        user: _,
+        metadata,
+        logprobs,
+        top_logprobs,
+        logit_bias,
+        tools: _,
+        tool_choice: _,
+        parallel_tool_calls: _,
+        functions,
+        function_call,
+        response_format: _,
+        modalities,
+        audio,
+        prediction,
+        reasoning_effort: _,
+        verbosity,
+        service_tier: _,
+        store,
+        safety_identifier: _,
+        prompt_cache_key,
+        prompt_cache_retention,
+        prompt_cache_options,
+        web_search_options,
+        moderation,
+        extras: _,
+    } = request;
+    refuse([
+        ("n", *n != 1, "1 for this model"),
+        ("presence_penalty", asks_for_other(*presence_penalty, 0), LEFT_OUT),
+        ("frequency_penalty", asks_for_other(*frequency_penalty, 0), LEFT_OUT),
+        ("seed", seed.is_some(), LEFT_OUT),
+        ("metadata", !metadata.is_empty(), LEFT_OUT),
+        ("logprobs", *logprobs, "false for this model"),
+        ("top_logprobs", top_logprobs.is_some(), LEFT_OUT),
+        ("logit_bias", !logit_bias.is_empty(), LEFT_OUT),
+        ("functions", !functions.is_empty(), "sent as `tools` for this model"),
+        ("function_call", function_call.is_some(), "sent as `tool_choice` for this model"),
+        ("modalities", *modalities != Modalities::Text, "text alone for this model"),
+        ("audio", audio.is_some(), LEFT_OUT),
+        ("prediction", prediction.is_some(), LEFT_OUT),
+        ("verbosity", verbosity.is_some_and(|said| said != Verbosity::Medium), LEFT_OUT),
+        ("store", *store == Some(true), "false for this model"),
+        ("prompt_cache_key", prompt_cache_key.is_some(), LEFT_OUT),
+        ("prompt_cache_retention", prompt_cache_retention.is_some(), LEFT_OUT),
+        ("prompt_cache_options", prompt_cache_options.is_some(), LEFT_OUT),
+        ("web_search_options", web_search_options.is_some(), LEFT_OUT),
+        ("moderation", moderation.is_some(), LEFT_OUT),
+    ])
+}
+
+fn conversation(messages: &[Message]) -> Result<Vec<Member<'_>>, Unsupported> {
+    let Conversation { system, turns } = turns::translate(messages)?;
+    let mut members = Vec::new();
+    if !system.is_empty() {
+        members.push(("system", system.into()));
+    }
+    members.push(("messages", turns.into()));
+    Ok(members)
+}
+
+fn tools(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+    let mut offered = Vec::new();
+    let allowed = chosen(request)?;
+    let is_allowed = |name: &str| allowed.as_ref().is_none_or(|names| names.contains(name));
+    for (at, tool) in request.tools.iter().enumerate() {
+        match tool {
+            Tool::Function(function) if is_allowed(&function.name) => {
+                offered.push(tool_of(function));
+            }
+            Tool::Function(_) => {}
+            Tool::Custom(_) => {
+                return Err(unsupported(format!("tools[{at}].type"), "function for this model"));
+            }
+        }
+    }
+    let mut members = Vec::new();
+    if !offered.is_empty() {
+        members.push(("tools", offered.into()));
+        members.extend(choice(request).map(|choice| ("tool_choice", choice)));
+    }
+    Ok(members)
+}
+
+fn tool_of(function: &Function) -> Draft<'_> {
+    let Function { name, description, parameters, strict } = function;
+    let schema = parameters.as_ref().map_or(Draft::Json(NO_PARAMETERS), Draft::from);
+    Draft::object([
+        Some(("name", name.as_str().into())),
+        description.as_deref().map(|text| ("description", text.into())),
+        Some(("input_schema", schema)),
+        (*strict == Some(true)).then(|| ("strict", true.into())),
+    ])
+}
+
+/// Nothing where nothing was chosen: the model calls as it likes, then.
+fn choice(request: &Request) -> Option<Draft<'_>> {
+    let alone = request.parallel_tool_calls == Some(false);
+    let (kind, name) = match &request.tool_choice {
+        None if !alone => return None,
+        None => ("auto", None),
+        Some(ToolChoice::Named { kind: ToolKind::Function | ToolKind::Custom, name }) => {
+            ("tool", Some(name.as_str()))
+        }
+        Some(ToolChoice::Mode(mode) | ToolChoice::Allowed { mode, .. }) => match mode {
+            ToolMode::None => ("none", None),
+            ToolMode::Auto => ("auto", None),
+            ToolMode::Required => ("any", None),
+        },
+    };
+    Some(Draft::object([
+        Some(("type", kind.into())),
+        name.map(|name| ("name", name.into())),
+        (alone && kind != "none").then(|| ("disable_parallel_tool_use", true.into())),
+    ]))
+}
+
+/// Current models have no sampling parameters. One is the default of both, and says nothing.
+fn sampled<'a>(
+    members: &mut Vec<Member<'a>>,
+    request: &'a Request,
+    sampling: bool,
+) -> Result<(), Unsupported> {
+    for (name, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
+        let Some(number) = value.filter(|_number| asks_for_other(value, 1)) else { continue };
+        if !sampling {
+            return Err(unsupported(name.to_owned(), "1 or left out for this model"));
+        }
+        if !number.is_within(0, 1) {
+            return Err(unsupported(name.to_owned(), "a number from 0 to 1 for this model"));
+        }
+        if thinks(request) {
+            return Err(unsupported(name.to_owned(), "left out where the model reasons"));
+        }
+        members.push((name, number.into()));
+    }
+    Ok(())
+}
+
+fn thinks(request: &Request) -> bool {
+    request.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None)
+}
+
+/// How long it thinks, and the shape of what it says.
+fn output(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+    let effort = match request.reasoning_effort {
+        None | Some(ReasoningEffort::None) => None,
+        Some(ReasoningEffort::Minimal) => {
+            let rule = "none, low, medium, high, xhigh or max for this model";
+            return Err(unsupported("reasoning_effort".to_owned(), rule));
+        }
+        Some(
+            effort @ (ReasoningEffort::Low
+            | ReasoningEffort::Medium
+            | ReasoningEffort::High
+            | ReasoningEffort::Xhigh
+            | ReasoningEffort::Max),
+        ) => Some(effort.label()),
+    };
+    if effort.is_some() && uses_tools(request) {
+        // What it thought before a call must come back with the call's result, and is not kept.
+        let rule = "none or left out where there are tools for this model";
+        return Err(unsupported("reasoning_effort".to_owned(), rule));
+    }
+    let format = request.response_format.as_ref().map(format).transpose()?;
+    let mut members = Vec::new();
+    if effort.is_some() || format.is_some() {
+        let effort = effort.map(|effort| ("effort", effort.into()));
+        let format = format.map(|format| ("format", format));
+        members.push(("output_config", Draft::object([effort, format])));
+    }
+    if let Some(asked) = request.reasoning_effort {
+        let kind = if asked == ReasoningEffort::None { "disabled" } else { "adaptive" };
+        members.push(("thinking", Draft::object([("type", kind.into())])));
+    }
+    Ok(members)
+}
+
+fn uses_tools(request: &Request) -> bool {
+    !request.tools.is_empty()
+        || request.messages.iter().any(|message| {
+            matches!(&message.role, Role::Assistant(reply) if !reply.tool_calls.is_empty())
+        })
+}
+
+fn format(format: &ResponseFormat) -> Result<Draft<'_>, Unsupported> {
+    let ResponseFormat::JsonSchema(JsonSchema { name: _, description, schema, strict: _ }) = format
+    else {
+        let rule = "text or json_schema for this model";
+        return Err(unsupported("response_format.type".to_owned(), rule));
+    };
+    if description.is_some() {
+        let param = "response_format.json_schema.description";
+        return Err(unsupported(param.to_owned(), LEFT_OUT));
+    }
+    let Some(schema) = schema else {
+        let param = "response_format.json_schema.schema";
+        return Err(unsupported(param.to_owned(), "there for this model"));
+    };
+    Ok(Draft::object([("type", "json_schema".into()), ("schema", schema.into())]))
+}
+
+fn service(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+    let mut members = Vec::new();
+    let users: BTreeSet<_> = request.user.iter().chain(&request.safety_identifier).collect();
+    if users.len() > 1 {
+        let rule = "left out, or the same as `safety_identifier`, for this model";
+        return Err(unsupported("user".to_owned(), rule));
+    }
+    if let Some(user) = users.into_iter().next() {
+        members.push(("metadata", Draft::object([("user_id", user.as_str().into())])));
+    }
+    match request.service_tier {
+        None => {}
+        Some(ServiceTier::Auto) => members.push(("service_tier", "auto".into())),
+        Some(ServiceTier::Default) => members.push(("service_tier", "standard_only".into())),
+        Some(
+            ServiceTier::Flex | ServiceTier::Scale | ServiceTier::Priority | ServiceTier::Fast,
+        ) => {
+            let rule = "auto or default for this model";
+            return Err(unsupported("service_tier".to_owned(), rule));
+        }
+    }
+    Ok(members)
+}

@@ -1,0 +1,24 @@
+//! What several kinds read of an answer in the same way.
+
+use holdfast_wire::chat::upstream::Unreadable;
+use holdfast_wire::json::Node;
+
+/// The text of this name, if there is one.
+pub(crate) fn text<'n>(node: &'n Node<'_>, name: &str) -> Option<&'n str> {
+    node.get(name)?.as_str()
+}
+
+/// Adds a piece of text that has to be there.
+pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(), Unreadable> {
+    let piece = piece.ok_or(Unreadable::Content)?;
+    to.get_or_insert_default().push_str(piece);
+    Ok(())
+}
+
+/// A count: `Some(None)` where there is none, `None` where it is not one.
+pub(crate) fn count(node: &Node<'_>, name: &str) -> Option<Option<u64>> {
+    match node.get(name) {
+        None => Some(None),
+        Some(value) => value.as_number()?.parse().ok().map(Some),
+    }
+}

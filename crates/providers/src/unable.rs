@@ -1,0 +1,84 @@
+//! What a provider cannot do, said of the field that asks for it; and what several kinds read of a
+//! request in the same way.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::ports::Unsupported;
+use holdfast_domain::request::{Decimal, Request, Tool, ToolChoice, ToolMode};
+use holdfast_wire::json::{Node, parse};
+
+/// The rule for a field that has no place there.
+pub(crate) const LEFT_OUT: &str = "left out for this model";
+
+/// `rule` ends the sentence "It must be …".
+pub(crate) const fn unsupported(param: String, rule: &'static str) -> Unsupported {
+    Unsupported { param, rule }
+}
+
+/// The first of these fields that asks for something, if any does.
+pub(crate) fn refuse<const N: usize>(
+    fields: [(&str, bool, &'static str); N],
+) -> Result<(), Unsupported> {
+    match fields.into_iter().find(|(_, asks, _)| *asks) {
+        Some((param, _, rule)) => Err(unsupported(param.to_owned(), rule)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a number is there and is not its default.
+pub(crate) fn asks_for_other(number: Option<Decimal>, default: i32) -> bool {
+    number.is_some_and(|number| !number.is_within(default, default))
+}
+
+/// The functions that may be called where only some of those on offer may. A choice among no tools, or
+/// of one that is not on offer, is refused.
+pub(crate) fn chosen(request: &Request) -> Result<Option<BTreeSet<String>>, Unsupported> {
+    const RULE: &str = "one of the functions in `tools` for this model";
+    let is_offered = |name: &str| {
+        let mut names = request.tools.iter().map(|tool| match tool {
+            Tool::Function(function) => &function.name,
+            Tool::Custom(custom) => &custom.name,
+        });
+        names.any(|offered| offered == name)
+    };
+    let refused = || Err(unsupported("tool_choice".to_owned(), RULE));
+    match &request.tool_choice {
+        None | Some(ToolChoice::Mode(ToolMode::None | ToolMode::Auto)) => Ok(None),
+        Some(ToolChoice::Mode(ToolMode::Required)) if !request.tools.is_empty() => Ok(None),
+        Some(ToolChoice::Named { name, .. }) if is_offered(name) => Ok(None),
+        Some(ToolChoice::Mode(ToolMode::Required) | ToolChoice::Named { .. }) => refused(),
+        Some(ToolChoice::Allowed { tools, .. }) => {
+            let mut names = BTreeSet::new();
+            for tool in tools {
+                let node = parse(tool.as_str().as_bytes()).ok();
+                let function = node.as_ref().and_then(|node| node.get("function"));
+                let name = function.and_then(|function| function.get("name")?.as_str());
+                match name.filter(|name| is_offered(name)) {
+                    Some(name) => names.insert(name.to_owned()),
+                    None => return refused(),
+                };
+            }
+            if names.is_empty() { refused() } else { Ok(Some(names)) }
+        }
+    }
+}
+
+/// The arguments of an earlier call as the object that they must be; none are an empty one.
+pub(crate) fn arguments(text: &str) -> Option<&str> {
+    if text.trim().is_empty() {
+        return Some("{}");
+    }
+    matches!(parse(text.as_bytes()), Ok(Node::Object(_))).then_some(text)
+}
+
+/// The media type, in lower case, and the base64 of a `data:` URL.
+pub(crate) fn data_url(url: &str) -> Option<(String, &str)> {
+    let (about, data) = url
+        .split_at_checked(5)
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("data:"))?
+        .1
+        .split_once(',')?;
+    let media = about.strip_suffix(";base64")?;
+    let media = media.split_once(';').map_or(media, |(media, _parameters)| media);
+    Some((media.to_ascii_lowercase(), data))
+}

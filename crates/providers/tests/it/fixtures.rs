@@ -1,0 +1,153 @@
+//! Every folder of `fixtures/<kind>/<case>` over a real socket: what a caller asks for (`request.json`),
+//! what the provider is sent for it (`upstream.json`), what it answers (`answer.json`), and what the
+//! caller gets (`reply.json`): a completion, or the failure's name, or the field that is refused before
+//! anything is sent. `options.json` is what the operator set. A new case needs no code.
+//!
+//! Answers are full of marks (`mark-of-…`), in ids, names, texts of errors and the provider's own
+//! fields; none may be in what the caller gets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use holdfast_domain::answer::Answer;
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::ports::{Call, Failure, Provider};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::{Micros, OperationId, Timestamp};
+use holdfast_providers::{Anthropic, AnthropicOptions, ServerOptions, UpstreamKey};
+use holdfast_wire::chat::completion::{CompletionView, render};
+use holdfast_wire::chat::request::parse;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::calls::{Ran, call, run};
+use crate::openai::server;
+use crate::upstream::{Reply, Upstream, answer};
+
+/// Fewer are no coverage of a kind.
+const CASES_MIN: usize = 15;
+
+type Make = fn(ServerOptions, &Value) -> Box<dyn Provider>;
+
+#[tokio::test]
+async fn anthropic() {
+    check_kind("anthropic", |server, options| {
+        let sampling = options["sampling"] == true;
+        Box::new(Anthropic::new(AnthropicOptions { server, sampling }).unwrap())
+    })
+    .await;
+}
+
+async fn check_kind(kind: &str, make: Make) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(kind);
+    let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut cases: Vec<PathBuf> = entries.collect();
+    cases.sort();
+    assert!(cases.len() >= CASES_MIN, "{kind} has {} cases", cases.len());
+    let mut wrong = Vec::new();
+    for case in cases {
+        if let Err(difference) = check_case(&case, make).await {
+            wrong.push(format!("{}: {difference}", case.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Says how a case differs.
+async fn check_case(case: &Path, make: Make) -> Result<(), String> {
+    let request = parse(&fs::read(case.join("request.json")).unwrap()).unwrap().request;
+    let upstream = Upstream::start(Reply::Send(answered(case))).await;
+    let api_key = Some(UpstreamKey::try_from("sk-mark-of-key").unwrap());
+    let server = ServerOptions { api_key, ..server(&upstream.base_url()) };
+    let provider = make(server, &read(case, "options").unwrap_or_default());
+    let expected = read(case, "reply");
+    if let Err(unsupported) = provider.can(&request) {
+        let told = json!({"unsupported": unsupported.param});
+        return compare("what is refused", Some(told), expected);
+    }
+    let bound = request.max_output_tokens.unwrap_or(1_000);
+    let model = "upstream-model".into();
+    let asked = Call { model, max_output_tokens: bound, ..call(request) };
+    let ran = run(&*provider, &asked).await;
+    let arrived = upstream.arrived();
+    assert_eq!(arrived.len(), 1, "{}", case.display());
+    let sent = serde_json::from_str(&arrived[0].body).unwrap();
+    compare("what is sent", Some(sent), read(case, "upstream"))?;
+    let told = reply(&asked, ran);
+    assert!(!told.to_string().contains("mark-of"), "{}: {told}", case.display());
+    compare("what is told", Some(told), expected)
+}
+
+fn compare(what: &str, found: Option<Value>, expected: Option<Value>) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    let show = |value: Option<Value>| value.unwrap_or_default().to_string();
+    Err(format!("{what} is\n  {}\nand should be\n  {}", show(found), show(expected)))
+}
+
+/// The provider's answer, its body as it is spelled in the file.
+fn answered(case: &Path) -> String {
+    let Ok(text) = fs::read_to_string(case.join("answer.json")) else { return answer(200, "{}") };
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(&text).unwrap();
+    answer(members["status"].get().parse().unwrap(), members["body"].get())
+}
+
+fn read(case: &Path, file: &str) -> Option<Value> {
+    let file = case.join(file).with_extension("json");
+    let text = fs::read_to_string(&file).ok()?;
+    Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display())))
+}
+
+/// What the caller gets, as the gateway makes it.
+fn reply(call: &Call, ran: Ran) -> Value {
+    let meters = match ran.outcome {
+        Ok(meters) => meters,
+        Err(failure) => {
+            assert_eq!(ran.answer.choices().count(), 0, "a failure that says something");
+            return json!({"failure": label(failure)});
+        }
+    };
+    let mut answer = ran.answer;
+    assert!(answer.is_whole(call.request.n));
+    answer.keep_to(&call.request);
+    let mut body = completion(call, &answer, meters.unwrap_or_default());
+    if meters.is_none() {
+        body["usage"] = Value::Null;
+    }
+    body
+}
+
+fn label(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Refused(ProviderRefusal::Request) => "refused_request",
+        Failure::Refused(ProviderRefusal::ContextLength) => "refused_context_length",
+        Failure::NotRun(_) | Failure::Unknown(_) => failure.label(),
+    }
+}
+
+/// Each kind has a price of its own, so that a count in the wrong place shows in the charge.
+fn completion(call: &Call, answer: &Answer, meters: Meters) -> Value {
+    let usd = "USD".parse().unwrap();
+    let model = &call.request.model;
+    let rates = Rates::by(|kind| match kind {
+        Kind::Input => 2_000_000,
+        Kind::CachedInput => 1_000_000,
+        Kind::CacheWrite => 3_000_000,
+        Kind::AudioInput => 4_000_000,
+        Kind::Output => 5_000_000,
+        Kind::Reasoning => 7_000_000,
+        Kind::AudioOutput => 8_000_000,
+        Kind::Request | Kind::Image => 0,
+    });
+    let id = PriceVersionId::new(model, usd, "2026-01-01T00:00:00Z");
+    let price = PriceVersion { id, currency: usd, rates: rates.unwrap() };
+    let metered = Metered { meters, source: MetersSource::Reported };
+    let id: OperationId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
+    let usage = UsageRecord::of(metered, &price, Micros::MAX);
+    let created = Timestamp::from_micros(1_767_225_600_000_000);
+    let body = render(&CompletionView { id, created, model, answer, usage: &usage });
+    serde_json::from_slice(&body).unwrap()
+}

@@ -1,0 +1,180 @@
+//! Providers that do not speak OpenAI's dialect, through the whole gateway: what they are sent, what
+//! becomes of what they cannot do, and that nothing of theirs is seen outside.
+
+use holdfast_tests::config::{UPSTREAM_KEY, UPSTREAM_MODEL};
+use holdfast_tests::upstream::{Arrived, completion, marked};
+use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
+use holdfast_wire::error::Code;
+use serde_json::{Value, json};
+
+use crate::bodies::acme;
+use crate::check::{check_completion, error};
+
+/// A kind, as its own server has it.
+struct Kind {
+    name: &'static str,
+    /// Where the request goes, and the header of the credential.
+    path: &'static str,
+    credential: &'static str,
+    answer: Value,
+    error: Value,
+}
+
+fn anthropic() -> Kind {
+    Kind {
+        name: "anthropic",
+        path: "/v1/messages",
+        credential: "x-api-key",
+        answer: json!({
+            "id": "msg_mark-of-id",
+            "type": "message",
+            "role": "assistant",
+            "model": "mark-of-model",
+            "content": [{"type": "text", "text": "Good day", "x_extra": "mark-of-extra"}],
+            "stop_reason": "end_turn",
+            "stop_sequence": null,
+            "usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 20},
+        }),
+        error: json!({
+            "type": "error",
+            "error": {"type": "mark-of-code", "message": "mark-of-message"},
+            "request_id": "req_mark-of-id",
+        }),
+    }
+}
+
+fn kinds() -> Vec<Kind> {
+    vec![anthropic()]
+}
+
+fn config(kind: &Kind, upstream: &Upstream) -> Config {
+    Config::upstream(upstream).set("providers.acme", "kind", &format!("\"{}\"", kind.name))
+}
+
+fn value<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers.iter().find_map(|(header, value)| (header == name).then_some(value.as_str()))
+}
+
+fn check_sent(kind: &Kind, arrived: &Arrived) {
+    let line = format!("POST {} HTTP/1.1", kind.path);
+    assert_eq!(arrived.head.lines().next(), Some(line.as_str()));
+    let headers = arrived.headers();
+    assert_eq!(value(&headers, kind.credential), Some(UPSTREAM_KEY), "{}", kind.name);
+    let secret = headers.iter().filter(|(_, value)| value.contains(UPSTREAM_KEY)).count();
+    assert_eq!(secret, 1, "{}: {headers:?}", kind.name);
+}
+
+#[test]
+fn an_answer_is_paid_and_replays_and_shows_nothing_of_its_kind() {
+    for kind in kinds() {
+        let upstream = Upstream::start(Reply::json(200, &kind.answer));
+        let (site, account) = Site::funded(&config(&kind, &upstream));
+        let gateway = site.serve();
+        let key = request_key();
+        let first = gateway.complete(&account, &key, &acme("Say hello"));
+        let told = check_completion(&first, &key, false);
+        assert_eq!(told["choices"][0]["message"]["content"], "Good day", "{}", kind.name);
+        let usage = &told["usage"];
+        assert_eq!(usage["prompt_tokens"], 100, "{}", kind.name);
+        assert_eq!(usage["customer_charge_micros"], 150 + 10 + 200 + 7, "{}", kind.name);
+        let again = gateway.complete(&account, &key, &acme("Say hello"));
+        assert_eq!(again.body, first.body, "{}", kind.name);
+        assert_eq!(upstream.runs(), 1, "{}", kind.name);
+        check_sent(&kind, &upstream.arrived()[0]);
+        leaks(&kind, &gateway, &upstream, &account);
+        gateway.stop();
+        let logs = site.logs();
+        let seen = marked(&logs).into_iter().filter(|mark| *mark != UPSTREAM_MODEL);
+        assert_eq!(seen.collect::<Vec<_>>(), Vec::<&str>::new(), "{}", kind.name);
+        assert!(!logs.contains(UPSTREAM_KEY), "{}", kind.name);
+        site.verify();
+    }
+}
+
+/// Every way in which it can answer.
+fn leaks(kind: &Kind, gateway: &Gateway, upstream: &Upstream, account: &Account) {
+    let error = |status| Reply::json(status, &kind.error);
+    let statuses = [400, 401, 403, 404, 409, 413, 429, 500, 503, 529];
+    let garbage = ["mark-of-message", r#"{"error": {"message": "mark-of-message"}}"#];
+    let garbage = garbage.map(|body| Reply::Send(200, body.to_owned()));
+    let fine = Reply::json(200, &kind.answer);
+    for reply in statuses.map(error).into_iter().chain(garbage).chain([fine]) {
+        upstream.otherwise(reply.clone());
+        let key = request_key();
+        let ask = Request::completion(&account.key, &key, acme("Say hello"));
+        let look = Request::get(&format!("/v1/operations/{key}")).bearer(&account.key);
+        for request in [&ask, &look, &ask] {
+            let seen = gateway.send(request).everything();
+            assert_eq!(marked(&seen), Vec::<&str>::new(), "{} {reply:?}: {seen}", kind.name);
+            assert!(!seen.contains(UPSTREAM_KEY), "{} {reply:?}: {seen}", kind.name);
+        }
+    }
+}
+
+fn asking_for(more: &Value) -> String {
+    let mut body: Value = serde_json::from_str(&acme("Say hello")).unwrap();
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body.to_string()
+}
+
+#[test]
+fn what_no_route_can_do_is_refused_and_binds_nothing() {
+    for kind in kinds() {
+        let upstream = Upstream::start(Reply::json(200, &kind.answer));
+        let (site, account) = Site::funded(&config(&kind, &upstream));
+        let gateway = site.serve();
+        let key = request_key();
+        let refused =
+            gateway.complete(&account, &key, &asking_for(&json!({"logit_bias": {"7": 1}})));
+        let expected = error(Code::UnsupportedParameter).param("logit_bias").echo(&key);
+        expected.replayed(false).check(&refused);
+        assert_eq!(upstream.runs(), 0, "{}", kind.name);
+        // The key is free for another request.
+        let answer = gateway.complete(&account, &key, &acme("Say hello"));
+        check_completion(&answer, &key, false);
+        let shown = gateway.complete(&account, &key, &asking_for(&json!({"logit_bias": {"7": 1}})));
+        error(Code::IdempotencyKeyConflict).echo(&key).replayed(false).check(&shown);
+        site.verify();
+    }
+}
+
+#[test]
+fn a_route_that_cannot_is_passed_over() {
+    for kind in kinds() {
+        let unable = Upstream::start(Reply::json(200, &kind.answer));
+        let able = Upstream::start(Reply::json(200, &completion("Good day")));
+        let route = format!("provider = \"acme\"\nmodel = \"{UPSTREAM_MODEL}\"\n");
+        let other = format!(
+            "{route}[[models.routes]]\nprovider = \"other\"\nmodel = \"{UPSTREAM_MODEL}\"\n"
+        );
+        let config = config(&kind, &unable)
+            .set("providers.other", "kind", "\"openai\"")
+            .set("providers.other", "base_url", &format!("\"{}\"", able.base_url()))
+            .replace(&route, &other);
+        let (site, account) = Site::funded(&config);
+        let gateway = site.serve();
+        let key = request_key();
+        let asked = asking_for(&json!({"logit_bias": {"7": 1}}));
+        check_completion(&gateway.complete(&account, &key, &asked), &key, false);
+        assert_eq!((unable.runs(), able.runs()), (0, 1), "{}", kind.name);
+        let key = request_key();
+        check_completion(&gateway.complete(&account, &key, &acme("Say hello")), &key, false);
+        assert_eq!((unable.runs(), able.runs()), (1, 1), "{}", kind.name);
+    }
+}
+
+#[test]
+fn a_probe_shows_the_credential_as_the_kind_wants_it() {
+    for kind in kinds() {
+        let upstream = Upstream::start(Reply::Send(200, "{}".to_owned()));
+        let site = Site::configured(&config(&kind, &upstream));
+        let ran = site.cli(&["check-config", "--probe", "--json"]).json();
+        assert_eq!(ran["probes"][0]["answer"], "reached, and it takes the api_key", "{ran}");
+        let arrived = upstream.arrived();
+        assert!(arrived[0].head.starts_with("GET /v1/models"), "{}", arrived[0].head);
+        let headers = arrived[0].headers();
+        assert_eq!(value(&headers, kind.credential), Some(UPSTREAM_KEY), "{}", kind.name);
+    }
+}
