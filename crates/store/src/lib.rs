@@ -98,8 +98,7 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens a database that `holdfast migrate up` has made ready, and starts its writer on the
-    /// current runtime.
+    /// Opens a database that `holdfast migrate up` has made ready, and starts its writer.
     ///
     /// # Errors
     ///
@@ -109,7 +108,7 @@ impl Store {
         let (path, busy) = (options.url.file(), options.busy_timeout);
         check(&options.url, busy).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
-        let sqlite = Sqlite::open(path, &options, &tasks).await?;
+        let sqlite = Sqlite::open(path, &options).await?;
         let readers =
             connect::readers(path, busy, options.readers).await.map_err(OpenError::Connect)?;
         tasks.close();
@@ -126,6 +125,7 @@ impl Store {
     /// Where the log could not be folded in or a connection not be closed. Nothing is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
         self.inner.sqlite.finish();
+        self.inner.sqlite.closed().await;
         self.inner.tasks.wait().await;
         let closed = self.inner.readers.close_by_ref().await.map_err(unavailable);
         self.inner.sqlite.close().await.and(closed)

@@ -33,8 +33,8 @@ pub(crate) fn describe() {
         Unit::Seconds,
         "Time of one transaction of the writer, from its first statement to its commit"
     );
-    describe_counter!(STATEMENTS, Unit::Count, "Statements that the writer's scripts have run");
-    describe_counter!(ROWS, Unit::Count, "Rows that the writer's scripts have written");
+    describe_counter!(STATEMENTS, Unit::Count, "Statements that the writer's batches have run");
+    describe_counter!(ROWS, Unit::Count, "Rows that the writer's batches have written");
     describe_counter!(COMMITS, Unit::Count, "Changes that were offered, by what became of them");
     for verdict in VERDICTS {
         counter!(COMMITS, "verdict" => verdict).increment(0);
@@ -46,10 +46,10 @@ pub(crate) fn batch(changes: usize, took: Duration) {
     histogram!(BATCH_SECONDS).record(took.as_secs_f64());
 }
 
-/// A script was run to its end: so many statements, which wrote so many rows.
-pub(crate) fn script(statements: usize, rows: i64) {
-    counter!(STATEMENTS).increment(u64::try_from(statements).unwrap_or(u64::MAX));
-    counter!(ROWS).increment(u64::try_from(rows).unwrap_or(0));
+/// A transaction was run to its end: so many statements, which wrote so many rows.
+pub(crate) fn transaction(statements: u64, rows: u64) {
+    counter!(STATEMENTS).increment(statements);
+    counter!(ROWS).increment(rows);
 }
 
 pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {

@@ -11,6 +11,7 @@ use holdfast_domain::model::{PublicModelId, Terms};
 use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
+use holdfast_domain::ports::Cause;
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
@@ -19,7 +20,8 @@ use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Incarnation, Micros, NodeName, OperationId,
     RequestKey, Timestamp, WalletId,
 };
-use sea_orm::{DbErr, QueryResult, TryGetable};
+use rusqlite::types::{FromSql, ValueRef};
+use sea_orm::{QueryResult, TryGetable};
 
 /// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
 pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
@@ -55,7 +57,7 @@ pub(crate) const POSTING_KIND: &str = "t.kind, t.operation_id, t.reason";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRow {
     #[error("column {0} of a row cannot be read")]
-    Column(usize, #[source] DbErr),
+    Column(usize, #[source] Cause),
     #[error("column {0} of a row holds something else than it should")]
     Value(usize),
 }
@@ -63,28 +65,41 @@ pub(crate) enum BadRow {
 /// Reads the columns of a row one after the other.
 #[derive(Debug)]
 pub(crate) struct Cells<'r> {
-    row: &'r QueryResult,
+    row: Row<'r>,
     next: usize,
+}
+
+/// Where a row comes from.
+#[derive(Debug, Clone, Copy)]
+enum Row<'r> {
+    Readers(&'r QueryResult),
+    Writer(&'r rusqlite::Row<'r>),
 }
 
 impl<'r> Cells<'r> {
     pub(crate) const fn new(row: &'r QueryResult) -> Self {
-        Self::from(row, 0)
+        Self { row: Row::Readers(row), next: 0 }
     }
 
-    /// Reads from this column on.
-    pub(crate) const fn from(row: &'r QueryResult, next: usize) -> Self {
-        Self { row, next }
+    /// Of a row that SQLite's writer has read.
+    pub(crate) const fn written(row: &'r rusqlite::Row<'r>) -> Self {
+        Self { row: Row::Writer(row), next: 0 }
     }
 
-    fn get<T: TryGetable>(&mut self) -> Result<T, BadRow> {
+    fn get<T: TryGetable + FromSql>(&mut self) -> Result<T, BadRow> {
         let at = self.next;
         self.next = at.saturating_add(1);
-        self.row.try_get_by_index(at).map_err(|error| BadRow::Column(at, error))
+        match self.row {
+            Row::Readers(row) => row.try_get_by_index(at).map_err(|error| bad(at, error)),
+            Row::Writer(row) => row.get(at).map_err(|error| bad(at, error)),
+        }
     }
 
     /// What `read` makes of the next column; `None` there means that it cannot stand there.
-    fn parse<T: TryGetable, U>(&mut self, read: impl FnOnce(T) -> Option<U>) -> Result<U, BadRow> {
+    fn parse<T: TryGetable + FromSql, U>(
+        &mut self,
+        read: impl FnOnce(T) -> Option<U>,
+    ) -> Result<U, BadRow> {
         let value = self.get()?;
         read(value).ok_or(BadRow::Value(self.next.saturating_sub(1)))
     }
@@ -96,8 +111,17 @@ impl<'r> Cells<'r> {
 
     /// Whether the next column holds nothing: an outer join found no row.
     pub(crate) fn is_absent(&self) -> Result<bool, BadRow> {
-        let value = self.row.try_get_by_index::<Option<Vec<u8>>>(self.next);
-        Ok(value.map_err(|error| BadRow::Column(self.next, error))?.is_none())
+        let at = self.next;
+        match self.row {
+            Row::Readers(row) => {
+                let value = row.try_get_by_index::<Option<Vec<u8>>>(at);
+                Ok(value.map_err(|error| bad(at, error))?.is_none())
+            }
+            Row::Writer(row) => {
+                let value = row.get_ref(at).map_err(|error| bad(at, error))?;
+                Ok(value == ValueRef::Null)
+            }
+        }
     }
 
     pub(crate) fn int(&mut self) -> Result<i64, BadRow> {
@@ -151,6 +175,10 @@ impl<'r> Cells<'r> {
         }
         Ok(present.then_some(counts))
     }
+}
+
+fn bad(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> BadRow {
+    BadRow::Column(at, Box::new(error))
 }
 
 /// One of nine counts, by its kind.

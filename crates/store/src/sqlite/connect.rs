@@ -1,7 +1,7 @@
 //! Opens the database file: its settings, its pools, its mode. It makes no tables.
 //!
-//! One connection writes, a second one checkpoints, the pool of readers only reads. `synchronous` is
-//! FULL: a commit that was answered is on the disk.
+//! The writer, the checkpointer and a migration have a connection each, the pool of readers only reads.
+//! `synchronous` is FULL: a commit that was answered is on the disk.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -9,21 +9,27 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbErr, RuntimeErr};
+use rusqlite::{Connection, OpenFlags};
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-
-use crate::dialect::Dialect;
 
 /// Microseconds since the epoch by SQLite's clock, which counts milliseconds.
 pub(crate) const CLOCK: &str = "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000";
 
+/// What a connection that writes sets. Checkpoints are made by the checkpointer; the writer's own is
+/// the backstop.
+const LOG: [(&str, &str); 2] =
+    [("wal_autocheckpoint", "16000"), ("journal_size_limit", "67108864")];
+/// What every connection sets.
+const SMALL: [(&str, &str); 3] =
+    [("cache_size", "-8192"), ("mmap_size", "0"), ("temp_store", "MEMORY")];
 /// Versions before this one may corrupt a database when its log is reset.
-const VERSION_MIN: [u32; 3] = [3, 51, 3];
+const VERSION_MIN: i32 = 3_051_003;
 /// The primary result code of a statement that made no sense of its values.
-pub(crate) const ERROR: u32 = 1;
+pub(crate) const ERROR: i32 = rusqlite::ffi::SQLITE_ERROR;
 /// The primary result code of a row that the tables do not allow.
-pub(crate) const CONSTRAINT: u32 = 19;
+pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
 /// The primary result code of a file that is something else.
 pub(crate) const NOT_A_DATABASE: u32 = 26;
 /// How long a caller waits for a connection of a pool.
@@ -72,36 +78,55 @@ pub(crate) fn result_code(error: &DbErr) -> Option<u32> {
     else {
         return None;
     };
-    primary_code(error)
-}
-
-/// SQLite's result code, without what extends it.
-pub(crate) fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
 }
 
-/// Whether a row was refused because another one has its name or id.
-pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|error| error.is_unique_violation())
+/// A database file that is written, by threads that wait for each statement.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
+    /// How long a transaction waits for another process that writes.
+    pub(crate) busy_timeout: Duration,
 }
 
-/// Connections that write: the writer's, the checkpointer's, a migration's.
+impl File {
+    /// Another connection.
+    pub(crate) fn open(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(self.busy_timeout)?;
+        let fixed = [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")];
+        for (name, value) in fixed.into_iter().chain(SMALL).chain(LOG) {
+            connection.pragma_update(None, name, value)?;
+        }
+        Ok(connection)
+    }
+
+    /// Folds the log into the file, as far as nobody reads from it.
+    pub(crate) fn fold(&self) -> rusqlite::Result<()> {
+        let connection = self.open()?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_progress| Ok(()))
+    }
+}
+
+/// Refuses a library that is too old to be trusted.
+pub(crate) fn check_library() -> Result<(), ConnectError> {
+    if rusqlite::version_number() < VERSION_MIN {
+        return Err(ConnectError::Library(rusqlite::version().to_owned()));
+    }
+    Ok(())
+}
+
+/// A connection that writes, for a migration.
 pub(crate) async fn writers(
     path: &Path,
     busy_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
-    let options = settings(path, busy_timeout)
-        .journal_mode(SqliteJournalMode::Wal)
-        .pragma("wal_autocheckpoint", "16000")
-        .pragma("journal_size_limit", "67108864");
-    let db = open(path, options, 2).await?;
-    let version = version(&db).await.map_err(|error| ConnectError::Open(path.to_owned(), error))?;
-    let numbers: Vec<u32> = version.split('.').filter_map(|part| part.parse().ok()).collect();
-    if numbers < VERSION_MIN.to_vec() {
-        return Err(ConnectError::Library(version));
-    }
-    Ok(db)
+    check_library()?;
+    let options = settings(path, busy_timeout).journal_mode(SqliteJournalMode::Wal);
+    let set = |options: SqliteConnectOptions, (name, value)| options.pragma(name, value);
+    open(path, LOG.into_iter().fold(options, set), 1).await
 }
 
 /// Connections that cannot write.
@@ -115,18 +140,16 @@ pub(crate) async fn readers(
 }
 
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
+    let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
         .foreign_keys(true)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(busy_timeout)
-        .pragma("cache_size", "-8192")
-        .pragma("mmap_size", "0")
-        .pragma("temp_store", "MEMORY")
         .statement_cache_capacity(256)
         .row_buffer_size(ROWS_AHEAD)
-        .disable_statement_logging()
+        .disable_statement_logging();
+    SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
 async fn open(
@@ -146,10 +169,4 @@ async fn open(
         // The path is not written into a URL, where it would be decoded.
         .map_sqlx_sqlite_opts(move |_from_url| options.clone());
     Database::connect(pool).await.map_err(|error| ConnectError::Open(path.to_owned(), error))
-}
-
-async fn version(db: &DatabaseConnection) -> Result<String, DbErr> {
-    let statement = Dialect::Sqlite.statement("SELECT sqlite_version()", []);
-    let row = db.query_one_raw(statement).await?;
-    row.map_or_else(|| Ok(String::new()), |row| row.try_get_by_index(0))
 }

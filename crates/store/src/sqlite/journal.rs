@@ -23,21 +23,11 @@ impl Sqlite {
         let before = |now: i64, age: Duration| {
             now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
         };
-        let purged = self.write(move |connection, now| {
-            Box::pin(async move {
-                let now = now.as_micros();
-                let purged = sqlx::query(PURGE)
-                    .bind(before(now, age))
-                    .bind(limit)
-                    .execute(&mut *connection)
-                    .await?;
-                sqlx::query(SWEEP)
-                    .bind(before(now, MINUTES_KEPT))
-                    .bind(limit)
-                    .execute(connection)
-                    .await?;
-                Ok(purged.rows_affected())
-            })
+        let purged = self.write(move |transaction, now| {
+            let now = now.as_micros();
+            let purged = transaction.execute(PURGE, (before(now, age), limit))?;
+            transaction.execute(SWEEP, (before(now, MINUTES_KEPT), limit))?;
+            Ok(u64::try_from(purged).unwrap_or(u64::MAX))
         });
         purged.await.map_err(unavailable)
     }

@@ -5,12 +5,10 @@ use std::time::Duration;
 use holdfast_domain::credential::{ApiKey, Credential};
 use holdfast_domain::ports::{CreateError, NewApiKey, RotateError, Rotation, Unavailable};
 use holdfast_domain::{ApiKeyId, Micros, Timestamp};
-use sea_orm::QueryResult;
-use sqlx::AssertSqlSafe;
-use sqlx::sqlite::SqliteConnection;
+use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::Sqlite;
-use super::connect::is_taken;
+use super::errand::WriteError;
 use crate::rows::{self, Cells};
 use crate::unavailable;
 
@@ -30,13 +28,10 @@ impl Sqlite {
         credential: &Credential,
     ) -> Result<ApiKey, CreateError> {
         let (key, credential) = (key.clone(), credential.clone());
-        let issued = self.write(move |connection, now| {
-            Box::pin(async move { issue(connection, key, &credential, now).await })
-        });
-        match issued.await {
+        match self.write(move |transaction, now| issue(transaction, key, &credential, now)).await {
             Ok(Some(api_key)) => Ok(api_key),
             Ok(None) => Err(CreateError::NoWallet),
-            Err(error) if is_taken(&error) => Err(CreateError::NameTaken),
+            Err(error) if error.is_taken() => Err(CreateError::NameTaken),
             Err(error) => Err(CreateError::Unavailable(Box::new(error))),
         }
     }
@@ -47,109 +42,96 @@ impl Sqlite {
         grace: Duration,
     ) -> Result<Rotation, RotateError> {
         let credential = credential.clone();
-        let rotated = self.write(move |connection, now| {
-            Box::pin(async move { rotate(connection, &credential, now, grace).await })
-        });
+        let rotated =
+            self.write(move |transaction, now| rotate(transaction, &credential, now, grace));
         match rotated.await {
             Ok(rotated) => rotated,
-            Err(error) if is_taken(&error) => Err(RotateError::Taken),
+            Err(error) if error.is_taken() => Err(RotateError::Taken),
             Err(error) => Err(RotateError::Unavailable(Box::new(error))),
         }
     }
 
     pub(crate) async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
-        let revoked = self.write(move |connection, now| {
-            Box::pin(async move {
-                let id = api_key.to_bytes().to_vec();
-                for sql in [REVOKE, END] {
-                    let query = sqlx::query(sql).bind(id.clone()).bind(now.as_micros());
-                    query.execute(&mut *connection).await?;
-                }
-                let since: Option<i64> =
-                    sqlx::query_scalar("SELECT revoked_at FROM api_keys WHERE id = ?1")
-                        .bind(id)
-                        .fetch_optional(connection)
-                        .await?;
-                Ok(since.map(Timestamp::from_micros))
-            })
+        let revoked = self.write(move |transaction, now| {
+            let id = api_key.to_bytes();
+            for sql in [REVOKE, END] {
+                transaction.execute(sql, (id, now.as_micros()))?;
+            }
+            let sql = "SELECT revoked_at FROM api_keys WHERE id = ?1";
+            let since = transaction.query_row(sql, [id], |row| row.get(0)).optional()?;
+            Ok(since.map(Timestamp::from_micros))
         });
         revoked.await.map_err(unavailable)
     }
 }
 
 /// `None` when there is no such wallet.
-async fn issue(
-    connection: &mut SqliteConnection,
+fn issue(
+    transaction: &Transaction<'_>,
     key: NewApiKey,
     credential: &Credential,
     now: Timestamp,
-) -> Result<Option<ApiKey>, sqlx::Error> {
+) -> Result<Option<ApiKey>, WriteError> {
     let NewApiKey { id, wallet, name, grant } = key;
     let limits = grant.limits;
-    let found: Option<i64> = sqlx::query_scalar("SELECT seq FROM wallets WHERE id = ?1")
-        .bind(wallet.to_bytes().to_vec())
-        .fetch_optional(&mut *connection)
-        .await?;
-    if found.is_none() {
+    let mut find = transaction.prepare("SELECT 1 FROM wallets WHERE id = ?1")?;
+    if !find.exists([wallet.to_bytes()])? {
         return Ok(None);
     }
     let count = |limit: Option<u64>| limit.map(|max| i64::try_from(max).unwrap_or(i64::MAX));
-    sqlx::query(ISSUE)
-        .bind(id.to_bytes().to_vec())
-        .bind(wallet.to_bytes().to_vec())
-        .bind(&name)
-        .bind(count(limits.requests_per_minute))
-        .bind(count(limits.tokens_per_minute))
-        .bind(count(limits.concurrency))
-        .bind(limits.spend.map(|spend| Micros::get(spend.micros)))
-        .bind(limits.spend.map(|spend| spend.window.label()))
-        .bind(grant.models.as_ref().map(rows::models_text))
-        .bind(grant.balance.label())
-        .bind(grant.ends_at.map(Timestamp::as_micros))
-        .bind(now.as_micros())
-        .execute(&mut *connection)
-        .await?;
-    add(connection, credential, now).await?;
+    let row = params![
+        id.to_bytes(),
+        wallet.to_bytes(),
+        name,
+        count(limits.requests_per_minute),
+        count(limits.tokens_per_minute),
+        count(limits.concurrency),
+        limits.spend.map(|spend| Micros::get(spend.micros)),
+        limits.spend.map(|spend| spend.window.label()),
+        grant.models.as_ref().map(rows::models_text),
+        grant.balance.label(),
+        grant.ends_at.map(Timestamp::as_micros),
+        now.as_micros(),
+    ];
+    transaction.execute(ISSUE, row)?;
+    add(transaction, credential, now)?;
     Ok(Some(ApiKey { id, wallet, name, grant, created_at: now, revoked_at: None }))
 }
 
-async fn rotate(
-    connection: &mut SqliteConnection,
+fn rotate(
+    transaction: &Transaction<'_>,
     credential: &Credential,
     now: Timestamp,
     grace: Duration,
-) -> Result<Result<Rotation, RotateError>, sqlx::Error> {
-    let id = credential.api_key.to_bytes().to_vec();
+) -> Result<Result<Rotation, RotateError>, WriteError> {
+    let id = credential.api_key.to_bytes();
     let sql = format!("SELECT {} FROM api_keys AS k WHERE k.id = ?1", rows::API_KEY);
-    let found = sqlx::query(AssertSqlSafe(sql))
-        .bind(id.clone())
-        .fetch_optional(&mut *connection)
-        .await?
-        .map(QueryResult::from);
-    let Some(row) = found else { return Ok(Err(RotateError::NoKey)) };
-    let api_key = rows::api_key(&mut Cells::new(&row))
-        .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+    let mut find = transaction.prepare(&sql)?;
+    let mut found = find.query([id])?;
+    let Some(row) = found.next()? else { return Ok(Err(RotateError::NoKey)) };
+    let api_key = rows::api_key(&mut Cells::written(row))?;
     if api_key.has_ended(now) {
         return Ok(Err(RotateError::Ended));
     }
     let others_end_at = now.after(grace);
-    let ended = sqlx::query(END).bind(id).bind(others_end_at.as_micros());
-    ended.execute(&mut *connection).await?;
-    add(connection, credential, now).await?;
+    transaction.execute(END, (id, others_end_at.as_micros()))?;
+    add(transaction, credential, now)?;
     Ok(Ok(Rotation { api_key, others_end_at }))
 }
 
-async fn add(
-    connection: &mut SqliteConnection,
+fn add(
+    transaction: &Transaction<'_>,
     credential: &Credential,
     now: Timestamp,
-) -> Result<(), sqlx::Error> {
-    let added = sqlx::query(ADD)
-        .bind(credential.id.to_bytes().to_vec())
-        .bind(credential.api_key.to_bytes().to_vec())
-        .bind(credential.verifier.to_bytes().to_vec())
-        .bind(credential.server_secret.to_bytes().to_vec())
-        .bind(now.as_micros())
-        .bind(credential.ends_at.map(Timestamp::as_micros));
-    added.execute(connection).await.map(drop)
+) -> Result<(), WriteError> {
+    let row = (
+        credential.id.to_bytes(),
+        credential.api_key.to_bytes(),
+        credential.verifier.to_bytes(),
+        credential.server_secret.to_bytes(),
+        now.as_micros(),
+        credential.ends_at.map(Timestamp::as_micros),
+    );
+    transaction.execute(ADD, row)?;
+    Ok(())
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
 use holdfast_domain::{Incarnation, Timestamp};
-use sqlx::Row as _;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use rusqlite::{OptionalExtension, Row, Transaction};
 
 use super::Sqlite;
+use super::errand::WriteError;
 use crate::unavailable;
 
 const TAKE: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
@@ -27,75 +27,52 @@ impl Sqlite {
         entry: Entry,
     ) -> Result<Beat, Unavailable> {
         let node = node.clone();
-        let beat = self.write(move |connection, now| {
-            Box::pin(async move {
-                let taken = Lease { node, ends_at: now.after(lease) };
-                let lease = if enter(connection, &taken, now, entry).await? {
-                    return Ok(Beat::Held { lease: taken, now });
-                } else {
-                    standing(connection, &taken.node).await?
-                };
-                Ok(Beat::Lost { lease, now })
-            })
+        let beat = self.write(move |transaction, now| {
+            let taken = Lease { node, ends_at: now.after(lease) };
+            if enter(transaction, &taken, now, entry)? {
+                return Ok(Beat::Held { lease: taken, now });
+            }
+            Ok(Beat::Lost { lease: standing(transaction, taken.node)?, now })
         });
         beat.await.map_err(unavailable)
     }
 
     pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         let node = node.clone();
-        let left = self.write(move |connection, _now| {
-            Box::pin(async move {
-                sqlx::query("DELETE FROM nodes WHERE name = ?1 AND incarnation = ?2")
-                    .bind(node.name.as_str())
-                    .bind(&node.incarnation.to_bytes()[..])
-                    .execute(connection)
-                    .await
-                    .map(drop)
-            })
+        let left = self.write(move |transaction, _now| {
+            let sql = "DELETE FROM nodes WHERE name = ?1 AND incarnation = ?2";
+            transaction.execute(sql, (node.name.as_str(), node.incarnation.to_bytes()))?;
+            Ok(())
         });
         left.await.map_err(unavailable)
     }
 }
 
 /// Whether the row is this lease's now.
-async fn enter(
-    connection: &mut SqliteConnection,
+fn enter(
+    transaction: &Transaction<'_>,
     lease: &Lease,
     now: Timestamp,
     entry: Entry,
-) -> Result<bool, sqlx::Error> {
-    let sql = match entry {
-        Entry::Take => TAKE,
-        Entry::TakeExpired => TAKE_EXPIRED,
-        Entry::Renew => RENEW,
+) -> Result<bool, WriteError> {
+    let Lease { node, ends_at } = lease;
+    let row = (node.name.as_str(), node.incarnation.to_bytes(), ends_at.as_micros());
+    let changed = match entry {
+        Entry::Take => transaction.execute(TAKE, row)?,
+        Entry::TakeExpired => {
+            transaction.execute(TAKE_EXPIRED, (row.0, row.1, row.2, now.as_micros()))?
+        }
+        Entry::Renew => transaction.execute(RENEW, row)?,
     };
-    let mut query = sqlx::query(sql)
-        .bind(lease.node.name.as_str())
-        .bind(lease.node.incarnation.to_bytes().to_vec())
-        .bind(lease.ends_at.as_micros());
-    if entry == Entry::TakeExpired {
-        query = query.bind(now.as_micros());
-    }
-    Ok(query.execute(connection).await?.rows_affected() > 0)
+    Ok(changed > 0)
 }
 
-async fn standing(
-    connection: &mut SqliteConnection,
-    node: &Node,
-) -> Result<Option<Lease>, sqlx::Error> {
-    let row = sqlx::query("SELECT incarnation, ends_at FROM nodes WHERE name = ?1")
-        .bind(node.name.as_str())
-        .fetch_optional(connection)
-        .await?;
-    row.map(|row| {
-        let node = Node { name: node.name.clone(), incarnation: incarnation(&row)? };
-        Ok(Lease { node, ends_at: Timestamp::from_micros(row.try_get(1)?) })
-    })
-    .transpose()
-}
-
-fn incarnation(row: &SqliteRow) -> Result<Incarnation, sqlx::Error> {
-    let bytes: &[u8] = row.try_get(0)?;
-    let bytes = bytes.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    Ok(Incarnation::from_bytes(bytes))
+fn standing(transaction: &Transaction<'_>, node: Node) -> Result<Option<Lease>, WriteError> {
+    let sql = "SELECT incarnation, ends_at FROM nodes WHERE name = ?1";
+    let found = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let found = transaction.query_row(sql, [node.name.as_str()], found).optional()?;
+    Ok(found.map(|(incarnation, ends_at)| {
+        let node = Node { incarnation: Incarnation::from_bytes(incarnation), ..node };
+        Lease { node, ends_at: Timestamp::from_micros(ends_at) }
+    }))
 }

@@ -2,27 +2,16 @@
 
 use holdfast_domain::ports::PinError;
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::usage::Kind;
-use sqlx::sqlite::SqliteConnection;
+use rusqlite::Transaction;
 
 use super::Sqlite;
-use super::batch::price_version;
-
-const FIND: &str = "SELECT 0, price_version, currency, input, cached_input, cache_write,
-    audio_input, output, reasoning, audio_output, request, image
-    FROM prices WHERE price_version = ?1";
-const INSERT: &str =
-    "INSERT INTO prices (price_version, currency, input, cached_input, cache_write,
-    audio_input, output, reasoning, audio_output, request, image)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+use super::errand::WriteError;
+use super::statements::{KEEP_PRICE, PRICE, find_price, keep_price};
 
 impl Sqlite {
     pub(crate) async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
         let versions = versions.to_vec();
-        let pinned = self.write(move |connection, _now| {
-            Box::pin(async move { pin(connection, versions).await })
-        });
-        match pinned.await {
+        match self.write(move |transaction, _now| pin(transaction, versions)).await {
             Ok(None) => Ok(()),
             Ok(Some(other)) => Err(PinError::Conflict(other.id)),
             Err(error) => Err(PinError::Unavailable(Box::new(error))),
@@ -31,15 +20,14 @@ impl Sqlite {
 }
 
 /// The known version that one of these contradicts, if there is one; else all are known.
-async fn pin(
-    connection: &mut SqliteConnection,
+fn pin(
+    transaction: &Transaction<'_>,
     versions: Vec<PriceVersion>,
-) -> Result<Option<PriceVersion>, sqlx::Error> {
+) -> Result<Option<PriceVersion>, WriteError> {
+    let mut find = transaction.prepare(PRICE)?;
     let mut unknown: Vec<PriceVersion> = Vec::new();
     for version in versions {
-        let row =
-            sqlx::query(FIND).bind(version.id.as_str()).fetch_optional(&mut *connection).await?;
-        let stored = row.map(price_version).transpose()?;
+        let stored = find_price(&mut find, &version.id)?;
         let named = unknown.iter().find(|other| other.id == version.id);
         match stored.as_ref().or(named) {
             Some(known) if *known == version => {}
@@ -47,14 +35,9 @@ async fn pin(
             None => unknown.push(version),
         }
     }
+    let mut keep = transaction.prepare(KEEP_PRICE)?;
     for version in unknown {
-        let mut query = sqlx::query(INSERT)
-            .bind(version.id.as_str().to_owned())
-            .bind(version.currency.as_str().to_owned());
-        for kind in Kind::ALL {
-            query = query.bind(i64::try_from(version.rates.rate(kind)).unwrap_or(i64::MAX));
-        }
-        query.execute(&mut *connection).await?;
+        keep_price(&mut keep, &version)?;
     }
     Ok(None)
 }

@@ -5,7 +5,6 @@ use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, WalletId};
 
 use super::Sqlite;
-use super::connect::is_taken;
 
 const CREATE: &str = "INSERT INTO wallets (id, name, currency, available, held, created_at)
     VALUES (?1, ?2, ?3, 0, 0, ?4)";
@@ -18,21 +17,14 @@ impl Sqlite {
         currency: Currency,
     ) -> Result<Wallet, CreateError> {
         let name = name.to_owned();
-        let created = self.write(move |connection, now| {
-            Box::pin(async move {
-                sqlx::query(CREATE)
-                    .bind(id.to_bytes().to_vec())
-                    .bind(&name)
-                    .bind(currency.as_str())
-                    .bind(now.as_micros())
-                    .execute(connection)
-                    .await?;
-                let zero = Micros::ZERO;
-                Ok(Wallet { id, name, currency, available: zero, held: zero })
-            })
+        let created = self.write(move |transaction, now| {
+            let row = (id.to_bytes(), name.as_str(), currency.as_str(), now.as_micros());
+            transaction.execute(CREATE, row)?;
+            let zero = Micros::ZERO;
+            Ok(Wallet { id, name, currency, available: zero, held: zero })
         });
         created.await.map_err(|error| {
-            if is_taken(&error) {
+            if error.is_taken() {
                 CreateError::NameTaken
             } else {
                 CreateError::Unavailable(Box::new(error))

@@ -59,20 +59,27 @@ async fn a_commit_whose_caller_went_away_is_committed() {
 async fn a_full_queue_turns_away_what_comes_next_and_loses_nothing() {
     let scratch = Scratch::with(|options| options.commit_queue = 2).await;
     let tenant = Tenant::new(&scratch, 1_000).await;
-    let claims: Vec<_> = (0..5).map(|_| tenant.claim().build()).collect();
-    let verdicts = join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
-    let labels: Vec<bool> = verdicts
-        .iter()
-        .map(|verdict| match verdict {
-            Ok(_) => true,
-            Err(error) => {
-                assert!(matches!(error, CommitError::Overloaded), "{error:?}");
-                false
-            }
-        })
-        .collect();
-    assert_eq!(labels, [true, true, false, false, false]);
-    assert_eq!(tenant.balances().await, (800, 200));
+    let claims: Vec<_> = (0..9).map(|_| tenant.claim().build()).collect();
+    // Meanwhile the writer waits, with at most as many in its hand as there were.
+    let mut raw = Raw::open(&scratch).await;
+    raw.run("BEGIN IMMEDIATE").await;
+    let mut verdicts: Vec<_> = claims.iter().map(|claim| Box::pin(tenant.offer(claim))).collect();
+    let mut refused = 0;
+    verdicts.retain_mut(|verdict| match verdict.now_or_never() {
+        None => true,
+        Some(Err(CommitError::Overloaded)) => {
+            refused += 1;
+            false
+        }
+        Some(other) => panic!("{other:?}"),
+    });
+    raw.run("ROLLBACK").await;
+    let accepted = verdicts.len();
+    assert!((2..=4).contains(&accepted), "{accepted}");
+    assert_eq!(refused, claims.len() - accepted);
+    assert!(join_all(verdicts).await.iter().all(Result::is_ok));
+    let held = 100 * i64::try_from(accepted).unwrap();
+    assert_eq!(tenant.balances().await, (1_000 - held, held));
 }
 
 #[tokio::test]
@@ -224,35 +231,35 @@ async fn more_than_a_batch_is_committed_in_several() {
 }
 
 #[test]
-fn a_process_that_ends_says_what_is_certain() {
+fn a_runtime_that_ends_takes_no_verdict_with_it() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let dying = runtime();
-    let scratch = dying.block_on(Scratch::with(|options| {
-        options.busy_timeout = Duration::from_millis(200);
-    }));
-    let (mut first, mut second, _raw) = dying.block_on(async {
+    let scratch = dying.block_on(Scratch::open());
+    let (verdicts, wallet, mut raw) = dying.block_on(async {
         let tenant = Tenant::new(&scratch, 1_000).await;
-        // The writer waits for this one, with the first change in its hand.
         let mut raw = Raw::open(&scratch).await;
         raw.run("BEGIN IMMEDIATE").await;
-        let offer = |change| {
-            let store = scratch.store.clone();
-            Box::pin(async move { store.commit(change).await })
-        };
-        let mut first = offer(sample::admission(&tenant.claim().build()));
-        assert!((&mut first).now_or_never().is_none());
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
-        let mut second = offer(sample::admission(&tenant.claim().build()));
-        assert!((&mut second).now_or_never().is_none());
-        (first, second, raw)
+        let verdicts = [(); 2].map(|()| {
+            let (store, change) =
+                (scratch.store.clone(), sample::admission(&tenant.claim().build()));
+            let mut verdict = Box::pin(async move { store.commit(change).await });
+            assert!((&mut verdict).now_or_never().is_none());
+            verdict
+        });
+        (verdicts, tenant.wallet, raw)
     });
     drop(dying);
-    let first = (&mut first).now_or_never();
-    assert!(matches!(first, Some(Err(CommitError::Uncertain(_)))), "{first:?}");
-    let second = (&mut second).now_or_never();
-    assert!(matches!(second, Some(Err(CommitError::Unavailable(_)))), "{second:?}");
+    let living = runtime();
+    living.block_on(async {
+        raw.run("ROLLBACK").await;
+        let verdicts = join_all(verdicts).await;
+        assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+        scratch.store.close().await.unwrap();
+        let again = scratch.folder.open().await.unwrap();
+        let wallet = again.find(wallet).await.unwrap().unwrap();
+        assert_eq!((wallet.available, wallet.held), (Micros::new(800), Micros::new(200)));
+        again.close().await.unwrap();
+    });
 }
 
 #[tokio::test]

@@ -1,0 +1,499 @@
+//! The statements of a batch, prepared once for a connection: one row each, constants in the text. What
+//! they are run for is in [`super::batch`], judging in [`crate::judge`].
+//!
+//! A statement that changes another number of rows than one has failed: the row is not the one that
+//! was judged.
+
+use holdfast_domain::ledger::{Moves, Posting, PostingKind, Transfer, TransferKind};
+use holdfast_domain::operation::{
+    Admission, Attempt, Effect, ProviderRefusal, SealedResult, Start, Transition, Version,
+};
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::usage::{Kind, UsageRecord};
+use holdfast_domain::{Micros, OperationId, PostingId, Timestamp, WalletId};
+use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
+
+use super::connect::CLOCK;
+use super::errand::WriteError;
+use crate::judge::{Balance, Charged, Passed, Row, Window};
+use crate::rows::{self, Cells};
+
+const WALLET: &str = "SELECT available, held FROM wallets WHERE id = ?1";
+const OPERATION: &str = "SELECT seq, version FROM operations WHERE id = ?1";
+const COUNTER: &str = "SELECT used FROM counters
+    WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
+const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
+const CHARGED: &str = "SELECT o.wallet_id, o.charge,
+    (SELECT coalesce(sum(t.amount), 0) FROM postings AS t WHERE t.operation_id = o.id)
+    FROM operations AS o WHERE o.id = ?1 AND o.phase = 'completed'";
+pub(super) const PRICE: &str = "SELECT price_version, currency, input, cached_input, cache_write,
+    audio_input, output, reasoning, audio_output, request, image
+    FROM prices WHERE price_version = ?1";
+
+pub(super) const KEEP_PRICE: &str = "INSERT INTO prices (price_version, currency, input,
+    cached_input, cache_write, audio_input, output, reasoning, audio_output, request, image)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model,
+    server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
+    generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
+    incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?19, 1, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+    ?19, ?18, 'leased', 1, 0, '[]')";
+const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version + 1,
+    generation = ?3, price_version = ?4, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
+    claim = ?8, node = ?9, incarnation = ?10, deadline = ?11, admitted_at = ?12, attempts = '[]'
+    WHERE seq = ?1 AND version = ?2 AND phase = 'open'";
+const END_METERED: &str = "UPDATE operations SET phase = ?3, version = version + 1, attempts = ?4,
+    input = ?5, cached_input = ?6, cache_write = ?7, audio_input = ?8, output = ?9,
+    reasoning = ?10, audio_output = ?11, request = ?12, image = ?13, meters_source = ?14,
+    charge = ?15, shortfall = ?16, finished_at = ?17
+    WHERE seq = ?1 AND version = ?2 AND phase = 'leased'";
+const END_UNMETERED: &str = "UPDATE operations SET phase = ?3, version = version + 1,
+    attempts = ?4, refusal = ?5, finished_at = ?6
+    WHERE seq = ?1 AND version = ?2 AND phase = 'leased'";
+const SETTLE: &str = "UPDATE operations SET phase = 'completed', version = version + 1,
+    finished_at = ?3 WHERE seq = ?1 AND version = ?2 AND phase = 'recorded'";
+const ASK_CANCEL: &str = "UPDATE operations SET cancel_asked = 1, version = version + 1
+    WHERE seq = ?1 AND version = ?2 AND phase = 'leased'";
+const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
+    finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";
+const HOLD: &str = "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
+    VALUES (?1, ?2, 'available', 'held', ?3, ?4)";
+const CAPTURE: &str = "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
+    VALUES (?1, ?2, 'held', 'revenue', ?3, ?4)";
+const GIVE_BACK: &str = "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
+    VALUES (?1, ?2, 'held', 'available', ?3, ?4)";
+const POST: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason,
+    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
+    VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (api_key_id, counter, window_start) DO UPDATE SET used = excluded.used";
+const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3 WHERE id = ?1";
+
+/// The statements of a batch on one connection.
+#[derive(Debug)]
+pub(super) struct Statements<'c> {
+    connection: &'c Connection,
+    done: Done,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    clock: Statement<'c>,
+    wallet: Statement<'c>,
+    operation: Statement<'c>,
+    counter: Statement<'c>,
+    posting: Statement<'c>,
+    charged: Statement<'c>,
+    price: Statement<'c>,
+    keep_price: Statement<'c>,
+    admit: Statement<'c>,
+    reopen: Statement<'c>,
+    end_metered: Statement<'c>,
+    end_unmetered: Statement<'c>,
+    settle: Statement<'c>,
+    ask_cancel: Statement<'c>,
+    result: Statement<'c>,
+    settle_result: Statement<'c>,
+    hold: Statement<'c>,
+    capture: Statement<'c>,
+    give_back: Statement<'c>,
+    post: Statement<'c>,
+    count: Statement<'c>,
+    wallet_move: Statement<'c>,
+}
+
+/// What was run since the transaction began.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Done {
+    pub(super) statements: u64,
+    pub(super) rows: u64,
+}
+
+impl<'c> Statements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Self::prepared(connection, |sql| {
+            connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
+        })
+    }
+
+    pub(super) fn prepared(
+        connection: &'c Connection,
+        mut prepare: impl FnMut(&str) -> rusqlite::Result<Statement<'c>>,
+    ) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            done: Done::default(),
+            begin: prepare("BEGIN IMMEDIATE")?,
+            commit: prepare("COMMIT")?,
+            clock: prepare(&format!("SELECT {CLOCK}"))?,
+            wallet: prepare(WALLET)?,
+            operation: prepare(OPERATION)?,
+            counter: prepare(COUNTER)?,
+            posting: prepare(POSTING)?,
+            charged: prepare(CHARGED)?,
+            price: prepare(PRICE)?,
+            keep_price: prepare(KEEP_PRICE)?,
+            admit: prepare(ADMIT)?,
+            reopen: prepare(REOPEN)?,
+            end_metered: prepare(END_METERED)?,
+            end_unmetered: prepare(END_UNMETERED)?,
+            settle: prepare(SETTLE)?,
+            ask_cancel: prepare(ASK_CANCEL)?,
+            result: prepare(RESULT)?,
+            settle_result: prepare(SETTLE_RESULT)?,
+            hold: prepare(HOLD)?,
+            capture: prepare(CAPTURE)?,
+            give_back: prepare(GIVE_BACK)?,
+            post: prepare(POST)?,
+            count: prepare(COUNT)?,
+            wallet_move: prepare(MOVE)?,
+        })
+    }
+
+    pub(super) fn begin(&mut self) -> rusqlite::Result<()> {
+        self.done = Done { statements: 1, rows: 0 };
+        self.begin.execute([]).map(drop)
+    }
+
+    /// An error here proves nothing: it may be durable.
+    pub(super) fn commit(&mut self) -> rusqlite::Result<Done> {
+        self.done.statements += 1;
+        self.commit.execute([])?;
+        Ok(self.done)
+    }
+
+    /// Ends the transaction without a trace. SQLite has ended it already after some errors.
+    pub(super) fn rollback(&mut self) -> rusqlite::Result<Done> {
+        if !self.connection.is_autocommit() {
+            self.done.statements += 1;
+            self.connection.execute_batch("ROLLBACK")?;
+        }
+        Ok(self.done)
+    }
+
+    pub(super) fn now(&mut self) -> rusqlite::Result<Timestamp> {
+        self.done.statements += 1;
+        self.clock.query_row([], |row| row.get(0).map(Timestamp::from_micros))
+    }
+
+    pub(super) fn wallet(&mut self, id: WalletId) -> rusqlite::Result<Option<Balance>> {
+        self.done.statements += 1;
+        let balance = |row: &rusqlite::Row<'_>| {
+            let (available, held) = (Micros::new(row.get(0)?), Micros::new(row.get(1)?));
+            Ok(Balance { available, held })
+        };
+        self.wallet.query_row([id.to_bytes()], balance).optional()
+    }
+
+    pub(super) fn operation(&mut self, id: OperationId) -> rusqlite::Result<Option<Row>> {
+        self.done.statements += 1;
+        let found = |row: &rusqlite::Row<'_>| {
+            Ok(Row { seq: row.get(0)?, version: Version::new(row.get(1)?) })
+        };
+        self.operation.query_row([id.to_bytes()], found).optional()
+    }
+
+    pub(super) fn counter(&mut self, window: Window) -> rusqlite::Result<Option<i64>> {
+        self.done.statements += 1;
+        let (api_key, counter, start) = window;
+        let key = (api_key.to_bytes(), rows::counter_code(counter), start.as_micros());
+        self.counter.query_row(key, |row| row.get(0)).optional()
+    }
+
+    pub(super) fn has_posting(&mut self, id: PostingId) -> rusqlite::Result<bool> {
+        self.done.statements += 1;
+        self.posting.exists([id.to_bytes()])
+    }
+
+    pub(super) fn charged(&mut self, id: OperationId) -> rusqlite::Result<Option<Charged>> {
+        self.done.statements += 1;
+        let charged = |row: &rusqlite::Row<'_>| {
+            let wallet = WalletId::from_bytes(row.get(0)?);
+            let (charge, refunded) = (Micros::new(row.get(1)?), Micros::new(row.get(2)?));
+            Ok(Charged { wallet, charge, refunded })
+        };
+        self.charged.query_row([id.to_bytes()], charged).optional()
+    }
+
+    pub(super) fn price(
+        &mut self,
+        id: &PriceVersionId,
+    ) -> Result<Option<PriceVersion>, WriteError> {
+        self.done.statements += 1;
+        find_price(&mut self.price, id)
+    }
+
+    pub(super) fn keep_price(&mut self, price: &PriceVersion) -> rusqlite::Result<()> {
+        self.done.statements += 1;
+        counted(&mut self.done, keep_price(&mut self.keep_price, price)?)
+    }
+
+    pub(super) fn move_wallet(&mut self, id: WalletId, moves: Moves) -> rusqlite::Result<()> {
+        let params = (id.to_bytes(), moves.available.get(), moves.held.get());
+        one(&mut self.wallet_move, &mut self.done, params)
+    }
+
+    pub(super) fn count(&mut self, window: Window, used: i64) -> rusqlite::Result<()> {
+        let (api_key, counter, start) = window;
+        let code = rows::counter_code(counter);
+        let params = (api_key.to_bytes(), code, start.as_micros(), used);
+        one(&mut self.count, &mut self.done, params)
+    }
+
+    pub(super) fn post(&mut self, posting: &Posting, now: Timestamp) -> rusqlite::Result<()> {
+        let (operation, reason) = match &posting.kind {
+            PostingKind::Deposit => (None, None),
+            PostingKind::Refund(operation) => (Some(operation.to_bytes()), None),
+            PostingKind::Adjustment(reason) => (None, Some(reason.as_str())),
+        };
+        let params = (
+            posting.id.to_bytes(),
+            posting.wallet.to_bytes(),
+            posting.kind.label(),
+            operation,
+            posting.amount.get(),
+            reason,
+            now.as_micros(),
+        );
+        one(&mut self.post, &mut self.done, params)
+    }
+
+    /// Writes an operation's row, its result and its transfers.
+    pub(super) fn transition(
+        &mut self,
+        transition: &Transition,
+        passed: Passed,
+        now: Timestamp,
+    ) -> rusqlite::Result<()> {
+        // No row has the number zero, and its update would fail.
+        let judged = Judged {
+            seq: passed.seq.unwrap_or(0),
+            version: transition.expected.map_or(0, Version::get),
+        };
+        let at = now.as_micros();
+        let mut seq = judged.seq;
+        match &transition.effect {
+            Effect::Admit(admission) => seq = self.admit(transition, admission, now)?,
+            Effect::Reopen(start) => self.reopen(judged, transition.generation, start, now)?,
+            Effect::Complete { usage, result, attempts } => {
+                self.end_metered(judged, "completed", (usage, attempts), Some(at))?;
+                self.result(seq, result, Some(at))?;
+            }
+            Effect::Record { usage, result, attempts } => {
+                self.end_metered(judged, "recorded", (usage, attempts), None)?;
+                self.result(seq, result, None)?;
+            }
+            Effect::Settle => self.settle(judged, now)?,
+            Effect::AskCancel => {
+                one(&mut self.ask_cancel, &mut self.done, (judged.seq, judged.version))?;
+            }
+            Effect::Open { attempts } => {
+                self.end_unmetered(judged, "open", (None, attempts), None)?;
+            }
+            Effect::Refuse { refusal, result, attempts } => {
+                self.end_unmetered(judged, "refused", (Some(*refusal), attempts), Some(at))?;
+                self.result(seq, result, Some(at))?;
+            }
+            Effect::Abandon { attempts } => {
+                self.end_unmetered(judged, "abandoned", (None, attempts), Some(at))?;
+            }
+        }
+        for transfer in transition.funds.transfers() {
+            self.transfer(seq, transition.generation, &transfer, at)?;
+        }
+        Ok(())
+    }
+
+    /// The number of the new row.
+    fn admit(
+        &mut self,
+        transition: &Transition,
+        admission: &Admission,
+        now: Timestamp,
+    ) -> rusqlite::Result<i64> {
+        let Admission { request_key, binding, model, start } = admission;
+        let params = params![
+            transition.operation.to_bytes(),
+            transition.api_key.to_bytes(),
+            request_key.to_bytes(),
+            transition.wallet.to_bytes(),
+            model.as_str(),
+            binding.terms.server_secret.to_bytes(),
+            binding.terms.fingerprint_version,
+            binding.terms.contract,
+            binding.fingerprint.to_bytes(),
+            binding.body_digest.to_bytes(),
+            start.price.id.as_str(),
+            start.hold.get(),
+            start.reserved.counters(),
+            signed(start.reserved.tokens()),
+            start.owner.claim.to_bytes(),
+            start.owner.node.name.as_str(),
+            start.owner.node.incarnation.to_bytes(),
+            now.after(start.time).as_micros(),
+            now.as_micros(),
+        ];
+        one(&mut self.admit, &mut self.done, params)?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn reopen(
+        &mut self,
+        judged: Judged,
+        generation: u32,
+        start: &Start,
+        now: Timestamp,
+    ) -> rusqlite::Result<()> {
+        let params = (
+            judged.seq,
+            judged.version,
+            generation,
+            start.price.id.as_str(),
+            start.hold.get(),
+            start.reserved.counters(),
+            signed(start.reserved.tokens()),
+            start.owner.claim.to_bytes(),
+            start.owner.node.name.as_str(),
+            start.owner.node.incarnation.to_bytes(),
+            now.after(start.time).as_micros(),
+            now.as_micros(),
+        );
+        one(&mut self.reopen, &mut self.done, params)
+    }
+
+    fn end_metered(
+        &mut self,
+        judged: Judged,
+        phase: &str,
+        end: (&UsageRecord, &[Attempt]),
+        finished_at: Option<i64>,
+    ) -> rusqlite::Result<()> {
+        let (usage, attempts) = end;
+        let meters = Kind::ALL.map(|kind| signed(usage.metered.meters.count(kind)));
+        let [input, cached, written, heard, output, reasoning, spoken, request, image] = meters;
+        let params = params![
+            judged.seq,
+            judged.version,
+            phase,
+            rows::attempts_text(attempts),
+            input,
+            cached,
+            written,
+            heard,
+            output,
+            reasoning,
+            spoken,
+            request,
+            image,
+            usage.metered.source.label(),
+            usage.charge.get(),
+            usage.shortfall.get(),
+            finished_at,
+        ];
+        one(&mut self.end_metered, &mut self.done, params)
+    }
+
+    fn end_unmetered(
+        &mut self,
+        judged: Judged,
+        phase: &str,
+        end: (Option<ProviderRefusal>, &[Attempt]),
+        finished_at: Option<i64>,
+    ) -> rusqlite::Result<()> {
+        let (refusal, attempts) = end;
+        let refusal = refusal.map(|refusal| match refusal {
+            ProviderRefusal::Request => "request",
+            ProviderRefusal::ContextLength => "context_length",
+        });
+        let attempts = rows::attempts_text(attempts);
+        let params = (judged.seq, judged.version, phase, attempts, refusal, finished_at);
+        one(&mut self.end_unmetered, &mut self.done, params)
+    }
+
+    fn settle(&mut self, judged: Judged, now: Timestamp) -> rusqlite::Result<()> {
+        let at = now.as_micros();
+        one(&mut self.settle, &mut self.done, (judged.seq, judged.version, at))?;
+        // A result that somebody took away does not keep the money held.
+        self.done.statements += 1;
+        self.settle_result.execute((judged.seq, at)).map(drop)
+    }
+
+    fn result(
+        &mut self,
+        seq: i64,
+        result: &SealedResult,
+        finished_at: Option<i64>,
+    ) -> rusqlite::Result<()> {
+        let SealedResult { credential, format, nonce, sealed } = result;
+        let params = (seq, credential.to_bytes(), format, nonce, sealed, finished_at);
+        one(&mut self.result, &mut self.done, params)
+    }
+
+    fn transfer(
+        &mut self,
+        seq: i64,
+        generation: u32,
+        transfer: &Transfer,
+        at: i64,
+    ) -> rusqlite::Result<()> {
+        let statement = match transfer.kind {
+            TransferKind::Hold => &mut self.hold,
+            TransferKind::Settle => &mut self.capture,
+            TransferKind::Rest | TransferKind::Release => &mut self.give_back,
+        };
+        let leg = rows::leg(generation, transfer.kind);
+        one(statement, &mut self.done, (seq, leg, transfer.amount.get(), at))
+    }
+}
+
+/// The row of an operation as it was judged.
+#[derive(Debug, Clone, Copy)]
+struct Judged {
+    seq: i64,
+    version: u32,
+}
+
+/// The price version of this name.
+pub(super) fn find_price(
+    statement: &mut Statement<'_>,
+    id: &PriceVersionId,
+) -> Result<Option<PriceVersion>, WriteError> {
+    let mut found = statement.query([id.as_str()])?;
+    match found.next()? {
+        Some(row) => Ok(Some(rows::price(&mut Cells::written(row))?)),
+        None => Ok(None),
+    }
+}
+
+/// What [`KEEP_PRICE`] is run with.
+pub(super) fn keep_price(
+    statement: &mut Statement<'_>,
+    price: &PriceVersion,
+) -> rusqlite::Result<usize> {
+    let rates = Kind::ALL.map(|kind| signed(price.rates.rate(kind)));
+    let [input, cached, written, heard, output, reasoning, spoken, request, image] = rates;
+    let (id, currency) = (price.id.as_str(), price.currency.as_str());
+    statement.execute((
+        id, currency, input, cached, written, heard, output, reasoning, spoken, request, image,
+    ))
+}
+
+/// Runs a statement that changes one row.
+fn one(
+    statement: &mut Statement<'_>,
+    done: &mut Done,
+    params: impl Params,
+) -> rusqlite::Result<()> {
+    done.statements += 1;
+    counted(done, statement.execute(params)?)
+}
+
+fn counted(done: &mut Done, changed: usize) -> rusqlite::Result<()> {
+    done.rows += 1;
+    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+}
+
+/// Counts beyond the signed range are bounds that nothing reaches.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
