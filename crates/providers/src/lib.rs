@@ -42,6 +42,8 @@
 #![warn(missing_docs)]
 
 mod anthropic;
+mod azure;
+mod gemini;
 mod openai;
 mod proof;
 mod reading;
@@ -51,6 +53,8 @@ mod transport;
 mod unable;
 
 pub use crate::anthropic::{Anthropic, AnthropicOptions};
+pub use crate::azure::{ApiVersion, AzureOptions, BadApiVersion};
+pub use crate::gemini::{Gemini, GeminiOptions};
 pub use crate::openai::{OpenAi, OpenAiOptions};
 pub use crate::server::{
     BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, Unreached, UpstreamKey,

@@ -2,16 +2,17 @@
 //! what proves what is [`proof`](crate::proof)'s.
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, Provider, Sink};
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
-    BoundField, Completion, read_completion, read_error, render_request,
+    BoundField, Completion, UpstreamError, read_completion, read_error, render_request,
 };
 use http::{StatusCode, Uri};
 use tokio::time::Instant;
 
+use crate::azure::ApiVersion;
 use crate::proof;
-use crate::server::{self, BadOptions, BaseUrl, Server, ServerOptions, Shown, Unreached};
+use crate::server::{self, BadOptions, BaseUrl, Server, ServerOptions, Shown, Unreached, segment};
 use crate::transport::Reply;
 
 /// How to reach one server, and what it reads.
@@ -36,9 +37,33 @@ impl OpenAiOptions {
 #[derive(Debug)]
 pub struct OpenAi {
     server: Server,
-    completions: Uri,
+    completions: Address,
     models: Uri,
     bound_field: BoundField,
+    judge: Judge,
+}
+
+type Judge = fn(StatusCode, &UpstreamError) -> Failure;
+
+/// Where completions are asked for.
+#[derive(Debug)]
+pub(crate) enum Address {
+    /// At one address.
+    One(Uri),
+    /// At that of the deployment which the route names.
+    OfDeployment { base_url: BaseUrl, version: ApiVersion },
+}
+
+impl Address {
+    fn of(&self, model: &str) -> Result<Uri, BadOptions> {
+        match self {
+            Self::One(uri) => Ok(uri.clone()),
+            Self::OfDeployment { base_url, version } => {
+                let model = segment(model);
+                base_url.at(&format!("/deployments/{model}/chat/completions?api-version={version}"))
+            }
+        }
+    }
 }
 
 impl OpenAi {
@@ -49,12 +74,21 @@ impl OpenAi {
     /// [`BadOptions`] where there is none with these options.
     pub fn new(options: OpenAiOptions) -> Result<Self, BadOptions> {
         let OpenAiOptions { server, bound_field } = options;
-        Ok(Self {
-            completions: server.base_url.at("/chat/completions")?,
-            models: server.base_url.at("/models")?,
-            server: Server::new(server, &Shown::Bearer)?,
-            bound_field,
-        })
+        let completions = Address::One(server.base_url.at("/chat/completions")?);
+        let models = server.base_url.at("/models")?;
+        Self::at(server, &Shown::Bearer, (completions, models), bound_field, proof::openai)
+    }
+
+    /// A client of a server that speaks the dialect at addresses of its own.
+    pub(crate) fn at(
+        server: ServerOptions,
+        shown: &Shown,
+        (completions, models): (Address, Uri),
+        bound_field: BoundField,
+        judge: Judge,
+    ) -> Result<Self, BadOptions> {
+        let server = Server::new(server, shown)?;
+        Ok(Self { server, completions, models, bound_field, judge })
     }
 
     /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
@@ -79,7 +113,10 @@ impl OpenAi {
             self.bound_field,
             call.arrival,
         );
-        match self.server.post(self.completions.clone(), body, call.connect, sink).await {
+        let Ok(uri) = self.completions.of(&call.model) else {
+            return (None, Err(Failure::NotRun(NotRun::Account)));
+        };
+        match self.server.post(uri, body, call.connect, sink).await {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) => (Some(reply.status), self.hear(call, reply).await),
         }
@@ -92,7 +129,7 @@ impl OpenAi {
             return read_completion(&body, call.request.n).map_err(|_unreadable| proof::UNREADABLE);
         }
         let error = read_error(&server::read_error(reply).await);
-        Err(proof::openai(status, &error))
+        Err((self.judge)(status, &error))
     }
 }
 

@@ -5,14 +5,19 @@
 //! document that says so, and whatever has no row is unknown.
 
 mod anthropic;
+mod azure;
+mod gemini;
 mod openai;
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_wire::chat::upstream::UpstreamError;
 use holdfast_wire::json::{Node, parse_answer};
 use http::StatusCode;
 
 pub(crate) use self::anthropic::of_status as anthropic;
+pub(crate) use self::azure::of_status as azure;
+pub(crate) use self::gemini::of_status as gemini;
 pub(crate) use self::openai::of_status as openai;
 use crate::transport::Break;
 
@@ -32,6 +37,12 @@ struct Row<M>(u16, M, Failure);
 fn first<M>(table: &[Row<M>], status: StatusCode, says: impl Fn(&M) -> bool) -> Failure {
     let fits = |Row(of, what, _): &&Row<M>| status == *of && says(what);
     table.iter().find(fits).map_or(Failure::Unknown(Unknown::Status), |Row(_, _, proves)| *proves)
+}
+
+/// Whether an error in OpenAI's dialect has one of these codes, if there are any.
+fn is_named(error: &UpstreamError, codes: &[&str]) -> bool {
+    let names = [error.code.as_deref(), error.kind.as_deref()];
+    codes.is_empty() || names.into_iter().flatten().any(|name| codes.contains(&name))
 }
 
 /// What an error must say besides its status.

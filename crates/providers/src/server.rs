@@ -285,6 +285,20 @@ pub(crate) fn tell(begun: Instant, status: Option<StatusCode>, failure: Option<&
     );
 }
 
+/// A text as one segment of a path: what is not plain there is encoded.
+pub(crate) fn segment(text: &str) -> String {
+    let mut segment = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match char::from(byte) {
+            plain @ ('a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~') => {
+                segment.push(plain);
+            }
+            _ => segment.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    segment
+}
+
 /// The body of an answer that is an error; nothing where it does not come in time or is too long.
 pub(crate) async fn read_error(reply: Reply) -> Bytes {
     let read = tokio::time::timeout(ERROR_TIME_MAX, reply.read(ERROR_BYTES_MAX));

@@ -169,7 +169,9 @@ fn the_deployed_example_is_a_good_configuration() {
         .with_env("HOLDFAST_SECRET", "a-secret-of-at-least-thirty-two-bytes")
         .with_env("HOLDFAST_ADMIN_TOKEN", "a-token-of-the-operators-own")
         .with_env("OPENAI_API_KEY", "sk-example")
-        .with_env("ANTHROPIC_API_KEY", "sk-example");
+        .with_env("ANTHROPIC_API_KEY", "sk-example")
+        .with_env("GEMINI_API_KEY", "sk-example")
+        .with_env("AZURE_OPENAI_API_KEY", "sk-example");
     let mut check = site.command();
     check.arg("--config").arg(file).args(["check-config", "--json"]);
     let checked = Ran::of(&mut check).json();

@@ -2,7 +2,7 @@
 //! becomes of what they cannot do, and that nothing of theirs is seen outside.
 
 use holdfast_tests::config::{UPSTREAM_KEY, UPSTREAM_MODEL};
-use holdfast_tests::upstream::{Arrived, completion, marked};
+use holdfast_tests::upstream::{Arrived, completion, error as upstream_error, marked};
 use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use crate::check::{check_completion, error};
 /// A kind, as its own server has it.
 struct Kind {
     name: &'static str,
+    /// What the operator sets besides.
+    more: Option<(&'static str, &'static str)>,
     /// Where the request goes, and the header of the credential.
     path: &'static str,
     credential: &'static str,
@@ -23,6 +25,7 @@ struct Kind {
 fn anthropic() -> Kind {
     Kind {
         name: "anthropic",
+        more: None,
         path: "/v1/messages",
         credential: "x-api-key",
         answer: json!({
@@ -43,12 +46,73 @@ fn anthropic() -> Kind {
     }
 }
 
+fn gemini() -> Kind {
+    Kind {
+        name: "gemini",
+        more: None,
+        path: "/v1/models/upstream-model-mark:generateContent",
+        credential: "x-goog-api-key",
+        answer: json!({
+            "candidates": [{
+                "content": {"parts": [{"text": "Good day", "thoughtSignature": "mark-of-extra"}]},
+                "finishReason": "STOP",
+                "index": 0,
+            }],
+            "usageMetadata": {
+                "promptTokenCount": 100,
+                "cachedContentTokenCount": 40,
+                "candidatesTokenCount": 20,
+                "totalTokenCount": 120,
+            },
+            "modelVersion": "mark-of-model",
+            "responseId": "mark-of-id",
+        }),
+        error: json!({
+            "error": {"code": 400, "message": "mark-of-message", "status": "mark-of-code"},
+        }),
+    }
+}
+
+fn azure() -> Kind {
+    let mut answer = completion("Good day");
+    answer["usage"]["completion_tokens_details"] = json!({});
+    answer["prompt_filter_results"] = json!([{"content_filter_results": "mark-of-extra"}]);
+    answer["choices"][0]["content_filter_results"] = json!({"hate": "mark-of-extra"});
+    Kind {
+        name: "azure-openai",
+        more: None,
+        path: "/v1/chat/completions",
+        credential: "api-key",
+        answer,
+        error: upstream_error("mark-of-code"),
+    }
+}
+
+/// The older API.
+fn azure_by_deployment() -> Kind {
+    Kind {
+        more: Some(("api_version", "\"2024-10-21\"")),
+        path: "/v1/deployments/upstream-model-mark/chat/completions?api-version=2024-10-21",
+        ..azure()
+    }
+}
+
 fn kinds() -> Vec<Kind> {
-    vec![anthropic()]
+    vec![anthropic(), gemini(), azure(), azure_by_deployment()]
+}
+
+/// Those that cannot do all of what OpenAI's dialect says.
+fn foreign_kinds() -> Vec<Kind> {
+    vec![anthropic(), gemini()]
 }
 
 fn config(kind: &Kind, upstream: &Upstream) -> Config {
-    Config::upstream(upstream).set("providers.acme", "kind", &format!("\"{}\"", kind.name))
+    let name = format!("\"{}\"", kind.name);
+    let config = Config::upstream(upstream).set("providers.acme", "kind", &name);
+    match kind.more {
+        None => config,
+        Some((key, value)) => config.set("providers.acme", key, value),
+    }
 }
 
 fn value<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -121,7 +185,7 @@ fn asking_for(more: &Value) -> String {
 
 #[test]
 fn what_no_route_can_do_is_refused_and_binds_nothing() {
-    for kind in kinds() {
+    for kind in foreign_kinds() {
         let upstream = Upstream::start(Reply::json(200, &kind.answer));
         let (site, account) = Site::funded(&config(&kind, &upstream));
         let gateway = site.serve();
@@ -142,7 +206,7 @@ fn what_no_route_can_do_is_refused_and_binds_nothing() {
 
 #[test]
 fn a_route_that_cannot_is_passed_over() {
-    for kind in kinds() {
+    for kind in foreign_kinds() {
         let unable = Upstream::start(Reply::json(200, &kind.answer));
         let able = Upstream::start(Reply::json(200, &completion("Good day")));
         let route = format!("provider = \"acme\"\nmodel = \"{UPSTREAM_MODEL}\"\n");

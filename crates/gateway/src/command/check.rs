@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use holdfast_providers::{Anthropic, AnthropicOptions, OpenAi, OpenAiOptions, Unreached};
+use holdfast_providers::{
+    Anthropic, AnthropicOptions, AzureOptions, Gemini, GeminiOptions, OpenAi, OpenAiOptions,
+    Unreached,
+};
 use serde::Serialize;
 
 use crate::config::{BadConfig, Config, ProviderKind};
@@ -91,9 +94,19 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
                 let asking = async { client.probe().await.map(|status| status.as_u16()) };
                 probe(provider, options.server.api_key.is_some(), asking).await
             }
+            ProviderKind::AzureOpenAi(options) => {
+                let client = OpenAi::azure(AzureOptions::clone(options)).with_context(about)?;
+                let asking = async { client.probe().await.map(|status| status.as_u16()) };
+                probe(provider, options.server.api_key.is_some(), asking).await
+            }
             ProviderKind::Anthropic(options) => {
                 let client =
                     Anthropic::new(AnthropicOptions::clone(options)).with_context(about)?;
+                let asking = async { client.probe().await.map(|status| status.as_u16()) };
+                probe(provider, options.server.api_key.is_some(), asking).await
+            }
+            ProviderKind::Gemini(options) => {
+                let client = Gemini::new(GeminiOptions::clone(options)).with_context(about)?;
                 let asking = async { client.probe().await.map(|status| status.as_u16()) };
                 probe(provider, options.server.api_key.is_some(), asking).await
             }

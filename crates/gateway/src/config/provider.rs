@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_providers::{AnthropicOptions, BaseUrl, OpenAiOptions, ServerOptions, UpstreamKey};
+use holdfast_providers::{
+    AnthropicOptions, ApiVersion, AzureOptions, BaseUrl, GeminiOptions, OpenAiOptions,
+    ServerOptions, UpstreamKey,
+};
 use holdfast_wire::chat::upstream::BoundField;
 
 use super::document::{Field, Table, meant};
@@ -17,9 +20,13 @@ pub(crate) enum ProviderKind {
     OpenAi(Box<OpenAiOptions>),
     /// Anthropic's Messages API.
     Anthropic(Box<AnthropicOptions>),
+    /// Google's Gemini API.
+    Gemini(Box<GeminiOptions>),
+    /// Azure OpenAI.
+    AzureOpenAi(Box<AzureOptions>),
 }
 
-const KINDS: [&str; 3] = ["openai", "anthropic", "simulated"];
+const KINDS: [&str; 5] = ["openai", "anthropic", "gemini", "azure-openai", "simulated"];
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
 pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKind>> {
@@ -48,11 +55,13 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
         "simulated" => Some(simulated(table)),
         "openai" => Some(openai(table)),
         "anthropic" => Some(anthropic(table)),
+        "gemini" => Some(gemini(table)),
+        "azure-openai" => Some(azure(table)),
         other => {
             let meant = meant(other, KINDS);
             field.mistake(format_args!(
                 "is not available in this version: {meant}write \"openai\", for any server that speaks \
-                 like it, \"anthropic\" or \"simulated\""
+                 like it, \"anthropic\", \"gemini\", \"azure-openai\" or \"simulated\""
             ));
             None
         }
@@ -67,7 +76,15 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
 
 fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
     let mut kind = Some(ProviderKind::Simulated);
-    for key in ["base_url", "api_key", "pool_idle", "output_bound_field", "sampling"] {
+    for key in [
+        "base_url",
+        "api_key",
+        "pool_idle",
+        "output_bound_field",
+        "sampling",
+        "skip_signatures",
+        "api_version",
+    ] {
         if let Some(field) = table.field(key) {
             field.mistake(
                 "means nothing to the simulated provider, which reaches nobody: remove it",
@@ -83,17 +100,23 @@ fn openai(table: &Table<'_>) -> Option<ProviderKind> {
         .required("base_url", "base_url = \"https://api.openai.com/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
     let server = server(table, base_url, table.field("api_key"));
-    let bound_field = table.field("output_bound_field").map(|field| match field.text()? {
+    let bound_field = bound_field(table);
+    let options = OpenAiOptions { server: server?, bound_field: bound_field? };
+    Some(ProviderKind::OpenAi(Box::new(options)))
+}
+
+fn bound_field(table: &Table<'_>) -> Option<BoundField> {
+    let Some(field) = table.field("output_bound_field") else {
+        return Some(BoundField::MaxCompletionTokens);
+    };
+    match field.text()? {
         "max_completion_tokens" => Some(BoundField::MaxCompletionTokens),
         "max_tokens" => Some(BoundField::MaxTokens),
         _ => {
             field.mistake("must be \"max_completion_tokens\" or \"max_tokens\"");
             None
         }
-    });
-    let bound_field = bound_field.unwrap_or(Some(BoundField::MaxCompletionTokens));
-    let options = OpenAiOptions { server: server?, bound_field: bound_field? };
-    Some(ProviderKind::OpenAi(Box::new(options)))
+    }
 }
 
 fn anthropic(table: &Table<'_>) -> Option<ProviderKind> {
@@ -103,6 +126,31 @@ fn anthropic(table: &Table<'_>) -> Option<ProviderKind> {
     let sampling = table.field("sampling").map_or(Some(false), |field| field.flag());
     let options = AnthropicOptions { server: server?, sampling: sampling? };
     Some(ProviderKind::Anthropic(Box::new(options)))
+}
+
+fn gemini(table: &Table<'_>) -> Option<ProviderKind> {
+    let base_url = base_url_or(table, GeminiOptions::BASE_URL);
+    let api_key = table.required("api_key", "api_key = \"${GEMINI_API_KEY}\"");
+    let server = server(table, base_url, api_key);
+    let skip_signatures = table.field("skip_signatures").map_or(Some(false), |field| field.flag());
+    let options = GeminiOptions { server: server?, skip_signatures: skip_signatures? };
+    Some(ProviderKind::Gemini(Box::new(options)))
+}
+
+fn azure(table: &Table<'_>) -> Option<ProviderKind> {
+    let base_url = table
+        .required("base_url", "base_url = \"https://RESOURCE.openai.azure.com/openai/v1\"")
+        .and_then(|field| field.parse(BaseUrl::try_from));
+    let api_key = table.required("api_key", "api_key = \"${AZURE_OPENAI_API_KEY}\"");
+    let server = server(table, base_url, api_key);
+    let api_version = table.field("api_version").map(|field| field.parse(ApiVersion::try_from));
+    let bound_field = bound_field(table);
+    let mut options =
+        AzureOptions { server: server?, api_version: None, bound_field: bound_field? };
+    if let Some(api_version) = api_version {
+        options.api_version = Some(api_version?);
+    }
+    Some(ProviderKind::AzureOpenAi(Box::new(options)))
 }
 
 /// The base URL of a provider that has one address for everybody.

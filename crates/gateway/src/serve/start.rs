@@ -11,7 +11,10 @@ use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wallets};
 use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Secrets};
 use holdfast_http::Serving;
-use holdfast_providers::{Anthropic, AnthropicOptions, OpenAi, OpenAiOptions, Simulated};
+use holdfast_providers::{
+    Anthropic, AnthropicOptions, AzureOptions, Gemini, GeminiOptions, OpenAi, OpenAiOptions,
+    Simulated,
+};
 use holdfast_store::{SchemaError, Store, migrate};
 use uuid::Uuid;
 
@@ -145,6 +148,10 @@ fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
     Ok(match kind {
         ProviderKind::Simulated => Arc::new(Simulated::new()),
         ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(OpenAiOptions::clone(options))?),
+        ProviderKind::AzureOpenAi(options) => {
+            Arc::new(OpenAi::azure(AzureOptions::clone(options))?)
+        }
+        ProviderKind::Gemini(options) => Arc::new(Gemini::new(GeminiOptions::clone(options))?),
         ProviderKind::Anthropic(options) => {
             Arc::new(Anthropic::new(AnthropicOptions::clone(options))?)
         }

@@ -4,7 +4,7 @@ use holdfast_domain::ports::Failure;
 use holdfast_wire::chat::upstream::UpstreamError;
 use http::StatusCode;
 
-use super::{ACCOUNT, CONTEXT_LENGTH, OVERLOADED, RATE_LIMITED, REQUEST, Row, first};
+use super::{ACCOUNT, CONTEXT_LENGTH, OVERLOADED, RATE_LIMITED, REQUEST, Row, first, is_named};
 
 /// No code in particular.
 const ANY: &[&str] = &[];
@@ -55,8 +55,5 @@ const TABLE: &[Row<&[&str]>] = &[
 
 /// What an answer proves that is not a 200.
 pub(crate) fn of_status(status: StatusCode, error: &UpstreamError) -> Failure {
-    first(TABLE, status, |codes: &&[&str]| {
-        let names = [error.code.as_deref(), error.kind.as_deref()];
-        codes.is_empty() || names.into_iter().flatten().any(|name| codes.contains(&name))
-    })
+    first(TABLE, status, |codes| is_named(error, codes))
 }

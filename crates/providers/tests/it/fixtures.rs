@@ -16,9 +16,13 @@ use holdfast_domain::ports::{Call, Failure, Provider};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
-use holdfast_providers::{Anthropic, AnthropicOptions, ServerOptions, UpstreamKey};
+use holdfast_providers::{
+    Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Gemini, GeminiOptions, OpenAi,
+    ServerOptions, UpstreamKey,
+};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::chat::request::parse;
+use holdfast_wire::chat::upstream::BoundField;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -36,6 +40,29 @@ async fn anthropic() {
     check_kind("anthropic", |server, options| {
         let sampling = options["sampling"] == true;
         Box::new(Anthropic::new(AnthropicOptions { server, sampling }).unwrap())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn gemini() {
+    check_kind("gemini", |server, options| {
+        let skip_signatures = options["skip_signatures"] == true;
+        Box::new(Gemini::new(GeminiOptions { server, skip_signatures }).unwrap())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn azure_openai() {
+    check_kind("azure-openai", |server, options| {
+        let api_version = options["api_version"].as_str();
+        let api_version = api_version.map(|version| ApiVersion::try_from(version).unwrap());
+        let bound_field = match options["output_bound_field"].as_str() {
+            Some("max_tokens") => BoundField::MaxTokens,
+            _ => BoundField::MaxCompletionTokens,
+        };
+        Box::new(OpenAi::azure(AzureOptions { server, api_version, bound_field }).unwrap())
     })
     .await;
 }

@@ -1,0 +1,93 @@
+//! Google's Gemini API: the client. [`request`] says what it is sent, [`answer`] what it answers, and
+//! [`proof`] what its errors prove.
+
+mod answer;
+mod request;
+mod turns;
+
+use async_trait::async_trait;
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::request::Request;
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream::Completion;
+use http::{HeaderName, StatusCode, Uri};
+
+use crate::proof;
+use crate::server::{
+    BadOptions, BaseUrl, Dialect, Server, ServerOptions, Shown, Unreached, segment,
+};
+
+const DIALECT: Dialect = Dialect { read: answer::read, judge: proof::gemini };
+
+/// How to reach the API, and what its models want.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeminiOptions {
+    /// How to reach it.
+    pub server: ServerOptions,
+    /// Whether earlier calls of functions are sent as calls of another model, so that the signatures
+    /// that they came with are not asked for: models from Gemini 3 on refuse them otherwise.
+    pub skip_signatures: bool,
+}
+
+impl GeminiOptions {
+    /// Where the API begins unless the operator says otherwise.
+    pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
+
+    /// The usual options for a server.
+    #[must_use]
+    pub const fn new(base_url: BaseUrl) -> Self {
+        Self { server: ServerOptions::new(base_url), skip_signatures: false }
+    }
+}
+
+/// Google's Gemini API, with answers that arrive whole.
+#[derive(Debug)]
+pub struct Gemini {
+    server: Server,
+    base_url: BaseUrl,
+    models: Uri,
+    skip_signatures: bool,
+}
+
+impl Gemini {
+    /// A client that has not connected yet. Reads the platform's root certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`BadOptions`] where there is none with these options.
+    pub fn new(options: GeminiOptions) -> Result<Self, BadOptions> {
+        let GeminiOptions { server, skip_signatures } = options;
+        let base_url = server.base_url.clone();
+        let shown = Shown::In(HeaderName::from_static("x-goog-api-key"));
+        let models = base_url.at("/models")?;
+        Ok(Self { server: Server::new(server, &shown)?, base_url, models, skip_signatures })
+    }
+
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreached`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+        self.server.probe(self.models.clone()).await
+    }
+}
+
+#[async_trait]
+impl Provider for Gemini {
+    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        request::translate(request, self.skip_signatures).map(drop)
+    }
+
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+        // Who claims asks first, so neither happens; and if it did, nothing was sent.
+        let body = request::render(call, self.skip_signatures)
+            .map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
+        let path = format!("/models/{}:generateContent", segment(&call.model));
+        let uri = self.base_url.at(&path).map_err(|_address| Failure::NotRun(NotRun::Account))?;
+        let exchanged = self.server.exchange(&DIALECT, (uri, body), call, sink).await;
+        let Completion { delta, meters } = exchanged?;
+        sink.delta(delta);
+        Ok(meters)
+    }
+}
