@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 const AFTER_HELP: &str = "\
 Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
-./holdfast-data/, the simulated provider as holdfast/sim-1, on port 8080 of this machine.
+./holdfast-data/, the simulated provider as holdfast/sim-1 and holdfast/sim-tools, on port 8080 of this machine.
 
 HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
 HOLDFAST_DATABASE_URL override server.listen and database.url.

@@ -9,17 +9,25 @@
 //! # OpenAI and whatever speaks like it
 //!
 //! [`OpenAi`] posts to `{base_url}/chat/completions` over HTTP/1.1, with TLS where the URL says so, and
-//! reads an answer that arrives whole. Besides what HTTP itself needs, only `content-type`, `accept`,
+//! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then answers
+//! with JSON all the same has answered. Besides what HTTP itself needs, only `content-type`, `accept`,
 //! `user-agent` and the operator's own `authorization` go upstream. The bound that the hold was made
 //! with always goes along, in the field that the server reads. Servers are verified against Mozilla's
 //! roots and the platform's; `SSL_CERT_FILE` names others instead of the platform's.
 //!
 //! # The simulated provider
 //!
-//! [`Simulated`] has one model, `sim-1`, and answers `You said: <the last user message>`; choices
-//! after the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the
-//! output bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that
-//! rule: every message's texts and name on the one side, every choice's text on the other.
+//! [`Simulated`] has two models. `sim-1` answers `You said: <the last user message>`; choices after
+//! the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the output
+//! bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that rule: every
+//! message's texts and name on the one side, every choice's text, names and inputs of calls on the other.
+//! A stream is the same answer word by word.
+//!
+//! `sim-tools` calls the tool that is forced, else the first that it may call: a function with the
+//! members that its schema requires (the last user message for a text, 1 or the least for a number, true,
+//! the first of a choice, an empty list), a custom tool with the last user message. What a tool has said
+//! it answers with `The tool said: <that>`, unless a tool is forced or required; without tools it is
+//! `sim-1`.
 //!
 //! A line of the last user message that holds nothing but a directive changes how the call goes, and
 //! is not echoed:
@@ -32,17 +40,20 @@
 //! | `[[sim: refuse]]` | refused for good |
 //! | `[[sim: context-overflow]]` | refused for good: the prompt is too long |
 //! | `[[sim: fail-after]]` | accepted, then its outcome is unknown |
+//! | `[[sim: pace 20ms]]` | waits so long between two pieces of a stream |
 //! | `[[sim: break]]` | breaks in the middle of the answer: its outcome is unknown |
+//! | `[[sim: stall]]` | falls silent in the middle of the answer, and never ends by itself |
 //! | `[[sim: no-usage]]` | answers and reports no usage |
 //! | `[[sim: absurd-usage]]` | answers and reports usage that nobody can believe |
 //! | `[[sim: overrun]]` | answers and reports ten million tokens more than the hold was made for, on either side |
 //!
-//! `slow` and `fail-before-once` go with each other and with any one of the rest. Anything else after
+//! `slow`, `pace` and `fail-before-once` go with each other and with any one of the rest. Anything else after
 //! `[[sim:` at the start of a line is refused for good, so that a mistyped directive shows.
 #![warn(missing_docs)]
 
 mod anthropic;
 mod azure;
+mod events;
 mod gemini;
 mod openai;
 mod proof;

@@ -1,11 +1,14 @@
 //! Any server that speaks OpenAI's chat completions: the client. The dialect is `holdfast_wire`'s,
 //! what proves what is [`proof`](crate::proof)'s.
 
+use std::ops::ControlFlow;
+
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink};
+use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
-    BoundField, Completion, UpstreamError, read_completion, read_error, render_request,
+    BoundField, ChunkReader, Completion, Unreadable, UpstreamError, read_completion, read_error,
+    render_request,
 };
 use http::{StatusCode, Uri};
 use tokio::time::Instant;
@@ -33,7 +36,7 @@ impl OpenAiOptions {
     }
 }
 
-/// A server that speaks OpenAI's chat completions over HTTP/1.1, with answers that arrive whole.
+/// A server that speaks OpenAI's chat completions over HTTP/1.1.
 #[derive(Debug)]
 pub struct OpenAi {
     server: Server,
@@ -105,7 +108,7 @@ impl OpenAi {
         &self,
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> (Option<StatusCode>, Result<Completion, Failure>) {
+    ) -> (Option<StatusCode>, Result<Option<Meters>, Failure>) {
         let body = render_request(
             &call.request,
             &call.model,
@@ -118,18 +121,66 @@ impl OpenAi {
         };
         match self.server.post(uri, body, call.connect, sink).await {
             Err(cause) => (None, Err(proof::of_break(cause))),
-            Ok(reply) => (Some(reply.status), self.hear(call, reply).await),
+            Ok(reply) => (Some(reply.status), self.hear(call, reply, sink).await),
         }
     }
 
-    async fn hear(&self, call: &Call, reply: Reply) -> Result<Completion, Failure> {
+    async fn hear(
+        &self,
+        call: &Call,
+        mut reply: Reply,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Failure> {
         let status = reply.status;
-        if status == StatusCode::OK {
-            let body = self.server.read(reply).await.map_err(proof::of_break)?;
-            return read_completion(&body, call.request.n).map_err(|_unreadable| proof::UNREADABLE);
+        if status != StatusCode::OK {
+            let error = read_error(&server::read_error(reply).await);
+            return Err((self.judge)(status, &error));
         }
-        let error = read_error(&server::read_error(reply).await);
-        Err((self.judge)(status, &error))
+        let n = call.request.n;
+        match call.arrival {
+            // A server that knows no streams answers as it always does.
+            Arrival::Streamed if !reply.is_object().await.map_err(proof::of_break)? => {
+                self.follow(n, reply, sink).await
+            }
+            Arrival::Streamed | Arrival::Whole => {
+                let body = self.server.read(reply).await.map_err(proof::of_break)?;
+                let Completion { delta, meters } =
+                    read_completion(&body, n).map_err(|_unreadable| proof::UNREADABLE)?;
+                sink.delta(delta);
+                Ok(meters)
+            }
+        }
+    }
+
+    /// Reads an answer that streams.
+    async fn follow(
+        &self,
+        n: u32,
+        reply: Reply,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Failure> {
+        let mut reader = ChunkReader::new(n);
+        let heard = self.server.each_event(reply, |event| {
+            if event.name == b"error" {
+                return Err(Unreadable::Error);
+            }
+            match event.data.trim_ascii() {
+                b"[DONE]" => return Ok(ControlFlow::Break(())),
+                // Some keep a connection alive so.
+                b"" => {}
+                chunk => {
+                    if let Some(delta) = reader.read(chunk)? {
+                        sink.delta(delta);
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        });
+        match heard.await {
+            Err(failure) if !reader.is_whole() => Err(failure),
+            // Everything was said: what is missing is at most the usage, and the word that it ends.
+            Ok(()) | Err(_) => reader.end().map_err(|_unreadable| proof::UNREADABLE),
+        }
     }
 }
 
@@ -139,8 +190,6 @@ impl Provider for OpenAi {
         let begun = Instant::now();
         let (status, outcome) = self.ask(call, sink).await;
         server::tell(begun, status, outcome.as_ref().err());
-        let Completion { delta, meters } = outcome?;
-        sink.delta(delta);
-        Ok(meters)
+        outcome
     }
 }

@@ -2,12 +2,14 @@
 //! it has in common. Not what is said to it, nor what its answers mean.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::ports::{Call, Cause, Failure, Sink};
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
+use holdfast_wire::sse::Event;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
@@ -15,6 +17,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
+use crate::events;
 use crate::proof;
 use crate::transport::{Break, Reply, Transport};
 
@@ -33,7 +36,7 @@ pub struct ServerOptions {
     /// How long a connection may idle and still be used: less than the server's own keep-alive. It is
     /// closed soon after.
     pub pool_idle: Duration,
-    /// The largest answer that is read, in bytes.
+    /// The largest answer that is read, in bytes; of one that streams, the largest event.
     pub response_bytes_max: usize,
     /// Root certificates to trust besides the platform's and Mozilla's.
     pub extra_roots: Vec<CertificateDer<'static>>,
@@ -267,6 +270,16 @@ impl Server {
     /// Reads a whole answer.
     pub(crate) async fn read(&self, reply: Reply) -> Result<Bytes, Break> {
         reply.read(self.response_bytes_max).await
+    }
+
+    /// Hands each event of an answer to `take`, as [`events::each`] does. None may be longer than a whole
+    /// answer.
+    pub(crate) async fn each_event(
+        &self,
+        reply: Reply,
+        take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Unreadable> + Send,
+    ) -> Result<(), Failure> {
+        events::each(reply, self.response_bytes_max, take).await
     }
 
     /// Asks for something that has no effect, and tells the status of the answer.

@@ -1,17 +1,21 @@
-//! A provider without a model: it echoes, and misbehaves where the prompt asks for it. No network,
+//! A provider without a model: it echoes, calls tools, and misbehaves where the prompt asks for it. No network,
 //! no randomness; the same call gets the same answer. Not a fake for tests alone: it is what an
 //! installation without any account talks to.
 
+mod pieces;
 mod script;
+mod tools;
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown};
+use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink, Unknown};
 use holdfast_domain::request::{Content, Message, Request};
 use holdfast_domain::usage::Meters;
 
@@ -32,8 +36,12 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The only model it has, as routes name it.
+    /// The model that says things, as routes name it.
     pub const MODEL: &str = "sim-1";
+    /// The model that calls tools.
+    pub const TOOLS_MODEL: &str = "sim-tools";
+    /// All that it has.
+    pub const MODELS: [&str; 2] = [Self::MODEL, Self::TOOLS_MODEL];
 
     /// A provider that has seen no prompt yet.
     #[must_use]
@@ -64,7 +72,7 @@ impl Simulated {
 #[async_trait]
 impl Provider for Simulated {
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
-        if &*call.model != Self::MODEL {
+        if !Self::MODELS.contains(&&*call.model) {
             return Err(Failure::NotRun(NotRun::Account));
         }
         sink.sending();
@@ -76,33 +84,40 @@ impl Provider for Simulated {
         if script.fail_once && self.is_new(&call.request) {
             return Err(Failure::NotRun(NotRun::Overloaded));
         }
-        let choices = answer(call, &script.text);
+        let choices = match tools::Use::of(call) {
+            Some(used) => called(call, &used, &script.text),
+            None => answer(call, &script.text),
+        };
         let input = prompt_tokens(&call.request);
-        let output = choices.iter().filter_map(|choice| choice.content.as_deref()).map(tokens);
-        let output = output.fold(0_u64, u64::saturating_add);
+        let output = choices.iter().map(choice_tokens).fold(0_u64, u64::saturating_add);
         match script.act {
             Act::Refuse => Err(Failure::Refused(ProviderRefusal::Request)),
             Act::ContextOverflow => Err(Failure::Refused(ProviderRefusal::ContextLength)),
             Act::FailBefore => Err(Failure::NotRun(NotRun::Overloaded)),
             Act::FailAfter => Err(Failure::Unknown(Unknown::Status)),
             Act::Break => {
-                sink.delta(Delta::from(choices.into_iter().map(halved).collect::<Vec<_>>()));
+                say(call, script.pace, choices.into_iter().map(halved).collect(), sink).await;
                 Err(Failure::Unknown(Unknown::Broken))
             }
+            Act::Stall => {
+                say(call, script.pace, choices.into_iter().map(halved).collect(), sink).await;
+                // Whoever dropped the call has had enough of it.
+                pending().await
+            }
             Act::Answer => {
-                sink.delta(Delta::from(choices));
+                say(call, script.pace, choices, sink).await;
                 Ok(Meters::text(input, output))
             }
             Act::NoUsage => {
-                sink.delta(Delta::from(choices));
+                say(call, script.pace, choices, sink).await;
                 Ok(None)
             }
             Act::AbsurdUsage => {
-                sink.delta(Delta::from(choices));
+                say(call, script.pace, choices, sink).await;
                 Ok(Meters::text(u64::MAX, u64::MAX))
             }
             Act::Overrun => {
-                sink.delta(Delta::from(choices));
+                say(call, script.pace, choices, sink).await;
                 let bound = call.max_output_tokens.saturating_mul(u64::from(call.request.n));
                 Ok(Meters::text(
                     input.saturating_add(OVERRUN_TOKENS),
@@ -113,14 +128,33 @@ impl Provider for Simulated {
     }
 }
 
+/// Says the choices at once, or piece by piece where a stream is wanted: the first piece of each choice,
+/// then the second of each, with `pace` between two rounds.
+async fn say(call: &Call, pace: Option<Duration>, choices: Vec<ChoiceDelta>, sink: &mut dyn Sink) {
+    match call.arrival {
+        Arrival::Whole => sink.delta(Delta::from(choices)),
+        Arrival::Streamed => {
+            for (at, round) in pieces::rounds(choices).into_iter().enumerate() {
+                if let Some(pace) = pace.filter(|_| at > 0) {
+                    tokio::time::sleep(pace).await;
+                }
+                for piece in round {
+                    sink.delta(Delta::from(vec![piece]));
+                }
+            }
+        }
+    }
+}
+
 /// Every choice of the answer: the echo, cut at the first stop sequence or at the token bound,
 /// whichever comes first.
 fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
-    let echo =
-        if text.is_empty() { "You said nothing.".to_owned() } else { format!("You said: {text}") };
-    let bytes_max = usize::try_from(call.max_output_tokens)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(BYTES_PER_TOKEN);
+    let echo = match tools::answered(call) {
+        Some(result) => format!("The tool said: {result}"),
+        None if text.is_empty() => "You said nothing.".to_owned(),
+        None => format!("You said: {text}"),
+    };
+    let bytes_max = bytes_max(call);
     let choice = |index: u32| {
         let mut text = match index.checked_add(1) {
             Some(number) if number > 1 => format!("(choice {number}) {echo}"),
@@ -137,13 +171,55 @@ fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
     (0..call.request.n).map(choice).collect()
 }
 
+/// Every choice where a tool is called: all of them call it alike. A call that is longer than the bound
+/// is cut there.
+fn called(call: &Call, used: &tools::Use, said: &str) -> Vec<ChoiceDelta> {
+    let choice = |index| {
+        let mut choice = used.choice(index, said);
+        let left = bytes_max(call).saturating_sub(used.name.len());
+        let input = choice
+            .tool_calls
+            .first_mut()
+            .and_then(|called| called.input.as_mut())
+            .or_else(|| choice.function_call.as_mut()?.arguments.as_mut());
+        if let Some(input) = input.filter(|input| input.len() > left) {
+            input.truncate(input.floor_char_boundary(left));
+            choice.finish = Some(FinishReason::Length);
+        }
+        choice
+    };
+    (0..call.request.n).map(choice).collect()
+}
+
+fn bytes_max(call: &Call) -> usize {
+    let tokens = usize::try_from(call.max_output_tokens).unwrap_or(usize::MAX);
+    tokens.saturating_mul(BYTES_PER_TOKEN)
+}
+
 /// What is said of a choice before it breaks: half of the text and no end.
 fn halved(choice: ChoiceDelta) -> ChoiceDelta {
-    let content = choice.content.map(|mut text| {
+    let half = |mut text: String| {
         text.truncate(text.floor_char_boundary(text.len() / 2));
         text
-    });
-    ChoiceDelta { content, finish: None, ..choice }
+    };
+    let half_call = |call: ToolCallDelta| ToolCallDelta { input: call.input.map(half), ..call };
+    let half_function =
+        |call: FunctionCallDelta| FunctionCallDelta { arguments: call.arguments.map(half), ..call };
+    ChoiceDelta {
+        content: choice.content.map(half),
+        tool_calls: choice.tool_calls.into_iter().map(half_call).collect(),
+        function_call: choice.function_call.map(half_function),
+        finish: None,
+        ..choice
+    }
+}
+
+/// Names and inputs of calls are told apart, as messages are.
+fn choice_tokens(choice: &ChoiceDelta) -> u64 {
+    let calls = choice.tool_calls.iter().flat_map(|call| [&call.name, &call.input]);
+    let function = choice.function_call.iter().flat_map(|call| [&call.name, &call.arguments]);
+    let texts = [&choice.content].into_iter().chain(calls).chain(function);
+    texts.flatten().map(|text| tokens(text)).fold(0, u64::saturating_add)
 }
 
 /// All messages with their speakers' names. Never more than their bytes, so never above a hold.

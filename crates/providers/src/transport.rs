@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -24,6 +24,11 @@ use tower_service::Service;
 /// An attempt to connect ends after this time even where nobody waits for it any more, because
 /// another connection became free first.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
+/// The most white space before an answer that is looked through for what the answer is.
+const SPACE_BYTES_MAX: usize = 4_096;
+/// How long the end of a body is waited for that has said everything: it comes with the last word, or
+/// right after it.
+const END_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// How far a request came that got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub(crate) struct Transport(Client<Bounded<HttpsConnector<HttpConnector>>, Promp
 /// An answer whose body has not been read yet.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
+    /// What was looked at and is still to be read.
+    ahead: Bytes,
     body: Incoming,
 }
 
@@ -103,7 +110,7 @@ impl Transport {
             if taken.load(Ordering::Acquire) { Break::Sent } else { Break::Unsent }
         })?;
         let (head, body) = response.into_parts();
-        Ok(Reply { status: head.status, body })
+        Ok(Reply { status: head.status, ahead: Bytes::new(), body })
     }
 }
 
@@ -131,12 +138,65 @@ impl fmt::Debug for Reply {
 
 impl Reply {
     /// Reads the whole body, at most `bytes_max`.
-    pub(crate) async fn read(self, bytes_max: usize) -> Result<Bytes, Break> {
-        match Limited::new(self.body, bytes_max).collect().await {
-            Ok(body) => Ok(body.to_bytes()),
-            Err(cause) if cause.is::<LengthLimitError>() => Err(Break::TooLarge),
-            Err(_broken) => Err(Break::Sent),
+    pub(crate) async fn read(mut self, bytes_max: usize) -> Result<Bytes, Break> {
+        let mut pieces = Vec::new();
+        let mut left = bytes_max;
+        while let Some(piece) = self.next().await? {
+            left = left.checked_sub(piece.len()).ok_or(Break::TooLarge)?;
+            pieces.push(piece);
         }
+        Ok(match pieces.pop() {
+            Some(only) if pieces.is_empty() => only,
+            Some(last) => {
+                pieces.push(last);
+                pieces.concat().into()
+            }
+            None => Bytes::new(),
+        })
+    }
+
+    /// The next bytes of the body, as they come; `None` at its end. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Break> {
+        if !self.ahead.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.ahead)));
+        }
+        while let Some(frame) = self.body.frame().await {
+            // Trailers say nothing that is wanted here.
+            if let Ok(piece) = frame.map_err(|_broken| Break::Sent)?.into_data()
+                && !piece.is_empty()
+            {
+                return Ok(Some(piece));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the body is a JSON object, as far as its first byte tells: no event begins like one. All of
+    /// it stays to be read.
+    pub(crate) async fn is_object(&mut self) -> Result<bool, Break> {
+        let mut seen = Vec::new();
+        let mut first = None;
+        while first.is_none()
+            && seen.len() < SPACE_BYTES_MAX
+            && let Some(piece) = self.next().await?
+        {
+            first = piece.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+            if seen.is_empty() {
+                seen = piece.into();
+            } else {
+                seen.extend_from_slice(&piece);
+            }
+        }
+        self.ahead = seen.into();
+        Ok(first == Some(b'{'))
+    }
+
+    /// Reads the end of a body that has said everything, so that its connection may be used again: a
+    /// server that leaves it open is not waited for.
+    pub(crate) async fn end(mut self) {
+        let rest = async { while let Ok(Some(_unsaid)) = self.next().await {} };
+        // Not in time: the connection is closed.
+        drop(tokio::time::timeout(END_TIME_MAX, rest).await);
     }
 }
 

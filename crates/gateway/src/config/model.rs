@@ -371,9 +371,13 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<(u64, Route)> {
         let kind = provider.and_then(|name| providers.get(name)?.as_ref());
         if model.is_empty() {
             field.mistake("is empty: write what the provider calls the model");
-        } else if matches!(kind, Some(ProviderKind::Simulated)) && model != Simulated::MODEL {
-            let only = Simulated::MODEL;
-            field.mistake(format_args!("must be \"{only}\", the simulated provider's only model"));
+        } else if matches!(kind, Some(ProviderKind::Simulated))
+            && !Simulated::MODELS.contains(&model)
+        {
+            let [one, other] = Simulated::MODELS;
+            field.mistake(format_args!(
+                "must be \"{one}\" or \"{other}\", the simulated provider's models"
+            ));
         }
         Some(model)
     });

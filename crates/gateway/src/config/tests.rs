@@ -93,7 +93,7 @@ fn no_part_of_a_call_may_take_longer_than_the_whole() {
     let line = |timeout: &str| format!("max_output_tokens = 100\ntimeout = {{ {timeout} }}");
     for key in ["connect", "first_token", "between_tokens"] {
         let mistake = format!(
-            "file:7: `models.timeout.total` must not be shorter than `{key}`: it bounds the whole call"
+            "file:8: `models.timeout.total` must not be shorter than `{key}`: it bounds the whole call"
         );
         let timeout = format!("{key} = \"21s\", total = \"20s\"");
         check("max_output_tokens = 100", &line(&timeout), &mistake);

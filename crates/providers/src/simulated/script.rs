@@ -13,6 +13,8 @@ const SLOW_MAX: Duration = Duration::from_mins(10);
 pub(super) struct Script {
     /// To wait before anything else.
     pub(super) slow: Option<Duration>,
+    /// To wait between two pieces of a stream.
+    pub(super) pace: Option<Duration>,
     /// To fail once per prompt before anything was accepted.
     pub(super) fail_once: bool,
     /// What to do then.
@@ -36,6 +38,8 @@ pub(super) enum Act {
     FailAfter,
     /// Stop in the middle of the answer.
     Break,
+    /// Fall silent in the middle of the answer.
+    Stall,
     /// Answer without usage.
     NoUsage,
     /// Answer with counts that nobody can believe.
@@ -54,8 +58,13 @@ impl Script {
     pub(super) fn of(request: &Request) -> Result<Self, BadScript> {
         let mut said = request.messages.iter().rev().filter(|message| message.role == Role::User);
         let content = said.next().and_then(|message| message.content.as_ref());
-        let mut script =
-            Self { slow: None, fail_once: false, act: Act::Answer, text: String::new() };
+        let mut script = Self {
+            slow: None,
+            pace: None,
+            fail_once: false,
+            act: Act::Answer,
+            text: String::new(),
+        };
         let mut text = Vec::new();
         for line in content.into_iter().flat_map(Content::texts).flat_map(str::lines) {
             match line.trim().strip_prefix("[[sim:") {
@@ -74,6 +83,7 @@ impl Script {
             "fail-before" => Act::FailBefore,
             "fail-after" => Act::FailAfter,
             "break" => Act::Break,
+            "stall" => Act::Stall,
             "no-usage" => Act::NoUsage,
             "absurd-usage" => Act::AbsurdUsage,
             "overrun" => Act::Overrun,
@@ -81,13 +91,7 @@ impl Script {
                 self.fail_once = true;
                 return Ok(());
             }
-            timed => {
-                let wait = timed.strip_prefix("slow ").and_then(duration).ok_or(BadScript)?;
-                return match self.slow.replace(wait) {
-                    None => Ok(()),
-                    Some(_twice) => Err(BadScript),
-                };
-            }
+            timed => return self.obey_timed(timed),
         };
         match std::mem::replace(&mut self.act, act) {
             Act::Answer => Ok(()),
@@ -96,9 +100,23 @@ impl Script {
             | Act::FailBefore
             | Act::FailAfter
             | Act::Break
+            | Act::Stall
             | Act::NoUsage
             | Act::AbsurdUsage
             | Act::Overrun => Err(BadScript),
+        }
+    }
+
+    fn obey_timed(&mut self, directive: &str) -> Result<(), BadScript> {
+        let (what, wait) = directive.split_once(' ').ok_or(BadScript)?;
+        let place = match what {
+            "slow" => &mut self.slow,
+            "pace" => &mut self.pace,
+            _ => return Err(BadScript),
+        };
+        match place.replace(duration(wait).ok_or(BadScript)?) {
+            None => Ok(()),
+            Some(_twice) => Err(BadScript),
         }
     }
 }

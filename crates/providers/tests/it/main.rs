@@ -13,4 +13,7 @@ mod fixtures;
 mod openai;
 mod proof;
 mod simulated;
+mod simulated_streams;
+mod simulated_tools;
+mod streams;
 mod upstream;

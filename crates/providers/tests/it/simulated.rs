@@ -222,6 +222,11 @@ async fn refuses_what_only_looks_like_a_directive() {
         "[[sim: slow 11m]]",
         "[[sim: slow 99999999999999999999s]]",
         "[[sim: slow 1s]]\n[[sim: slow 1s]]",
+        "[[sim: pace]]",
+        "[[sim: pace 1]]",
+        "[[sim: fast 1s]]",
+        "[[sim: pace 1s]]\n[[sim: pace 1s]]",
+        "[[sim: stall]]\n[[sim: break]]",
         "[[sim: no-usage]]\n[[sim: overrun]]",
         "[[sim: fail-before-once]]\n[[sim: fail-before-once]]",
     ] {

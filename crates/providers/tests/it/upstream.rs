@@ -33,6 +33,21 @@ pub(crate) fn answer(status: u16, body: &str) -> String {
     )
 }
 
+/// The head of an answer that streams in chunks of HTTP, as servers send it.
+const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+     x-request-id: req_upstream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/// An answer that streams: each of these in a chunk of HTTP of its own, and the end of the body.
+pub(crate) fn stream(pieces: &[&str]) -> String {
+    format!("{}0\r\n\r\n", unended(pieces))
+}
+
+/// The same without the end of the body.
+pub(crate) fn unended(pieces: &[&str]) -> String {
+    let chunk = |piece: &&str| format!("{:x}\r\n{piece}\r\n", piece.len());
+    format!("{STREAM_HEAD}{}", pieces.iter().map(chunk).collect::<String>())
+}
+
 /// A request as it arrived.
 #[derive(Clone)]
 pub(crate) struct Arrived {

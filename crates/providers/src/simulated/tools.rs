@@ -1,0 +1,169 @@
+//! Which tool the simulated model calls, and with what: the same for the same request. It does not read
+//! what a tool is for.
+
+use std::borrow::Cow;
+
+use holdfast_domain::answer::{ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
+use holdfast_domain::ports::Call;
+use holdfast_domain::request::{
+    Content, CustomTool, Function, FunctionChoice, Opaque, Request, Role, Tool, ToolChoice,
+    ToolKind, ToolMode,
+};
+use holdfast_wire::json::{self, Node};
+
+use super::Simulated;
+
+/// A tool that is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Use {
+    form: Form,
+    pub(super) name: String,
+    parameters: Option<Opaque>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Tool(ToolKind),
+    /// The older form.
+    Function,
+}
+
+impl Use {
+    /// The tool that is forced, or else the first that may be called; `None` where the model has none to
+    /// call, or is told what a tool has said and may answer that.
+    pub(super) fn of(call: &Call) -> Option<Self> {
+        if &*call.model != Simulated::TOOLS_MODEL {
+            return None;
+        }
+        let request = &*call.request;
+        let is_answered = answered(call).is_some();
+        tool(request, is_answered).or_else(|| function(request, is_answered))
+    }
+
+    /// A choice that calls it.
+    pub(super) fn choice(&self, index: u32, said: &str) -> ChoiceDelta {
+        let name = Some(self.name.clone());
+        let choice = ChoiceDelta { index, ..ChoiceDelta::default() };
+        match self.form {
+            Form::Tool(kind) => {
+                let input = Some(match kind {
+                    ToolKind::Function => self.arguments(said),
+                    ToolKind::Custom => said.to_owned(),
+                });
+                let called = ToolCallDelta { index: 0, kind: Some(kind), name, input };
+                ChoiceDelta {
+                    tool_calls: vec![called],
+                    finish: Some(FinishReason::ToolCalls),
+                    ..choice
+                }
+            }
+            Form::Function => {
+                let arguments = Some(self.arguments(said));
+                ChoiceDelta {
+                    function_call: Some(FunctionCallDelta { name, arguments }),
+                    finish: Some(FinishReason::FunctionCall),
+                    ..choice
+                }
+            }
+        }
+    }
+
+    /// What the schema requires, each member with a value of its type: texts are what the user said.
+    fn arguments(&self, said: &str) -> String {
+        let schema = self.parameters.as_ref().map(Opaque::as_str).unwrap_or_default();
+        json::parse_answer(schema.as_bytes())
+            .map_or_else(|_none| Node::Object(Vec::new()), |schema| object(&schema, said))
+            .to_string()
+    }
+}
+
+/// What a tool has said to the model that calls tools, where that came last.
+pub(super) fn answered(call: &Call) -> Option<String> {
+    let last = call.request.messages.last().filter(|_| &*call.model == Simulated::TOOLS_MODEL)?;
+    match last.role {
+        Role::Tool { .. } | Role::Function => {
+            let texts = last.content.iter().flat_map(Content::texts);
+            Some(texts.collect::<Vec<_>>().join("\n"))
+        }
+        Role::Developer | Role::System | Role::User | Role::Assistant(_) => None,
+    }
+}
+
+fn tool(request: &Request, is_answered: bool) -> Option<Use> {
+    let first = || request.tools.first().map(offered);
+    match &request.tool_choice {
+        Some(ToolChoice::Mode(ToolMode::None)) => None,
+        Some(ToolChoice::Mode(ToolMode::Auto)) | None => first().filter(|_| !is_answered),
+        Some(ToolChoice::Mode(ToolMode::Required)) => first(),
+        Some(ToolChoice::Named { kind, name }) => named(request, *kind, name),
+        Some(ToolChoice::Allowed { mode, tools }) => {
+            let is_free = *mode != ToolMode::Required && is_answered;
+            let allowed = tools.iter().find_map(|tool| {
+                let tool = json::parse_answer(tool.as_str().as_bytes()).ok()?;
+                [ToolKind::Function, ToolKind::Custom].into_iter().find_map(|kind| {
+                    named(request, kind, tool.get(kind.label())?.get("name")?.as_str()?)
+                })
+            });
+            allowed.filter(|_| !is_free)
+        }
+    }
+}
+
+fn named(request: &Request, kind: ToolKind, name: &str) -> Option<Use> {
+    let mut offers = request.tools.iter().map(offered);
+    offers.find(|offer| offer.form == Form::Tool(kind) && offer.name == name)
+}
+
+fn offered(tool: &Tool) -> Use {
+    match tool {
+        Tool::Function(function) => of_function(function, Form::Tool(ToolKind::Function)),
+        Tool::Custom(CustomTool { name, .. }) => {
+            Use { form: Form::Tool(ToolKind::Custom), name: name.clone(), parameters: None }
+        }
+    }
+}
+
+fn of_function(function: &Function, form: Form) -> Use {
+    let Function { name, parameters, .. } = function;
+    Use { form, name: name.clone(), parameters: parameters.clone() }
+}
+
+fn function(request: &Request, is_answered: bool) -> Option<Use> {
+    let mut functions = request.functions.iter();
+    let found = match &request.function_call {
+        Some(FunctionChoice::None) => None,
+        Some(FunctionChoice::Auto) | None => functions.next().filter(|_| !is_answered),
+        Some(FunctionChoice::Named(name)) => functions.find(|function| function.name == *name),
+    };
+    found.map(|function| of_function(function, Form::Function))
+}
+
+/// Its depth is the schema's, which its reader bounds.
+fn object<'a>(schema: &Node<'a>, said: &'a str) -> Node<'a> {
+    let required = schema.get("required").and_then(Node::as_array).unwrap_or_default();
+    let members = required.iter().filter_map(Node::as_str).map(|name| {
+        let of = schema.get("properties").and_then(|properties| properties.get(name));
+        let value = of.map_or(Node::String(Cow::Borrowed(said)), |of| value(of, said));
+        (Cow::Owned(name.to_owned()), value)
+    });
+    Node::Object(members.collect())
+}
+
+fn value<'a>(schema: &Node<'a>, said: &'a str) -> Node<'a> {
+    let first = schema.get("enum").and_then(Node::as_array).and_then(<[_]>::first);
+    if let Some(fixed) = schema.get("const").or(first) {
+        return fixed.clone();
+    }
+    let kind = schema.get("type");
+    let kind = kind.and_then(Node::as_array).and_then(<[_]>::first).or(kind);
+    match kind.and_then(Node::as_str) {
+        Some("integer" | "number") => {
+            Node::Number(schema.get("minimum").and_then(Node::as_number).unwrap_or("1"))
+        }
+        Some("boolean") => Node::Bool(true),
+        Some("null") => Node::Null,
+        Some("array") => Node::Array(Vec::new()),
+        Some("object") => object(schema, said),
+        Some(_) | None => Node::String(Cow::Borrowed(said)),
+    }
+}

@@ -1,0 +1,196 @@
+//! Answers that stream, from a scripted server: what is told while they come, and what it proves where
+//! they do not come to their end.
+
+use std::sync::Arc;
+
+use holdfast_domain::answer::{Answer, Delta, FinishReason};
+use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink, Unknown};
+use holdfast_domain::request::Request;
+use holdfast_providers::{BaseUrl, OpenAi, OpenAiOptions, ServerOptions};
+use tokio::sync::Notify;
+
+use crate::calls::{Ran, call, request, run};
+use crate::upstream::{Reply, Upstream, answer, stream, unended};
+
+const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
+const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
+
+const ROLE: &str = r#"data: {"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}
+
+"#;
+const HEL: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\r\n\r\n";
+const LO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo.\"}}]}\n\n";
+const STOP: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const USAGE: &str =
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+fn client(upstream: &Upstream) -> OpenAi {
+    OpenAi::new(OpenAiOptions::new(BaseUrl::try_from(upstream.base_url().as_str()).unwrap()))
+        .unwrap()
+}
+
+fn streamed(text: &str) -> Call {
+    Call { arrival: Arrival::Streamed, ..call(request(text)) }
+}
+
+async fn hear(reply: Reply) -> Ran {
+    let upstream = Upstream::start(reply).await;
+    let ran = run(&client(&upstream), &streamed("hi")).await;
+    assert_eq!(upstream.arrived().len(), 1, "sent once, whatever came of it");
+    ran
+}
+
+#[track_caller]
+fn check(ran: &Ran, usage: Option<(u64, u64)>) {
+    assert_eq!(ran.choices(), [("Hello.", Some(FinishReason::Stop))]);
+    assert_eq!(ran.usage(), usage);
+}
+
+#[tokio::test]
+async fn a_stream_is_asked_for_and_read() {
+    let upstream = Upstream::start(Reply::Send(stream(&[ROLE, HEL, LO, STOP, USAGE, DONE]))).await;
+    let client = client(&upstream);
+    for _call in 0..2 {
+        check(&run(&client, &streamed("hi")).await, Some((9, 3)));
+    }
+    let sent = &upstream.arrived()[0].body;
+    assert!(sent.contains(r#""stream":true,"stream_options":{"include_usage":true}"#), "{sent}");
+    assert_eq!(
+        upstream.connections(),
+        1,
+        "a stream that has ended leaves its connection to others"
+    );
+}
+
+#[tokio::test]
+async fn pieces_of_any_size_are_one_stream() {
+    let whole =
+        [": OPENROUTER PROCESSING\n\n", ROLE, HEL, "data:\n\n", LO, STOP, USAGE, DONE].concat();
+    let bytes: Vec<_> = whole.split_inclusive(|_: char| true).collect();
+    check(&hear(Reply::Send(stream(&[&whole]))).await, Some((9, 3)));
+    check(&hear(Reply::Send(stream(&bytes))).await, Some((9, 3)));
+    let at_once = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n{whole}");
+    check(&hear(Reply::SendAndClose(at_once)).await, Some((9, 3)));
+}
+
+#[tokio::test]
+async fn the_word_that_it_ends_may_be_missing_and_so_may_the_usage() {
+    check(&hear(Reply::Send(stream(&[HEL, LO, STOP, USAGE]))).await, Some((9, 3)));
+    check(&hear(Reply::Send(stream(&[HEL, LO, STOP]))).await, None);
+    check(&hear(Reply::Send(stream(&[HEL, LO, STOP, DONE]))).await, None);
+    // Everything was said: how the connection ends proves nothing against it.
+    check(&hear(Reply::SendAndClose(unended(&[HEL, LO, STOP]))).await, None);
+    check(&hear(Reply::SendAndClose(unended(&[HEL, LO, STOP, USAGE]))).await, Some((9, 3)));
+    check(&hear(Reply::Send(stream(&[HEL, LO, STOP, "data: ...\n\n"]))).await, None);
+}
+
+#[tokio::test]
+async fn what_follows_the_end_is_not_waited_for() {
+    let reply = unended(&[HEL, LO, STOP, USAGE, DONE]);
+    check(&hear(Reply::SendAndHang(reply)).await, Some((9, 3)));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_whole_is_an_answer_too() {
+    let whole = r#" {"choices":[{"index":0,"message":{"content":"Hello."},"finish_reason":"stop"}],
+        "usage":{"prompt_tokens":9,"completion_tokens":3}}"#;
+    check(&hear(Reply::Send(answer(200, whole))).await, Some((9, 3)));
+    let (space, rest) = whole.split_at(1);
+    check(&hear(Reply::Send(stream(&[space, rest]))).await, Some((9, 3)));
+    let error = hear(Reply::Send(answer(200, r#"{"error":{"message":"no"}}"#))).await;
+    assert_eq!(error.outcome, Err(UNREADABLE));
+}
+
+#[tokio::test]
+async fn a_refusal_is_no_stream() {
+    let refused = hear(Reply::Send(answer(400, "{}"))).await;
+    assert!(matches!(refused.outcome, Err(Failure::Refused(_))));
+    let turned_away = hear(Reply::Send(answer(429, "{}"))).await;
+    assert!(matches!(turned_away.outcome, Err(Failure::NotRun(_))));
+    assert_eq!((refused.choices(), turned_away.choices()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
+    let error = "data: {\"error\":{\"message\":\"m\",\"code\":500}}\n\n";
+    let named = "event: error\ndata: {}\n\n";
+    for (reply, failure) in [
+        (Reply::SendAndClose(unended(&[HEL])), BROKEN),
+        (Reply::SendAndClose(unended(&[HEL, "data: {\"cho"])), BROKEN),
+        (Reply::Send(stream(&[HEL])), UNREADABLE),
+        (Reply::Send(stream(&[HEL, DONE])), UNREADABLE),
+        (Reply::Send(stream(&[HEL, error, DONE])), UNREADABLE),
+        (Reply::Send(stream(&[HEL, named, STOP, DONE])), UNREADABLE),
+        (Reply::Send(stream(&[HEL, "data: {\"choices\":\n\n", STOP])), UNREADABLE),
+    ] {
+        let ran = hear(reply).await;
+        assert_eq!(ran.outcome, Err(failure));
+        assert_eq!(ran.choices(), [("Hel", None)]);
+    }
+    for (reply, failure) in [
+        (Reply::SendAndClose(unended(&[])), BROKEN),
+        (Reply::Send(stream(&[])), UNREADABLE),
+        (Reply::Send(stream(&["<html>no</html>"])), UNREADABLE),
+        (Reply::Send(stream(&[DONE])), UNREADABLE),
+        (Reply::Reset, BROKEN),
+    ] {
+        let ran = hear(reply).await;
+        assert_eq!(ran.outcome, Err(failure));
+        assert_eq!(ran.choices(), []);
+    }
+}
+
+#[tokio::test]
+async fn every_choice_has_to_come_to_its_end() {
+    let other = HEL.replace("\"index\":0", "\"index\":1");
+    let upstream = Upstream::start(Reply::Send(stream(&[HEL, &other, STOP, USAGE, DONE]))).await;
+    let call = Call { arrival: Arrival::Streamed, ..call(Request { n: 2, ..request("hi") }) };
+    assert_eq!(run(&client(&upstream), &call).await.outcome, Err(UNREADABLE));
+}
+
+#[tokio::test]
+async fn an_event_is_no_longer_than_a_whole_answer_may_be() {
+    let whole = [HEL, LO, STOP];
+    let longest = whole.iter().map(|event| event.trim_end().len()).max().unwrap();
+    let upstream = Upstream::start(Reply::Send(stream(&whole))).await;
+    for (response_bytes_max, failure) in [(longest, None), (longest - 1, Some(UNREADABLE))] {
+        let base_url = BaseUrl::try_from(upstream.base_url().as_str()).unwrap();
+        let server = ServerOptions { response_bytes_max, ..ServerOptions::new(base_url.clone()) };
+        let options = OpenAiOptions { server, ..OpenAiOptions::new(base_url) };
+        let ran = run(&OpenAi::new(options).unwrap(), &streamed("hi")).await;
+        assert_eq!(ran.outcome.err(), failure);
+    }
+}
+
+/// Tells when something was said.
+#[derive(Default)]
+struct Listener {
+    answer: Answer,
+    heard: Arc<Notify>,
+}
+
+impl Sink for Listener {
+    fn sending(&mut self) {}
+
+    fn delta(&mut self, delta: Delta) {
+        self.answer.append(delta);
+        self.heard.notify_one();
+    }
+}
+
+#[tokio::test]
+async fn a_piece_is_told_when_it_comes_and_a_dropped_call_hangs_up() {
+    let upstream = Upstream::start(Reply::SendAndHang(unended(&[HEL]))).await;
+    let client = client(&upstream);
+    let mut listener = Listener::default();
+    let heard = Arc::clone(&listener.heard);
+    let asked = streamed("hi");
+    tokio::select! {
+        ended = client.run(&asked, &mut listener) => panic!("nothing ended it: {ended:?}"),
+        () = heard.notified() => {}
+    }
+    assert_eq!(listener.answer.text_bytes(), 3);
+    upstream.closed().await;
+}
