@@ -1,15 +1,16 @@
-//! Anthropic's Messages API: the client. [`request`] says what it is sent, [`answer`] what it answers,
-//! and [`proof`] what its errors prove.
+//! Anthropic's Messages API: the client. [`request`] says what it is sent, [`answer`] and
+//! [`stream`] what it answers, and [`proof`] what its errors prove.
 
 mod answer;
 mod request;
+mod stream;
 mod turns;
+mod usage;
 
 use async_trait::async_trait;
 use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
-use holdfast_wire::chat::upstream::Completion;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
 use crate::proof;
@@ -18,7 +19,8 @@ use crate::server::{BadOptions, BaseUrl, Dialect, Server, ServerOptions, Shown, 
 /// The version of the API that is spoken here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-const DIALECT: Dialect = Dialect { read: answer::read, judge: proof::anthropic };
+const DIALECT: Dialect =
+    Dialect { read: answer::read, follow: stream::follow, judge: proof::anthropic };
 
 /// How to reach the API, and what its models take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl AnthropicOptions {
     }
 }
 
-/// Anthropic's Messages API, with answers that arrive whole.
+/// Anthropic's Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
     server: Server,
@@ -87,10 +89,6 @@ impl Provider for Anthropic {
         // Who claims asks first, so this does not happen; and if it did, nothing was sent.
         let body = request::render(call, self.sampling)
             .map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
-        let sent = (self.messages.clone(), body);
-        let exchanged = self.server.exchange(&DIALECT, sent, call, sink).await;
-        let Completion { delta, meters } = exchanged?;
-        sink.delta(delta);
-        Ok(meters)
+        self.server.exchange(&DIALECT, (self.messages.clone(), body), call, sink).await
     }
 }

@@ -6,9 +6,12 @@ use std::fmt;
 use holdfast_wire::chat::upstream::BoundField;
 use http::HeaderName;
 
-use crate::openai::{Address, OpenAi};
+use crate::openai::{self, Address, OpenAi};
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, ServerOptions, Shown};
+use crate::server::{BadOptions, BaseUrl, Dialect, ServerOptions, Shown};
+
+const DIALECT: Dialect =
+    Dialect { read: openai::read, follow: openai::follow, judge: proof::azure };
 
 /// How to reach one resource of Azure OpenAI.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +77,6 @@ impl OpenAi {
             }
         };
         let shown = Shown::In(HeaderName::from_static("api-key"));
-        Self::at(server, &shown, (completions, models), bound_field, proof::azure)
+        Self::at(server, &shown, (completions, models), bound_field, &DIALECT)
     }
 }

@@ -6,10 +6,9 @@ mod request;
 mod turns;
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink, Unsupported};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
-use holdfast_wire::chat::upstream::Completion;
 use http::{HeaderName, StatusCode, Uri};
 
 use crate::proof;
@@ -17,7 +16,8 @@ use crate::server::{
     BadOptions, BaseUrl, Dialect, Server, ServerOptions, Shown, Unreached, segment,
 };
 
-const DIALECT: Dialect = Dialect { read: answer::read, judge: proof::gemini };
+const DIALECT: Dialect =
+    Dialect { read: answer::read, follow: answer::follow, judge: proof::gemini };
 
 /// How to reach the API, and what its models want.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl GeminiOptions {
     }
 }
 
-/// Google's Gemini API, with answers that arrive whole.
+/// Google's Gemini API.
 #[derive(Debug)]
 pub struct Gemini {
     server: Server,
@@ -83,11 +83,12 @@ impl Provider for Gemini {
         // Who claims asks first, so neither happens; and if it did, nothing was sent.
         let body = request::render(call, self.skip_signatures)
             .map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
-        let path = format!("/models/{}:generateContent", segment(&call.model));
+        let method = match call.arrival {
+            Arrival::Whole => "generateContent",
+            Arrival::Streamed => "streamGenerateContent?alt=sse",
+        };
+        let path = format!("/models/{}:{method}", segment(&call.model));
         let uri = self.base_url.at(&path).map_err(|_address| Failure::NotRun(NotRun::Account))?;
-        let exchanged = self.server.exchange(&DIALECT, (uri, body), call, sink).await;
-        let Completion { delta, meters } = exchanged?;
-        sink.delta(delta);
-        Ok(meters)
+        self.server.exchange(&DIALECT, (uri, body), call, sink).await
     }
 }

@@ -1,22 +1,22 @@
 //! Any server that speaks OpenAI's chat completions: the client. The dialect is `holdfast_wire`'s,
 //! what proves what is [`proof`](crate::proof)'s.
 
-use std::ops::ControlFlow;
-
 use async_trait::async_trait;
-use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink};
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
-    BoundField, ChunkReader, Completion, Unreadable, UpstreamError, read_completion, read_error,
-    render_request,
+    BoundField, ChunkReader, Completion, Unreadable, read_completion, render_request,
 };
+use holdfast_wire::sse::Event;
 use http::{StatusCode, Uri};
-use tokio::time::Instant;
 
 use crate::azure::ApiVersion;
 use crate::proof;
-use crate::server::{self, BadOptions, BaseUrl, Server, ServerOptions, Shown, Unreached, segment};
-use crate::transport::Reply;
+use crate::server::{
+    BadOptions, BaseUrl, Dialect, Heard, Pieces, Server, ServerOptions, Shown, Unreached, segment,
+};
+
+const DIALECT: Dialect = Dialect { read, follow, judge: proof::openai };
 
 /// How to reach one server, and what it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,10 +43,8 @@ pub struct OpenAi {
     completions: Address,
     models: Uri,
     bound_field: BoundField,
-    judge: Judge,
+    dialect: &'static Dialect,
 }
-
-type Judge = fn(StatusCode, &UpstreamError) -> Failure;
 
 /// Where completions are asked for.
 #[derive(Debug)]
@@ -79,7 +77,7 @@ impl OpenAi {
         let OpenAiOptions { server, bound_field } = options;
         let completions = Address::One(server.base_url.at("/chat/completions")?);
         let models = server.base_url.at("/models")?;
-        Self::at(server, &Shown::Bearer, (completions, models), bound_field, proof::openai)
+        Self::at(server, &Shown::Bearer, (completions, models), bound_field, &DIALECT)
     }
 
     /// A client of a server that speaks the dialect at addresses of its own.
@@ -88,10 +86,10 @@ impl OpenAi {
         shown: &Shown,
         (completions, models): (Address, Uri),
         bound_field: BoundField,
-        judge: Judge,
+        dialect: &'static Dialect,
     ) -> Result<Self, BadOptions> {
         let server = Server::new(server, shown)?;
-        Ok(Self { server, completions, models, bound_field, judge })
+        Ok(Self { server, completions, models, bound_field, dialect })
     }
 
     /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
@@ -102,13 +100,11 @@ impl OpenAi {
     pub async fn probe(&self) -> Result<StatusCode, Unreached> {
         self.server.probe(self.models.clone()).await
     }
+}
 
-    /// Sends the call once and reads its answer.
-    async fn ask(
-        &self,
-        call: &Call,
-        sink: &mut dyn Sink,
-    ) -> (Option<StatusCode>, Result<Option<Meters>, Failure>) {
+#[async_trait]
+impl Provider for OpenAi {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
         let body = render_request(
             &call.request,
             &call.model,
@@ -116,80 +112,37 @@ impl OpenAi {
             self.bound_field,
             call.arrival,
         );
-        let Ok(uri) = self.completions.of(&call.model) else {
-            return (None, Err(Failure::NotRun(NotRun::Account)));
-        };
-        match self.server.post(uri, body, call.connect, sink).await {
-            Err(cause) => (None, Err(proof::of_break(cause))),
-            Ok(reply) => (Some(reply.status), self.hear(call, reply, sink).await),
-        }
-    }
-
-    async fn hear(
-        &self,
-        call: &Call,
-        mut reply: Reply,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
-        let status = reply.status;
-        if status != StatusCode::OK {
-            let error = read_error(&server::read_error(reply).await);
-            return Err((self.judge)(status, &error));
-        }
-        let n = call.request.n;
-        match call.arrival {
-            // A server that knows no streams answers as it always does.
-            Arrival::Streamed if !reply.is_object().await.map_err(proof::of_break)? => {
-                self.follow(n, reply, sink).await
-            }
-            Arrival::Streamed | Arrival::Whole => {
-                let body = self.server.read(reply).await.map_err(proof::of_break)?;
-                let Completion { delta, meters } =
-                    read_completion(&body, n).map_err(|_unreadable| proof::UNREADABLE)?;
-                sink.delta(delta);
-                Ok(meters)
-            }
-        }
-    }
-
-    /// Reads an answer that streams.
-    async fn follow(
-        &self,
-        n: u32,
-        reply: Reply,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
-        let mut reader = ChunkReader::new(n);
-        let heard = self.server.each_event(reply, |event| {
-            if event.name == b"error" {
-                return Err(Unreadable::Error);
-            }
-            match event.data.trim_ascii() {
-                b"[DONE]" => return Ok(ControlFlow::Break(())),
-                // Some keep a connection alive so.
-                b"" => {}
-                chunk => {
-                    if let Some(delta) = reader.read(chunk)? {
-                        sink.delta(delta);
-                    }
-                }
-            }
-            Ok(ControlFlow::Continue(()))
-        });
-        match heard.await {
-            Err(failure) if !reader.is_whole() => Err(failure),
-            // Everything was said: what is missing is at most the usage, and the word that it ends.
-            Ok(()) | Err(_) => reader.end().map_err(|_unreadable| proof::UNREADABLE),
-        }
+        // An address that cannot be is the route's mistake, and nothing was sent.
+        let uri = self.completions.of(&call.model);
+        let uri = uri.map_err(|_address| Failure::NotRun(NotRun::Account))?;
+        self.server.exchange(self.dialect, (uri, body), call, sink).await
     }
 }
 
-#[async_trait]
-impl Provider for OpenAi {
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
-        let begun = Instant::now();
-        let (status, outcome) = self.ask(call, sink).await;
-        server::tell(begun, status, outcome.as_ref().err());
-        outcome
+/// Reads a whole answer.
+pub(crate) fn read(body: &[u8], call: &Call) -> Result<Completion, Unreadable> {
+    read_completion(body, call.request.n)
+}
+
+/// Follows the answer to a call.
+pub(crate) fn follow(call: &Call) -> Box<dyn Pieces> {
+    Box::new(ChunkReader::new(call.request.n))
+}
+
+impl Pieces for ChunkReader {
+    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+        if event.data.trim_ascii() == b"[DONE]" {
+            return Ok(Heard::Last);
+        }
+        let gained = Self::read(self, event.data)?;
+        Ok(gained.map_or(Heard::Nothing, Heard::More))
+    }
+
+    fn is_whole(&self) -> bool {
+        Self::is_whole(self)
+    }
+
+    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
+        Self::end(*self)
     }
 }

@@ -1,5 +1,6 @@
 //! What several kinds read of an answer in the same way.
 
+use holdfast_domain::answer::ChoiceDelta;
 use holdfast_wire::chat::upstream::Unreadable;
 use holdfast_wire::json::Node;
 
@@ -13,6 +14,12 @@ pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(),
     let piece = piece.ok_or(Unreadable::Content)?;
     to.get_or_insert_default().push_str(piece);
     Ok(())
+}
+
+/// Whether a choice gained any words or calls.
+pub(crate) fn says_something(choice: &ChoiceDelta) -> bool {
+    let texts = [&choice.content, &choice.reasoning];
+    texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
 }
 
 /// A count: `Some(None)` where there is none, `None` where it is not one.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::ports::{Call, Cause, Failure, Sink};
+use holdfast_domain::answer::{ChoiceDelta, Delta};
+use holdfast_domain::ports::{Arrival, Call, Cause, Failure, Sink};
+use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::sse::Event;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
@@ -182,11 +184,47 @@ pub(crate) enum Shown {
 }
 
 /// How the answers of one kind are read.
+#[derive(Debug)]
 pub(crate) struct Dialect {
-    /// Reads a success.
+    /// Reads a success that came whole.
     pub(crate) read: fn(&[u8], &Call) -> Result<Completion, Unreadable>,
+    /// Follows one that comes in pieces.
+    pub(crate) follow: fn(&Call) -> Box<dyn Pieces>,
     /// Judges anything else.
     pub(crate) judge: fn(StatusCode, &[u8]) -> Failure,
+}
+
+/// Puts the events of one answer in relation to each other.
+pub(crate) trait Pieces: Send {
+    /// Reads an event that says something.
+    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable>;
+
+    /// Whether every choice has ended: what is missing then is at most the usage.
+    fn is_whole(&self) -> bool;
+
+    /// The end of the answer: what was reported to have been used up, where that can be believed.
+    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable>;
+}
+
+/// What an event came to.
+pub(crate) enum Heard {
+    /// It adds this.
+    More(Delta),
+    /// It adds nothing.
+    Nothing,
+    /// It was the last.
+    Last,
+}
+
+impl From<Delta> for Heard {
+    /// Leaves out the choices that gained nothing.
+    fn from(mut delta: Delta) -> Self {
+        delta.choices.retain(|choice| {
+            let nothing = ChoiceDelta { index: choice.index, ..ChoiceDelta::default() };
+            *choice != nothing
+        });
+        if delta == Delta::default() { Self::Nothing } else { Self::More(delta) }
+    }
 }
 
 /// A client of one server.
@@ -232,28 +270,76 @@ impl Server {
         (uri, body): (Uri, Vec<u8>),
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Completion, Failure> {
+    ) -> Result<Option<Meters>, Failure> {
         let begun = Instant::now();
         let (status, outcome) = match self.post(uri, body, call.connect, sink).await {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) if reply.status == StatusCode::OK => {
-                let body = self.read(reply).await.map_err(proof::of_break);
-                let outcome = body.and_then(|body| {
-                    (dialect.read)(&body, call).map_err(|_unreadable| proof::UNREADABLE)
-                });
-                (Some(StatusCode::OK), outcome)
+                (Some(StatusCode::OK), self.hear(dialect, reply, call, sink).await)
             }
             Ok(reply) => {
                 let status = reply.status;
                 (Some(status), Err((dialect.judge)(status, &read_error(reply).await)))
             }
         };
-        tell(begun, status, outcome.as_ref().err());
+        tracing::debug!(
+            class = outcome.as_ref().map_or_else(Failure::label, |_| "answered"),
+            status = status.map(|status| status.as_u16()),
+            latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "provider call ended"
+        );
         outcome
     }
 
+    async fn hear(
+        &self,
+        dialect: &Dialect,
+        mut reply: Reply,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Failure> {
+        // A server that knows no streams answers as it always does.
+        if call.arrival == Arrival::Streamed && !reply.is_object().await.map_err(proof::of_break)? {
+            return self.follow((dialect.follow)(call), reply, sink).await;
+        }
+        let body = reply.read(self.response_bytes_max).await.map_err(proof::of_break)?;
+        let read = (dialect.read)(&body, call);
+        let Completion { delta, meters } = read.map_err(|_unreadable| proof::UNREADABLE)?;
+        sink.delta(delta);
+        Ok(meters)
+    }
+
+    /// Reads an answer that streams. No event may be longer than a whole answer.
+    async fn follow(
+        &self,
+        mut pieces: Box<dyn Pieces>,
+        reply: Reply,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Failure> {
+        let heard = events::each(reply, self.response_bytes_max, |event| {
+            if event.name == b"error" {
+                return Err(Unreadable::Error);
+            }
+            // Some keep a connection alive so.
+            if event.data.trim_ascii().is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            match pieces.read(event)? {
+                Heard::More(delta) => sink.delta(delta),
+                Heard::Nothing => {}
+                Heard::Last => return Ok(ControlFlow::Break(())),
+            }
+            Ok(ControlFlow::Continue(()))
+        });
+        match heard.await {
+            Err(failure) if !pieces.is_whole() => Err(failure),
+            // Everything was said: what is missing is at most the usage, and the word that it ends.
+            Ok(()) | Err(_) => pieces.end().map_err(|_unreadable| proof::UNREADABLE),
+        }
+    }
+
     /// Sends a body once. `connect` bounds the time until a connection takes it.
-    pub(crate) async fn post(
+    async fn post(
         &self,
         uri: Uri,
         body: Vec<u8>,
@@ -267,35 +353,10 @@ impl Server {
         self.transport.send(request, connect, &mut || sink.sending()).await
     }
 
-    /// Reads a whole answer.
-    pub(crate) async fn read(&self, reply: Reply) -> Result<Bytes, Break> {
-        reply.read(self.response_bytes_max).await
-    }
-
-    /// Hands each event of an answer to `take`, as [`events::each`] does. None may be longer than a whole
-    /// answer.
-    pub(crate) async fn each_event(
-        &self,
-        reply: Reply,
-        take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Unreadable> + Send,
-    ) -> Result<(), Failure> {
-        events::each(reply, self.response_bytes_max, take).await
-    }
-
     /// Asks for something that has no effect, and tells the status of the answer.
     pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, Unreached> {
         self.transport.get(uri, self.headers.clone()).await.map_err(Unreached)
     }
-}
-
-/// Logs what became of a call: nothing that was said.
-pub(crate) fn tell(begun: Instant, status: Option<StatusCode>, failure: Option<&Failure>) {
-    tracing::debug!(
-        class = failure.map_or("answered", Failure::label),
-        status = status.map(|status| status.as_u16()),
-        latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "provider call ended"
-    );
 }
 
 /// A text as one segment of a path: what is not plain there is encoded.
@@ -313,7 +374,7 @@ pub(crate) fn segment(text: &str) -> String {
 }
 
 /// The body of an answer that is an error; nothing where it does not come in time or is too long.
-pub(crate) async fn read_error(reply: Reply) -> Bytes {
+async fn read_error(reply: Reply) -> Bytes {
     let read = tokio::time::timeout(ERROR_TIME_MAX, reply.read(ERROR_BYTES_MAX));
     match read.await {
         Ok(Ok(body)) => body,

@@ -3,12 +3,12 @@
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
-use holdfast_domain::request::{ServiceTier, ToolKind};
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::request::ToolKind;
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::json::{Node, parse_answer};
 
-use crate::reading::{append, count, text};
+use super::usage::Usage;
+use crate::reading::{append, says_something, text};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
@@ -29,13 +29,15 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
         return Err(Unreadable::ToolCalls);
     }
     choice.finish = Some(finish);
-    let usage = answer.get("usage");
+    let mut usage = Usage::default();
+    if let Some(told) = answer.get("usage") {
+        usage.take(told);
+    }
     // Text that cost no token is not believed.
-    let says_something = blocks.iter().any(|block| text(block, "text") != Some(""));
-    let meters =
-        usage.and_then(meters).filter(|meters| !says_something || meters.completion_tokens() > 0);
-    let service_tier = usage.and_then(|usage| text(usage, "service_tier")).and_then(tier);
-    Ok(Completion { delta: Delta { service_tier, ..Delta::from(vec![choice]) }, meters })
+    let is_silent = !says_something(&choice);
+    let meters = usage.meters().filter(|meters| is_silent || meters.completion_tokens() > 0);
+    let delta = Delta { service_tier: usage.tier, ..Delta::from(vec![choice]) };
+    Ok(Completion { delta, meters })
 }
 
 fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
@@ -59,8 +61,8 @@ fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// Why it ended, in the five words that callers know.
-fn finish(reason: &str) -> Option<FinishReason> {
+/// Why it ended, in the words that callers know.
+pub(super) fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "end_turn" | "stop_sequence" => Some(FinishReason::Stop),
         "tool_use" => Some(FinishReason::ToolCalls),
@@ -68,35 +70,4 @@ fn finish(reason: &str) -> Option<FinishReason> {
         "refusal" => Some(FinishReason::ContentFilter),
         _ => None,
     }
-}
-
-fn tier(name: &str) -> Option<ServiceTier> {
-    match name {
-        "standard" => Some(ServiceTier::Default),
-        "priority" => Some(ServiceTier::Priority),
-        _ => None,
-    }
-}
-
-/// Its input tokens leave out what was written to the cache and read from it; its output tokens
-/// include those that it thought.
-fn meters(usage: &Node<'_>) -> Option<Meters> {
-    let input = count(usage, "input_tokens")??;
-    let output = count(usage, "output_tokens")??;
-    let cached = count(usage, "cache_read_input_tokens")?.unwrap_or(0);
-    let written = count(usage, "cache_creation_input_tokens")?.unwrap_or(0);
-    let thought = match usage.get("output_tokens_details") {
-        Some(details) => count(details, "thinking_tokens")?.unwrap_or(0),
-        None => 0,
-    };
-    let said = output.checked_sub(thought)?;
-    Meters::by(|kind| match kind {
-        Kind::Input => input,
-        Kind::CachedInput => cached,
-        Kind::CacheWrite => written,
-        Kind::Output => said,
-        Kind::Reasoning => thought,
-        Kind::Request => 1,
-        Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
-    })
 }

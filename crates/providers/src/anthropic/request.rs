@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::ports::{Call, Unsupported};
+use holdfast_domain::ports::{Arrival, Call, Unsupported};
 use holdfast_domain::request::{
     Function, JsonSchema, Message, Modalities, ReasoningEffort, Request, ResponseFormat, Role,
     ServiceTier, Tool, ToolChoice, ToolKind, ToolMode, Verbosity,
@@ -42,6 +42,9 @@ pub(super) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported
     let mut members =
         vec![("model", Draft::from(&*call.model)), ("max_tokens", call.max_output_tokens.into())];
     members.extend(translate(&call.request, sampling)?);
+    if call.arrival == Arrival::Streamed {
+        members.push(("stream", true.into()));
+    }
     Ok(Draft::object(members).to_bytes())
 }
 

@@ -1,5 +1,7 @@
-//! What Gemini answers, read leniently but never guessed: of its ids, its model's name and its own words
-//! of errors nothing is kept.
+//! What Gemini answers, whole or in pieces of one shape, read leniently but never guessed: of its ids, its
+//! model's name and its own words of errors nothing is kept.
+
+use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
@@ -7,89 +9,156 @@ use holdfast_domain::request::ToolKind;
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::json::{Node, parse_answer};
+use holdfast_wire::sse::Event;
 
 use crate::reading::{append, count, text};
+use crate::server::{Heard, Pieces};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], call: &Call) -> Result<Completion, Unreadable> {
-    let answer = parse_answer(body).map_err(|_not_json| Unreadable::Json)?;
-    if answer.get("error").is_some() {
-        return Err(Unreadable::Error);
-    }
-    let n = call.request.n;
-    let listed = answer.get("candidates").and_then(Node::as_array).unwrap_or_default();
-    let mut choices = listed.iter().map(candidate).collect::<Result<Vec<_>, _>>()?;
-    if choices.is_empty() && is_blocked(&answer) {
-        choices.extend((0..n).map(|index| ChoiceDelta {
-            index,
-            content: Some(String::new()),
-            finish: Some(FinishReason::ContentFilter),
-            ..ChoiceDelta::default()
-        }));
-    }
-    choices.sort_by_key(|choice| choice.index);
-    if !choices.iter().map(|choice| choice.index).eq(0..n) {
-        return Err(Unreadable::Choices);
-    }
-    let says_something = choices.iter().any(|choice| {
-        choice.content.as_ref().is_some_and(|text| !text.is_empty())
-            || !choice.tool_calls.is_empty()
-    });
-    // Text that cost no token is not believed.
-    let meters = answer
-        .get("usageMetadata")
-        .and_then(meters)
-        .filter(|meters| !says_something || meters.completion_tokens() > 0);
-    Ok(Completion { delta: Delta::from(choices), meters })
+    let mut stream = Box::new(Stream::new(call.request.n));
+    let delta = stream.piece(body)?;
+    Ok(Completion { delta, meters: stream.end()? })
 }
 
-/// The prompt was refused, so nothing was said.
+/// Follows the answer to a call.
+pub(super) fn follow(call: &Call) -> Box<dyn Pieces> {
+    Box::new(Stream::new(call.request.n))
+}
+
+/// What was said so far.
+struct Stream {
+    n: u32,
+    candidates: BTreeMap<u32, Said>,
+    /// What the newest report says; each is in full.
+    meters: Option<Meters>,
+}
+
+/// What a candidate has said so far.
+#[derive(Default)]
+struct Said {
+    n_calls: u32,
+    has_text: bool,
+    says_something: bool,
+    finish: Option<FinishReason>,
+}
+
+impl Pieces for Stream {
+    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+        self.piece(event.data).map(Heard::from)
+    }
+
+    fn is_whole(&self) -> bool {
+        (0..self.n).eq(self.candidates.keys().copied())
+            && self.candidates.values().all(|said| said.finish.is_some())
+    }
+
+    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
+        if !(0..self.n).eq(self.candidates.keys().copied()) {
+            return Err(Unreadable::Choices);
+        }
+        if !self.is_whole() {
+            return Err(Unreadable::Finish);
+        }
+        // Text that cost no token is not believed.
+        let says_something = self.candidates.values().any(|said| said.says_something);
+        Ok(self.meters.filter(|meters| !says_something || meters.completion_tokens() > 0))
+    }
+}
+
+impl Stream {
+    const fn new(n: u32) -> Self {
+        Self { n, candidates: BTreeMap::new(), meters: None }
+    }
+
+    fn piece(&mut self, data: &[u8]) -> Result<Delta, Unreadable> {
+        let answer = parse_answer(data).map_err(|_not_json| Unreadable::Json)?;
+        if answer.get("error").is_some() {
+            return Err(Unreadable::Error);
+        }
+        if let Some(usage) = answer.get("usageMetadata") {
+            self.meters = meters(usage);
+        }
+        let listed = answer.get("candidates").and_then(Node::as_array).unwrap_or_default();
+        let mut choices = Vec::with_capacity(listed.len());
+        for candidate in listed {
+            choices.push(self.candidate(candidate)?);
+        }
+        if listed.is_empty() && self.candidates.is_empty() && is_blocked(&answer) {
+            choices.extend((0..self.n).map(|index| self.filtered(index)));
+        }
+        choices.sort_by_key(|choice| choice.index);
+        Ok(Delta::from(choices))
+    }
+
+    /// The prompt was refused, so nothing was said.
+    fn filtered(&mut self, index: u32) -> ChoiceDelta {
+        let finish = Some(FinishReason::ContentFilter);
+        self.candidates.insert(index, Said { finish, ..Said::default() });
+        ChoiceDelta { index, content: Some(String::new()), finish, ..ChoiceDelta::default() }
+    }
+
+    fn candidate(&mut self, candidate: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+        let index = match candidate.get("index") {
+            None => Some(0),
+            Some(index) => index.as_number().and_then(|index| index.parse().ok()),
+        };
+        let index = index.filter(|index| *index < self.n).ok_or(Unreadable::Choices)?;
+        let said = self.candidates.entry(index).or_default();
+        let mut choice = ChoiceDelta { index, ..ChoiceDelta::default() };
+        let parts = candidate.get("content").and_then(|content| content.get("parts"));
+        let parts = match parts {
+            None => &[][..],
+            Some(parts) => parts.as_array().ok_or(Unreadable::Content)?,
+        };
+        for part in parts {
+            said.add(&mut choice, part)?;
+        }
+        if let Some(reason) = text(candidate, "finishReason") {
+            said.conclude(&mut choice, finish(reason).ok_or(Unreadable::Finish)?);
+        }
+        Ok(choice)
+    }
+}
+
+impl Said {
+    fn add(&mut self, choice: &mut ChoiceDelta, part: &Node<'_>) -> Result<(), Unreadable> {
+        if let Some(call) = part.get("functionCall") {
+            let name = text(call, "name").ok_or(Unreadable::ToolCalls)?;
+            let input = call.get("args").map_or_else(|| "{}".to_owned(), Node::to_string);
+            choice.tool_calls.push(ToolCallDelta {
+                index: self.n_calls,
+                kind: Some(ToolKind::Function),
+                name: Some(name.to_owned()),
+                input: Some(input),
+            });
+            self.n_calls = self.n_calls.checked_add(1).ok_or(Unreadable::ToolCalls)?;
+            self.says_something = true;
+            return Ok(());
+        }
+        let piece = text(part, "text");
+        self.says_something |= piece.is_some_and(|piece| !piece.is_empty());
+        if part.get("thought") == Some(&Node::Bool(true)) {
+            return append(&mut choice.reasoning, piece);
+        }
+        self.has_text = true;
+        append(&mut choice.content, piece)
+    }
+
+    /// It says STOP after calls as well.
+    fn conclude(&mut self, choice: &mut ChoiceDelta, finish: FinishReason) {
+        let calls = finish == FinishReason::Stop && self.n_calls > 0;
+        self.finish = Some(if calls { FinishReason::ToolCalls } else { finish });
+        choice.finish = self.finish;
+        if !self.has_text && self.n_calls == 0 {
+            choice.content = Some(String::new());
+        }
+    }
+}
+
 fn is_blocked(answer: &Node<'_>) -> bool {
     let feedback = answer.get("promptFeedback");
     feedback.and_then(|feedback| text(feedback, "blockReason")).is_some()
-}
-
-fn candidate(candidate: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
-    let index = match candidate.get("index") {
-        None => Some(0),
-        Some(index) => index.as_number().and_then(|index| index.parse().ok()),
-    };
-    let index = index.ok_or(Unreadable::Choices)?;
-    let mut choice = ChoiceDelta { index, ..ChoiceDelta::default() };
-    let parts = candidate.get("content").and_then(|content| content.get("parts"));
-    let parts = match parts {
-        None => &[][..],
-        Some(parts) => parts.as_array().ok_or(Unreadable::Content)?,
-    };
-    for part in parts {
-        add(&mut choice, part)?;
-    }
-    if choice.content.is_none() && choice.tool_calls.is_empty() {
-        choice.content = Some(String::new());
-    }
-    let finish = text(candidate, "finishReason").and_then(finish).ok_or(Unreadable::Finish)?;
-    // It says STOP after calls as well.
-    let calls = finish == FinishReason::Stop && !choice.tool_calls.is_empty();
-    choice.finish = Some(if calls { FinishReason::ToolCalls } else { finish });
-    Ok(choice)
-}
-
-fn add(choice: &mut ChoiceDelta, part: &Node<'_>) -> Result<(), Unreadable> {
-    if let Some(call) = part.get("functionCall") {
-        let index = u32::try_from(choice.tool_calls.len());
-        let name = text(call, "name").ok_or(Unreadable::ToolCalls)?;
-        let input = call.get("args").map_or_else(|| "{}".to_owned(), Node::to_string);
-        choice.tool_calls.push(ToolCallDelta {
-            index: index.map_err(|_too_many| Unreadable::ToolCalls)?,
-            kind: Some(ToolKind::Function),
-            name: Some(name.to_owned()),
-            input: Some(input),
-        });
-        return Ok(());
-    }
-    let is_thought = part.get("thought") == Some(&Node::Bool(true));
-    let to = if is_thought { &mut choice.reasoning } else { &mut choice.content };
-    append(to, text(part, "text"))
 }
 
 /// Why it ended, in the words that callers know. What it does not say for itself, and calls that it

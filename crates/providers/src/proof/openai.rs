@@ -1,7 +1,7 @@
 //! What an error of OpenAI's, or of a server that speaks like it, proves.
 
 use holdfast_domain::ports::Failure;
-use holdfast_wire::chat::upstream::UpstreamError;
+use holdfast_wire::chat::upstream::read_error;
 use http::StatusCode;
 
 use super::{ACCOUNT, CONTEXT_LENGTH, OVERLOADED, RATE_LIMITED, REQUEST, Row, first, is_named};
@@ -54,6 +54,7 @@ const TABLE: &[Row<&[&str]>] = &[
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(status: StatusCode, error: &UpstreamError) -> Failure {
-    first(TABLE, status, |codes| is_named(error, codes))
+pub(crate) fn of_status(status: StatusCode, body: &[u8]) -> Failure {
+    let error = read_error(body);
+    first(TABLE, status, |codes| is_named(&error, codes))
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_domain::answer::Answer;
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Call, Failure, Provider};
+use holdfast_domain::ports::{Arrival, Call, Failure, Provider};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{Ran, call, run};
 use crate::openai::server;
-use crate::upstream::{Reply, Upstream, answer};
+use crate::upstream::{Reply, Upstream, answer, stream, unended};
 
 /// Fewer are no coverage of a kind.
 const CASES_MIN: usize = 15;
@@ -85,10 +85,12 @@ async fn check_kind(kind: &str, make: Make) {
 /// Says how a case differs.
 async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     let request = parse(&fs::read(case.join("request.json")).unwrap()).unwrap().request;
-    let upstream = Upstream::start(Reply::Send(answered(case))).await;
-    let api_key = Some(UpstreamKey::try_from("sk-mark-of-key").unwrap());
-    let server = ServerOptions { api_key, ..server(&upstream.base_url()) };
-    let provider = make(server, &read(case, "options").unwrap_or_default());
+    let events = fs::read_to_string(case.join("answer.sse")).ok();
+    let events: Vec<_> = events.iter().flat_map(|text| text.split_inclusive("\n\n")).collect();
+    let answered = if events.is_empty() { answered(case) } else { stream(&events) };
+    let upstream = Upstream::start(Reply::Send(answered)).await;
+    let options = read(case, "options").unwrap_or_default();
+    let provider = make(server_at(&upstream), &options);
     let expected = read(case, "reply");
     if let Err(unsupported) = provider.can(&request) {
         let told = json!({"unsupported": unsupported.param});
@@ -96,15 +98,33 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     }
     let bound = request.max_output_tokens.unwrap_or(1_000);
     let model = "upstream-model".into();
-    let asked = Call { model, max_output_tokens: bound, ..call(request) };
+    let arrival = if events.is_empty() { Arrival::Whole } else { Arrival::Streamed };
+    let asked = Call { model, max_output_tokens: bound, arrival, ..call(request) };
     let ran = run(&*provider, &asked).await;
     let arrived = upstream.arrived();
     assert_eq!(arrived.len(), 1, "{}", case.display());
     let sent = serde_json::from_str(&arrived[0].body).unwrap();
     compare("what is sent", Some(sent), read(case, "upstream"))?;
+    let (choices, is_answered) = (ran.answer.clone(), ran.outcome.is_ok());
     let told = reply(&asked, ran);
     assert!(!told.to_string().contains("mark-of"), "{}: {told}", case.display());
-    compare("what is told", Some(told), expected)
+    compare("what is told", Some(told), expected)?;
+    for length in (0..events.len()).filter(|_length| is_answered) {
+        let upstream = Upstream::start(Reply::SendAndClose(unended(&events[..length]))).await;
+        let cut = run(&*make(server_at(&upstream), &options), &asked).await;
+        match cut.outcome {
+            // What is missing is at most the usage.
+            Ok(_) => assert_eq!(cut.answer, choices, "{} cut at {length}", case.display()),
+            Err(Failure::Unknown(_)) => {}
+            Err(failure) => panic!("{} cut at {length}: {failure}", case.display()),
+        }
+    }
+    Ok(())
+}
+
+fn server_at(upstream: &Upstream) -> ServerOptions {
+    let api_key = Some(UpstreamKey::try_from("sk-mark-of-key").unwrap());
+    ServerOptions { api_key, ..server(&upstream.base_url()) }
 }
 
 fn compare(what: &str, found: Option<Value>, expected: Option<Value>) -> Result<(), String> {
@@ -133,7 +153,8 @@ fn reply(call: &Call, ran: Ran) -> Value {
     let meters = match ran.outcome {
         Ok(meters) => meters,
         Err(failure) => {
-            assert_eq!(ran.answer.choices().count(), 0, "a failure that says something");
+            let is_whole = call.arrival == Arrival::Whole;
+            assert!(!is_whole || ran.answer.is_empty(), "a failure that says something");
             return json!({"failure": label(failure)});
         }
     };

@@ -1,0 +1,171 @@
+//! An answer of Anthropic's that comes as events: what each of them adds. As lenient as with a whole
+//! answer, and as little guessed: a stream without the reason of its end is broken.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
+use holdfast_domain::ports::Call;
+use holdfast_domain::request::ToolKind;
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream::Unreadable;
+use holdfast_wire::json::{Node, parse_answer};
+use holdfast_wire::sse::Event;
+
+use super::answer::finish;
+use super::usage::Usage;
+use crate::reading::{append, count, says_something, text};
+use crate::server::{Heard, Pieces};
+
+/// What was said so far.
+#[derive(Default)]
+pub(super) struct Stream {
+    /// Blocks that have not ended, by their place.
+    open: BTreeMap<u64, Block>,
+    n_calls: u32,
+    has_text: bool,
+    says_something: bool,
+    usage: Usage,
+    finish: Option<FinishReason>,
+}
+
+/// A block of content.
+#[derive(Debug, Clone, Copy)]
+enum Block {
+    Text,
+    /// Thoughts, also those that only the provider can read.
+    Thinking,
+    /// A call, by its number; whether any of its input has come.
+    Call(u32, Input),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    None,
+    Some,
+}
+
+/// Follows the answer to a call.
+pub(super) fn follow(_call: &Call) -> Box<dyn Pieces> {
+    Box::new(Stream::default())
+}
+
+impl Pieces for Stream {
+    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+        let event = parse_answer(event.data).map_err(|_not_json| Unreadable::Json)?;
+        let mut choice = ChoiceDelta::default();
+        match text(&event, "type") {
+            Some("message_start") => self.report(event.get("message")),
+            Some("content_block_start") => self.begin(&event, &mut choice)?,
+            Some("content_block_delta") => self.gain(&event, &mut choice)?,
+            Some("content_block_stop") => self.end_block(&event, &mut choice)?,
+            Some("message_delta") => self.conclude(&event, &mut choice)?,
+            Some("message_stop") => return Ok(Heard::Last),
+            Some("error") => return Err(Unreadable::Error),
+            // It keeps the connection alive, or is of a kind that its documentation says may come.
+            Some(_) => {}
+            None => return Err(Unreadable::Content),
+        }
+        self.says_something |= says_something(&choice);
+        let service_tier = choice.finish.and(self.usage.tier);
+        Ok(Heard::from(Delta { service_tier, ..Delta::from(vec![choice]) }))
+    }
+
+    fn is_whole(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
+        let finish = self.finish.ok_or(Unreadable::Finish)?;
+        if finish == FinishReason::ToolCalls && self.n_calls == 0 {
+            return Err(Unreadable::ToolCalls);
+        }
+        // Text that cost no token is not believed.
+        let meters = self.usage.meters();
+        Ok(meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
+    }
+}
+
+impl Stream {
+    fn report(&mut self, of: Option<&Node<'_>>) {
+        if let Some(usage) = of.and_then(|of| of.get("usage")) {
+            self.usage.take(usage);
+        }
+    }
+
+    fn begin(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        let block = event.get("content_block").ok_or(Unreadable::Content)?;
+        let begun = match text(block, "type") {
+            Some("text") => {
+                self.has_text = true;
+                choice.content = text(block, "text").map(str::to_owned);
+                Block::Text
+            }
+            Some("thinking" | "redacted_thinking") => Block::Thinking,
+            Some("tool_use") => {
+                let number = self.n_calls;
+                self.n_calls = number.checked_add(1).ok_or(Unreadable::ToolCalls)?;
+                choice.tool_calls.push(ToolCallDelta {
+                    index: number,
+                    kind: Some(ToolKind::Function),
+                    name: Some(text(block, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+                    input: None,
+                });
+                Block::Call(number, Input::None)
+            }
+            Some(_) | None => return Err(Unreadable::Content),
+        };
+        self.open.insert(place(event)?, begun);
+        Ok(())
+    }
+
+    fn gain(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        let delta = event.get("delta").ok_or(Unreadable::Content)?;
+        let block = self.open.get_mut(&place(event)?).ok_or(Unreadable::Content)?;
+        match (text(delta, "type"), block) {
+            (Some("text_delta"), Block::Text) => append(&mut choice.content, text(delta, "text"))?,
+            (Some("thinking_delta"), Block::Thinking) => {
+                append(&mut choice.reasoning, text(delta, "thinking"))?;
+            }
+            (Some("input_json_delta"), Block::Call(number, input)) => {
+                let piece = text(delta, "partial_json").ok_or(Unreadable::ToolCalls)?;
+                if !piece.is_empty() {
+                    *input = Input::Some;
+                    choice.tool_calls.push(more_of(*number, piece));
+                }
+            }
+            // What the provider wants back, and sources.
+            (Some("signature_delta" | "citations_delta"), _) => {}
+            (Some(_) | None, _) => return Err(Unreadable::Content),
+        }
+        Ok(())
+    }
+
+    /// A call without input has an empty one.
+    fn end_block(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        match self.open.remove(&place(event)?) {
+            Some(Block::Call(number, Input::None)) => choice.tool_calls.push(more_of(number, "{}")),
+            Some(Block::Call(_, Input::Some) | Block::Text | Block::Thinking) | None => {}
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        self.report(Some(event));
+        let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
+        let Some(reason) = reason else { return Ok(()) };
+        self.finish = Some(finish(reason).ok_or(Unreadable::Finish)?);
+        choice.finish = self.finish;
+        if !self.has_text && self.n_calls == 0 {
+            choice.content = Some(String::new());
+        }
+        Ok(())
+    }
+}
+
+fn place(event: &Node<'_>) -> Result<u64, Unreadable> {
+    count(event, "index").flatten().ok_or(Unreadable::Content)
+}
+
+fn more_of(number: u32, piece: &str) -> ToolCallDelta {
+    ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
+}
