@@ -4,6 +4,7 @@
 //! silence. A suite that does not build, or ends without saying why, counts as one failure.
 
 mod clients;
+mod postgres;
 mod runner;
 mod tally;
 
@@ -13,6 +14,7 @@ use anyhow::{Result, ensure};
 
 use self::{
     clients::{Client, Clients},
+    postgres::Server,
     runner::Runner,
     tally::Tally,
 };
@@ -28,7 +30,7 @@ const CRATES: &[(&str, &str)] = &[
     ("failpoint", "holdfast-failpoint"),
     ("testkit", "holdfast-testkit"),
     ("wire", "holdfast-wire"),
-    ("store", "holdfast-store"),
+    (STORE, "holdfast-store"),
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
     ("http", "holdfast-http"),
@@ -38,6 +40,10 @@ const CRATES: &[(&str, &str)] = &[
     (BENCH, "holdfast-bench"),
 ];
 
+/// Everything that stores promise, on SQLite and on a server.
+const STORE: &str = "store";
+/// Where the tests find a database server, and what the names of those begin with that need one.
+const POSTGRES: (&str, &str) = ("HOLDFAST_TEST_POSTGRES", "postgres");
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
 /// Whether the benchmark still runs; it drives the real binary too.
@@ -79,10 +85,15 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut suites = Vec::new();
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
+    let server = match wanted.iter().any(|(name, _)| [STORE, END_TO_END].contains(name)) {
+        true if is_built => server(&mut notes)?,
+        true | false => None,
+    };
     for (name, package) in wanted {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(Tally::NOT_RUN),
-            END_TO_END => end_to_end(workspace, &runner, package, &mut notes),
+            END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
+            STORE => with_server(&runner, package, server.as_ref()),
             BENCH => with_gateway(workspace, &runner, package),
             _ => runner.run(package, &[], &[]),
         })?);
@@ -113,6 +124,27 @@ fn time(name: &'static str, run: impl FnOnce() -> Result<Tally>) -> Result<Suite
     Ok(Suite { name, tally, took })
 }
 
+/// A database server for the tests that need one.
+fn server(notes: &mut Vec<String>) -> Result<Option<Server>> {
+    match Server::start() {
+        Ok(server) => Ok(Some(server)),
+        Err(error) => {
+            let (_variable, name) = POSTGRES;
+            say(&format!("PostgreSQL: not to be had: {error:#}"))?;
+            notes.push(format!("skipped, the tests named {name}_*: {error:#}"));
+            Ok(None)
+        }
+    }
+}
+
+fn with_server(runner: &Runner, package: &str, server: Option<&Server>) -> Result<Tally> {
+    let (variable, name) = POSTGRES;
+    match server {
+        Some(server) => runner.run(package, &[(variable, server.url())], &[]),
+        None => runner.run(package, &[], &[format!("{name}_")]),
+    }
+}
+
 fn with_gateway(workspace: &Workspace, runner: &Runner, package: &str) -> Result<Tally> {
     match gateway::build_plain(workspace, gateway::Profile::Dev)? {
         Some(gateway) => runner.run(package, &[("HOLDFAST_BIN", gateway)], &[]),
@@ -124,6 +156,7 @@ fn end_to_end(
     workspace: &Workspace,
     runner: &Runner,
     package: &str,
+    server: Option<&Server>,
     notes: &mut Vec<String>,
 ) -> Result<Tally> {
     let Some(gateway) = gateway::build(workspace)? else {
@@ -143,6 +176,10 @@ fn end_to_end(
                 skip.push(name);
             }
         }
+    }
+    match server {
+        Some(server) => env.push((POSTGRES.0, server.url())),
+        None => skip.push(POSTGRES.1),
     }
     for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
         notes.push(format!("skipped, the tests named {name}_*: {reason}"));
@@ -188,7 +225,7 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
 
 /// What no note speaks of, the tests themselves have asked for.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
-    let is_quiet = |suite: &&Suite| suite.name != END_TO_END || notes.is_empty();
+    let is_quiet = |suite: &&Suite| ![STORE, END_TO_END].contains(&suite.name) || notes.is_empty();
     let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);
     let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
     let names = names.join(", ");

@@ -172,10 +172,12 @@ fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Config,
 
 /// Reads every table before it gives up, so that every mistake is found.
 fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>) -> Option<Config> {
-    let mut server = process::server(&root.table("server"));
+    let server_table = root.table("server");
+    let mut server = process::server(&server_table);
     let admin_table = root.table("admin");
     let admin = admin_table.is_present().then(|| process::admin(&admin_table));
-    let mut database = process::database(&root.table("database"));
+    let database_table = root.table("database");
+    let mut database = process::database(&database_table);
     let limits = process::limits(&root.table("limits"));
     let operations = process::operations(&root.table("operations"));
     let retention = process::retention(&root.table("retention"));
@@ -192,11 +194,20 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     if let Some(Some(admin)) = &admin {
         process::keep_apart(&server, admin, &admin_table);
     }
+    let lacks_secrets = server_table.field("secrets").is_none();
+    let needs = |url: &DatabaseUrl| lacks_secrets && url.file().is_none();
     if let Some(url) = overriding(environment, DATABASE_VARIABLE) {
         match DatabaseUrl::parse(&url) {
+            Ok(url) if needs(&url) => {
+                document.mistake_in_variable(DATABASE_VARIABLE, process::NEEDS_SECRETS);
+            }
             Ok(url) => database = Some(url),
             Err(error) => document.mistake_in_variable(DATABASE_VARIABLE, error),
         }
+    } else if database.as_ref().is_some_and(needs)
+        && let Some(field) = database_table.field("url")
+    {
+        field.mistake(format_args!("is {}", process::NEEDS_SECRETS));
     }
     if holdfast_failpoint::ENABLED
         && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)

@@ -30,7 +30,8 @@ pub(crate) async fn secrets(
         [first, others @ ..] => Secrets::new(first.clone(), others.to_vec()),
         [] => {
             let if_missing = if live.is_empty() { IfMissing::Make } else { IfMissing::Refuse };
-            Secrets::new(secret::read(config.database.folder(), if_missing)?, Vec::new())
+            let folder = config.database.folder().context("there are no server secrets")?;
+            Secrets::new(secret::read(folder, if_missing)?, Vec::new())
         }
     };
     let (known, lost): (Vec<_>, Vec<_>) =
@@ -60,27 +61,28 @@ fn count_keys(credentials: &[&LiveCredential]) -> usize {
 
 /// Where the secrets came from.
 fn place(config: &Config) -> String {
-    if config.server.secrets.is_empty() {
-        config.database.folder().join(secret::FILE_NAME).display().to_string()
-    } else {
-        "server.secrets".to_owned()
+    match config.database.folder() {
+        Some(folder) if config.server.secrets.is_empty() => {
+            folder.join(secret::FILE_NAME).display().to_string()
+        }
+        Some(_) | None => "server.secrets".to_owned(),
     }
 }
 
 /// What gives these credentials their secret back.
 fn advice(config: &Config, lost: &[&LiveCredential]) -> String {
-    let beside = secret::read(config.database.folder(), IfMissing::Refuse).ok();
-    let is_beside =
-        beside.is_some_and(|secret| lost.iter().any(|it| it.server_secret == secret.id()));
-    let file = config.database.folder().join(secret::FILE_NAME);
-    let back = if is_beside {
-        format!(
+    let file = config.database.folder().filter(|folder| {
+        let beside = secret::read(folder, IfMissing::Refuse).ok();
+        beside.is_some_and(|secret| lost.iter().any(|it| it.server_secret == secret.id()))
+    });
+    let back = match file.map(|folder| folder.join(secret::FILE_NAME)) {
+        Some(file) => format!(
             "they were made with the one in {}: add its content to server.secrets as an entry, or leave \
              server.secrets out",
             file.display()
-        )
-    } else {
-        "put that secret back into server.secrets, where all that ever wrote are kept".to_owned()
+        ),
+        None => "put that secret back into server.secrets, where all that ever wrote are kept"
+            .to_owned(),
     };
     format!("{back}; where it is gone for good, end such keys with `holdfast key revoke`")
 }

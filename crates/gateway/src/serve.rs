@@ -23,6 +23,7 @@ use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use self::reload::Reloader;
 use self::signals::Signals;
@@ -45,6 +46,8 @@ const SEND_BUFFER: u32 = 131_072;
 const BACKLOG: u32 = 1_024;
 /// The name of a process whose database has one process.
 const NODE_NAME: &str = "embedded";
+/// What the names of processes begin with that share a database and were given none.
+const NODE_PREFIX: &str = "gw";
 
 /// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), Failure> {
@@ -52,7 +55,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     let metrics = telemetry::metrics()?;
     let mut signals = Signals::listen().context("signals cannot be received")?;
     start::refuse_missing(&config).context("serve was not started")?;
-    // Before anything is written: it proves that nobody else serves this file.
+    // Before anything is written: it proves that nobody else serves this file. A server's database may
+    // have several.
     let lock = ServeLock::take(&config.database).context("serve was not started")?;
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = listeners.addresses()?;
@@ -89,7 +93,14 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
 pub(crate) fn node_name(config: &Config) -> anyhow::Result<NodeName> {
     match &config.server.node {
         Some(name) => Ok(name.clone()),
-        None => NodeName::try_from(NODE_NAME).context("the node has no name"),
+        None if config.database.file().is_some() => {
+            NodeName::try_from(NODE_NAME).context("the node has no name")
+        }
+        // Another one at each start: it never waits for the lease of the one before.
+        None => {
+            let name = format!("{NODE_PREFIX}-{}", Uuid::new_v4().as_simple());
+            NodeName::try_from(name.as_str()).context("the node has no name")
+        }
     }
 }
 

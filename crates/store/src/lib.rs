@@ -1,20 +1,23 @@
 //! Where it is kept: operations, holds, the book, wallets, API keys, prices and node leases, on
-//! SQLite. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
+//! SQLite or PostgreSQL. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
 //! reads are methods of its own.
 //!
 //! It decides nothing about operations. It enforces three things over what a transaction has read:
 //! the version is the one that was judged, balances and counters stay within bounds, permanent ids do
 //! not repeat. The tables repeat that as constraints.
 //!
-//! What writes is a database's own, and so are its connections (`sqlite`); judging, the mapping of rows
+//! What writes is a database's own, and so are its connections (`sqlite`,
+//! `postgres`); judging, the mapping of rows
 //! and what reads them are the same for all.
 
 mod dialect;
+mod job;
 mod judge;
 mod lock;
 mod metrics;
 pub mod migrate;
 mod ports;
+mod postgres;
 mod reading;
 pub mod report;
 mod rows;
@@ -24,12 +27,14 @@ mod url;
 pub mod usage;
 pub mod verify;
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
-use sea_orm::{ConnectionTrait, DatabaseConnection, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -37,21 +42,21 @@ use crate::dialect::Dialect;
 pub use crate::lock::{LockError, ServeLock};
 pub use crate::migrate::SchemaError;
 use crate::ports::Texts;
+use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
-use crate::sqlite::connect;
-pub use crate::sqlite::connect::ConnectError;
+use crate::url::Place;
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which file it is.
+    /// Which one it is.
     pub url: DatabaseUrl,
     /// Commits that may wait for the writer; the next one is `Overloaded`.
     pub commit_queue: usize,
     /// Connections that read.
     pub readers: u32,
-    /// How long a write waits while another process writes, before it is `Unavailable`.
+    /// How long a write waits while another process has what it needs, before it is `Unavailable`.
     pub busy_timeout: Duration,
 }
 
@@ -77,6 +82,26 @@ pub enum OpenError {
     Writer(#[source] Cause),
 }
 
+/// Why a database was not opened, below what is in it.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The file cannot be made.
+    #[error("{0} cannot be created")]
+    Create(PathBuf, #[source] io::Error),
+    /// The file cannot be opened.
+    #[error("{0} cannot be opened")]
+    Open(PathBuf, #[source] DbErr),
+    /// The SQLite library is too old to be trusted with this.
+    #[error("SQLite {0} has a bug that corrupts databases: at least 3.51.3 is needed")]
+    Library(String),
+    /// The server cannot be connected to.
+    #[error("the PostgreSQL server cannot be connected to")]
+    Server(#[source] DbErr),
+    /// The server is too old.
+    #[error("the server is PostgreSQL {0}: at least 15 is needed")]
+    Version(u32),
+}
+
 /// An open database. Clones share it.
 #[derive(Clone)]
 pub struct Store {
@@ -86,9 +111,15 @@ pub struct Store {
 struct Inner {
     dialect: Dialect,
     readers: DatabaseConnection,
-    sqlite: Sqlite,
+    writing: Writing,
     texts: Texts,
     tasks: TaskTracker,
+}
+
+/// How a database is written: what is a database's own of each port.
+enum Writing {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
 }
 
 impl std::fmt::Debug for Store {
@@ -102,39 +133,55 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the file is missing, is not ours, or has another schema; where it cannot be opened.
+    /// Where the database is missing, is not ours, or has another schema; where it cannot be opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::describe();
-        let (path, busy) = (options.url.file(), options.busy_timeout);
-        check(&options.url, busy).await.map_err(OpenError::Schema)?;
+        migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
-        let sqlite = Sqlite::open(path, &options).await?;
-        let readers =
-            connect::readers(path, busy, options.readers).await.map_err(OpenError::Connect)?;
+        let (writing, readers) = match options.url.place() {
+            Place::File(file) => {
+                let (sqlite, readers) = Sqlite::open(file, &options).await?;
+                (Writing::Sqlite(sqlite), readers)
+            }
+            Place::Server(server) => {
+                let opened = Postgres::open(server.options(), &options, &tasks).await;
+                let (postgres, readers) = opened?;
+                (Writing::Postgres(postgres), readers)
+            }
+        };
         tasks.close();
-        let dialect = Dialect::Sqlite;
+        let dialect = options.url.dialect();
         let texts = Texts::of(dialect);
-        Ok(Self { inner: Arc::new(Inner { dialect, readers, sqlite, texts, tasks }) })
+        Ok(Self { inner: Arc::new(Inner { dialect, readers, writing, texts, tasks }) })
     }
 
-    /// Takes in nothing more, commits what waits, folds the log into the database file and closes
-    /// it. Not cancel safe: a dropped future leaves the rest to the end of the process.
+    /// Takes in nothing more, commits what waits, folds the log of SQLite into the database file and
+    /// closes it. Not cancel safe: a dropped future leaves the rest to the end of the process.
     ///
     /// # Errors
     ///
     /// Where the log could not be folded in or a connection not be closed. Nothing is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
-        self.inner.sqlite.finish();
-        self.inner.sqlite.closed().await;
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.finish(),
+            Writing::Postgres(postgres) => postgres.finish(),
+        }
+        self.closed().await;
         self.inner.tasks.wait().await;
         let closed = self.inner.readers.close_by_ref().await.map_err(unavailable);
-        self.inner.sqlite.close().await.and(closed)
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.close().await.and(closed),
+            Writing::Postgres(_) => closed,
+        }
     }
 
     /// Completes when nothing is written any more: the store was closed, or its writer ended by
     /// itself and every later write fails.
     pub async fn closed(&self) {
-        self.inner.sqlite.closed().await;
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.closed().await,
+            Writing::Postgres(postgres) => postgres.closed().await,
+        }
     }
 
     async fn query<const N: usize>(
@@ -148,7 +195,11 @@ impl Store {
 
     /// The clock as a read sees it.
     fn seen(&self, now: Timestamp) -> Timestamp {
-        self.inner.sqlite.seen(now)
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.seen(now),
+            // The server reads its clock after it has seen the rows.
+            Writing::Postgres(_) => now,
+        }
     }
 
     /// Runs to its end whether or not the caller waits for it.
@@ -171,19 +222,9 @@ impl Store {
         &self.inner.texts
     }
 
-    fn sqlite(&self) -> &Sqlite {
-        &self.inner.sqlite
+    fn writing(&self) -> &Writing {
+        &self.inner.writing
     }
-}
-
-/// Looks at the schema through a connection that cannot write: a file that is refused stays as it is.
-async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
-    migrate::exists(url)?;
-    let path = url.file();
-    let reader = connect::readers(path, busy_timeout, 1).await.map_err(migrate::foreign(path))?;
-    let checked = migrate::check(&reader, path).await;
-    reader.close().await.map_err(SchemaError::Failed)?;
-    checked
 }
 
 pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable {

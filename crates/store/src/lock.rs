@@ -13,7 +13,8 @@ use crate::url::DatabaseUrl;
 /// The right to serve a database file. It ends when this is dropped, or with the process.
 #[derive(Debug)]
 pub struct ServeLock {
-    _file: File,
+    /// None where a server has the database: its processes are told apart by their nodes' leases.
+    _file: Option<File>,
 }
 
 /// Why the right to serve was not given.
@@ -34,9 +35,12 @@ impl ServeLock {
     ///
     /// Where another process has it, or it cannot be taken.
     pub fn take(url: &DatabaseUrl) -> Result<Self, LockError> {
-        let unnamed = |error| LockError::Failed(url.file().to_owned(), error);
-        connect::create_folder(url.folder()).map_err(unnamed)?;
-        let database = real(url).map_err(unnamed)?;
+        let (Some(named), Some(folder)) = (url.file(), url.folder()) else {
+            return Ok(Self { _file: None });
+        };
+        let unnamed = |error| LockError::Failed(named.to_owned(), error);
+        connect::create_folder(folder).map_err(unnamed)?;
+        let database = real(named, folder).map_err(unnamed)?;
         let path = lock_path(&database);
         let failed = |error| LockError::Failed(path.clone(), error);
         let file = OpenOptions::new()
@@ -47,7 +51,7 @@ impl ServeLock {
             .open(&path)
             .map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { _file: Some(file) }),
             Err(TryLockError::WouldBlock) => Err(LockError::Taken(database)),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -56,11 +60,11 @@ impl ServeLock {
 
 /// The one name of a file that may have several. Of one that is not there yet, its folder's counts;
 /// a link to nowhere is not there and has no folder that would do.
-fn real(url: &DatabaseUrl) -> io::Result<PathBuf> {
-    match url.file().canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !url.file().is_symlink() => {
-            let folder = url.folder().canonicalize()?;
-            url.file().file_name().map(|name| folder.join(name)).ok_or(error)
+fn real(named: &Path, folder: &Path) -> io::Result<PathBuf> {
+    match named.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !named.is_symlink() => {
+            let folder = folder.canonicalize()?;
+            named.file_name().map(|name| folder.join(name)).ok_or(error)
         }
         named => named,
     }

@@ -1,41 +1,41 @@
 //! Migrations: embedded SQL files, applied one by one, each in a transaction of its own, and noted in
 //! `holdfast_migrations` with a digest, so that a file that was changed afterwards is noticed.
 //!
-//! Opening a store never migrates. The database is recognised by its application id: tables in a
-//! file that does not carry it are somebody else's and are left alone.
+//! Opening a store never migrates. A file is recognised by its application id, the schema of a server
+//! by that table: other tables without it are somebody else's and are left alone.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+mod loss;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, SqliteTransactionMode,
-    TransactionOptions, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel,
+    SqliteTransactionMode, TransactionOptions, TransactionTrait,
 };
 
+pub use self::loss::{IfFilled, Loss};
+use crate::ConnectError;
 use crate::dialect::Dialect;
-use crate::sqlite::connect::{self, CLOCK, ConnectError};
-use crate::url::DatabaseUrl;
+use crate::url::{DatabaseUrl, Place};
+use crate::{postgres, sqlite};
 
 /// Marks a file as ours: `HFDB`.
 const APPLICATION_ID: i64 = 0x4846_4442;
 /// How long a migration waits for whoever writes.
 const BUSY: Duration = Duration::from_secs(5);
-const TABLE: &str = "CREATE TABLE holdfast_migrations (
-    version INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    digest BLOB NOT NULL CHECK (length(digest) = 32),
-    applied_at INTEGER NOT NULL
-) STRICT";
+/// Whoever migrates a server's database has this lock of it: `HFDB`, too.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 
 /// One step of the schema.
 #[derive(Debug, Clone, Copy)]
 struct Migration {
     version: u32,
     name: &'static str,
-    up: &'static str,
-    down: &'static str,
+    /// To this schema and back, in SQLite's words and in PostgreSQL's.
+    sqlite: [&'static str; 2],
+    postgres: [&'static str; 2],
     /// Counts what taking it back deletes, as [`Loss`] tells it.
     loss: &'static str,
 }
@@ -43,8 +43,14 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "ledger",
-    up: include_str!("../migrations/sqlite/0001_ledger.up.sql"),
-    down: include_str!("../migrations/sqlite/0001_ledger.down.sql"),
+    sqlite: [
+        include_str!("../migrations/sqlite/0001_ledger.up.sql"),
+        include_str!("../migrations/sqlite/0001_ledger.down.sql"),
+    ],
+    postgres: [
+        include_str!("../migrations/postgres/0001_ledger.up.sql"),
+        include_str!("../migrations/postgres/0001_ledger.down.sql"),
+    ],
     loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
         (SELECT count(*) FROM operations)",
 }];
@@ -60,50 +66,15 @@ pub struct Step {
     pub applied_at: Option<Timestamp>,
 }
 
-/// What would be deleted for good, with all of the book that belongs to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
-    /// Wallets, whatever is in them.
-    pub wallets: i64,
-    /// API keys.
-    pub api_keys: i64,
-    /// Operations.
-    pub operations: i64,
-}
-
-impl Loss {
-    const fn is_nothing(self) -> bool {
-        self.wallets == 0 && self.api_keys == 0 && self.operations == 0
-    }
-}
-
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |count: i64, noun| match count {
-            1 => format!("1 {noun}"),
-            _ => format!("{count} {noun}s"),
-        };
-        let Self { wallets, api_keys, operations } = *self;
-        let (wallets, api_keys) = (of(wallets, "wallet"), of(api_keys, "API key"));
-        write!(f, "{wallets}, {api_keys}, {} and the book of them", of(operations, "operation"))
-    }
-}
-
-/// What becomes of rows that taking a migration back would delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IfFilled {
-    /// They stay, and so does the migration.
-    Refuse,
-    /// They go.
-    Delete,
-}
-
 /// Why a schema is not what this program works with.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// There is no such file.
     #[error("there is no database at {0}: run `holdfast migrate up`")]
     Missing(PathBuf),
+    /// The server has no such database.
+    #[error("there is no database {0}: make it with `createdb`, then run `holdfast migrate up`")]
+    NotMade(DatabaseUrl),
     /// It is empty, or an older version wrote it.
     #[error(
         "the database is at schema {found} and this program needs {needed}: run `holdfast migrate up`"
@@ -122,10 +93,13 @@ pub enum SchemaError {
     Changed(u32),
     /// Somebody else's tables are in it, or it is no database.
     #[error("{0} is not a Holdfast database")]
-    Foreign(PathBuf),
+    Foreign(String),
     /// There is nothing to take back.
     #[error("no migration is applied")]
     NothingApplied,
+    /// A gateway works with it.
+    #[error("node {0} is running on it")]
+    InUse(String),
     /// Rows would go with it.
     #[error("it would delete {0}")]
     Filled(Loss),
@@ -144,12 +118,13 @@ pub enum SchemaError {
 ///
 /// Where the database is not ours or is newer, or a migration fails.
 pub async fn up(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
-    let path = url.file();
-    connect::create(path).map_err(SchemaError::Connect)?;
-    let db = open(path).await?;
+    if let Place::File(file) = url.place() {
+        sqlite::connect::create(file).map_err(SchemaError::Connect)?;
+    }
+    let db = open(url).await?;
     let mut applied = Vec::new();
     let outcome = loop {
-        match up_one(&db, path).await {
+        match up_one(&db, url).await {
             Ok(Some(step)) => applied.push(step),
             Ok(None) => break Ok(applied),
             Err(error) => break Err(error),
@@ -162,12 +137,12 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
 ///
 /// # Errors
 ///
-/// Where rows would go that are to stay, none is applied, the database is not ours or is newer, or it fails.
+/// Where rows would go that are to stay, a gateway runs on the server's database, none is applied, the
+/// database is not ours or is newer, or it fails.
 pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<Step, SchemaError> {
     exists(url)?;
-    let path = url.file();
-    let db = open(path).await?;
-    let outcome = down_one(&db, path, if_filled).await;
+    let db = open(url).await?;
+    let outcome = down_one(&db, url, if_filled).await;
     close(db, outcome).await
 }
 
@@ -177,50 +152,57 @@ pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<Step, Schema
 ///
 /// Where the database is not ours or is newer, or cannot be read.
 pub async fn status(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
-    let path = url.file();
     if exists(url).is_err() {
         return Ok(MIGRATIONS.iter().map(|migration| migration.step(None)).collect());
     }
-    let db = open(path).await?;
-    let outcome = applied(&db, path).await.map(|applied| {
+    let db = open(url).await?;
+    let outcome = applied(&db, url).await.map(|applied| {
         let at = |version| applied.iter().find_map(|(v, at)| (*v == version).then_some(*at));
         MIGRATIONS.iter().map(|migration| migration.step(at(migration.version))).collect()
     });
     close(db, outcome).await
 }
 
-/// Refuses every schema but the one that this program was made for.
-pub(crate) async fn check(db: &DatabaseConnection, path: &Path) -> Result<(), SchemaError> {
-    let found = applied(db, path).await?.last().map_or(0, |(version, _)| *version);
+/// Refuses every schema but the one that this program was made for. It looks through a connection that
+/// cannot write where there are such: a file that is refused stays as it is.
+pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
+    exists(url)?;
+    let db = match url.place() {
+        Place::File(file) => {
+            let reader = sqlite::connect::readers(file, busy_timeout, 1).await;
+            reader.map_err(|error| refused(error, url))?
+        }
+        Place::Server(_) => open(url).await?,
+    };
+    let found = applied(&db, url).await.map(|applied| applied.last().map_or(0, |(last, _)| *last));
+    let found = close(db, found).await?;
     let needed = MIGRATIONS.last().map_or(0, |migration| migration.version);
     if found < needed { Err(SchemaError::Older { found, needed }) } else { Ok(()) }
 }
 
-/// Whether there is a file at all.
+/// Whether there is a file at all. What a server has is known only to itself.
 ///
 /// # Errors
 ///
 /// Where there is none.
 pub fn exists(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    let path = url.file();
-    if path.is_file() { Ok(()) } else { Err(SchemaError::Missing(path.to_owned())) }
-}
-
-/// A statement fails on a file that is no database; everything else that fails is a failure.
-pub(crate) fn failed(path: &Path) -> impl Fn(DbErr) -> SchemaError {
-    move |error| {
-        let code = connect::result_code(&error);
-        if code == Some(connect::NOT_A_DATABASE) {
-            SchemaError::Foreign(path.to_owned())
-        } else {
-            SchemaError::Failed(error)
-        }
+    match url.file() {
+        Some(file) if !file.is_file() => Err(SchemaError::Missing(file.to_owned())),
+        Some(_) | None => Ok(()),
     }
 }
 
 impl Migration {
-    fn digest(&self) -> Vec<u8> {
-        blake3::hash(self.up.as_bytes()).as_bytes().to_vec()
+    const fn texts(&self, dialect: Dialect) -> [&'static str; 2] {
+        match dialect {
+            Dialect::Sqlite => self.sqlite,
+            Dialect::Postgres => self.postgres,
+        }
+    }
+
+    fn digest(&self, dialect: Dialect) -> Vec<u8> {
+        let [up, _down] = self.texts(dialect);
+        blake3::hash(up.as_bytes()).as_bytes().to_vec()
     }
 
     fn step(&self, applied_at: Option<Timestamp>) -> Step {
@@ -228,23 +210,52 @@ impl Migration {
     }
 }
 
-async fn open(path: &Path) -> Result<DatabaseConnection, SchemaError> {
-    // Asked before the settings are written: a foreign file stays as it is.
-    let reader = connect::readers(path, BUSY, 1).await.map_err(foreign(path))?;
-    let ours = recognise(&reader, path).await;
-    close(reader, ours).await?;
-    connect::writers(path, BUSY).await.map_err(SchemaError::Connect)
+/// What people call the database.
+fn name(url: &DatabaseUrl) -> String {
+    url.file().map_or_else(|| url.to_string(), |file| file.display().to_string())
 }
 
-pub(crate) fn foreign(path: &Path) -> impl Fn(ConnectError) -> SchemaError {
-    move |error| match error {
-        ConnectError::Open(_, cause)
-            if connect::result_code(&cause) == Some(connect::NOT_A_DATABASE) =>
-        {
-            SchemaError::Foreign(path.to_owned())
+async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
+    match url.place() {
+        Place::File(file) => {
+            // Asked before the settings are written: a foreign file stays as it is.
+            let reader = sqlite::connect::readers(file, BUSY, 1).await;
+            let reader = reader.map_err(|error| refused(error, url))?;
+            let ours = recognise(&reader, url).await;
+            close(reader, ours).await?;
+            sqlite::connect::writers(file, BUSY).await.map_err(SchemaError::Connect)
         }
-        other @ (ConnectError::Create(..) | ConnectError::Open(..) | ConnectError::Library(_)) => {
-            SchemaError::Connect(other)
+        Place::Server(server) => {
+            let db = postgres::connect::pool(server.options(), BUSY, 1).await;
+            db.map_err(|error| refused(error, url))
+        }
+    }
+}
+
+/// What is no database at all is told apart from one that cannot be reached.
+fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
+    match error {
+        ConnectError::Open(_, cause) if sqlite::connect::is_no_database(&cause) => {
+            SchemaError::Foreign(name(url))
+        }
+        ConnectError::Server(cause) if postgres::connect::is_no_database(&cause) => {
+            SchemaError::NotMade(url.clone())
+        }
+        other @ (ConnectError::Create(..)
+        | ConnectError::Open(..)
+        | ConnectError::Library(_)
+        | ConnectError::Server(_)
+        | ConnectError::Version(_)) => SchemaError::Connect(other),
+    }
+}
+
+/// A statement fails on a file that is no database; everything else that fails is a failure.
+fn failed(url: &DatabaseUrl) -> impl Fn(DbErr) -> SchemaError {
+    move |error| {
+        if sqlite::connect::is_no_database(&error) {
+            SchemaError::Foreign(name(url))
+        } else {
+            SchemaError::Failed(error)
         }
     }
 }
@@ -258,38 +269,52 @@ async fn close<T>(
     closed.map(|()| value)
 }
 
-/// What is in a file.
+/// What is in a file, or in the schema of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Contents {
     Nothing,
     Ours,
 }
 
-async fn recognise(db: &impl ConnectionTrait, path: &Path) -> Result<Contents, SchemaError> {
-    let id = number(db, "PRAGMA application_id").await.map_err(failed(path))?;
-    let tables = number(db, "SELECT count(*) FROM sqlite_schema").await.map_err(failed(path))?;
-    match (id, tables) {
-        (APPLICATION_ID, _) => Ok(Contents::Ours),
+async fn recognise(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Contents, SchemaError> {
+    let (mark, tables) = match url.dialect() {
+        Dialect::Sqlite => ("PRAGMA application_id", "SELECT count(*) FROM sqlite_schema"),
+        Dialect::Postgres => (
+            "SELECT count(*) FROM pg_class WHERE relname = 'holdfast_migrations'
+             AND relkind = 'r' AND relnamespace = to_regnamespace(current_schema())",
+            "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+             AND relnamespace = to_regnamespace(current_schema())",
+        ),
+    };
+    let mark = number(db, url, mark).await.map_err(failed(url))?;
+    let tables = number(db, url, tables).await.map_err(failed(url))?;
+    let ours = match url.dialect() {
+        Dialect::Sqlite => APPLICATION_ID,
+        Dialect::Postgres => 1,
+    };
+    match (mark, tables) {
+        (mark, _) if mark == ours => Ok(Contents::Ours),
         (0, 0) => Ok(Contents::Nothing),
-        _ => Err(SchemaError::Foreign(path.to_owned())),
+        _ => Err(SchemaError::Foreign(name(url))),
     }
 }
 
-async fn number(db: &impl ConnectionTrait, sql: &str) -> Result<i64, DbErr> {
-    let row = db.query_one_raw(Dialect::Sqlite.statement(sql, [])).await?;
+async fn number(db: &impl ConnectionTrait, url: &DatabaseUrl, sql: &str) -> Result<i64, DbErr> {
+    let row = db.query_one_raw(url.dialect().statement(sql, [])).await?;
     row.map_or(Ok(0), |row| row.try_get_by_index(0))
 }
 
 /// The migrations that the database has, oldest first, each one of ours.
 async fn applied(
     db: &impl ConnectionTrait,
-    path: &Path,
+    url: &DatabaseUrl,
 ) -> Result<Vec<(u32, Timestamp)>, SchemaError> {
-    if recognise(db, path).await? == Contents::Nothing {
+    if recognise(db, url).await? == Contents::Nothing {
         return Ok(Vec::new());
     }
+    let dialect = url.dialect();
     let sql = "SELECT version, digest, applied_at FROM holdfast_migrations ORDER BY version";
-    let rows = db.query_all_raw(Dialect::Sqlite.statement(sql, [])).await.map_err(failed(path))?;
+    let rows = db.query_all_raw(dialect.statement(sql, [])).await.map_err(failed(url))?;
     let mut applied = Vec::new();
     for row in &rows {
         let read = || -> Result<(i64, Vec<u8>, i64), DbErr> {
@@ -299,41 +324,85 @@ async fn applied(
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         match MIGRATIONS.iter().find(|migration| migration.version == version) {
             None => return Err(SchemaError::Newer(version)),
-            Some(ours) if ours.digest() != digest => return Err(SchemaError::Changed(version)),
+            Some(ours) if ours.digest(dialect) != digest => {
+                return Err(SchemaError::Changed(version));
+            }
             Some(_) => applied.push((version, Timestamp::from_micros(at))),
         }
     }
     Ok(applied)
 }
 
-async fn begin(db: &DatabaseConnection) -> Result<DatabaseTransaction, SchemaError> {
+async fn begin(
+    db: &DatabaseConnection,
+    dialect: Dialect,
+) -> Result<DatabaseTransaction, SchemaError> {
     let options = TransactionOptions {
         sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        isolation_level: match dialect {
+            Dialect::Sqlite => None,
+            Dialect::Postgres => Some(IsolationLevel::ReadCommitted),
+        },
         ..TransactionOptions::default()
     };
-    db.begin_with_options(options).await.map_err(SchemaError::Failed)
+    let transaction = db.begin_with_options(options).await.map_err(SchemaError::Failed)?;
+    if dialect == Dialect::Postgres {
+        transaction.execute_unprepared(LOCK).await.map_err(SchemaError::Failed)?;
+    }
+    Ok(transaction)
 }
 
-async fn up_one(db: &DatabaseConnection, path: &Path) -> Result<Option<Step>, SchemaError> {
-    let transaction = begin(db).await?;
-    let known = applied(&transaction, path).await?;
+/// What notes the migrations, and the mark of a file.
+fn own_table(dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Sqlite => format!(
+            "CREATE TABLE holdfast_migrations (
+                version INTEGER PRIMARY KEY,
+                name TEXT NOT NULL UNIQUE,
+                digest BLOB NOT NULL CHECK (length(digest) = 32),
+                applied_at INTEGER NOT NULL
+             ) STRICT;
+             PRAGMA application_id = {APPLICATION_ID}"
+        ),
+        Dialect::Postgres => "CREATE TABLE holdfast_migrations (
+                version BIGINT PRIMARY KEY,
+                name TEXT NOT NULL UNIQUE,
+                digest BYTEA NOT NULL CHECK (length(digest) = 32),
+                applied_at BIGINT NOT NULL
+             )"
+        .to_owned(),
+    }
+}
+
+const fn drop_own_table(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "DROP TABLE holdfast_migrations; PRAGMA application_id = 0",
+        Dialect::Postgres => "DROP TABLE holdfast_migrations",
+    }
+}
+
+async fn up_one(db: &DatabaseConnection, url: &DatabaseUrl) -> Result<Option<Step>, SchemaError> {
+    let dialect = url.dialect();
+    let transaction = begin(db, dialect).await?;
+    let known = applied(&transaction, url).await?;
     let last = known.last().map_or(0, |(version, _)| *version);
     let Some(next) = MIGRATIONS.iter().find(|migration| migration.version > last) else {
         return Ok(None);
     };
     let run = async {
         if known.is_empty() {
-            transaction.execute_unprepared(TABLE).await?;
-            let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
-            transaction.execute_unprepared(&mark).await?;
+            transaction.execute_unprepared(&own_table(dialect)).await?;
         }
-        transaction.execute_unprepared(next.up).await?;
+        let [up, _down] = next.texts(dialect);
+        transaction.execute_unprepared(up).await?;
         let sql = format!(
             "INSERT INTO holdfast_migrations (version, name, digest, applied_at)
-             VALUES ($1, $2, $3, {CLOCK}) RETURNING applied_at"
+             VALUES ($1, $2, $3, {}) RETURNING applied_at",
+            dialect.clock()
         );
-        let values = [i64::from(next.version).into(), next.name.into(), next.digest().into()];
-        let row = transaction.query_one_raw(Dialect::Sqlite.statement(&sql, values)).await?;
+        let values =
+            [i64::from(next.version).into(), next.name.into(), next.digest(dialect).into()];
+        let row = transaction.query_one_raw(dialect.statement(&sql, values)).await?;
         let at: i64 = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
         transaction.commit().await?;
         Ok(at)
@@ -344,30 +413,33 @@ async fn up_one(db: &DatabaseConnection, path: &Path) -> Result<Option<Step>, Sc
 
 async fn down_one(
     db: &DatabaseConnection,
-    path: &Path,
+    url: &DatabaseUrl,
     if_filled: IfFilled,
 ) -> Result<Step, SchemaError> {
-    let transaction = begin(db).await?;
-    let known = applied(&transaction, path).await?;
+    let dialect = url.dialect();
+    let transaction = begin(db, dialect).await?;
+    let known = applied(&transaction, url).await?;
     let last = known.last().map(|(version, _)| *version);
     let last = MIGRATIONS.iter().find(|migration| Some(migration.version) == last);
     let Some(last) = last else {
         return Err(SchemaError::NothingApplied);
     };
+    if let Some(node) = running(&transaction, dialect).await.map_err(SchemaError::Failed)? {
+        return Err(SchemaError::InUse(node));
+    }
     // In the transaction that deletes it: nothing is added after it was counted.
-    let loss = loss(&transaction, last).await.map_err(SchemaError::Failed)?;
+    let loss = loss(&transaction, dialect, last).await.map_err(SchemaError::Failed)?;
     if if_filled == IfFilled::Refuse && !loss.is_nothing() {
         return Err(SchemaError::Filled(loss));
     }
     let run = async {
-        transaction.execute_unprepared(last.down).await?;
+        let [_up, down] = last.texts(dialect);
+        transaction.execute_unprepared(down).await?;
         let sql = "DELETE FROM holdfast_migrations WHERE version = $1";
-        transaction
-            .execute_raw(Dialect::Sqlite.statement(sql, [i64::from(last.version).into()]))
-            .await?;
+        let version = [i64::from(last.version).into()];
+        transaction.execute_raw(dialect.statement(sql, version)).await?;
         if known.len() == 1 {
-            transaction.execute_unprepared("DROP TABLE holdfast_migrations").await?;
-            transaction.execute_unprepared("PRAGMA application_id = 0").await?;
+            transaction.execute_unprepared(drop_own_table(dialect)).await?;
         }
         transaction.commit().await
     };
@@ -375,8 +447,29 @@ async fn down_one(
     Ok(last.step(None))
 }
 
-async fn loss(db: &impl ConnectionTrait, migration: &Migration) -> Result<Loss, DbErr> {
-    let row = db.query_one_raw(Dialect::Sqlite.statement(migration.loss, [])).await?;
+/// A process whose lease of a server's database is live. Who serves a file has its lock instead.
+async fn running(db: &impl ConnectionTrait, dialect: Dialect) -> Result<Option<String>, DbErr> {
+    if dialect == Dialect::Sqlite {
+        return Ok(None);
+    }
+    // Nobody can begin after the look, and before everything is gone.
+    db.execute_unprepared("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE").await?;
+    let sql = format!("SELECT name FROM nodes WHERE ends_at > {} LIMIT 1", dialect.clock());
+    let row = db.query_one_raw(dialect.statement(&sql, [])).await?;
+    row.map(|row| row.try_get_by_index(0)).transpose()
+}
+
+async fn loss(
+    db: &impl ConnectionTrait,
+    dialect: Dialect,
+    migration: &Migration,
+) -> Result<Loss, DbErr> {
+    // All of them: whoever writes one of these waits, and finds no table.
+    if dialect == Dialect::Postgres {
+        let sql = "LOCK TABLE wallets, api_keys, operations IN ACCESS EXCLUSIVE MODE";
+        db.execute_unprepared(sql).await?;
+    }
+    let row = db.query_one_raw(dialect.statement(migration.loss, [])).await?;
     let count = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index(at));
     Ok(Loss { wallets: count(0)?, api_keys: count(1)?, operations: count(2)? })
 }

@@ -24,13 +24,15 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use rusqlite::Transaction;
+use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::clock::Clock;
 use self::connect::File;
 use self::errand::{Errand, WriteError};
-use self::queue::{Job, Queue, WriterEnded};
+use self::queue::Queue;
+use crate::job::{Job, WriterEnded};
 use crate::{OpenError, Options, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
@@ -47,8 +49,12 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Starts the writer of a file, and waits until it can write.
-    pub(crate) async fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
+    /// Starts the writer of a file, and waits until it can write; gives the connections that read,
+    /// too.
+    pub(crate) async fn open(
+        path: &Path,
+        options: &Options,
+    ) -> Result<(Self, DatabaseConnection), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         let file = File { path: path.to_owned(), busy_timeout: options.busy_timeout };
         let opened = Self {
@@ -59,7 +65,8 @@ impl Sqlite {
             ended: CancellationToken::new(),
         };
         writer::start(&opened).await.map_err(OpenError::Writer)?;
-        Ok(opened)
+        let readers = connect::readers(path, options.busy_timeout, options.readers).await;
+        Ok((opened, readers.map_err(OpenError::Connect)?))
     }
 
     /// Takes in nothing more; the writer ends when what waits is done.

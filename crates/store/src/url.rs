@@ -1,26 +1,58 @@
-//! Which file a database is: the one place that reads a database URL. Nothing in here opens it.
+//! Which database a URL names: the one place that reads a database URL. Nothing in here opens it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// `sqlite://` and the path of a file.
+use sqlx::postgres::PgConnectOptions;
+
+use crate::dialect::Dialect;
+
+/// What may follow a `?`; the driver would pass over anything else in silence, or almost.
+const PARAMETERS: [&str; 6] =
+    ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name"];
+/// What a connection calls itself to its server where the URL says nothing.
+const APPLICATION: &str = "holdfast";
+
+/// `sqlite://` and the path of a file, or `postgres://` and a database of a server.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseUrl {
-    file: PathBuf,
+pub struct DatabaseUrl(Place);
+
+/// Where a database is.
+#[derive(Clone)]
+pub(crate) enum Place {
+    File(PathBuf),
+    /// With a password, perhaps. It is not shown.
+    Server(Server),
+}
+
+/// A database of a server.
+#[derive(Clone)]
+pub(crate) struct Server {
+    text: String,
+    options: Box<PgConnectOptions>,
 }
 
 /// Why a text names no database. The text itself may hold a password and is not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabaseUrl {
-    /// It is one of PostgreSQL.
-    #[error("for PostgreSQL, but this build keeps its data in SQLite: write sqlite://FILE")]
-    Postgres,
     /// It is something else.
-    #[error("not a database URL of this build: write sqlite://FILE")]
+    #[error("not a database URL: write sqlite://FILE or postgres://USER:PASSWORD@HOST/DATABASE")]
     Scheme,
     /// What follows is no plain path.
     #[error("not the name of a file: write sqlite://FILE, without ? # or %")]
     File,
+    /// What follows names no server or no database.
+    #[error(
+        "not the name of a database: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with other \
+         characters than letters and digits percent-encoded"
+    )]
+    Server,
+    /// It asks for something that has no effect.
+    #[error(
+        "for PostgreSQL, with another parameter than host, sslmode, sslrootcert, sslcert, sslkey or \
+         application_name"
+    )]
+    Parameter,
 }
 
 impl DatabaseUrl {
@@ -28,37 +60,103 @@ impl DatabaseUrl {
     ///
     /// # Errors
     ///
-    /// Where it is not `sqlite://` and a plain path.
+    /// Where it is neither `sqlite://` and a plain path nor `postgres://` and a server's database.
     pub fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
-        let Some(file) = url.strip_prefix("sqlite://") else {
-            let postgres = url.starts_with("postgres:") || url.starts_with("postgresql:");
-            return Err(if postgres { BadDatabaseUrl::Postgres } else { BadDatabaseUrl::Scheme });
-        };
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Server::parse(url).map(|server| Self(Place::Server(server)));
+        }
+        let file = url.strip_prefix("sqlite://").ok_or(BadDatabaseUrl::Scheme)?;
         let plain = !file.is_empty()
             && !file.ends_with('/')
             && file != ":memory:"
             && !file.contains(['?', '#', '%'])
             && !file.contains(char::is_control);
-        if plain { Ok(Self { file: file.into() }) } else { Err(BadDatabaseUrl::File) }
+        if plain { Ok(Self(Place::File(file.into()))) } else { Err(BadDatabaseUrl::File) }
     }
 
-    /// The file that holds the database.
+    /// The file that holds the database; none where a server does.
     #[must_use]
-    pub fn file(&self) -> &Path {
-        &self.file
+    pub fn file(&self) -> Option<&Path> {
+        match &self.0 {
+            Place::File(file) => Some(file),
+            Place::Server(_) => None,
+        }
     }
 
     /// The folder of that file.
     #[must_use]
-    pub fn folder(&self) -> &Path {
-        let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        parent.unwrap_or(Path::new("."))
+    pub fn folder(&self) -> Option<&Path> {
+        let parent = self.file()?.parent().filter(|parent| !parent.as_os_str().is_empty());
+        Some(parent.unwrap_or(Path::new(".")))
+    }
+
+    pub(crate) const fn place(&self) -> &Place {
+        &self.0
+    }
+
+    pub(crate) const fn dialect(&self) -> Dialect {
+        match self.0 {
+            Place::File(_) => Dialect::Sqlite,
+            Place::Server(_) => Dialect::Postgres,
+        }
     }
 }
 
+impl Server {
+    fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
+        let bad = |_told_without_the_password: sqlx::Error| BadDatabaseUrl::Server;
+        let (address, parameters) = url.split_once('?').unwrap_or((url, ""));
+        let names = parameters.split('&').filter(|pair| !pair.is_empty());
+        let names: Vec<&str> =
+            names.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name)).collect();
+        if address.contains('#') || parameters.contains('#') {
+            return Err(BadDatabaseUrl::Server);
+        }
+        if names.iter().any(|name| !PARAMETERS.contains(name)) {
+            return Err(BadDatabaseUrl::Parameter);
+        }
+        let mut options: PgConnectOptions = url.parse().map_err(bad)?;
+        if options.get_database().is_none() {
+            return Err(BadDatabaseUrl::Server);
+        }
+        if !names.contains(&"application_name") {
+            options = options.application_name(APPLICATION);
+        }
+        Ok(Self { text: url.to_owned(), options: Box::new(options) })
+    }
+
+    pub(crate) const fn options(&self) -> &PgConnectOptions {
+        &self.options
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(file), Self::File(other)) => file == other,
+            (Self::Server(server), Self::Server(other)) => server.text == other.text,
+            (Self::File(_), Self::Server(_)) | (Self::Server(_), Self::File(_)) => false,
+        }
+    }
+}
+
+impl Eq for Place {}
+
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sqlite://{}", self.file.display())
+        match &self.0 {
+            Place::File(file) => write!(f, "sqlite://{}", file.display()),
+            Place::Server(Server { options, .. }) => {
+                let database = options.get_database().unwrap_or_default();
+                match options.get_socket() {
+                    Some(socket) => write!(f, "postgres:///{database} at {}", socket.display()),
+                    None => {
+                        let (host, port) = (options.get_host(), options.get_port());
+                        write!(f, "postgres://{host}:{port}/{database}")
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -33,6 +33,7 @@ struct ReconciledView {
 
 pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result<(), Failure> {
     let views = match ServeLock::take(&config.database) {
+        Ok(_) if config.database.file().is_none() => as_bystander(config, store).await?,
         Ok(_nobody_serves) => as_successor(config, store).await?,
         Err(LockError::Taken(_)) => {
             note(
@@ -69,6 +70,21 @@ async fn as_successor(config: &Config, store: &Store) -> anyhow::Result<Vec<Reco
     let left = store.leave(&node).await.context("the node's name was not given back");
     let views = views?;
     left.map(|()| views)
+}
+
+/// Beside the nodes of a server's database. An outage that has just ended makes all of them look dead:
+/// a lease is believed to be so when it is not renewed while the database is there.
+async fn as_bystander(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
+    let mut views = all_due(store, None).await?;
+    if views.iter().all(|view| view.at_rest) {
+        return Ok(views);
+    }
+    let lease = config.operations.lease;
+    note(&format!("waiting {} s to see whose nodes are alive", lease.as_secs()));
+    tokio::time::sleep(lease).await;
+    views.retain(|view| view.at_rest);
+    views.extend(all_due(store, Some(config.operations.orphan_grace)).await?);
+    Ok(views)
 }
 
 /// Looks until a look moves nothing.

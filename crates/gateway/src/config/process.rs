@@ -15,6 +15,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 /// The longest span that a result may be kept for: ten years.
 const KEPT_MAX: Duration = Duration::from_secs(87_600 * 3_600);
+/// What is said of a server's database where nobody has set what its nodes must share.
+pub(super) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` is required: make a \
+    secret with `openssl rand -hex 32`, and give the same one to every node";
 /// A heartbeat may fail twice before the lease ends.
 const HEARTBEATS_PER_LEASE: u32 = 3;
 
@@ -22,7 +25,7 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) listen: SocketAddr,
-    /// Unset: the name that a process on SQLite has.
+    /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
     pub(crate) node: Option<NodeName>,
     /// The first writes, all read. Empty: one is made beside the database.
     pub(crate) secrets: Vec<ServerSecret>,

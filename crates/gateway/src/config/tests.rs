@@ -250,8 +250,8 @@ fn the_environment_overrides_the_file() {
     };
     let config = parse("file", LEAST, &overridden).unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:0");
-    assert_eq!(config.database.file(), Path::new("/var/lib/other.db"));
-    assert_eq!(config.database.folder(), Path::new("/var/lib"));
+    assert_eq!(config.database.file(), Some(Path::new("/var/lib/other.db")));
+    assert_eq!(config.database.folder(), Some(Path::new("/var/lib")));
 
     let nothing = |_: &str| Some(String::new());
     let config = parse("file", LEAST, &nothing).unwrap();
@@ -264,9 +264,28 @@ fn the_environment_overrides_the_file() {
         texts,
         [
             "HOLDFAST_LISTEN is not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080",
-            "HOLDFAST_DATABASE_URL is for PostgreSQL, but this build keeps its data in SQLite: write sqlite://FILE",
+            "HOLDFAST_DATABASE_URL is not the name of a database: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with other characters than letters and digits percent-encoded",
         ]
     );
+}
+
+#[test]
+fn a_database_of_a_server_needs_secrets() {
+    let elsewhere = |name: &str| {
+        (name == "HOLDFAST_DATABASE_URL").then(|| "postgres://me:hunter2@db/book".to_owned())
+    };
+    let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &elsewhere) else { panic!() };
+    let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
+    let said = "HOLDFAST_DATABASE_URL is for PostgreSQL, where `server.secrets` is required: make a \
+        secret with `openssl rand -hex 32`, and give the same one to every node";
+    assert_eq!(texts, [said]);
+    let secret = "0123456789abcdef0123456789abcdef";
+    let config = format!("[server]\nsecrets = [\"{secret}\"]\n{LEAST}");
+    let config = parse("file", &config, &|name| match name {
+        "HOLDFAST_DATABASE_URL" => elsewhere(name),
+        _ => None,
+    });
+    assert_eq!(config.unwrap().database.to_string(), "postgres://db:5432/book");
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub(super) fn greet(
     issued: Option<&str>,
 ) -> Result<(), Failure> {
     say("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
-    say(&format!("data: {}", config.database.file().display()))?;
+    let data = config.database.file().map(|file| file.display().to_string());
+    say(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;
     let Some(key) = issued else {
         return say(&format!("another API key: holdfast key issue --wallet {DEFAULT_NAME}"));
     };

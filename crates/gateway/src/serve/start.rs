@@ -84,8 +84,7 @@ pub(super) async fn first_key(
     Ok(Some(bearer.expose()))
 }
 
-/// Starts the engine under a new incarnation of the node's name. The lock of `serve` proves that
-/// nobody else has it.
+/// Starts the engine under a new incarnation of the node's name.
 pub(super) async fn engine(
     config: &Config,
     store: &Store,
@@ -100,7 +99,8 @@ pub(super) async fn engine(
     let node = Node { name: node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let options = Options {
         node,
-        entry: Entry::Take,
+        // The lock of a file proves that nobody else has the name.
+        entry: if config.database.file().is_some() { Entry::Take } else { Entry::TakeExpired },
         lease: config.operations.lease,
         heartbeat: config.operations.heartbeat,
         orphan_grace: config.operations.orphan_grace,

@@ -11,7 +11,7 @@ use sea_orm::QueryResult;
 
 use crate::dialect::{Dialect, blob};
 use crate::rows::{self, BadRow, Cells};
-use crate::{Store, unavailable};
+use crate::{Store, Writing, unavailable};
 
 /// Statements that are asked often, spelled once for a database.
 #[derive(Debug)]
@@ -62,7 +62,10 @@ impl Journal for Store {
     }
 
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
-        self.sqlite().offer(change).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.offer(change).await,
+            Writing::Postgres(postgres) => postgres.offer(change).await,
+        }
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {
@@ -86,7 +89,10 @@ impl Journal for Store {
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
-        self.sqlite().purge(age, limit).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.purge(age, limit).await,
+            Writing::Postgres(postgres) => postgres.purge(age, limit).await,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use sea_orm::{QueryResult, Value};
 
 use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
-use crate::{Store, unavailable};
+use crate::{Store, Writing, unavailable};
 
 pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
     AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
@@ -35,7 +35,10 @@ impl Keys for Store {
     }
 
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
-        self.sqlite().issue(key, credential).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.issue(key, credential).await,
+            Writing::Postgres(postgres) => postgres.issue(key, credential).await,
+        }
     }
 
     async fn rotate(
@@ -43,7 +46,10 @@ impl Keys for Store {
         credential: &Credential,
         grace: Duration,
     ) -> Result<Rotation, RotateError> {
-        self.sqlite().rotate(credential, grace).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.rotate(credential, grace).await,
+            Writing::Postgres(postgres) => postgres.rotate(credential, grace).await,
+        }
     }
 
     async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
@@ -67,7 +73,10 @@ impl Keys for Store {
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
-        self.sqlite().revoke(api_key).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.revoke(api_key).await,
+            Writing::Postgres(postgres) => postgres.revoke(api_key).await,
+        }
     }
 
     async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {

@@ -7,15 +7,21 @@ use holdfast_domain::Nodes;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
 
-use crate::Store;
+use crate::{Store, Writing};
 
 #[async_trait]
 impl Nodes for Store {
     async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
-        self.sqlite().beat(node, lease, entry).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.beat(node, lease, entry).await,
+            Writing::Postgres(postgres) => postgres.beat(node, lease, entry).await,
+        }
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
-        self.sqlite().leave(node).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.leave(node).await,
+            Writing::Postgres(postgres) => postgres.leave(node).await,
+        }
     }
 }

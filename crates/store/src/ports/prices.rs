@@ -5,11 +5,14 @@ use holdfast_domain::Prices;
 use holdfast_domain::ports::PinError;
 use holdfast_domain::price::PriceVersion;
 
-use crate::Store;
+use crate::{Store, Writing};
 
 #[async_trait]
 impl Prices for Store {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
-        self.sqlite().pin(versions).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.pin(versions).await,
+            Writing::Postgres(postgres) => postgres.pin(versions).await,
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::dialect::blob;
 use crate::reading::statement;
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::Period;
-use crate::{Store, unavailable};
+use crate::{Store, Writing, unavailable};
 
 #[async_trait]
 impl Wallets for Store {
@@ -21,7 +21,10 @@ impl Wallets for Store {
         name: &str,
         currency: Currency,
     ) -> Result<Wallet, CreateError> {
-        self.sqlite().create_wallet(id, name, currency).await
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.create_wallet(id, name, currency).await,
+            Writing::Postgres(postgres) => postgres.create_wallet(id, name, currency).await,
+        }
     }
 
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {

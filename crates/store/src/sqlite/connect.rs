@@ -14,6 +14,8 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use crate::ConnectError;
+
 /// Microseconds since the epoch by SQLite's clock, which counts milliseconds.
 pub(crate) const CLOCK: &str = "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000";
 
@@ -31,25 +33,11 @@ pub(crate) const ERROR: i32 = rusqlite::ffi::SQLITE_ERROR;
 /// The primary result code of a row that the tables do not allow.
 pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
 /// The primary result code of a file that is something else.
-pub(crate) const NOT_A_DATABASE: u32 = 26;
+const NOT_A_DATABASE: u32 = 26;
 /// How long a caller waits for a connection of a pool.
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Rows that a connection's thread may run ahead of their reader.
 const ROWS_AHEAD: usize = 4_096;
-
-/// Why a database was not opened, below what is in it.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The file cannot be made.
-    #[error("{0} cannot be created")]
-    Create(PathBuf, #[source] io::Error),
-    /// The file cannot be opened.
-    #[error("{0} cannot be opened")]
-    Open(PathBuf, #[source] DbErr),
-    /// The SQLite library is too old to be trusted with this.
-    #[error("SQLite {0} has a bug that corrupts databases: at least 3.51.3 is needed")]
-    Library(String),
-}
 
 /// Makes the file, and its folder, for its owner's eyes only, if it is not there. What SQLite puts
 /// beside it gets the same mode.
@@ -71,7 +59,7 @@ pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// SQLite's primary result code of a failure.
-pub(crate) fn result_code(error: &DbErr) -> Option<u32> {
+fn result_code(error: &DbErr) -> Option<u32> {
     let (DbErr::Conn(RuntimeErr::SqlxError(error))
     | DbErr::Exec(RuntimeErr::SqlxError(error))
     | DbErr::Query(RuntimeErr::SqlxError(error))) = error
@@ -80,6 +68,11 @@ pub(crate) fn result_code(error: &DbErr) -> Option<u32> {
     };
     let code: u32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)
+}
+
+/// Whether the file is something else.
+pub(crate) fn is_no_database(error: &DbErr) -> bool {
+    result_code(error) == Some(NOT_A_DATABASE)
 }
 
 /// A database file that is written, by threads that wait for each statement.

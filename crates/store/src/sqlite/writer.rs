@@ -21,17 +21,13 @@ use super::batch::{self, Failure, Memory};
 use super::checkpoint::Checkpoints;
 use super::connect::File;
 use super::errand::{Kept, WriteError};
-use super::queue::{Arrived, BATCH_MAX, Job, Queue};
+use super::queue::{Arrived, Queue};
 use super::statements::Statements;
+use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
 use crate::metrics;
 
 /// How often callers may run before a batch is closed, as long as they bring something.
 const YIELDS_MAX: usize = 8;
-
-/// An error that several callers are told of.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the database did not commit")]
-struct Shared(#[source] Arc<WriteError>);
 
 /// Starts the thread and waits until it can write.
 pub(super) async fn start(of: &Sqlite) -> Result<(), Cause> {
@@ -116,7 +112,7 @@ impl Thread {
                 self.commits.fetch_add(1, Ordering::Relaxed);
             }
             if kept == Kept::Good && !self.arrived.jobs.is_empty() {
-                let batch = self.arrived.batch();
+                let batch = take_batch(&mut self.arrived.jobs);
                 kept = self.commit_batch(&mut statements, batch);
             }
         }
@@ -205,17 +201,6 @@ impl Thread {
     }
 }
 
-fn answer_all(
-    jobs: impl IntoIterator<Item = Job>,
-    error: WriteError,
-    verdict: impl Fn(Cause) -> CommitError,
-) {
-    let shared = Shared(Arc::new(error));
-    for job in jobs {
-        job.answer(Err(verdict(Box::new(shared.clone()))));
-    }
-}
-
 /// A change that was tried alone and does not fit the tables.
 fn answer_bad(alone: Vec<Job>, error: WriteError) {
     use rusqlite::ffi::{
@@ -250,7 +235,7 @@ mod tests {
         let path = folder.path().join("holdfast.db");
         Connection::open(&path).unwrap().execute_batch(plans::UP).unwrap();
         let url = DatabaseUrl::parse(&format!("sqlite://{}", path.display())).unwrap();
-        let store = Sqlite::open(&path, &Options::new(url)).await.unwrap();
+        let (store, _readers) = Sqlite::open(&path, &Options::new(url)).await.unwrap();
         (folder, store)
     }
 

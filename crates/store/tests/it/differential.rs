@@ -8,13 +8,14 @@ mod history;
 mod player;
 mod rows;
 
+use holdfast_domain::Timestamp;
 use holdfast_domain::limits::Counter;
-use holdfast_domain::{Journal, Timestamp};
 use holdfast_testkit::{MemoryJournal, Stores, sample};
 
 use self::history::History;
 use self::player::Player;
 use crate::scratch::Scratch;
+use crate::server::Server;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=16;
 const STEPS: usize = 200;
@@ -62,17 +63,27 @@ const SOMEWHERE: [&str; 38] = [
 ];
 
 #[tokio::test]
-async fn every_store_tells_the_same_history() {
+async fn a_file_tells_the_same_history() {
+    compare("SQLite", Scratch::open).await;
+}
+
+#[tokio::test]
+async fn postgres_tells_the_same_history() {
+    compare("PostgreSQL", Server::open).await;
+}
+
+/// Tells the histories on the reference and on the stores that a function makes.
+async fn compare<S: Stores>(name: &str, open: impl AsyncFn() -> S) {
     let mut verdicts = Vec::new();
     for seed in SEEDS {
         // Counters have windows of minutes: a history that a minute's turn would spoil is told again.
         loop {
-            let scratch = Scratch::open().await;
-            let minute = minute(&scratch).await;
+            let stores = open().await;
+            let minute = minute(&stores).await;
             let memory = MemoryJournal::new();
-            let others: [(&str, &dyn Stores); 1] = [("SQLite", &scratch)];
+            let others: [(&str, &dyn Stores); 1] = [(name, &stores)];
             let told = tell(seed, &memory, &others).await;
-            if self::minute(&scratch).await == minute {
+            if self::minute(&stores).await == minute {
                 assert!(told.is_ok(), "seed {seed}, {}", told.unwrap_err());
                 verdicts.extend(told.unwrap());
                 break;
@@ -144,7 +155,7 @@ fn difference(found: &str, expected: &str) -> String {
     format!("{}\ninstead of\n{}", part(found), part(expected))
 }
 
-async fn minute(scratch: &Scratch) -> Timestamp {
-    let now = scratch.store.load(sample::fresh()).await.unwrap().now;
+async fn minute(stores: &impl Stores) -> Timestamp {
+    let now = stores.journal().load(sample::fresh()).await.unwrap().now;
     Counter::Requests.window(now)
 }

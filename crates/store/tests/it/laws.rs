@@ -1,9 +1,14 @@
-//! What every store must do, on this one.
+//! What every store must do, on both.
 
 use crate::scratch::Scratch;
+use crate::server::Server;
 
 async fn fresh() -> Scratch {
     Scratch::open().await
+}
+
+async fn fresh_on_a_server() -> Server {
+    Server::open().await
 }
 
 mod one_thread {
@@ -14,4 +19,22 @@ mod one_thread {
 mod two_threads {
     holdfast_testkit::journal_laws!(super::fresh, flavor = "multi_thread", worker_threads = 2);
     holdfast_testkit::ports_laws!(super::fresh, flavor = "multi_thread", worker_threads = 2);
+}
+
+mod postgres_one_thread {
+    holdfast_testkit::journal_laws!(super::fresh_on_a_server);
+    holdfast_testkit::ports_laws!(super::fresh_on_a_server);
+}
+
+mod postgres_two_threads {
+    holdfast_testkit::journal_laws!(
+        super::fresh_on_a_server,
+        flavor = "multi_thread",
+        worker_threads = 2
+    );
+    holdfast_testkit::ports_laws!(
+        super::fresh_on_a_server,
+        flavor = "multi_thread",
+        worker_threads = 2
+    );
 }

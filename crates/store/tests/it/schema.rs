@@ -196,7 +196,13 @@ fn other_urls_are_refused() {
         ("", BadDatabaseUrl::Scheme),
         ("holdfast.db", BadDatabaseUrl::Scheme),
         ("sqlite::memory:", BadDatabaseUrl::Scheme),
-        ("postgres://db/holdfast", BadDatabaseUrl::Postgres),
+        ("mysql://db/holdfast", BadDatabaseUrl::Scheme),
+        ("postgres://db", BadDatabaseUrl::Server),
+        ("postgres://db:port/holdfast", BadDatabaseUrl::Server),
+        ("postgres://me:se#cret@db/holdfast", BadDatabaseUrl::Server),
+        ("postgres://db/holdfast?sslmode=perhaps", BadDatabaseUrl::Server),
+        ("postgres://db/holdfast?passfile=x", BadDatabaseUrl::Parameter),
+        ("postgres://db/holdfast?options=-csynchronous_commit%3Doff", BadDatabaseUrl::Parameter),
         ("sqlite://", BadDatabaseUrl::File),
         ("sqlite://:memory:", BadDatabaseUrl::File),
         ("sqlite://folder/", BadDatabaseUrl::File),
@@ -204,6 +210,19 @@ fn other_urls_are_refused() {
         ("sqlite://a%20b", BadDatabaseUrl::File),
     ] {
         assert_eq!(DatabaseUrl::parse(url), Err(why), "{url}");
+    }
+}
+
+#[test]
+fn a_url_is_shown_without_its_password() {
+    for (url, shown) in [
+        ("sqlite://a/b.db", "sqlite://a/b.db"),
+        ("postgres://me:hunter2@db:5433/book", "postgres://db:5433/book"),
+        ("postgresql://me:hunter2@db/book?sslmode=require", "postgres://db:5432/book"),
+        ("postgres://me:hunter2@any/book?host=/run/pg", "postgres:///book at /run/pg"),
+    ] {
+        let url = DatabaseUrl::parse(url).unwrap();
+        assert_eq!((url.to_string(), format!("{url:?}")), (shown.to_owned(), shown.to_owned()));
     }
 }
 

@@ -1,0 +1,11 @@
+DROP TABLE postings;
+DROP TABLE results;
+DROP TABLE transfers;
+DROP TABLE operations;
+DROP TABLE counters;
+DROP TABLE nodes;
+DROP TABLE prices;
+DROP TABLE credentials;
+DROP TABLE api_keys;
+DROP TABLE wallets;
+DROP FUNCTION holdfast_refuse;

@@ -1,0 +1,223 @@
+//! Changes on their way to a writer, whatever the database: who waits for which verdict, and which
+//! changes go into one transaction.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::operation::{Change, Receipt};
+use holdfast_domain::ports::{Cause, CommitError};
+use holdfast_domain::{OperationId, PostingId};
+use tokio::sync::oneshot;
+
+use crate::metrics;
+
+/// Changes that one transaction commits at most.
+pub(crate) const BATCH_MAX: usize = 512;
+/// Sealed bytes that one transaction writes at most, beside those of its last change.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+
+/// A change on its way to the writer. Dropped without a verdict it says what is certain then: nothing
+/// happened to one that was still queued, anything may have happened to one in hand.
+#[derive(Debug)]
+pub(crate) struct Job {
+    change: Arc<Change>,
+    to: Option<oneshot::Sender<Verdict>>,
+    is_in_hand: bool,
+}
+
+pub(crate) type Verdict = Result<Receipt, CommitError>;
+
+/// Why a job got no verdict.
+#[derive(Debug, thiserror::Error)]
+#[error("the writer has ended")]
+pub(crate) struct WriterEnded;
+
+/// An error that several callers are told of.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the database did not commit")]
+struct Shared<E: std::error::Error + 'static>(#[source] Arc<E>);
+
+impl Job {
+    pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<Verdict>) {
+        let (to, verdict) = oneshot::channel();
+        (Self { change, to: Some(to), is_in_hand: false }, verdict)
+    }
+
+    pub(crate) fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// Says whether a transaction is being tried that writes it.
+    pub(crate) const fn set_in_hand(&mut self, is_in_hand: bool) {
+        self.is_in_hand = is_in_hand;
+    }
+
+    pub(crate) fn answer(mut self, verdict: Verdict) {
+        metrics::committed(&verdict);
+        self.send(verdict);
+    }
+
+    fn send(&mut self, verdict: Verdict) {
+        if let Some(to) = self.to.take()
+            && to.send(verdict).is_err()
+        {
+            tracing::trace!("the caller of a commit went away");
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let cause = Box::new(WriterEnded);
+        self.send(Err(if self.is_in_hand {
+            CommitError::Uncertain(cause)
+        } else {
+            CommitError::Unavailable(cause)
+        }));
+    }
+}
+
+/// The longest batch in the order of arrival; a second change of one subject waits for the next.
+pub(crate) fn take_batch(arrived: &mut VecDeque<Job>) -> Vec<Job> {
+    let mut subjects = BTreeSet::new();
+    let mut batch = Vec::with_capacity(arrived.len().min(BATCH_MAX));
+    let mut bytes: usize = 0;
+    let mut later = VecDeque::new();
+    while let Some(job) = arrived.pop_front() {
+        let concerned = subjects_of(&job.change);
+        let free = !concerned.iter().flatten().any(|subject| subjects.contains(subject));
+        if free && batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
+            bytes = bytes.saturating_add(sealed_bytes(&job.change));
+            batch.push(job);
+        } else {
+            later.push_back(job);
+        }
+        // Whoever waits makes those wait who come after.
+        subjects.extend(concerned.into_iter().flatten());
+    }
+    *arrived = later;
+    batch
+}
+
+/// Tells all of them of one failure.
+pub(crate) fn answer_all<E: std::error::Error + Send + Sync + 'static>(
+    jobs: impl IntoIterator<Item = Job>,
+    error: E,
+    verdict: impl Fn(Cause) -> CommitError,
+) {
+    let shared = Arc::new(error);
+    for job in jobs {
+        job.answer(Err(verdict(Box::new(Shared(Arc::clone(&shared))))));
+    }
+}
+
+/// What no two changes of a batch may share.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Operation(OperationId),
+    Posting(PostingId),
+}
+
+fn subjects_of(change: &Change) -> [Option<Subject>; 2] {
+    match change {
+        Change::Operation(transition) => [Some(Subject::Operation(transition.operation)), None],
+        Change::Posting(posting) => {
+            let refunded = match &posting.kind {
+                PostingKind::Refund(operation) => Some(Subject::Operation(*operation)),
+                PostingKind::Deposit | PostingKind::Adjustment(_) => None,
+            };
+            [Some(Subject::Posting(posting.id)), refunded]
+        }
+    }
+}
+
+fn sealed_bytes(change: &Change) -> usize {
+    match change {
+        Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
+        Change::Posting(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::Micros;
+    use holdfast_domain::ledger::Posting;
+    use holdfast_domain::operation::{Effect, Transition};
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    fn admission(n: u64) -> Arc<Change> {
+        sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
+    }
+
+    fn refund(id: u128, operation: OperationId) -> Arc<Change> {
+        let (wallet, amount) = (sample::WALLET, Micros::new(1));
+        let kind = PostingKind::Refund(operation);
+        Arc::new(Change::Posting(Posting { id: PostingId::from_u128(id), wallet, kind, amount }))
+    }
+
+    fn arrived(changes: impl IntoIterator<Item = Arc<Change>>) -> VecDeque<Job> {
+        changes.into_iter().map(|change| Job::new(change).0).collect()
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_dies_says_what_is_certain() {
+        let (queued, verdict) = Job::new(admission(1));
+        drop(queued);
+        let verdict = verdict.await.unwrap();
+        assert!(matches!(verdict, Err(CommitError::Unavailable(_))), "{verdict:?}");
+        let (mut in_hand, verdict) = Job::new(admission(1));
+        in_hand.set_in_hand(true);
+        drop(in_hand);
+        let verdict = verdict.await.unwrap();
+        assert!(matches!(verdict, Err(CommitError::Uncertain(_))), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_batch_has_one_change_of_a_subject_and_keeps_the_order_of_the_rest() {
+        let of = |n| OperationId::of(sample::API_KEY, sample::request_key(n));
+        let changes = [
+            admission(1),
+            admission(2),
+            admission(1),
+            refund(7, of(1)),
+            refund(8, of(3)),
+            refund(8, of(4)),
+            admission(4),
+            admission(5),
+        ];
+        let mut arrived = arrived(changes.iter().map(Arc::clone));
+        let mut batches = Vec::new();
+        while !arrived.is_empty() {
+            let batch = take_batch(&mut arrived);
+            let place = |job: &Job| changes.iter().position(|c| Arc::ptr_eq(c, &job.change));
+            batches.push(batch.iter().filter_map(place).collect::<Vec<_>>());
+        }
+        // The sixth waits for the fifth, whose posting it repeats, and makes the seventh wait.
+        assert_eq!(batches, [vec![0, 1, 4, 7], vec![2, 5], vec![3, 6]]);
+    }
+
+    #[test]
+    fn a_batch_has_an_end() {
+        let mut arrived = arrived((0..600).map(admission));
+        assert_eq!(take_batch(&mut arrived).len(), BATCH_MAX);
+        assert_eq!(take_batch(&mut arrived).len(), 600 - BATCH_MAX);
+    }
+
+    #[test]
+    fn a_batch_of_large_results_has_an_end_too() {
+        let result = |n| {
+            let admission = admission(n);
+            let Change::Operation(transition) = &*admission else { return admission };
+            let refusal = holdfast_domain::operation::ProviderRefusal::Request;
+            let mut result = sample::result("");
+            result.sealed = vec![0; BATCH_BYTES_MAX / 2];
+            let effect = Effect::Refuse { refusal, result, attempts: Vec::new() };
+            Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
+        };
+        let mut arrived = arrived((0..5).map(result));
+        assert_eq!([(); 3].map(|()| take_batch(&mut arrived).len()), [2, 2, 1]);
+    }
+}

@@ -1,0 +1,41 @@
+//! What goes when a migration is taken back, in words for whoever asks for it.
+
+use std::fmt;
+
+/// What would be deleted for good, with all of the book that belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Wallets, whatever is in them.
+    pub wallets: i64,
+    /// API keys.
+    pub api_keys: i64,
+    /// Operations.
+    pub operations: i64,
+}
+
+impl Loss {
+    pub(super) const fn is_nothing(self) -> bool {
+        self.wallets == 0 && self.api_keys == 0 && self.operations == 0
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |count: i64, noun| match count {
+            1 => format!("1 {noun}"),
+            _ => format!("{count} {noun}s"),
+        };
+        let Self { wallets, api_keys, operations } = *self;
+        let (wallets, api_keys) = (of(wallets, "wallet"), of(api_keys, "API key"));
+        write!(f, "{wallets}, {api_keys}, {} and the book of them", of(operations, "operation"))
+    }
+}
+
+/// What becomes of rows that taking a migration back would delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfFilled {
+    /// They stay, and so does the migration.
+    Refuse,
+    /// They go.
+    Delete,
+}

@@ -1,0 +1,194 @@
+//! Many rows as the arrays that `UNNEST` takes apart, one for each column, in the server's own binary
+//! form: a cell is copied once, and may be missing.
+
+use sqlx::Type;
+use sqlx::encode::{Encode, IsNull};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, Postgres};
+use sqlx::query::Query;
+
+/// The columns of a statement's rows by their kinds; a row's cells are put in this order.
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub(super) ints: &'static [&'static str],
+    pub(super) blobs: &'static [&'static str],
+    pub(super) texts: &'static [&'static str],
+}
+
+impl Columns {
+    pub(super) const fn count(&self) -> usize {
+        self.ints.len() + self.blobs.len() + self.texts.len()
+    }
+
+    /// The rows as a table `v`; the first bind is `$first`.
+    pub(super) fn table(&self, first: usize) -> String {
+        let kinds = [(self.ints, "bigint[]"), (self.blobs, "bytea[]"), (self.texts, "text[]")];
+        let columns =
+            || kinds.iter().flat_map(|(names, kind)| names.iter().zip(std::iter::repeat(kind)));
+        let binds: Vec<String> = columns()
+            .enumerate()
+            .map(|(at, (_, kind))| format!("${}::{kind}", first + at))
+            .collect();
+        let names: Vec<&str> = columns().map(|(name, _)| *name).collect();
+        format!("UNNEST({}) AS v({})", binds.join(", "), names.join(", "))
+    }
+}
+
+/// Rows in the making. The integers of a row are put in the order of their columns, and so are its
+/// blobs and its texts.
+#[derive(Default)]
+pub(super) struct Rows {
+    ints: Group,
+    blobs: Group,
+    texts: Group,
+    count: usize,
+}
+
+/// The columns of one kind, and which of them the next cell is of.
+#[derive(Default)]
+struct Group {
+    columns: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Group {
+    fn put(&mut self, cell: Option<&[u8]>) {
+        if self.columns.len() <= self.next {
+            self.columns.push(Vec::new());
+        }
+        let Some(column) = self.columns.get_mut(self.next) else { return };
+        self.next += 1;
+        match cell {
+            // Nothing in here comes near two gigabytes: a batch has a bound.
+            Some(bytes) => {
+                let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
+                column.extend_from_slice(&length.to_be_bytes());
+                column.extend_from_slice(bytes);
+            }
+            None => column.extend_from_slice(&(-1_i32).to_be_bytes()),
+        }
+    }
+}
+
+impl Rows {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) const fn row(&mut self) -> &mut Self {
+        self.count += 1;
+        self.ints.next = 0;
+        self.blobs.next = 0;
+        self.texts.next = 0;
+        self
+    }
+
+    pub(super) fn int(&mut self, value: i64) -> &mut Self {
+        self.ints.put(Some(&value.to_be_bytes()));
+        self
+    }
+
+    pub(super) fn no_int(&mut self) -> &mut Self {
+        self.ints.put(None);
+        self
+    }
+
+    pub(super) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
+        self.blobs.put(Some(bytes));
+        self
+    }
+
+    pub(super) fn no_blob(&mut self) -> &mut Self {
+        self.blobs.put(None);
+        self
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> &mut Self {
+        self.texts.put(Some(text.as_bytes()));
+        self
+    }
+
+    pub(super) fn opt_text(&mut self, text: Option<&str>) -> &mut Self {
+        self.texts.put(text.map(str::as_bytes));
+        self
+    }
+
+    /// Binds what [`Columns::table`] names.
+    pub(super) fn bind<'q>(
+        self,
+        mut query: Query<'q, Postgres, PgArguments>,
+    ) -> Query<'q, Postgres, PgArguments> {
+        let Self { ints, blobs, texts, count } = self;
+        for (group, element) in
+            [(ints, Element::Int), (blobs, Element::Blob), (texts, Element::Text)]
+        {
+            for cells in group.columns {
+                query = query.bind(Array { element, cells, count });
+            }
+        }
+        query
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Element {
+    Int,
+    Blob,
+    Text,
+}
+
+impl Element {
+    /// What the server calls the type.
+    const fn oid(self) -> u32 {
+        match self {
+            Self::Int => 20,
+            Self::Blob => 17,
+            Self::Text => 25,
+        }
+    }
+
+    fn array(self) -> PgTypeInfo {
+        match self {
+            Self::Int => <Vec<i64> as Type<Postgres>>::type_info(),
+            Self::Blob => <Vec<Vec<u8>> as Type<Postgres>>::type_info(),
+            Self::Text => <Vec<String> as Type<Postgres>>::type_info(),
+        }
+    }
+}
+
+/// An array in the server's binary form, without its head. What it holds is not shown.
+struct Array {
+    element: Element,
+    cells: Vec<u8>,
+    count: usize,
+}
+
+impl Type<Postgres> for Array {
+    fn type_info() -> PgTypeInfo {
+        Element::Int.array()
+    }
+}
+
+impl Encode<'_, Postgres> for Array {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        let count = i32::try_from(self.count)?;
+        // One dimension, perhaps with missing elements, counted from one.
+        for number in [1, 1] {
+            buffer.extend_from_slice(&i32::to_be_bytes(number));
+        }
+        buffer.extend_from_slice(&self.element.oid().to_be_bytes());
+        for number in [count, 1] {
+            buffer.extend_from_slice(&number.to_be_bytes());
+        }
+        buffer.extend_from_slice(&self.cells);
+        Ok(IsNull::No)
+    }
+
+    fn produces(&self) -> Option<PgTypeInfo> {
+        Some(self.element.array())
+    }
+}

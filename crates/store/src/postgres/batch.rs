@@ -1,0 +1,353 @@
+//! One transaction of the writer: locks its wallets, reads what its changes touch, has them judged,
+//! writes those that passed. It says what is certain about a failure; what follows from that is
+//! [`super::writer`]'s.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::operation::{Change, Receipt, Version};
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_failpoint::{Step, reach};
+use sea_orm::QueryResult;
+use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Executor, Row as _, query};
+
+use super::arrays::Rows;
+use super::connect::WRITE_STATEMENT;
+use super::pack;
+use super::statements::{
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, LOCK, OPERATION_ROW, POSTING_ROW, PRICES, SEQ_ROW, Texts,
+    Wanted, counted,
+};
+use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
+use crate::metrics;
+use crate::rows::{self, Cells};
+
+/// Longer than the server lets a statement run: who does not answer by then is cut off.
+const ANSWER: Duration = Duration::from_secs(15);
+const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
+/// Undoing is quick, or it is left to the server.
+const UNDO: Duration = Duration::from_secs(2);
+/// BEGIN, the wallets, the rest, what is written, COMMIT; prices are read so rarely that they do not
+/// count.
+const STATEMENTS: u64 = 5;
+/// Isolation is said, whatever the server's default is: a statement sees what was committed before it
+/// began, and what was locked before that.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/// What the writer remembers from batch to batch.
+#[derive(Debug)]
+pub(super) struct Memory {
+    texts: Texts,
+    /// Price versions never change, so those that were read once need not be read again.
+    prices: HashMap<PriceVersionId, PriceVersion>,
+    /// The moment of the last batch: windows of counters are read from here on.
+    last: Timestamp,
+}
+
+/// What is certain when a batch did not go through.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Nothing was committed, and the rows may say something else by now: judge again.
+    Changed(sqlx::Error),
+    /// Nothing was committed; the database does not work, or somebody else has the rows.
+    Unavailable(sqlx::Error),
+    /// COMMIT was sent and its answer is missing.
+    Uncertain(sqlx::Error),
+}
+
+/// What became of each change, in their order.
+pub(super) type Verdicts = Vec<Result<Receipt, Refused>>;
+
+/// The rows are not the ones that were judged.
+#[derive(Debug, thiserror::Error)]
+#[error("{written} rows were written instead of {judged}")]
+struct OtherRows {
+    written: i64,
+    judged: i64,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        let last = Timestamp::from_micros(i64::MAX);
+        Self { texts: Texts::default(), prices: HashMap::new(), last }
+    }
+}
+
+/// Commits these changes as one transaction. No two concern the same operation or posting. On a
+/// failure other than `Uncertain` nothing was committed; what the connection is in then is unknown.
+pub(super) async fn commit(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    changes: &[&Change],
+) -> Result<Verdicts, Failure> {
+    let read = read(connection, memory, changes).await;
+    let (mut book, head) = read.map_err(Failure::before_commit)?;
+    reach(Step::BatchBegun);
+    let now = head.now;
+    let verdicts: Vec<Result<Passed, Refused>> =
+        changes.iter().map(|change| book.judge(change, now)).collect();
+    let passed = changes
+        .iter()
+        .zip(&verdicts)
+        .filter_map(|(change, verdict)| verdict.as_ref().ok().map(|passed| (*change, *passed)));
+    let writes = pack::writes(passed, &book.moved, head.numbers, now).in_order();
+    if writes.iter().all(Rows::is_empty) {
+        rollback(connection).await.map_err(Failure::Unavailable)?;
+    } else {
+        let written = write(connection, memory, writes, now).await?;
+        reach(Step::BatchWritten);
+        answered(connection.execute("COMMIT")).await.map_err(Failure::of_commit)?;
+        reach(Step::BatchCommitted);
+        metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
+        memory.prices.extend(book.moved.prices);
+    }
+    let receipt =
+        |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
+    Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
+}
+
+/// Ends the transaction without a trace. Outside of one the server says so, and nothing happens.
+pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
+}
+
+/// Waits no longer than the server may take.
+async fn answered<T>(
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    within(ANSWER, statement).await
+}
+
+async fn within<T>(
+    patience: Duration,
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let silent = |_elapsed| Err(sqlx::Error::Io(io::Error::from(io::ErrorKind::TimedOut)));
+    tokio::time::timeout(patience, statement).await.unwrap_or_else(silent)
+}
+
+/// What is read first.
+#[derive(Debug)]
+struct Head {
+    now: Timestamp,
+    numbers: Vec<i64>,
+}
+
+async fn read(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    changes: &[&Change],
+) -> Result<(Book, Head), sqlx::Error> {
+    let mut book = Book::default();
+    answered(connection.execute(BEGIN)).await?;
+    for row in fetch(connection, LOCK, ids(changes.iter().map(|change| change.wallet()))).await? {
+        let id = WalletId::from_bytes(array(&row, 0)?);
+        let micros = |at: usize| row.try_get(at).map(Micros::new);
+        book.wallets.insert(id, Balance { available: micros(1)?, held: micros(2)? });
+    }
+    read_prices(connection, memory, changes).await?;
+    for price in prices(changes) {
+        if let Some(price) = memory.prices.get(&price.id) {
+            book.prices.insert(price.id.clone(), price.clone());
+        }
+    }
+    loop {
+        let since = memory.last;
+        let wanted = wanted(memory, changes);
+        let (counts, numbers) = (!wanted.counters.is_empty(), wanted.numbers);
+        let wanted = wanted.in_order();
+        let text = memory.texts.read(&wanted);
+        let mut query = query(AssertSqlSafe(text)).bind(numbers);
+        for rows in wanted {
+            query = rows.bind(query);
+        }
+        let mut head = Head { now: Timestamp::from_micros(0), numbers: Vec::new() };
+        for row in answered(connection.fetch_all(query)).await? {
+            take_row(&row, &mut head, &mut book)?;
+        }
+        memory.last = head.now;
+        // Windows were read from the last batch on. They are all there unless the clock was set back
+        // meanwhile: then once more, from where it is now.
+        if head.now >= since || !counts {
+            return Ok((book, head));
+        }
+    }
+}
+
+/// Reads the price versions that were never read before.
+async fn read_prices(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    changes: &[&Change],
+) -> Result<(), sqlx::Error> {
+    let mut unknown = Rows::default();
+    let mut named: Vec<&PriceVersionId> = prices(changes).map(|price| &price.id).collect();
+    named.sort_unstable();
+    named.dedup();
+    for id in named {
+        if !memory.prices.contains_key(id) {
+            unknown.row().text(id.as_str());
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    for row in fetch(connection, PRICES, unknown).await? {
+        let price = price_version(row)?;
+        memory.prices.insert(price.id.clone(), price);
+    }
+    Ok(())
+}
+
+async fn fetch(
+    connection: &mut PgConnection,
+    sql: &'static str,
+    rows: Rows,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let query: Query<'_, Postgres, PgArguments> = rows.bind(query(sql));
+    answered(connection.fetch_all(query)).await
+}
+
+fn ids(wallets: impl Iterator<Item = WalletId>) -> Rows {
+    let mut ids: Vec<WalletId> = wallets.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut rows = Rows::default();
+    for id in ids {
+        rows.row().blob(&id.to_bytes());
+    }
+    rows
+}
+
+/// What is to be looked for.
+fn wanted(memory: &Memory, changes: &[&Change]) -> Wanted {
+    let mut wanted = Wanted::default();
+    for change in changes {
+        match change {
+            Change::Operation(transition) => {
+                wanted.numbers += i64::from(transition.expected.is_none());
+                wanted.operations.row().blob(&transition.operation.to_bytes());
+                for ((api_key, counter, window), _) in windows(transition, memory.last) {
+                    let latest = match transition.admitted_at {
+                        Some(_) => window.as_micros(),
+                        None => i64::MAX,
+                    };
+                    let counters = wanted.counters.row().blob(&api_key.to_bytes());
+                    counters.int(rows::counter_code(counter)).int(window.as_micros()).int(latest);
+                }
+            }
+            Change::Posting(posting) => {
+                wanted.postings.row().blob(&posting.id.to_bytes());
+                if let PostingKind::Refund(operation) = &posting.kind {
+                    wanted.charged.row().blob(&operation.to_bytes());
+                }
+            }
+        }
+    }
+    wanted
+}
+
+fn prices<'c>(changes: &[&'c Change]) -> impl Iterator<Item = &'c PriceVersion> {
+    changes.iter().filter_map(|change| match change {
+        Change::Operation(transition) => transition.start().map(|start| &start.price),
+        Change::Posting(_) => None,
+    })
+}
+
+/// Takes in one row of what was read.
+fn take_row(row: &PgRow, head: &mut Head, book: &mut Book) -> Result<(), sqlx::Error> {
+    let int = |at: usize| row.try_get::<i64, _>(at);
+    match int(0)? {
+        CLOCK_ROW => head.now = Timestamp::from_micros(int(3)?),
+        SEQ_ROW => head.numbers.push(int(3)?),
+        OPERATION_ROW => {
+            let id = OperationId::from_bytes(array(row, 1)?);
+            let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
+            book.operations.insert(id, Row { seq: int(3)?, version: Version::new(number) });
+        }
+        COUNTER_ROW => {
+            let api_key = ApiKeyId::from_bytes(array(row, 1)?);
+            let counter = rows::counter(int(3)?).ok_or_else(|| decode(3, BadCell))?;
+            let window = Timestamp::from_micros(int(4)?);
+            book.counters.insert((api_key, counter, window), int(5)?);
+        }
+        POSTING_ROW => {
+            book.postings.insert(PostingId::from_bytes(array(row, 1)?));
+        }
+        CHARGED_ROW => {
+            let id = OperationId::from_bytes(array(row, 1)?);
+            let wallet = WalletId::from_bytes(array(row, 2)?);
+            let (charge, refunded) = (Micros::new(int(3)?), Micros::new(int(4)?));
+            book.charged.insert(id, Charged { wallet, charge, refunded });
+        }
+        _ => return Err(decode(0, BadCell)),
+    }
+    Ok(())
+}
+
+/// Reads a price version.
+pub(super) fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
+    let row = QueryResult::from(row);
+    let price = rows::price(&mut Cells::new(&row));
+    price.map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+fn array<const N: usize>(row: &PgRow, at: usize) -> Result<[u8; N], sqlx::Error> {
+    row.try_get::<&[u8], _>(at)?.try_into().map_err(|error| decode(at, error))
+}
+
+/// A value that somebody else must have written.
+#[derive(Debug, thiserror::Error)]
+#[error("a cell holds something else than it should")]
+struct BadCell;
+
+fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::ColumnDecode { index: at.to_string(), source: Box::new(error) }
+}
+
+/// Writes everything, and sees that as many rows were changed as were judged: so many.
+async fn write(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    writes: [Rows; 12],
+    now: Timestamp,
+) -> Result<i64, Failure> {
+    let judged = counted(&writes);
+    let text = memory.texts.write(&writes);
+    let mut query = query(AssertSqlSafe(text)).bind(now.as_micros());
+    for rows in writes {
+        query = rows.bind(query);
+    }
+    let row = answered(connection.fetch_one(query)).await.map_err(Failure::before_commit)?;
+    let written: i64 = row.try_get(0).map_err(Failure::Unavailable)?;
+    if written == judged {
+        Ok(written)
+    } else {
+        let other = OtherRows { written, judged };
+        Err(Failure::Changed(sqlx::Error::Decode(Box::new(other))))
+    }
+}
+
+impl Failure {
+    /// Before COMMIT was sent the server undoes everything.
+    fn before_commit(error: sqlx::Error) -> Self {
+        if is_about_rows(&error) { Self::Changed(error) } else { Self::Unavailable(error) }
+    }
+
+    /// Only where the server says that it has undone it is that known.
+    fn of_commit(error: sqlx::Error) -> Self {
+        if is_about_rows(&error) { Self::Changed(error) } else { Self::Uncertain(error) }
+    }
+}
+
+/// Whether the server refused values (22) or rows (23), or undid the transaction in favour of another
+/// one (40): by the class of its code.
+fn is_about_rows(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| ["22", "23", "40"].iter().any(|class| code.starts_with(class)))
+}

@@ -1,0 +1,60 @@
+//! Takes away what is kept for a while only.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use holdfast_domain::ports::Unavailable;
+use sqlx::AssertSqlSafe;
+
+use super::Postgres;
+use super::connect::CLOCK;
+use crate::unavailable;
+
+/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that
+/// nobody looks at any more. Days and months are few, and stay. So are the rows of nodes that are gone
+/// and never left: a name that is made at each start comes back no more.
+const KEPT: Duration = Duration::from_secs(2 * 86_400);
+
+/// Two processes that purge at once do not wait for each other.
+static PURGE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM results WHERE op_seq IN (SELECT op_seq FROM results
+         WHERE finished_at < (SELECT {CLOCK} - $1) ORDER BY finished_at LIMIT $2
+         FOR UPDATE SKIP LOCKED)"
+    )
+});
+
+static SWEEP: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
+         (SELECT api_key_id, counter, window_start FROM counters
+          WHERE counter IN (0, 1) AND window_start < (SELECT {CLOCK} - $1) LIMIT $2
+          FOR UPDATE SKIP LOCKED)"
+    )
+});
+
+static FORGET: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM nodes WHERE name IN (SELECT name FROM nodes
+         WHERE ends_at < (SELECT {CLOCK} - $1) LIMIT $2 FOR UPDATE SKIP LOCKED)"
+    )
+});
+
+impl Postgres {
+    pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+        let purged = self.run(move |connection| {
+            Box::pin(async move {
+                let purges = [(&PURGE, age), (&SWEEP, KEPT), (&FORGET, KEPT)];
+                let mut deleted = Vec::new();
+                for (sql, age) in purges {
+                    let purge = sqlx::query(AssertSqlSafe(sql.as_str()));
+                    let purge = purge.bind(micros(age)).bind(i64::from(limit));
+                    deleted.push(purge.execute(&mut *connection).await?.rows_affected());
+                }
+                Ok(deleted.first().copied().unwrap_or(0))
+            })
+        });
+        purged.await.map_err(unavailable)
+    }
+}

@@ -1,0 +1,117 @@
+//! The leases of running processes: one row for each node name. A lease is written by one statement,
+//! and begins and ends by the server's clock.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use holdfast_domain::operation::{Lease, Node};
+use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::{Incarnation, Timestamp};
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::Postgres;
+use super::connect::CLOCK;
+use crate::unavailable;
+
+static TAKE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO nodes AS n (name, incarnation, ends_at) VALUES ($1, $2, {CLOCK} + $3)
+         ON CONFLICT (name)
+         DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at"
+    )
+});
+/// A row that is this incarnation's own was written by an attempt whose answer was lost.
+static TAKE_EXPIRED: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "{} WHERE n.ends_at <= excluded.ends_at - $3 OR n.incarnation = excluded.incarnation",
+        *TAKE
+    )
+});
+static RENEW: LazyLock<String> = LazyLock::new(|| {
+    format!("UPDATE nodes SET ends_at = {CLOCK} + $3 WHERE name = $1 AND incarnation = $2")
+});
+static STANDING: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {CLOCK}, n.incarnation, n.ends_at
+         FROM (SELECT 1) AS once LEFT JOIN nodes AS n ON n.name = $1"
+    )
+});
+
+impl Postgres {
+    pub(crate) async fn beat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: Entry,
+    ) -> Result<Beat, Unavailable> {
+        let node = node.clone();
+        let beat = self.run(move |connection| {
+            Box::pin(async move {
+                match enter(connection, &node, lease, entry).await? {
+                    Some((ends_at, now)) => Ok(Beat::Held { lease: Lease { node, ends_at }, now }),
+                    None => lost(connection, node).await,
+                }
+            })
+        });
+        beat.await.map_err(unavailable)
+    }
+
+    pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
+        let node = node.clone();
+        let left = self.run(move |connection| {
+            Box::pin(async move {
+                sqlx::query("DELETE FROM nodes WHERE name = $1 AND incarnation = $2")
+                    .bind(node.name.as_str())
+                    .bind(&node.incarnation.to_bytes()[..])
+                    .execute(connection)
+                    .await
+                    .map(drop)
+            })
+        });
+        left.await.map_err(unavailable)
+    }
+}
+
+/// The end of the lease and the clock, where the row is this node's now.
+async fn enter(
+    connection: &mut PgConnection,
+    node: &Node,
+    lease: Duration,
+    entry: Entry,
+) -> Result<Option<(Timestamp, Timestamp)>, sqlx::Error> {
+    let sql = match entry {
+        Entry::Take => &TAKE,
+        Entry::TakeExpired => &TAKE_EXPIRED,
+        Entry::Renew => &RENEW,
+    };
+    let sql = format!("{} RETURNING ends_at, ends_at - $3", **sql);
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(node.name.as_str())
+        .bind(&node.incarnation.to_bytes()[..])
+        .bind(i64::try_from(lease.as_micros()).unwrap_or(i64::MAX))
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| Ok((moment(&row, 0)?, moment(&row, 1)?))).transpose()
+}
+
+async fn lost(connection: &mut PgConnection, node: Node) -> Result<Beat, sqlx::Error> {
+    let row = sqlx::query(AssertSqlSafe(STANDING.as_str()))
+        .bind(node.name.as_str())
+        .fetch_one(connection)
+        .await?;
+    let incarnation: Option<&[u8]> = row.try_get(1)?;
+    let lease = match incarnation {
+        Some(bytes) => {
+            let bytes = bytes.try_into().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            let node = Node { name: node.name, incarnation: Incarnation::from_bytes(bytes) };
+            Some(Lease { node, ends_at: moment(&row, 2)? })
+        }
+        None => None,
+    };
+    Ok(Beat::Lost { lease, now: moment(&row, 0)? })
+}
+
+fn moment(row: &PgRow, at: usize) -> Result<Timestamp, sqlx::Error> {
+    row.try_get(at).map(Timestamp::from_micros)
+}

@@ -1,0 +1,194 @@
+//! Changes that passed, as the rows of the writing statement. Cells are put in the order in which
+//! [`super::statements`] names them.
+
+use std::vec::IntoIter;
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::operation::{
+    Admission, Attempt, Change, Effect, ProviderRefusal, SealedResult, Start, Transition,
+};
+use holdfast_domain::price::PriceVersion;
+use holdfast_domain::usage::{Kind, MetersSource, UsageRecord};
+
+use super::arrays::Rows;
+use super::statements::Writes;
+use crate::judge::{Moved, Passed};
+use crate::rows;
+
+/// The rows of every part. New operations get these numbers, of which there are enough.
+pub(super) fn writes<'c>(
+    passed: impl Iterator<Item = (&'c Change, Passed)>,
+    moved: &Moved,
+    numbers: Vec<i64>,
+    now: Timestamp,
+) -> Writes {
+    let mut pack = Pack { writes: Writes::default(), numbers: numbers.into_iter(), now };
+    for (change, passed) in passed {
+        match change {
+            Change::Operation(transition) => pack.transition(transition, passed),
+            Change::Posting(posting) => pack.posting(posting),
+        }
+    }
+    for price in moved.prices.values() {
+        pack.price(price);
+    }
+    for (id, moves) in &moved.wallets {
+        let wallets = pack.writes.wallets.row().blob(&id.to_bytes());
+        wallets.int(moves.available.get()).int(moves.held.get());
+    }
+    for ((api_key, counter, window), used) in &moved.counters {
+        let counters = pack.writes.counters.row().blob(&api_key.to_bytes());
+        counters.int(rows::counter_code(*counter)).int(window.as_micros()).int(*used);
+    }
+    pack.writes
+}
+
+struct Pack {
+    writes: Writes,
+    numbers: IntoIter<i64>,
+    now: Timestamp,
+}
+
+impl Pack {
+    fn transition(&mut self, transition: &Transition, passed: Passed) {
+        // Without a number it would be refused as a row that is there already.
+        let seq = passed.seq.or_else(|| self.numbers.next()).unwrap_or(0);
+        let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
+        let end = |phase, is_finished, usage| End { seq, expected, phase, is_finished, usage };
+        match &transition.effect {
+            Effect::Admit(admission) => self.admission(seq, transition, admission),
+            Effect::Reopen(start) => self.reopening(seq, expected, transition.generation, start),
+            Effect::Complete { usage, result, attempts } => {
+                self.ending(&end("completed", true, Some(usage)), None, attempts);
+                self.result(seq, result, true);
+            }
+            Effect::Record { usage, result, attempts } => {
+                self.ending(&end("recorded", false, Some(usage)), None, attempts);
+                self.result(seq, result, false);
+            }
+            Effect::Settle => {
+                self.writes.settlements.row().int(seq).int(expected);
+                self.writes.settled_results.row().int(seq);
+            }
+            Effect::AskCancel => {
+                self.writes.cancellations.row().int(seq).int(expected);
+            }
+            Effect::Open { attempts } => self.ending(&end("open", false, None), None, attempts),
+            Effect::Refuse { refusal, result, attempts } => {
+                self.ending(&end("refused", true, None), Some(*refusal), attempts);
+                self.result(seq, result, true);
+            }
+            Effect::Abandon { attempts } => {
+                self.ending(&end("abandoned", true, None), None, attempts);
+            }
+        }
+        for transfer in transition.funds.transfers() {
+            let leg = rows::leg(transition.generation, transfer.kind);
+            self.writes.transfers.row().int(seq).int(leg).int(transfer.amount.get());
+        }
+    }
+
+    fn admission(&mut self, seq: i64, transition: &Transition, admission: &Admission) {
+        let Admission { request_key, binding, model, start } = admission;
+        let rows = self.writes.admissions.row();
+        rows.int(seq)
+            .int(i64::from(binding.terms.fingerprint_version))
+            .int(i64::from(binding.terms.contract))
+            .blob(&transition.operation.to_bytes())
+            .blob(&transition.api_key.to_bytes())
+            .blob(&request_key.to_bytes())
+            .blob(&transition.wallet.to_bytes())
+            .blob(&binding.terms.server_secret.to_bytes())
+            .blob(&binding.fingerprint.to_bytes())
+            .blob(&binding.body_digest.to_bytes())
+            .text(model.as_str());
+        put_start(rows, start, self.now);
+    }
+
+    fn reopening(&mut self, seq: i64, expected: i64, generation: u32, start: &Start) {
+        let rows = self.writes.reopenings.row();
+        rows.int(seq).int(expected).int(i64::from(generation));
+        put_start(rows, start, self.now);
+    }
+
+    fn ending(&mut self, end: &End<'_>, refusal: Option<ProviderRefusal>, attempts: &[Attempt]) {
+        let rows = self.writes.endings.row();
+        rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished)).text(end.phase);
+        let source = match end.usage {
+            Some(usage) => {
+                for (_, count) in usage.metered.meters.iter() {
+                    rows.int(signed(count));
+                }
+                rows.int(usage.charge.get()).int(usage.shortfall.get());
+                Some(match usage.metered.source {
+                    MetersSource::Reported => "reported",
+                    MetersSource::Estimated => "estimated",
+                })
+            }
+            None => {
+                for _ in Kind::ALL {
+                    rows.no_int();
+                }
+                rows.no_int().no_int();
+                None
+            }
+        };
+        let refusal = refusal.map(|refusal| match refusal {
+            ProviderRefusal::Request => "request",
+            ProviderRefusal::ContextLength => "context_length",
+        });
+        rows.opt_text(source).opt_text(refusal).text(&rows::attempts_text(attempts));
+    }
+
+    fn result(&mut self, seq: i64, result: &SealedResult, is_finished: bool) {
+        let rows = self.writes.results.row();
+        rows.int(seq).int(i64::from(result.format)).int(i64::from(is_finished));
+        rows.blob(&result.credential.to_bytes()).blob(&result.nonce).blob(&result.sealed);
+    }
+
+    fn posting(&mut self, posting: &Posting) {
+        let rows = self.writes.postings.row().int(posting.amount.get());
+        rows.blob(&posting.id.to_bytes()).blob(&posting.wallet.to_bytes());
+        match &posting.kind {
+            PostingKind::Deposit => rows.no_blob().text("deposit").opt_text(None),
+            PostingKind::Refund(operation) => {
+                rows.blob(&operation.to_bytes()).text("refund").opt_text(None)
+            }
+            PostingKind::Adjustment(reason) => rows.no_blob().text("adjustment").text(reason),
+        };
+    }
+
+    fn price(&mut self, price: &PriceVersion) {
+        let rows = self.writes.prices.row();
+        rows.text(price.id.as_str()).text(price.currency.as_str());
+        for kind in Kind::ALL {
+            rows.int(signed(price.rates.rate(kind)));
+        }
+    }
+}
+
+/// What the end of a run writes into its operation's row.
+struct End<'c> {
+    seq: i64,
+    expected: i64,
+    phase: &'static str,
+    is_finished: bool,
+    usage: Option<&'c UsageRecord>,
+}
+
+fn put_start(rows: &mut Rows, start: &Start, now: Timestamp) {
+    rows.int(start.hold.get())
+        .int(i64::from(start.reserved.counters()))
+        .int(signed(start.reserved.tokens()))
+        .int(now.after(start.time).as_micros())
+        .blob(&start.owner.claim.to_bytes())
+        .blob(&start.owner.node.incarnation.to_bytes())
+        .text(start.price.id.as_str())
+        .text(start.owner.node.name.as_str());
+}
+
+/// Counts beyond the signed range are bounds that nothing reaches.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

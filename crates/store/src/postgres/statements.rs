@@ -1,0 +1,355 @@
+//! The statements of a batch: what it reads, and the one that writes everything. Statements only;
+//! judging is in [`crate::judge`], and the order of things in [`super::batch`].
+//!
+//! Everything that is written goes in one statement, whose parts see the rows as they were before it
+//! and do not see each other. A part that has nothing to do is left out. The constants of a phase
+//! stand in the text, only what differs from row to row is sent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::arrays::{Columns, Rows};
+use super::connect::CLOCK;
+
+/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
+/// and the counters of its API keys: whoever changes those has it.
+pub(super) const LOCK: &str = "SELECT id, available, held FROM wallets WHERE id = ANY($1)
+    ORDER BY id FOR NO KEY UPDATE";
+
+/// What the rows of [`read`] begin with.
+pub(super) const CLOCK_ROW: i64 = 0;
+pub(super) const SEQ_ROW: i64 = 1;
+pub(super) const OPERATION_ROW: i64 = 2;
+pub(super) const COUNTER_ROW: i64 = 3;
+pub(super) const POSTING_ROW: i64 = 4;
+pub(super) const CHARGED_ROW: i64 = 5;
+
+/// Price versions by their names.
+pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
+    cache_write, audio_input, output, reasoning, audio_output, request, image
+    FROM prices WHERE price_version = ANY($1)";
+
+/// What a batch looks for beside its wallets and prices.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Operations that are new, if they pass: as many numbers are asked for.
+    pub(super) numbers: i64,
+    pub(super) operations: Rows,
+    pub(super) counters: Rows,
+    pub(super) postings: Rows,
+    pub(super) charged: Rows,
+}
+
+const ID: Columns = Columns { ints: &[], blobs: &["id"], texts: &[] };
+const WINDOW: Columns =
+    Columns { ints: &["counter", "earliest", "latest"], blobs: &["api_key_id"], texts: &[] };
+
+/// In the order of [`Wanted`]; a row is a tag, two ids and three integers.
+const READS: [(Columns, &str); 4] = [
+    (ID, "SELECT 2, o.id, NULL, o.seq, o.version, 0 FROM {v} JOIN operations AS o ON o.id = v.id"),
+    (
+        WINDOW,
+        "SELECT 3, c.api_key_id, NULL, c.counter, c.window_start, c.used FROM {v}
+         JOIN counters AS c ON c.api_key_id = v.api_key_id AND c.counter = v.counter
+         AND c.window_start BETWEEN v.earliest AND v.latest",
+    ),
+    (ID, "SELECT 4, t.id, NULL, 0, 0, 0 FROM {v} JOIN postings AS t ON t.id = v.id"),
+    (
+        ID,
+        "SELECT 5, o.id, o.wallet_id, o.charge,
+         (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
+          WHERE t.operation_id = o.id), 0
+         FROM {v} JOIN operations AS o ON o.id = v.id AND o.phase = 'completed'",
+    ),
+];
+
+/// What the writing statement writes.
+#[derive(Default)]
+pub(super) struct Writes {
+    pub(super) prices: Rows,
+    pub(super) admissions: Rows,
+    pub(super) reopenings: Rows,
+    pub(super) endings: Rows,
+    pub(super) settlements: Rows,
+    pub(super) cancellations: Rows,
+    pub(super) results: Rows,
+    pub(super) settled_results: Rows,
+    pub(super) transfers: Rows,
+    pub(super) postings: Rows,
+    pub(super) counters: Rows,
+    pub(super) wallets: Rows,
+}
+
+/// A part of the writing statement: `{v}` are its rows.
+struct Write {
+    columns: Columns,
+    sql: &'static str,
+    /// Whether it changes one row for each that it is given, or else must not be committed.
+    counted: bool,
+}
+
+const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &[], texts: &[] };
+
+/// In the order of [`Writes`]. `$1` is the transaction's moment.
+const WRITES: [Write; 12] = [
+    Write {
+        columns: Columns {
+            ints: &[
+                "input",
+                "cached_input",
+                "cache_write",
+                "audio_input",
+                "output",
+                "reasoning",
+                "audio_output",
+                "request",
+                "image",
+            ],
+            blobs: &[],
+            texts: &["price_version", "currency"],
+        },
+        sql: "INSERT INTO prices (price_version, currency, input, cached_input, cache_write,
+              audio_input, output, reasoning, audio_output, request, image)
+              SELECT price_version, currency, input, cached_input, cache_write, audio_input, output,
+              reasoning, audio_output, request, image FROM {v}",
+        counted: true,
+    },
+    Write {
+        columns: Columns {
+            ints: &[
+                "seq",
+                "fingerprint_version",
+                "contract",
+                "hold",
+                "reserved_counters",
+                "reserved_tokens",
+                "deadline",
+            ],
+            blobs: &[
+                "id",
+                "api_key_id",
+                "request_key",
+                "wallet_id",
+                "server_secret",
+                "fingerprint",
+                "body_digest",
+                "claim",
+                "incarnation",
+            ],
+            texts: &["model", "price_version", "node"],
+        },
+        sql: "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model,
+              server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
+              generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
+              incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts)
+              SELECT seq, id, api_key_id, request_key, wallet_id, model, server_secret,
+              fingerprint_version, contract, fingerprint, body_digest, $1, 1, price_version, hold,
+              reserved_counters, reserved_tokens, claim, node, incarnation, $1, deadline,
+              'leased', 1, 0, '[]' FROM {v}",
+        counted: true,
+    },
+    Write {
+        columns: Columns {
+            ints: &[
+                "seq",
+                "expected",
+                "generation",
+                "hold",
+                "reserved_counters",
+                "reserved_tokens",
+                "deadline",
+            ],
+            blobs: &["claim", "incarnation"],
+            texts: &["price_version", "node"],
+        },
+        sql: "UPDATE operations AS o SET phase = 'leased', version = o.version + 1,
+              generation = v.generation, price_version = v.price_version, hold = v.hold,
+              reserved_counters = v.reserved_counters, reserved_tokens = v.reserved_tokens,
+              claim = v.claim, node = v.node, incarnation = v.incarnation, admitted_at = $1,
+              deadline = v.deadline, attempts = '[]'
+              FROM {v} WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'open'",
+        counted: true,
+    },
+    Write {
+        columns: Columns {
+            ints: &[
+                "seq",
+                "expected",
+                "is_finished",
+                "input",
+                "cached_input",
+                "cache_write",
+                "audio_input",
+                "output",
+                "reasoning",
+                "audio_output",
+                "request",
+                "image",
+                "charge",
+                "shortfall",
+            ],
+            blobs: &[],
+            texts: &["phase", "meters_source", "refusal", "attempts"],
+        },
+        sql: "UPDATE operations AS o SET version = o.version + 1, attempts = v.attempts,
+              phase = v.phase, finished_at = CASE v.is_finished WHEN 1 THEN $1 END,
+              input = v.input, cached_input = v.cached_input, cache_write = v.cache_write,
+              audio_input = v.audio_input, output = v.output, reasoning = v.reasoning,
+              audio_output = v.audio_output, request = v.request, image = v.image,
+              meters_source = v.meters_source, charge = v.charge, shortfall = v.shortfall,
+              refusal = v.refusal
+              FROM {v} WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'leased'",
+        counted: true,
+    },
+    Write {
+        columns: EXPECTED,
+        sql: "UPDATE operations AS o SET phase = 'completed', version = o.version + 1,
+              finished_at = $1 FROM {v}
+              WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'recorded'",
+        counted: true,
+    },
+    Write {
+        columns: EXPECTED,
+        sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
+              WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'leased'",
+        counted: true,
+    },
+    Write {
+        columns: Columns {
+            ints: &["op_seq", "format", "is_finished"],
+            blobs: &["credential_id", "nonce", "sealed"],
+            texts: &[],
+        },
+        sql: "INSERT INTO results (op_seq, credential_id, format, nonce, sealed, finished_at)
+              SELECT op_seq, credential_id, format, nonce, sealed,
+              CASE is_finished WHEN 1 THEN $1 END FROM {v}",
+        counted: true,
+    },
+    Write {
+        columns: Columns { ints: &["op_seq"], blobs: &[], texts: &[] },
+        sql: "UPDATE results AS r SET finished_at = $1 FROM {v} WHERE r.op_seq = v.op_seq",
+        // A result that somebody took away does not keep the money held.
+        counted: false,
+    },
+    Write {
+        columns: Columns { ints: &["op_seq", "leg", "amount"], blobs: &[], texts: &[] },
+        sql: "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
+              SELECT op_seq, leg, CASE leg & 3 WHEN 0 THEN 'available' ELSE 'held' END,
+              CASE leg & 3 WHEN 0 THEN 'held' WHEN 1 THEN 'revenue' ELSE 'available' END,
+              amount, $1 FROM {v}",
+        counted: true,
+    },
+    Write {
+        columns: Columns {
+            ints: &["amount"],
+            blobs: &["id", "wallet_id", "operation_id"],
+            texts: &["kind", "reason"],
+        },
+        sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
+              SELECT id, wallet_id, kind, operation_id, amount, reason, $1 FROM {v}",
+        counted: true,
+    },
+    Write {
+        columns: Columns {
+            ints: &["counter", "window_start", "used"],
+            blobs: &["api_key_id"],
+            texts: &[],
+        },
+        sql: "INSERT INTO counters (api_key_id, counter, window_start, used)
+              SELECT api_key_id, counter, window_start, used FROM {v}
+              ON CONFLICT (api_key_id, counter, window_start)
+              DO UPDATE SET used = excluded.used",
+        counted: true,
+    },
+    Write {
+        columns: Columns { ints: &["available", "held"], blobs: &["id"], texts: &[] },
+        sql: "UPDATE wallets AS w SET available = w.available + v.available,
+              held = w.held + v.held FROM {v} WHERE w.id = v.id",
+        counted: true,
+    },
+];
+
+/// The texts of statements by the parts that are in them, made once each.
+#[derive(Debug, Default)]
+pub(super) struct Texts(HashMap<(bool, u16), Arc<str>>);
+
+impl Texts {
+    /// Reads what is wanted, and the clock first. `$1` is how many numbers are asked for.
+    pub(super) fn read(&mut self, wanted: &[Rows; READS.len()]) -> Arc<str> {
+        let make = || {
+            let mut text = format!(
+                "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
+                 0::bigint AS b, 0::bigint AS c
+                 UNION ALL SELECT 1, NULL, NULL, nextval('operations_seq'), 0, 0
+                 FROM generate_series(1, $1::bigint)"
+            );
+            let mut bind = 2;
+            for ((columns, sql), rows) in READS.iter().zip(wanted) {
+                if !rows.is_empty() {
+                    text.push_str("\nUNION ALL ");
+                    text.push_str(&sql.replace("{v}", &columns.table(bind)));
+                    bind += columns.count();
+                }
+            }
+            text.into()
+        };
+        Arc::clone(self.0.entry((true, present(wanted))).or_insert_with(make))
+    }
+
+    /// Writes; the one row that comes back says how many rows each counted part has changed. `$1` is
+    /// the moment.
+    pub(super) fn write(&mut self, writes: &[Rows; WRITES.len()]) -> Arc<str> {
+        let make = || {
+            let mut bind = 2;
+            let (mut parts, mut counts) = (Vec::new(), Vec::new());
+            for (at, (write, rows)) in WRITES.iter().zip(writes).enumerate() {
+                if rows.is_empty() {
+                    continue;
+                }
+                let sql = write.sql.replace("{v}", &write.columns.table(bind));
+                parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
+                if write.counted {
+                    counts.push(format!("(SELECT count(*) FROM w{at})"));
+                }
+                bind += write.columns.count();
+            }
+            format!("WITH {}\nSELECT {}", parts.join(",\n"), counts.join(" + ")).into()
+        };
+        Arc::clone(self.0.entry((false, present(writes))).or_insert_with(make))
+    }
+}
+
+fn present(rows: &[Rows]) -> u16 {
+    rows.iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
+}
+
+/// How many rows must have been changed.
+pub(super) fn counted(writes: &[Rows; WRITES.len()]) -> i64 {
+    let counted = WRITES.iter().zip(writes).filter(|(write, _)| write.counted);
+    counted.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
+}
+
+impl Wanted {
+    pub(super) fn in_order(self) -> [Rows; READS.len()] {
+        [self.operations, self.counters, self.postings, self.charged]
+    }
+}
+
+impl Writes {
+    pub(super) fn in_order(self) -> [Rows; WRITES.len()] {
+        [
+            self.prices,
+            self.admissions,
+            self.reopenings,
+            self.endings,
+            self.settlements,
+            self.cancellations,
+            self.results,
+            self.settled_results,
+            self.transfers,
+            self.postings,
+            self.counters,
+            self.wallets,
+        ]
+    }
+}

@@ -1,0 +1,206 @@
+//! The one task of a process that commits changes: takes what callers have queued, commits it in
+//! batches, answers each.
+//!
+//! It owns its connection for ever, so no transaction hangs on a caller's future: a dropped caller
+//! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
+//! were answered by the batch before.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use holdfast_domain::operation::Change;
+use holdfast_domain::ports::{Cause, CommitError};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::batch::{self, Failure, Memory};
+use super::connect;
+use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
+use crate::metrics;
+
+/// How often callers may run before a batch is closed.
+const YIELDS: usize = 3;
+/// How often a batch is judged again when somebody else was faster, before it is taken apart.
+const TRIES: usize = 4;
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What the server says of rows that a constraint, a key or a trigger refuses.
+const CHECK: &str = "23514";
+const UNIQUE: &str = "23505";
+const REFUSED: &str = "23000";
+
+/// What the writer needs to live.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) url: PgConnectOptions,
+    pub(super) lock_timeout: Duration,
+    pub(super) closing: CancellationToken,
+    pub(super) connection: Option<PgConnection>,
+    pub(super) memory: Memory,
+}
+
+/// What became of an attempt at a batch.
+enum Tried {
+    /// Everybody has a verdict.
+    Answered,
+    /// Nothing was committed, because of one of these.
+    Bad(Vec<Job>, sqlx::Error),
+}
+
+impl Writer {
+    /// Writes until the store closes and the queue is drained.
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let closing = self.closing.clone();
+        let mut arrived = VecDeque::new();
+        loop {
+            let mut taken = Vec::new();
+            tokio::select! {
+                () = closing.cancelled(), if !jobs.is_closed() => jobs.close(),
+                count = jobs.recv_many(&mut taken, BATCH_MAX) => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+            }
+            if taken.is_empty() {
+                continue;
+            }
+            arrived.extend(taken);
+            gather(&mut jobs, &mut arrived).await;
+            while !arrived.is_empty() {
+                self.run_batch(take_batch(&mut arrived)).await;
+            }
+        }
+    }
+
+    /// A panic in here loses the answers of the batch in hand, which says `Uncertain`, and no more.
+    async fn run_batch(&mut self, batch: Vec<Job>) {
+        let work = AssertUnwindSafe(self.commit_batch(batch));
+        if work.catch_unwind().await.is_err() {
+            tracing::error!("the writer panicked over a batch");
+            self.connection = None;
+        }
+    }
+
+    async fn commit_batch(&mut self, batch: Vec<Job>) {
+        match self.try_batch(batch).await {
+            Tried::Answered => {}
+            // One of them does not fit the tables: it must not take the others with it.
+            Tried::Bad(batch, _) if batch.len() > 1 => {
+                for job in batch {
+                    if let Tried::Bad(alone, error) = self.try_batch(vec![job]).await {
+                        answer_bad(alone, error);
+                    }
+                }
+            }
+            Tried::Bad(alone, error) => answer_bad(alone, error),
+        }
+    }
+
+    /// Tries until it is not somebody else's change that stands in the way.
+    async fn try_batch(&mut self, mut batch: Vec<Job>) -> Tried {
+        let started = Instant::now();
+        let mut tries = TRIES;
+        loop {
+            tries = tries.saturating_sub(1);
+            for job in &mut batch {
+                job.set_in_hand(true);
+            }
+            let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
+            let failure = match self.commit_changes(&changes).await {
+                Ok(verdicts) => {
+                    metrics::batch(batch.len(), started.elapsed());
+                    for (job, verdict) in batch.into_iter().zip(verdicts) {
+                        job.answer(verdict.map_err(CommitError::from));
+                    }
+                    return Tried::Answered;
+                }
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Changed(error) => {
+                    for job in &mut batch {
+                        job.set_in_hand(false);
+                    }
+                    self.undo().await;
+                    if tries == 0 {
+                        return Tried::Bad(batch, error);
+                    }
+                }
+                Failure::Unavailable(error) => {
+                    tracing::warn!(%error, "a batch was not committed");
+                    self.undo().await;
+                    answer_all(batch, error, CommitError::Unavailable);
+                    return Tried::Answered;
+                }
+                Failure::Uncertain(error) => {
+                    tracing::error!(%error, "a commit is uncertain");
+                    self.connection = None;
+                    answer_all(batch, error, CommitError::Uncertain);
+                    return Tried::Answered;
+                }
+            }
+        }
+    }
+
+    /// A connection that cannot say that it is outside of a transaction is given up: the server ends
+    /// what was begun on it.
+    async fn undo(&mut self) {
+        if let Some(mut connection) = self.connection.take()
+            && batch::rollback(&mut connection).await.is_ok()
+        {
+            self.connection = Some(connection);
+        }
+    }
+
+    async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, Failure> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(&self.url, self.lock_timeout).await.map_err(Failure::Unavailable)?,
+        };
+        let connection = self.connection.insert(connection);
+        batch::commit(connection, &mut self.memory, changes).await
+    }
+}
+
+/// A connection for the writer; a server that does not answer is as good as none.
+pub(super) async fn connect(
+    url: &PgConnectOptions,
+    lock_timeout: Duration,
+) -> Result<PgConnection, sqlx::Error> {
+    let connected = tokio::time::timeout(CONNECT, connect::writer(url, lock_timeout)).await;
+    connected.unwrap_or_else(|_elapsed| Err(sqlx::Error::PoolTimedOut))
+}
+
+/// Takes in what has arrived, and what those send who were answered last.
+async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
+    for _ in 0..YIELDS {
+        tokio::task::yield_now().await;
+        while arrived.len() < BATCH_MAX
+            && let Ok(job) = jobs.try_recv()
+        {
+            arrived.push_back(job);
+        }
+    }
+}
+
+/// A change that was tried alone and does not fit the tables.
+fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
+    tracing::error!(%error, "a change does not fit the tables");
+    let told = error.as_database_error();
+    let code = told.and_then(|error| error.code());
+    let verdict: fn(Cause) -> CommitError = match (code.as_deref(), told.map(|it| it.constraint()))
+    {
+        (Some(CHECK), Some(Some("wallet_available" | "wallet_held"))) => {
+            |_cause| CommitError::InsufficientFunds
+        }
+        // Its hold, its ending or its settlement is there already, or its row is another one.
+        (Some(UNIQUE | REFUSED) | None, _) => |_cause| CommitError::Collision,
+        (Some(_), _) => CommitError::Unavailable,
+    };
+    answer_all(alone, error, verdict);
+}

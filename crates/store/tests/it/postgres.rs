@@ -1,0 +1,152 @@
+//! What only a store on a server can get wrong: several processes on one database, connections that
+//! break, other settings than it relies on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use holdfast_domain::Journal;
+use holdfast_domain::ports::CommitError;
+use holdfast_store::{SchemaError, migrate};
+use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
+use holdfast_testkit::sample;
+use sqlx::Executor;
+
+use crate::server::{Database, Server};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_two_processes_share_a_wallet_to_its_last_micro() {
+    let server = Server::open().await;
+    let other = server.database.open().await.unwrap();
+    let tenant = Tenant::new(&server, 100_000).await;
+    let claims: Vec<_> = (0..200).map(|_| tenant.claim().hold(1_000).build()).collect();
+    let mut tasks = tokio::task::JoinSet::new();
+    for (n, claim) in claims.iter().enumerate() {
+        let store = if n % 2 == 0 { server.store.clone() } else { other.clone() };
+        let change = sample::admission(claim);
+        tasks.spawn(async move { store.commit(change).await });
+    }
+    let verdicts = tasks.join_all().await;
+    assert_eq!(verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 100);
+    for verdict in verdicts.into_iter().filter_map(Result::err) {
+        assert!(matches!(verdict, CommitError::InsufficientFunds), "{verdict:?}");
+    }
+    assert_eq!(tenant.balances().await, (0, 100_000));
+    assert_eq!(other.verify().await.unwrap().mismatches, []);
+    other.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_one_of_two_processes_has_the_last_word_on_an_operation() {
+    let server = Server::open().await;
+    let other = server.database.open().await.unwrap();
+    let tenant = Tenant::new(&server, 10_000).await;
+    for _ in 0..20 {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        let change = judged(&tenant.load(operation.id).await, finish(&operation, 10, 10));
+        let offers = [&server.store, &other].map(|store| store.commit(Arc::clone(&change)));
+        let verdicts = join_all(offers).await;
+        assert_eq!(verdicts.iter().filter(|verdict| verdict.is_ok()).count(), 1, "{verdicts:?}");
+        let lost = verdicts.into_iter().find_map(Result::err);
+        assert!(matches!(lost, Some(CommitError::Conflict)), "{lost:?}");
+    }
+    assert_eq!(other.verify().await.unwrap().mismatches, []);
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn postgres_settings_of_the_server_are_not_relied_on() {
+    let database = Database::new().await;
+    let mut raw = database.connect().await;
+    for setting in [
+        "default_transaction_isolation = 'serializable'",
+        "default_transaction_read_only = on",
+        "synchronous_commit = off",
+        "statement_timeout = 1",
+        "plan_cache_mode = force_custom_plan",
+    ] {
+        let sql = format!("ALTER DATABASE {} SET {setting}", database.name);
+        raw.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    }
+    migrate::up(&database.url()).await.unwrap();
+    let server = Server { store: database.open().await.unwrap(), database };
+    let other = server.database.open().await.unwrap();
+    let tenant = Tenant::new(&server, 10_000).await;
+    let claims: Vec<_> = (0..60).map(|_| tenant.claim().hold(100).build()).collect();
+    let offers = claims.iter().enumerate().map(|(n, claim)| {
+        let store = if n % 2 == 0 { &server.store } else { &other };
+        store.commit(sample::admission(claim))
+    });
+    for verdict in join_all(offers).await {
+        verdict.unwrap();
+    }
+    assert_eq!(tenant.balances().await, (4_000, 6_000));
+    assert_eq!(other.verify().await.unwrap().mismatches, []);
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn postgres_a_locked_wallet_is_unavailable_until_it_is_free() {
+    let server = Server::with(|options| options.busy_timeout = Duration::from_millis(50)).await;
+    let tenant = Tenant::new(&server, 1_000).await;
+    let mut raw = server.database.connect().await;
+    raw.execute("BEGIN; SELECT 1 FROM wallets FOR UPDATE").await.unwrap();
+    let claim = tenant.claim().build();
+    for _ in 0..2 {
+        let refused = tenant.offer(&claim).await;
+        assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
+    }
+    raw.execute("ROLLBACK").await.unwrap();
+    tenant.admit(&claim).await;
+    assert_eq!(tenant.balances().await, (900, 100));
+}
+
+#[tokio::test]
+async fn postgres_a_broken_connection_is_replaced() {
+    let server = Server::open().await;
+    let tenant = Tenant::new(&server, 1_000).await;
+    let mut raw = server.database.connect().await;
+    let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    raw.execute(others).await.unwrap();
+    let claim = tenant.claim().build();
+    let refused = tenant.offer(&claim).await;
+    assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
+    tenant.admit(&claim).await;
+    raw.execute(others).await.unwrap();
+    assert_eq!(tenant.balances().await, (900, 100), "the pool looks before it gives one out");
+}
+
+#[tokio::test]
+async fn postgres_schemas_are_told_apart() {
+    let database = Database::new().await;
+    let url = database.url();
+    let older = database.open().await;
+    assert!(older.unwrap_err().to_string().contains("schema 0"));
+    assert_eq!(migrate::up(&url).await.unwrap().len(), 1);
+    assert_eq!(migrate::up(&url).await.unwrap(), []);
+    let store = database.open().await.unwrap();
+    store.close().await.unwrap();
+    let down = migrate::down(&url, migrate::IfFilled::Refuse).await.unwrap();
+    assert_eq!((down.version, down.applied_at), (1, None));
+    let mut raw = database.connect().await;
+    raw.execute("CREATE TABLE theirs (a int)").await.unwrap();
+    let foreign = migrate::up(&url).await;
+    assert!(matches!(foreign, Err(SchemaError::Foreign(_))), "{foreign:?}");
+    let nowhere = url.to_string();
+    drop(database);
+    let gone = migrate::up(&url).await.unwrap_err();
+    assert!(matches!(gone, SchemaError::NotMade(_)), "{gone:?}");
+    assert!(gone.to_string().contains(&nowhere), "{gone}");
+}
+
+#[tokio::test]
+async fn postgres_nothing_is_taken_back_while_a_node_is_alive() {
+    let server = Server::open().await;
+    // A tenant's lease is live.
+    let tenant = Tenant::new(&server, 1_000).await;
+    let url = server.database.url();
+    let refused = migrate::down(&url, migrate::IfFilled::Delete).await;
+    let name = tenant.lease.node.name.to_string();
+    assert!(matches!(&refused, Err(SchemaError::InUse(node)) if *node == name), "{refused:?}");
+}

@@ -1,0 +1,119 @@
+//! A database of its own on a PostgreSQL server, dropped afterwards.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
+use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
+use holdfast_testkit::laws::Stores;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+
+/// The URL of a server whose role may make databases, without one: `postgres://USER@HOST:PORT`, and
+/// what stands behind a `?`.
+const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
+
+/// A database that is empty at first.
+pub(crate) struct Database {
+    pub(crate) name: String,
+}
+
+impl Database {
+    pub(crate) async fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("it_{}_{count}", std::process::id());
+        run_on("postgres", &format!("CREATE DATABASE {name}")).await;
+        Self { name }
+    }
+
+    pub(crate) fn url(&self) -> DatabaseUrl {
+        DatabaseUrl::parse(&url_of(&self.name)).unwrap()
+    }
+
+    pub(crate) async fn open(&self) -> Result<Store, OpenError> {
+        Store::open(Options::new(self.url())).await
+    }
+
+    /// A connection that knows nothing of the store.
+    pub(crate) async fn connect(&self) -> PgConnection {
+        connect(&self.name).await
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let sql = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        // A runtime of its own: the test's may be gone, or is in the middle of a drop.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(run_on("postgres", &sql));
+        });
+        let dropped = dropping.join();
+        assert!(dropped.is_ok() || std::thread::panicking(), "{} was not dropped", self.name);
+    }
+}
+
+/// A database that is migrated and open.
+pub(crate) struct Server {
+    pub(crate) store: Store,
+    pub(crate) database: Database,
+}
+
+impl Server {
+    pub(crate) async fn open() -> Self {
+        Self::with(|_options| {}).await
+    }
+
+    pub(crate) async fn with(set: impl FnOnce(&mut Options)) -> Self {
+        let database = Database::new().await;
+        let mut options = Options::new(database.url());
+        set(&mut options);
+        migrate::up(&options.url).await.unwrap();
+        let store = Store::open(options).await.unwrap();
+        Self { store, database }
+    }
+}
+
+impl Stores for Server {
+    fn journal(&self) -> &dyn Journal {
+        &self.store
+    }
+
+    fn nodes(&self) -> &dyn Nodes {
+        &self.store
+    }
+
+    fn wallets(&self) -> &dyn Wallets {
+        &self.store
+    }
+
+    fn keys(&self) -> Option<&dyn Keys> {
+        Some(&self.store)
+    }
+
+    fn prices(&self) -> Option<&dyn Prices> {
+        Some(&self.store)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+#[expect(clippy::expect_used, reason = "it says how to get one")]
+fn url_of(database: &str) -> String {
+    let server =
+        std::env::var(SERVER).expect("HOLDFAST_TEST_POSTGRES, which `cargo xtask test store` sets");
+    match server.split_once('?') {
+        Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
+        None => format!("{server}/{database}"),
+    }
+}
+
+async fn connect(database: &str) -> PgConnection {
+    let options: PgConnectOptions = url_of(database).parse().unwrap();
+    options.connect().await.unwrap()
+}
+
+async fn run_on(database: &str, sql: &str) {
+    let mut connection = connect(database).await;
+    connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
+    connection.close().await.unwrap();
+}

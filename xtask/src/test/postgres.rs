@@ -1,0 +1,172 @@
+//! A PostgreSQL server for the tests: one private cluster in a temporary folder, on a socket of that
+//! folder and no network, which ends with the tests. What it keeps is worth nothing.
+
+use std::{
+    env, fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::shell::{hear, say};
+
+/// The oldest that the gateway works with.
+const VERSION_MIN: u32 = 15;
+/// Where Debian keeps one folder for each version.
+const DEBIAN: &str = "/usr/lib/postgresql";
+/// Debian's package of the newest version that it has.
+const PACKAGE: &str = "postgresql";
+/// Whom the server runs as where the tests are root's: it refuses to run as root.
+const USER: &str = "postgres";
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Losing everything with the machine is fine, so nothing waits for a disk.
+const SETTINGS: [&str; 7] = [
+    "listen_addresses=",
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=300",
+    "shared_buffers=64MB",
+    "max_wal_size=256MB",
+    "log_min_messages=fatal",
+];
+
+/// A running server. It ends when this is dropped, or with this process.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts one, and installs the package first where there is none.
+    pub(crate) fn start() -> Result<Self> {
+        let binaries = match binaries() {
+            Some(binaries) => binaries,
+            None => {
+                install()?;
+                binaries().context("there is no PostgreSQL 15 or later, nor a package of it")?
+            }
+        };
+        let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
+        fs::create_dir(&folder).context("no folder for a database server")?;
+        let started = start_in(&binaries, &folder);
+        if started.is_err() {
+            fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
+        }
+        let child = started?;
+        let server = Self { child, folder };
+        server.wait(&binaries)?;
+        say(&format!("PostgreSQL: {} in {}", binaries.display(), server.folder.display()))?;
+        Ok(server)
+    }
+
+    /// The URL of the server, without a database.
+    pub(crate) fn url(&self) -> PathBuf {
+        format!("postgres://holdfast@localhost?host={}", self.folder.display()).into()
+    }
+
+    fn wait(&self, binaries: &Path) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let mut ready = Command::new(binaries.join("pg_isready"));
+            if hear(ready.arg("-q").arg("-h").arg(&self.folder))?.status.success() {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "the database server does not answer");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // What is left of either is of no use to anybody, and in nobody's way.
+        self.child.kill().ok();
+        self.child.wait().ok();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+/// The folder with the programs of a server that is new enough.
+fn binaries() -> Option<PathBuf> {
+    let on_path = env::var_os("PATH")?;
+    let on_path = env::split_paths(&on_path).collect::<Vec<_>>();
+    let of_debian = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
+    let of_debian = of_debian.map(|version| version.path().join("bin"));
+    on_path.into_iter().chain(of_debian).find(|folder| version(folder) >= Some(VERSION_MIN))
+}
+
+fn version(folder: &Path) -> Option<u32> {
+    let server = folder.join("postgres");
+    if !server.is_file() || !folder.join("initdb").is_file() {
+        return None;
+    }
+    let heard = hear(Command::new(server).arg("--version")).ok()?;
+    heard.stdout.split_whitespace().find_map(|word| word.split('.').next()?.parse().ok())
+}
+
+fn install() -> Result<()> {
+    say(&format!("PostgreSQL: installing Debian's package {PACKAGE}"))?;
+    let mut apt = Command::new("apt-get");
+    let heard = hear(
+        apt.args(["install", "--yes", "--quiet", "--no-install-recommends", PACKAGE])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )?;
+    ensure!(heard.status.success(), "apt-get install {PACKAGE}: {}", heard.last_words());
+    Ok(())
+}
+
+fn start_in(binaries: &Path, folder: &Path) -> Result<Child> {
+    let user = user()?;
+    if let Some(user) = user {
+        chown(folder, Some(user.id), Some(user.group))
+            .context("the folder cannot be given away")?;
+    }
+    let data = folder.join("data");
+    let mut initdb = as_user(user, binaries.join("initdb"));
+    initdb.args(["--no-sync", "--auth=trust", "--username=holdfast"]);
+    initdb.args(["--encoding=UTF8", "--locale=C"]).arg("-D").arg(&data).current_dir(folder);
+    let heard = hear(&mut initdb)?;
+    ensure!(heard.status.success(), "initdb: {}", heard.last_words());
+    let mut server = as_user(user, binaries.join("postgres"));
+    server.arg("-D").arg(&data).arg("-k").arg(folder).current_dir(folder);
+    for setting in SETTINGS {
+        server.arg("-c").arg(setting);
+    }
+    let log = fs::File::create(folder.join("log")).context("no log for a database server")?;
+    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    server.spawn().context("the database server cannot be started")
+}
+
+#[derive(Debug, Clone, Copy)]
+struct User {
+    id: u32,
+    group: u32,
+}
+
+/// Whom the server runs as; `None`: as whoever runs the tests.
+fn user() -> Result<Option<User>> {
+    let id = |option: &str, user: &[&str]| -> Result<u32> {
+        let heard = hear(Command::new("id").arg(option).args(user))?;
+        heard.stdout.trim().parse().with_context(|| format!("id {option}: {}", heard.last_words()))
+    };
+    if id("-u", &[])? != 0 {
+        return Ok(None);
+    }
+    Ok(Some(User { id: id("-u", &[USER])?, group: id("-g", &[USER])? }))
+}
+
+/// A program that ends with this process, however that ends.
+fn as_user(user: Option<User>, program: PathBuf) -> Command {
+    let mut command = Command::new("setpriv");
+    command.arg("--pdeathsig=QUIT");
+    if let Some(User { id, group }) = user {
+        command.arg(format!("--reuid={id}")).arg(format!("--regid={group}")).arg("--clear-groups");
+    }
+    command.arg(program);
+    command
+}
