@@ -29,7 +29,7 @@ pub use crate::config::Config;
 pub use crate::gateway::Gateway;
 pub use crate::http::{Answer, Request, Waiting};
 pub use crate::site::{Account, Site};
-pub use crate::upstream::{Gate, Reply, Upstream};
+pub use crate::upstream::{Gate, Reply, Streaming, Upstream};
 
 /// Nothing that is waited for takes this long unless it never happens.
 pub const PATIENCE: Duration = Duration::from_secs(40);

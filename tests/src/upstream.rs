@@ -3,6 +3,7 @@
 
 mod answers;
 mod gate;
+mod streaming;
 mod tls;
 
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use serde_json::Value;
 
 pub use self::answers::{MARKS, completion, error, marked};
 pub use self::gate::Gate;
+use self::streaming::End;
+pub use self::streaming::Streaming;
 pub use self::tls::Tls;
 use crate::PATIENCE;
 
@@ -23,6 +26,8 @@ use crate::PATIENCE;
 pub enum Reply {
     /// Answers with this status and body, with headers that carry marks.
     Send(u16, String),
+    /// Answers with 200 and a stream.
+    Stream(Streaming),
     /// Says these bytes and closes the connection.
     Raw(String),
     /// Waits for the gate, then goes on.
@@ -308,15 +313,13 @@ fn talk(mut line: impl Line, shared: &Shared) {
                 Reply::Send(status, body) => break (answers::render(status, &body), true),
                 Reply::Raw(bytes) => break (bytes, false),
                 Reply::Reset => return line.reset(),
-                Reply::Silence => {
-                    // Both an end and a reset hang up; only a client that waits on is told apart.
-                    let said = line.read(&mut [0]);
-                    if !said.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
-                        shared.state().hung_up += 1;
-                        shared.changed.notify_all();
-                    }
-                    return;
-                }
+                Reply::Silence => return wait_for_hang_up(line, shared),
+                Reply::Stream(streaming) => match streaming.say(&mut line) {
+                    Some(End::Whole) => break (String::new(), true),
+                    Some(End::Reset) => return line.reset(),
+                    Some(End::Silence) => return wait_for_hang_up(line, shared),
+                    Some(End::Cut) | None => return,
+                },
                 Reply::After(gate, then) if gate.wait() => *then,
                 Reply::After(..) => return,
                 Reply::Late(time, then) => {
@@ -330,6 +333,15 @@ fn talk(mut line: impl Line, shared: &Shared) {
         if line.write_all(bytes.as_bytes()).is_err() || line.flush().is_err() || !stays {
             return;
         }
+    }
+}
+
+fn wait_for_hang_up(mut line: impl Line, shared: &Shared) {
+    // Both an end and a reset hang up; only a client that waits on is told apart.
+    let said = line.read(&mut [0]);
+    if !said.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+        shared.state().hung_up += 1;
+        shared.changed.notify_all();
     }
 }
 

@@ -62,11 +62,20 @@ pub fn marked(text: &str) -> Vec<&'static str> {
 
 /// A whole answer.
 pub(super) fn render(status: u16, body: &str) -> String {
-    let length = body.len();
+    let head = head(status, "application/json");
+    format!("{head}content-length: {}\r\n\r\n{body}", body.len())
+}
+
+/// The head of an answer that streams.
+pub(super) fn stream_head() -> String {
+    format!("{}transfer-encoding: chunked\r\n\r\n", head(200, "text/event-stream"))
+}
+
+fn head(status: u16, content_type: &str) -> String {
     format!(
-        "HTTP/1.1 {status} mark-of-header\r\ncontent-type: application/json\r\nserver: \
+        "HTTP/1.1 {status} mark-of-header\r\ncontent-type: {content_type}\r\nserver: \
          mark-of-header\r\nx-request-id: mark-of-header\r\nopenai-organization: mark-of-header\r\n\
          set-cookie: a=mark-of-header\r\nretry-after: 3600\r\nx-ratelimit-remaining-tokens: \
-         7\r\nlocation: http://localhost/mark-of-header\r\ncontent-length: {length}\r\n\r\n{body}"
+         7\r\nlocation: http://localhost/mark-of-header\r\n"
     )
 }
