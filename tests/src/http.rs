@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::PATIENCE;
+use crate::events::Events;
 
 /// A request. Headers are sent in their order, and as often as they were added.
 #[derive(Debug, Clone)]
@@ -182,34 +183,55 @@ impl Waiting {
     }
 
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
-        let mut more = [0; 16_384];
-        match self.0.read(&mut more) {
-            Ok(0) => None,
-            Ok(read) => {
-                bytes.extend(&more[..read]);
-                Some(())
-            }
-            Err(error) => {
-                assert!(!is_late(&error), "no answer within {} s", PATIENCE.as_secs());
-                None
-            }
-        }
+        read_more(&mut self.0, bytes)
+    }
+
+    /// Reads the answer as a stream of events, as soon as its head is there.
+    #[must_use]
+    pub fn events(self) -> Events {
+        Events::on(self.0)
     }
 
     /// Whether nothing comes for so long.
     #[must_use]
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
-        self.0.set_read_timeout(Some(time)).unwrap();
-        let silent = self.0.peek(&mut [0]).is_err_and(|error| is_late(&error));
-        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
-        silent
+        is_silent_for(&self.0, time)
     }
 
     /// Hangs up, as a client that is ended does.
     pub fn hang_up(self) {
-        // The other side may have hung up first.
-        drop(self.0.shutdown(Shutdown::Both));
+        hang_up(&self.0);
     }
+}
+
+/// Reads what has come; `None` where the connection has ended.
+pub(crate) fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
+    let mut more = [0; 16_384];
+    match stream.read(&mut more) {
+        Ok(0) => None,
+        Ok(read) => {
+            bytes.extend(&more[..read]);
+            Some(())
+        }
+        Err(error) => {
+            assert!(!is_late(&error), "no answer within {} s", PATIENCE.as_secs());
+            None
+        }
+    }
+}
+
+/// Whether nothing comes for so long.
+pub(crate) fn is_silent_for(stream: &TcpStream, time: Duration) -> bool {
+    stream.set_read_timeout(Some(time)).unwrap();
+    let silent = stream.peek(&mut [0]).is_err_and(|error| is_late(&error));
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    silent
+}
+
+/// Ends a connection on this side.
+pub(crate) fn hang_up(stream: &TcpStream) {
+    // The other side may have hung up first.
+    drop(stream.shutdown(Shutdown::Both));
 }
 
 fn is_late(error: &Error) -> bool {
@@ -228,7 +250,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn of_head(head: &str) -> Self {
+    pub(crate) fn of_head(head: &str) -> Self {
         let mut lines = head.trim_end().split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status line");
         let header = |line: &str| {

@@ -16,6 +16,7 @@ pub mod chaos;
 pub mod cli;
 pub mod config;
 pub mod database;
+pub mod events;
 pub mod gateway;
 pub mod http;
 pub mod site;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 pub use crate::cli::Ran;
 pub use crate::config::Config;
+pub use crate::events::{Events, Streamed};
 pub use crate::gateway::Gateway;
 pub use crate::http::{Answer, Request, Waiting};
 pub use crate::site::{Account, Site};

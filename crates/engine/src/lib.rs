@@ -6,6 +6,7 @@
 //! for it reads its [`tape`](crate) and may go away at any moment.
 
 mod admission;
+mod assembly;
 mod callers;
 mod cancel;
 mod catalogue;
@@ -22,6 +23,7 @@ mod rates;
 mod reconciler;
 mod reply;
 mod seal;
+mod streaming;
 mod submit;
 mod tape;
 mod turned_away;
@@ -41,6 +43,7 @@ pub use crate::offer::Offer;
 pub use crate::options::Options;
 pub use crate::rates::{Rate, Rates};
 pub use crate::reply::{Answered, Facts, Failure, Reply};
+pub use crate::streaming::{Broken, Piece, Stream};
 pub use crate::submit::Submission;
 pub use crate::views::{Account, LookUp, LookUpError, Readiness, ResultState};
 

@@ -7,24 +7,26 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use holdfast_domain::answer::{Answer, Delta};
+use holdfast_domain::answer::Answer;
 use holdfast_domain::conduct::{ClaimError, Claimed, Concluded, Ending, Order};
 use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
 use holdfast_domain::ports::{
-    Arrival, Call, CommitError, Failure as ProviderFailure, NotRun, Sink, Unknown,
+    Arrival, Call, CommitError, Failure as ProviderFailure, NotRun, Unknown,
 };
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_failpoint::{Step, reach};
+use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};
 use metrics::{counter, histogram};
 use tokio::time::{Instant, timeout};
 
 use crate::Engine;
 use crate::admission::Bid;
-use crate::catalogue::Route;
+use crate::assembly::{Assembly, Pulse};
+use crate::catalogue::{Route, Timeouts};
 use crate::counts::{count_concluded, counted};
 use crate::metrics::{LATE_RESULTS, UPSTREAM_SECONDS};
 use crate::options::Options;
@@ -32,7 +34,7 @@ use crate::rates::Rates;
 use crate::reply::Failure;
 use crate::seal;
 use crate::submit::Ask;
-use crate::tape::{Outcome, Tape};
+use crate::tape::{Closing, Outcome, Tape};
 
 /// Bytes of text that an estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -84,7 +86,7 @@ struct Run<'a> {
 
 /// What came of the routes.
 enum Verdict {
-    Answered(Answer, Option<Meters>),
+    Answered(Answer, Option<Box<Chunks>>, Option<Meters>),
     Refused(ProviderRefusal),
     NotRun,
     Unknown,
@@ -94,6 +96,9 @@ impl Run<'_> {
     /// Has it answered, and concludes it.
     async fn perform(self) -> Outcome {
         let id = self.operation.id;
+        if let Some(track) = self.tape.track() {
+            track.claimed(self.rates(self.operation));
+        }
         let mut attempts = Vec::new();
         let answering = async { self.ending(self.answer(&mut attempts).await) };
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
@@ -121,10 +126,13 @@ impl Run<'_> {
             );
         }
         let body = body.filter(|_body| !late);
-        let limits = &self.bid.claim.limits;
-        let row = snapshot.operation.as_ref().unwrap_or(self.operation);
-        let rates = Rates::after(limits, self.tally, row, self.engine.node.now());
+        let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
         Outcome::Row { snapshot: Arc::new(snapshot), body, ran: true, rates }
+    }
+
+    /// What the limits stand at when the row says this.
+    fn rates(self, row: &Operation) -> Rates {
+        Rates::after(&self.bid.claim.limits, self.tally, row, self.engine.node.now())
     }
 
     /// Offers the ending until the store takes it; one that it does not take is told to the operator.
@@ -153,9 +161,10 @@ impl Run<'_> {
             if self.ask.offer.can(route, &self.bid.request).is_err() {
                 continue;
             }
-            let mut answer = Assembly::on(self.tape);
+            let pulse = Pulse::new();
+            let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, &pulse);
             reach(Step::Sending);
-            let called = self.call(route, &mut answer).await;
+            let called = self.call(route, &mut answer, &pulse).await;
             reach(Step::Answered);
             let latency = started.elapsed();
             let class = match &called {
@@ -172,7 +181,10 @@ impl Run<'_> {
                 may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
             });
             match called {
-                Ok(meters) => return Verdict::Answered(answer.answer, meters),
+                Ok(meters) => {
+                    let (answer, chunks) = answer.into_parts();
+                    return Verdict::Answered(answer, chunks, meters);
+                }
                 Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
                 Err(ProviderFailure::Unknown(_)) => return Verdict::Unknown,
                 // What we cut ourselves says nothing of the route.
@@ -186,32 +198,32 @@ impl Run<'_> {
         Verdict::NotRun
     }
 
-    /// One call on one route, cut at the total timeout, by a cancel, or at the drain deadline.
+    /// One call on one route, cut by a timeout, at the bound of what is kept of a stream, by a cancel, or
+    /// at the drain deadline.
     async fn call(
         self,
         route: &Route,
         answer: &mut Assembly<'_>,
+        pulse: &Pulse,
     ) -> Result<Option<Meters>, ProviderFailure> {
         let Some(provider) = self.ask.offer.providers.get(&route.provider) else {
             return Err(ProviderFailure::NotRun(NotRun::Account));
         };
+        let arrival = self.tape.track().map_or(Arrival::Whole, |_heard| Arrival::Streamed);
         let call = Call {
             request: Arc::clone(&self.bid.request),
             model: Arc::clone(&route.model),
             max_output_tokens: self.bid.bound.output_tokens,
             connect: self.bid.model.timeouts.connect,
-            arrival: Arrival::Whole,
+            arrival,
         };
         let n = self.bid.request.n;
         let (why, keeps) = tokio::select! {
             // An answer that is there when the time ends is an answer.
             biased;
-            called = provider.run(&call, answer) => {
-                let meters = called?;
-                let is_whole = answer.answer.is_whole(n);
-                return is_whole.then_some(meters).ok_or(ProviderFailure::Unknown(Unknown::Unreadable));
-            }
+            called = provider.run(&call, answer) => return outcome(called, answer, n),
             () = tokio::time::sleep_until(self.until) => (Unknown::Timeout, true),
+            why = self.bounded(pulse, arrival) => (why, true),
             () = self.tape.cancelled() => (Unknown::Cut, true),
             // The operator's own doing: nobody pays for half an answer because a process ends.
             () = self.engine.cut.cancelled() => (Unknown::Cut, false),
@@ -227,21 +239,38 @@ impl Run<'_> {
         Ok(None)
     }
 
+    /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
+    async fn bounded(self, pulse: &Pulse, arrival: Arrival) -> Unknown {
+        if arrival == Arrival::Whole {
+            return std::future::pending().await;
+        }
+        let Timeouts { first_token, between_tokens, .. } = self.bid.model.timeouts;
+        tokio::select! {
+            () = pulse.silent(first_token, between_tokens) => Unknown::Timeout,
+            () = pulse.full() => Unknown::Cut,
+        }
+    }
+
     /// What is told to the store, and the body that the caller gets if the store takes it.
     fn ending(self, verdict: Verdict) -> (Ending, Option<Bytes>) {
         match verdict {
-            Verdict::Answered(mut answer, meters) => {
+            Verdict::Answered(mut answer, chunks, meters) => {
                 answer.keep_to(&self.bid.request);
                 let metered = metered(meters, self.bid, &answer);
                 let operation = self.operation;
                 let usage = UsageRecord::of(metered, &operation.price, operation.hold);
-                let body = render(&CompletionView {
+                let view = CompletionView {
                     id: operation.id,
                     created: operation.admitted_at,
                     model: &operation.model,
                     answer: &answer,
                     usage: &usage,
-                });
+                };
+                if let (Some(track), Some(mut chunks)) = (self.tape.track(), chunks) {
+                    let (finish, usage) = (chunks.finish(&answer), chunks.usage(&view));
+                    track.close_with(Closing { finish, usage });
+                }
+                let body = render(&view);
                 self.sealed(body, |result| Ending::Finished { metered, result })
             }
             Verdict::Refused(refusal) => {
@@ -273,39 +302,24 @@ impl Run<'_> {
     }
 }
 
-/// Puts the answer of one call together.
-struct Assembly<'a> {
-    tape: &'a Tape,
-    answer: Answer,
-    /// Whether a byte of this call may have left.
-    is_sent: bool,
-    /// Whether it was ended here.
-    is_cut: bool,
-}
-
-impl<'a> Assembly<'a> {
-    fn on(tape: &'a Tape) -> Self {
-        Self { tape, answer: Answer::default(), is_sent: false, is_cut: false }
+/// What a call has come to that ended by itself.
+fn outcome(
+    called: Result<Option<Meters>, ProviderFailure>,
+    answer: &mut Assembly<'_>,
+    n: u32,
+) -> Result<Option<Meters>, ProviderFailure> {
+    if answer.is_full() && !answer.answer.is_empty() {
+        answer.cut(n);
+        return Ok(called.ok().flatten());
     }
-
-    fn cut(&mut self, n: u32) {
-        self.answer.cut(n);
-        self.is_cut = true;
-    }
-}
-
-impl Sink for Assembly<'_> {
-    fn sending(&mut self) {
-        self.is_sent = true;
-        self.tape.sending();
-    }
-
-    fn delta(&mut self, delta: Delta) {
-        // Whoever says something was asked, even where the provider forgot to tell.
-        if !self.is_sent {
-            self.sending();
+    match called {
+        Ok(meters) if answer.answer.is_whole(n) => Ok(meters),
+        Ok(_broken) => Err(ProviderFailure::Unknown(Unknown::Unreadable)),
+        // What has said something has run.
+        Err(ProviderFailure::NotRun(_)) if !answer.answer.is_empty() => {
+            Err(ProviderFailure::Unknown(Unknown::Broken))
         }
-        self.answer.append(delta);
+        Err(failure) => Err(failure),
     }
 }
 

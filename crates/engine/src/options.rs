@@ -29,6 +29,9 @@ impl Options {
     pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
     /// How long a caller waits for the store to take a claim or a result.
     pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
+    /// The most of a streamed answer that is kept for its readers, as rendered chunks. A longer answer
+    /// is ended there.
+    pub const STREAM_BYTES_MAX: usize = 64 << 20;
     /// What a deadline adds to a model's total timeout.
     pub const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 }

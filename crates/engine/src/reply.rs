@@ -15,6 +15,7 @@ use holdfast_wire::chat::request::BadRequest;
 use crate::callers::Caller;
 use crate::rates::Rates;
 use crate::seal;
+use crate::streaming::Stream;
 
 /// The answer to one request.
 #[derive(Debug)]
@@ -30,10 +31,11 @@ pub struct Reply {
 }
 
 /// An answer with its exact bytes.
-#[derive(Clone)]
 pub enum Answered {
     /// The completion.
     Completed(Bytes),
+    /// The completion, as it is said.
+    Streamed(Box<Stream>),
     /// The provider's definitive refusal, as it was told the first time.
     Refused(ProviderRefusal, Bytes),
 }
@@ -43,6 +45,7 @@ impl fmt::Debug for Answered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Completed(body) => write!(f, "Completed({} bytes)", body.len()),
+            Self::Streamed(stream) => write!(f, "Streamed({stream:?})"),
             Self::Refused(refusal, body) => write!(f, "Refused({refusal:?}, {} bytes)", body.len()),
         }
     }

@@ -14,7 +14,7 @@ use holdfast_domain::operation::{Binding, Phase, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
-use holdfast_wire::chat::request::{BadRequest, Parsed, check_delivery, parse};
+use holdfast_wire::chat::request::{BadRequest, Delivery, Parsed, parse};
 use holdfast_wire::error::Code;
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ use crate::callers::{Caller, InHand};
 use crate::offer::Offer;
 use crate::rates::Rates;
 use crate::reply::{Failure, Reply};
-use crate::tape::{Followed, Outcome, Registered, Tape};
+use crate::tape::{Followed, Outcome, Registered, Tape, Track};
 
 /// Between two looks at an operation that another process runs.
 const POLL: Duration = Duration::from_millis(250);
@@ -66,9 +66,12 @@ impl Engine {
         if self.takes_nothing_new() {
             return Reply::unbound(Failure::Draining);
         }
-        let (ask, body) = Ask::of(submission);
-        let (request, delivery) = match parse(&body) {
-            Ok(Parsed { request, delivery }) => (Arc::new(request), delivery),
+        let (mut ask, body) = Ask::of(submission);
+        let request = match parse(&body) {
+            Ok(Parsed { request, delivery }) => {
+                ask.delivery = delivery;
+                Arc::new(request)
+            }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
                 let failure = Failure::BadRequest(Arc::new(bad));
@@ -78,13 +81,12 @@ impl Engine {
                 return self.refuse(&ask, None, body, failure).await;
             }
         };
-        if let Err(bad) = check_delivery(delivery) {
-            let failure = Failure::BadRequest(Arc::new(bad));
-            return self.refuse(&ask, Some(request), body, failure).await;
-        }
-        let mut said = Said { request, body };
+        self.answer(&ask, Said { request, body }).await.travelling(&ask)
+    }
+
+    async fn answer(self: &Arc<Self>, ask: &Ask, mut said: Said) -> Reply {
         for _turn in 0..TURNS_MAX {
-            said = match self.turn(&ask, said).await {
+            said = match self.turn(ask, said).await {
                 ControlFlow::Break(reply) => return reply,
                 ControlFlow::Continue(said) => said,
             };
@@ -110,7 +112,10 @@ impl Engine {
             return ControlFlow::Break(Reply::unbound(Failure::Draining));
         }
         let binding = bid.claim.binding;
-        let tape = match self.running.find_or_register(ask.id, bid.claim.owner.claim, binding) {
+        let track =
+            ask.delivery.stream.then(|| Track::new(ask.caller.bearer.id, bid.claim.model.clone()));
+        let claim = bid.claim.owner.claim;
+        let tape = match self.running.find_or_register(ask.id, claim, binding, track) {
             Registered::Found(tape) => {
                 drop(bid);
                 return self.attach(ask, said, &tape).await;
@@ -124,12 +129,19 @@ impl Engine {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
         // The caller that started the run waits for its end, which the model's timeout bounds.
-        let followed = reader.follow(None).await;
-        ControlFlow::Break(self.told(ask, followed).await)
+        ControlFlow::Break(match self.follow(ask, reader, None).await {
+            ControlFlow::Break(begun) => begun,
+            ControlFlow::Continue(followed) => self.told(ask, followed).await,
+        })
     }
 
     /// Follows a run that an earlier request started.
-    async fn attach(&self, ask: &Ask, said: Said, tape: &Arc<Tape>) -> ControlFlow<Reply, Said> {
+    async fn attach(
+        self: &Arc<Self>,
+        ask: &Ask,
+        said: Said,
+        tape: &Arc<Tape>,
+    ) -> ControlFlow<Reply, Said> {
         let Said { request, body } = &said;
         let same = self.is_same_request(&tape.binding, &ask.caller, Some(request), body);
         if !same && tape.is_admitted() {
@@ -150,9 +162,13 @@ impl Engine {
         // Those who wait are many, and the run has the same.
         drop(said);
         // A refused claim was this caller's as well: it would have offered the same.
-        let followed = reader.follow(Some(ask.patience)).await;
-        let refused = matches!(followed, Followed::Ended(Outcome::Unbound(_)));
-        let mut reply = self.told(ask, followed).await;
+        let (mut reply, refused) = match self.follow(ask, reader, Some(ask.patience)).await {
+            ControlFlow::Break(begun) => (begun, false),
+            ControlFlow::Continue(followed) => {
+                let refused = matches!(followed, Followed::Ended(Outcome::Unbound(_)));
+                (self.told(ask, followed).await, refused)
+            }
+        };
         reply.replayed = !refused;
         if reply.replayed {
             reply.rates = Rates::default();
@@ -161,7 +177,7 @@ impl Engine {
     }
 
     /// What the end of a run tells this caller.
-    async fn told(&self, ask: &Ask, followed: Followed) -> Reply {
+    pub(crate) async fn told(&self, ask: &Ask, followed: Followed) -> Reply {
         match followed {
             Followed::Ended(Outcome::Unbound(failure)) => {
                 let rates = if let Failure::LimitReached(reached) = &failure {
@@ -247,7 +263,9 @@ pub(crate) struct Ask {
     pub(crate) caller: Arc<Caller>,
     pub(crate) request_key: RequestKey,
     pub(crate) max_charge: Result<Option<Micros>, Arc<BadRequest>>,
-    id: OperationId,
+    pub(crate) id: OperationId,
+    /// How the answer travels.
+    pub(crate) delivery: Delivery,
     /// Until when an attached caller waits.
     patience: Instant,
     _in_hand: Arc<InHand>,
@@ -259,7 +277,16 @@ impl Ask {
             submission;
         let id = OperationId::of(caller.api_key.id, request_key);
         let patience = Instant::now() + patience;
-        let ask = Self { offer, caller, request_key, max_charge, id, patience, _in_hand: in_hand };
+        let ask = Self {
+            offer,
+            caller,
+            request_key,
+            max_charge,
+            id,
+            delivery: Delivery::default(),
+            patience,
+            _in_hand: in_hand,
+        };
         (ask, body)
     }
 }

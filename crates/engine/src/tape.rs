@@ -1,18 +1,22 @@
-//! The operations that this process runs, and the tape that each is followed by: what stage it is in
-//! and, at last, how it ended. Any number of readers follow one tape; none of them can slow it.
+//! The tape that a run is followed by: what stage it is in and, at last, how it ended. Any number of
+//! readers follow one tape; none of them can slow it. What the run says meanwhile is on its [`Track`].
 
-use std::collections::HashMap;
+mod running;
+mod track;
+
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use holdfast_domain::operation::{Binding, Sent, Snapshot};
+use holdfast_domain::operation::{Binding, Snapshot};
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::running::{Registered, Running};
+pub(crate) use self::track::{Closing, Follower, Track};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
@@ -90,6 +94,8 @@ pub(crate) struct Tape {
     pub(crate) claim: ClaimId,
     /// What the claim was offered with.
     pub(crate) binding: Binding,
+    /// What it says while it runs, where its first caller wanted to hear that.
+    track: Option<Track>,
     stage: watch::Sender<Stage>,
     readers: AtomicUsize,
     sent: AtomicBool,
@@ -108,6 +114,19 @@ impl Drop for Reader {
 }
 
 impl Tape {
+    fn new(operation: OperationId, claim: ClaimId, binding: Binding, track: Option<Track>) -> Self {
+        Self {
+            operation,
+            claim,
+            binding,
+            track,
+            stage: watch::Sender::new(Stage::Offered),
+            readers: AtomicUsize::new(0),
+            sent: AtomicBool::new(false),
+            cancelled: CancellationToken::new(),
+        }
+    }
+
     /// Becomes a reader; `None` when there are too many.
     pub(crate) fn read(self: &Arc<Self>, readers_max: usize) -> Option<Reader> {
         let reader = Reader(Arc::clone(self));
@@ -132,6 +151,10 @@ impl Tape {
         drop(stages.wait_for(|stage| !matches!(stage, Stage::Offered)).await);
     }
 
+    pub(crate) fn track(&self) -> Option<&Track> {
+        self.track.as_ref()
+    }
+
     /// Completes when the run is to end because its caller wants that.
     pub(crate) async fn cancelled(&self) {
         self.cancelled.cancelled().await;
@@ -149,6 +172,7 @@ impl Tape {
     /// The run is over and its ending is offered to the store.
     pub(crate) fn settling(&self) {
         self.stage.send_replace(Stage::Settling);
+        self.track().into_iter().for_each(Track::over);
     }
 
     /// The end. A second end changes nothing: the first was told to readers.
@@ -160,6 +184,7 @@ impl Tape {
             }
             first
         });
+        self.track().into_iter().for_each(Track::over);
     }
 
     fn ended(&self) -> bool {
@@ -168,6 +193,11 @@ impl Tape {
 }
 
 impl Reader {
+    /// What the run says while it runs, if that is kept.
+    pub(crate) fn track(&self) -> Option<&Track> {
+        self.0.track()
+    }
+
     /// Waits until the store has judged the run's claim, at most until `patience`, and says whether
     /// that bound the key to the run's request. `None`: there is no verdict yet. Cancel safe.
     pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
@@ -216,113 +246,4 @@ impl Reader {
             }
         }
     }
-}
-
-/// The runs of this process by operation. A std mutex: never held across an await.
-#[derive(Debug, Default)]
-pub(crate) struct Running {
-    tapes: Mutex<HashMap<OperationId, Arc<Tape>>>,
-    /// Claims whose tasks died before anything was sent: the only ones that may be disowned as not run.
-    unsent: Mutex<Vec<ClaimId>>,
-}
-
-/// A run's place in [`Running`]. Dropping it removes the run, and ends its tape if nobody did.
-#[derive(Debug)]
-pub(crate) struct Place<'a> {
-    running: &'a Running,
-    tape: Arc<Tape>,
-}
-
-impl Place<'_> {
-    /// Leaves the place, then tells the end: a reader that tries again at once finds it free.
-    pub(crate) fn leave(self, outcome: Outcome) {
-        self.running.remove(&self.tape);
-        self.tape.end(outcome);
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        if !self.tape.ended() && !self.tape.sent.load(Ordering::Acquire) {
-            let mut unsent = self.running.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-            unsent.push(self.tape.claim);
-        }
-        self.running.remove(&self.tape);
-        self.tape.end(Outcome::Lost);
-    }
-}
-
-impl Running {
-    /// The run of this operation, or a new one with this claim and binding.
-    pub(crate) fn find_or_register(
-        &self,
-        operation: OperationId,
-        claim: ClaimId,
-        binding: Binding,
-    ) -> Registered {
-        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tape) = tapes.get(&operation) {
-            return Registered::Found(Arc::clone(tape));
-        }
-        let tape = Arc::new(Tape {
-            operation,
-            claim,
-            binding,
-            stage: watch::Sender::new(Stage::Offered),
-            readers: AtomicUsize::new(0),
-            sent: AtomicBool::new(false),
-            cancelled: CancellationToken::new(),
-        });
-        tapes.insert(operation, Arc::clone(&tape));
-        Registered::New(tape)
-    }
-
-    /// The run of this operation.
-    pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
-        self.tapes.lock().unwrap_or_else(PoisonError::into_inner).get(&operation).cloned()
-    }
-
-    /// How many requests wait for the end of a run.
-    pub(crate) fn waiters(&self) -> usize {
-        let tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        tapes.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
-    /// the ending is judged.
-    pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {
-        if let Some(tape) = self.find(operation).filter(|tape| tape.claim == claim) {
-            tape.cancelled.cancel();
-        }
-    }
-
-    /// Takes the place of a registered run.
-    pub(crate) fn place(&self, tape: Arc<Tape>) -> Place<'_> {
-        Place { running: self, tape }
-    }
-
-    /// What this process knows of a claim on a row that is leased to it: `None` when a task runs it.
-    pub(crate) fn disowned(&self, operation: OperationId, claim: ClaimId) -> Option<Sent> {
-        if self.find(operation).is_some_and(|tape| tape.claim == claim) {
-            return None;
-        }
-        let unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(if unsent.contains(&claim) { Sent::Never } else { Sent::Perhaps })
-    }
-
-    fn remove(&self, tape: &Arc<Tape>) {
-        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        if tapes.get(&tape.operation).is_some_and(|found| Arc::ptr_eq(found, tape)) {
-            tapes.remove(&tape.operation);
-        }
-    }
-}
-
-/// Whether a run was there.
-#[derive(Debug)]
-pub(crate) enum Registered {
-    /// It runs already.
-    Found(Arc<Tape>),
-    /// It is to be run by whoever registered it.
-    New(Arc<Tape>),
 }

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +17,7 @@ use crate::error::Problem;
 use crate::headers;
 use crate::reply::{Answer, not_allowed, problem};
 use crate::serve::{accept, connection};
+use crate::streamed::Body;
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
@@ -62,7 +61,7 @@ pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: Cancella
         }
         let (admin, shutdown) = (admin.clone(), shutdown.clone());
         connections.spawn(async move {
-            let answer = |request| answer(&admin, request);
+            let answer = |request, _connection| answer(&admin, request);
             connection(stream, &LIMITS, &shutdown, answer).await;
         });
     }
@@ -79,7 +78,7 @@ async fn answer(admin: &Admin, request: Request<Incoming>) -> Answer {
     if request.method() != Method::GET {
         return not_allowed("GET");
     }
-    let mut answer = Response::new(Full::new(Bytes::from((admin.metrics)().await)));
+    let mut answer = Response::new(Body::from((admin.metrics)().await));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, format);
     answer

@@ -10,7 +10,9 @@ use hyper::body::Incoming;
 use crate::current::Serving;
 use crate::error::{Problem, Retry};
 use crate::log::RequestLog;
-use crate::reply::{Answer, IDEMPOTENT_REPLAYED, flag, json, problem, status, with_error_headers};
+use crate::reply::{
+    Answer, IDEMPOTENT_REPLAYED, event_stream, flag, json, problem, status, with_error_headers,
+};
 use crate::{body, headers, limits};
 
 /// Answers a completion request of an authenticated caller.
@@ -49,6 +51,7 @@ fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
     log.replayed = replayed;
     let mut answer = match outcome {
         Ok(Answered::Completed(body)) => json(StatusCode::OK, body),
+        Ok(Answered::Streamed(stream)) => event_stream(stream),
         Ok(Answered::Refused(refusal, body)) => {
             let code = Code::of(refusal);
             log.code = Some(code.label());

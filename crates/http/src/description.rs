@@ -7,9 +7,9 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
-use http_body_util::Full;
 
 use crate::reply::{Answer, json};
+use crate::streamed::Body;
 
 /// Both bodies, and what the page may do.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Description {
     }
 
     pub(crate) fn page(&self) -> Answer {
-        let mut answer = Response::new(Full::new(self.page.clone()));
+        let mut answer = Response::new(Body::from(self.page.clone()));
         answer.headers_mut().extend(self.page_headers.clone());
         answer
     }

@@ -19,6 +19,7 @@ mod route;
 mod serve;
 mod service;
 mod stream;
+mod streamed;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! One line a request, and its metrics. Ids, meters, money and times; never content or secrets.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdfast_domain::ApiKeyId;
 use holdfast_engine::Facts;
@@ -18,7 +18,17 @@ pub(crate) struct RequestLog {
     pub(crate) replayed: bool,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<&'static str>,
+    streamed: Option<Streamed>,
     started: Instant,
+}
+
+/// What is known of an answer that is told as it is said.
+#[derive(Debug)]
+struct Streamed {
+    /// How long its caller waited for the first of it.
+    first: Duration,
+    bytes: u64,
+    is_over: bool,
 }
 
 impl RequestLog {
@@ -31,8 +41,30 @@ impl RequestLog {
             replayed: false,
             status: None,
             code: None,
+            streamed: None,
             started: Instant::now(),
         }
+    }
+
+    /// So many bytes more of a stream were told.
+    pub(crate) fn told(&mut self, bytes: usize) {
+        let streamed = self.streamed.get_or_insert_with(|| Streamed {
+            first: self.started.elapsed(),
+            bytes: 0,
+            is_over: false,
+        });
+        streamed.bytes = streamed.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    /// A stream has told everything.
+    pub(crate) fn over(&mut self) {
+        if let Some(streamed) = &mut self.streamed {
+            streamed.is_over = true;
+        }
+    }
+
+    fn hung_up(&self) -> bool {
+        self.status.is_none() || self.streamed.as_ref().is_some_and(|streamed| !streamed.is_over)
     }
 }
 
@@ -45,11 +77,12 @@ impl Drop for RequestLog {
         histogram!("holdfast_http_request_seconds", "route" => self.route).record(took);
         let usage = self.facts.usage.as_ref();
         let meters = usage.map(|usage| usage.metered.meters);
+        let streamed = self.streamed.as_ref();
         tracing::info!(
             request.id = %self.id,
             http.route = self.route,
             http.status = self.status,
-            hung_up = self.status.is_none().then_some(true),
+            hung_up = self.hung_up().then_some(true),
             error.code = self.code,
             api_key.id = self.api_key.map(tracing::field::display),
             operation.id = self.facts.operation.map(tracing::field::display),
@@ -60,6 +93,8 @@ impl Drop for RequestLog {
             prompt_tokens = meters.map(|meters| meters.prompt_tokens()),
             completion_tokens = meters.map(|meters| meters.completion_tokens()),
             charge_micros = usage.map(|usage| usage.charge.get()),
+            first_event_ms = streamed.map(|streamed| millis(streamed.first.as_millis())),
+            stream_bytes = streamed.map(|streamed| streamed.bytes),
             upstream_ms = self.facts.upstream.map(|time| millis(time.as_millis())),
             latency_ms = millis(took.as_millis()),
             "request"

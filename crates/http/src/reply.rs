@@ -3,21 +3,24 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_engine::Stream;
 use holdfast_wire::error::Code;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use uuid::Uuid;
 
 use crate::error::{Problem, Retry};
+use crate::streamed::{Body, Streamed};
 
-/// Every response is whole.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Body>;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// The shortest hint for a retry where nothing is known of when it helps.
@@ -27,9 +30,19 @@ const RETRY_MS_MAX: u64 = 60_000;
 
 /// A JSON body.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+    let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// A stream of events. No cache and no proxy may keep any of it back.
+pub(crate) fn event_stream(stream: Box<Stream>) -> Answer {
+    let mut answer = Response::new(Body::Streamed(Box::new(Streamed::new(stream))));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }
 

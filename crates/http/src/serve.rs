@@ -24,6 +24,7 @@ use crate::error::Problem;
 use crate::reply::{Answer, problem, with_request_id};
 use crate::service::Service;
 use crate::stream::Stream;
+use crate::streamed::Cut;
 
 /// After an error of the listener itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -52,16 +53,16 @@ pub async fn serve(
         if let Some(slot) = slots.take(options.connections) {
             let service = Arc::clone(&service);
             connections.spawn(async move {
-                let answer = |request| {
+                let answer = |request, connection| {
                     let service = Arc::clone(&service);
-                    async move { service.answer(request).await }
+                    async move { service.answer(request, connection).await }
                 };
                 connection(stream, &options, &shutdown, answer).await;
                 drop(slot);
             });
         } else if let Some(slot) = refusals.take(TURNED_AWAY_MAX) {
             connections.spawn(async move {
-                let answer = |_request| async { turned_away() };
+                let answer = |_request, _connection| async { turned_away() };
                 connection(stream, &options, &shutdown, answer).await;
                 drop(slot);
             });
@@ -123,15 +124,16 @@ pub(crate) async fn connection<F, R>(
     shutdown: &CancellationToken,
     answer: F,
 ) where
-    F: Fn(http::Request<Incoming>) -> R,
+    F: Fn(http::Request<Incoming>, Cut) -> R,
     R: Future<Output = Answer>,
 {
     if let Err(error) = stream.set_nodelay(true) {
         let error: &dyn std::error::Error = &error;
         tracing::debug!(error, "a connection keeps its delay");
     }
+    let cut = Cut::default();
     let service = service_fn(|request| {
-        let answer = answer(request);
+        let answer = answer(request, cut.clone());
         async move { Ok::<_, Infallible>(answer.await) }
     });
     // Twice the limit, so that a head just over it gets a body that says so.
@@ -140,7 +142,10 @@ pub(crate) async fn connection<F, R>(
         .timer(TokioTimer::new())
         .header_read_timeout(options.header_time)
         .max_buf_size(buffer)
-        .serve_connection(TokioIo::new(Stream::new(stream, options.write_time)), service);
+        .serve_connection(
+            TokioIo::new(Stream::new(stream, options.write_time, cut.clone())),
+            service,
+        );
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,

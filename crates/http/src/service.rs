@@ -17,6 +17,7 @@ use crate::error::Problem;
 use crate::log::RequestLog;
 use crate::reply::{Answer, IDEMPOTENCY_KEY, json, not_allowed, problem, with_request_id};
 use crate::route::{Asked, Found, NoRoute, Page, Probe, Route, route};
+use crate::streamed::{Body, Cut};
 use crate::{chat, headers, resources};
 
 /// What every request needs.
@@ -29,7 +30,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Answers one request. Cancel safe: a dropped future leaves operations running.
-    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, connection: Cut) -> Answer {
         let id = Uuid::new_v4();
         let (head, body) = request.into_parts();
         let found = if headers::has_host(&head) {
@@ -40,8 +41,8 @@ impl Service {
         let mut answer = match found {
             Ok(Found::Probe(Probe::Health)) => json(StatusCode::OK, r#"{"status":"ok"}"#),
             Ok(Found::Probe(Probe::Ready)) => self.ready().await,
-            Ok(Found::Asked(found)) => self.logged(id, Ok(found), &head, body).await,
-            Err(nothing) => self.logged(id, Err(nothing), &head, body).await,
+            Ok(Found::Asked(found)) => self.logged((id, connection), Ok(found), &head, body).await,
+            Err(nothing) => self.logged((id, connection), Err(nothing), &head, body).await,
         };
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -52,7 +53,7 @@ impl Service {
     /// Answers one request with a line in the log, whatever becomes of it.
     async fn logged(
         &self,
-        id: Uuid,
+        (id, connection): (Uuid, Cut),
         found: Result<Asked<'_>, NoRoute>,
         head: &Parts,
         body: Incoming,
@@ -64,11 +65,14 @@ impl Service {
             tracing::error!(request.id = %id, "a request's handler panicked");
             Err(Problem::new(Code::InternalError))
         });
-        let answer = told.unwrap_or_else(|told| {
+        let mut answer = told.unwrap_or_else(|told| {
             log.code = Some(told.code.label());
             problem(&told)
         });
         log.status = Some(answer.status().as_u16());
+        if let Body::Streamed(stream) = answer.body_mut() {
+            stream.begin(connection, log);
+        }
         answer
     }
 

@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use crate::streamed::Cut;
+
 /// How long a caller may go on sending what nobody wants after its last answer.
 const LINGER: Duration = Duration::from_secs(2);
 /// What is read at once of that.
@@ -21,6 +23,8 @@ const DISCARDED: usize = 8_192;
 pub(crate) struct Stream {
     socket: TcpStream,
     write_time: Duration,
+    /// Whether it is to be broken off.
+    cut: Cut,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
     /// Runs from the end of the last answer.
@@ -29,8 +33,8 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Allows a write so long to make any progress.
-    pub(crate) const fn new(socket: TcpStream, write_time: Duration) -> Self {
-        Self { socket, write_time, stalled: None, lingering: None }
+    pub(crate) const fn new(socket: TcpStream, write_time: Duration, cut: Cut) -> Self {
+        Self { socket, write_time, cut, stalled: None, lingering: None }
     }
 
     /// Passes on what became of a write, unless it has waited too long.
@@ -86,7 +90,15 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
+        ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+        // Everything was written that came before: an answer that broke says so in the last of it.
+        if self.cut.is_asked() {
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "a stream broke",
+            )));
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Ends the answers, then reads until the caller hangs up. Bytes that are unread when a socket is

@@ -86,3 +86,37 @@ fn check_found(gateway: &Gateway, request: &Request, found: Found) {
     }
     assert_eq!(gateway.send(request).body, first.body);
 }
+
+#[test]
+fn killed_at_a_step_a_reader_of_a_stream_has_seen_no_end() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let mut charged = 0;
+    for (step, nth, runs, found) in ROWS.into_iter().filter(|row| row.2 > 0) {
+        let runs_before = upstream.runs();
+        let gateway = site.serve_until(&format!("{step}:{nth}"));
+        let key = request_key();
+        let body = acme("Hello").replacen('{', r#"{"stream":true,"#, 1);
+        let request = Request::completion(&account.key, &key, body);
+        let mut reading = request.begin(gateway.address());
+        until(step, || gateway.is_stopped().then_some(()));
+        gateway.kill();
+        let told = reading.rest();
+        assert!(
+            !told.contains(r#""finish_reason":""#) && !told.contains("[DONE]"),
+            "{step}: {told}"
+        );
+
+        let gateway = site.serve();
+        check_found(&gateway, &Request::completion(&account.key, &key, acme("Hello")), found);
+        charged += if found == Found::Unknown { 0 } else { CHARGE };
+        if found == Found::Settled {
+            let again = request.begin(gateway.address()).rest();
+            assert!(again.contains("Good day") && again.contains("[DONE]"), "{step}: {again}");
+        }
+        assert_eq!(upstream.runs() - runs_before, runs, "{step}: never a second time");
+        check_wallet(&gateway, &account, FUNDS - charged);
+        drop(site.verify());
+        gateway.kill();
+    }
+}

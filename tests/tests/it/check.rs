@@ -174,12 +174,12 @@ fn row(code: Code) -> (Code, &'static str, u16, &'static str, bool) {
     ROWS.into_iter().find(|row| row.0 == code).unwrap_or_else(|| panic!("no row for {code:?}"))
 }
 
-fn spelled(flag: bool) -> &'static str {
+pub(crate) fn spelled(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
 }
 
 #[track_caller]
-fn check_request_id(answer: &Answer) {
+pub(crate) fn check_request_id(answer: &Answer) {
     let id = answer.header("x-request-id").unwrap_or_else(|| panic!("no id: {answer:?}"));
     assert_eq!(Uuid::parse_str(id).unwrap().to_string(), id);
 }

@@ -285,7 +285,6 @@ fn what_is_the_operators_and_what_nobody_knows_is_refused_by_name() {
             "prompt_cache_retention",
             json!("24h"),
         ),
-        (Code::UnsupportedParameter, "stream", "stream", json!(true)),
         (Code::UnknownParameter, "messages", "messages[0].weight", weighed),
         (Code::UnknownParameter, "messages", "messages[0].thoughts", extra),
         (Code::UnknownParameter, "response_format", "response_format.strict", strict),

@@ -6,13 +6,15 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use holdfast_tests::{PATIENCE, Reply, Request, Waiting, request_key};
+use holdfast_tests::{Gate, PATIENCE, Reply, Request, Waiting, request_key};
 use holdfast_wire::error::Code;
 use socket2::{Domain, Socket, Type};
 
+use crate::admin::wait_for_waiters;
 use crate::bodies::acme;
 use crate::check::{check_completion, content, error, until};
 use crate::hostile::{CANARY, World};
+use crate::streaming::check_stream;
 
 /// What each of the limits is set to.
 const LIMIT: Duration = Duration::from_millis(900);
@@ -135,6 +137,31 @@ fn whoever_does_not_take_its_answer_is_cut() {
         let again = world.gateway.send(&request);
         (again.status != 503).then_some(again)
     });
+    assert_eq!(content(&check_completion(&again, &key, true)), text);
+    world.ran(1);
+    world.check_unharmed();
+}
+
+#[test]
+fn whoever_does_not_take_its_stream_is_cut_and_nobody_else_notices() {
+    let limit = format!("\"{}ms\"", LIMIT.as_millis());
+    let mut world = World::new(|config| config.set("limits", "write_time", &limit));
+    let (text, gate, key) = (large(), Gate::new(), request_key());
+    world.upstream.next(Reply::saying(&text).after(&gate));
+    let body = acme(CANARY).replacen('{', r#"{"stream":true,"#, 1);
+    let request = Request::completion(&world.account.key, &key, body);
+    let mut stopped = reader(&world, &request);
+    world.upstream.wait_for(1);
+    let other = request.begin(world.gateway.address());
+    wait_for_waiters(&world.gateway, 2);
+    gate.open();
+    let told = check_stream(&other.events().rest(), &key, true);
+    assert_eq!(content(&told), text);
+    until("the one that stopped is logged", || world.site.logs().contains("hung_up").then_some(()));
+    let mut rest = Vec::new();
+    let read = stopped.read_to_end(&mut rest);
+    assert!(read.is_err() && rest.len() < text.len(), "{read:?} after {} bytes", rest.len());
+    let again = world.gateway.send(&Request::completion(&world.account.key, &key, acme(CANARY)));
     assert_eq!(content(&check_completion(&again, &key, true)), text);
     world.ran(1);
     world.check_unharmed();

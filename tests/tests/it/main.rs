@@ -47,6 +47,8 @@ mod refusals;
 mod reload;
 mod rotation;
 mod storage;
+mod streaming;
+mod streams;
 mod tools;
 mod upstream;
 mod vectors;

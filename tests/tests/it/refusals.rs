@@ -208,9 +208,8 @@ fn a_field_that_nobody_reads_is_refused() {
 }
 
 #[test]
-fn a_stream_is_refused_by_name() {
+fn what_is_only_for_streams_is_refused_without_one() {
     let world = world();
-    world.check_body(Code::UnsupportedParameter, Some("stream"), sim_with("stream", json!(true)));
     let options = sim_with("stream_options", json!({"include_usage": true}));
     world.check_body(Code::InvalidValue, Some("stream_options"), options);
     let key = request_key();

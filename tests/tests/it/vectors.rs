@@ -8,11 +8,12 @@ use holdfast_tests::{
 use holdfast_wire::error::Code;
 use serde_json::Value;
 
-use crate::check::{check_completion, error};
+use crate::check::{check_completion, content, error};
+use crate::streaming::check_stream;
 
 const PAIRS: &str = include_str!("../../../crates/wire/tests/vectors/fingerprint-vectors.json");
 const REJECTS: &str = include_str!("../../../crates/wire/tests/vectors/fingerprint-reject.json");
-/// They ask for a stream, which answers do not know: 400 before the key is looked at.
+/// What they differ in is how the answer travels.
 const STREAMS: [&str; 2] = ["16-include_obfuscation-is-transport", "26-stream-flag"];
 /// It is about two configurations.
 const CONTRACTS: &str = "34-contract-version";
@@ -92,6 +93,30 @@ fn pairs_share_an_answer_exactly_when_they_ask_for_the_same() {
     }
     assert_eq!(world.upstream.runs(), runs);
     assert_eq!(world.site.verify()["operations"], runs);
+}
+
+#[test]
+fn pairs_that_travel_differently_share_an_answer() {
+    let world = world();
+    let said = |key: &str, body: &str, replayed: bool| {
+        if !body.contains("\"stream\":true") {
+            return check_completion(&world.complete(key, body), key, replayed);
+        }
+        let request = Request::completion(&world.account.key, key, body);
+        check_stream(&request.begin(world.gateway.address()).events().rest(), key, replayed)
+    };
+    let pairs = load(PAIRS);
+    let pairs: Vec<_> = pairs.iter().filter(|it| STREAMS.contains(&text(it, "name"))).collect();
+    assert_eq!(pairs.len(), STREAMS.len());
+    for pair in pairs {
+        for bodies in [["a", "b"], ["b", "a"]] {
+            let [one, two] = bodies.map(|name| text(pair, name));
+            let (key, runs) = (request_key(), world.upstream.runs());
+            let (first, again) = (said(&key, one, false), said(&key, two, true));
+            assert_eq!((&first["id"], content(&first)), (&again["id"], content(&again)));
+            assert_eq!(world.upstream.runs(), runs + 1);
+        }
+    }
 }
 
 #[test]

@@ -20,5 +20,6 @@ mod running;
 mod stale;
 mod store;
 mod storm;
+mod streams;
 mod views;
 mod world;

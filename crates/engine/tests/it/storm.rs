@@ -98,7 +98,8 @@ fn last_word(reply: &Reply) -> Option<Bytes> {
     match &reply.outcome {
         Ok(Answered::Completed(body) | Answered::Refused(_, body)) => Some(body.clone()),
         Err(Failure::OutcomeUnknown(_)) => Some(Bytes::from_static(b"outcome unknown")),
-        Err(Failure::OtherRequest | Failure::Unreadable(..) | Failure::Internal(_)) => {
+        Ok(Answered::Streamed(_))
+        | Err(Failure::OtherRequest | Failure::Unreadable(..) | Failure::Internal(_)) => {
             panic!("{:?}", reply.outcome)
         }
         Err(_) => None,

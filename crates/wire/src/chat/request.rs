@@ -19,7 +19,7 @@ use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
 
-pub use self::contract::{check, check_delivery};
+pub use self::contract::check;
 use self::field::{Field, Path};
 use self::object::Object;
 use crate::error::Code;

@@ -42,6 +42,8 @@ pub(super) struct Answer {
     pub(super) text: &'static str,
     pub(super) media: &'static str,
     pub(super) schema: Value,
+    /// What each of its events is, where it may come as a stream of them.
+    pub(super) event: Option<Value>,
     /// Beside those of every answer.
     pub(super) headers: Vec<&'static str>,
     pub(super) example: Option<Value>,
@@ -55,6 +57,7 @@ impl Answer {
             text,
             media: "application/json",
             schema: named(schema),
+            event: None,
             headers: Vec::new(),
             example: None,
         }
@@ -65,7 +68,10 @@ impl Answer {
         if let (Some(content), Some(example)) = (content.as_object_mut(), &self.example) {
             content.insert("example".to_owned(), example.clone());
         }
-        let media: Map<String, Value> = Map::from_iter([(self.media.to_owned(), content)]);
+        let mut media: Map<String, Value> = Map::from_iter([(self.media.to_owned(), content)]);
+        if let Some(event) = &self.event {
+            media.insert("text/event-stream".to_owned(), json!({"schema": event}));
+        }
         let headers = EVERY.iter().chain(&self.headers);
         json!({"description": self.text, "headers": header_refs(headers), "content": media})
     }
@@ -231,6 +237,8 @@ pub(super) fn headers() -> Value {
         "x-ratelimit-limit-tokens": header(natural(), "Tokens that the API key may use a minute."),
         "x-ratelimit-remaining-tokens": header(natural(), "Tokens that are left of this minute's."),
         "x-ratelimit-reset-tokens": header(string(), RESET),
+        "cache-control": header(string(), "`no-cache`, of a stream."),
+        "x-accel-buffering": header(string(), "`no`, of a stream: for proxies."),
         "allow": header(string(), "The methods that the path takes."),
         "content-security-policy": header(string(), "What the page may do: have its own style."),
         "x-content-type-options": header(string(), "`nosniff`."),

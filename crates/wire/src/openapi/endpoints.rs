@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::endpoint::{Answer, Endpoint, RATES, in_header, in_path};
-use super::shape::integer;
+use super::shape::{described, integer, open as open_object, string};
 use crate::error::Code;
 
 const KEY_PATTERN: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
@@ -77,9 +77,11 @@ fn complete() -> Endpoint {
     let is_more =
         |code: &Code| *code != Code::NotFound && !ALWAYS.contains(code) && !SECURED.contains(code);
     let more: Vec<Code> = Code::ALL.into_iter().filter(is_more).collect();
+    let headers = ["idempotent-replayed", "cache-control", "x-accel-buffering"];
     let completed = Answer {
-        headers: [&["idempotent-replayed"], &RATES[..]].concat(),
+        headers: [&headers[..], &RATES[..]].concat(),
         example: Some(super::example::completion()),
+        event: Some(event()),
         ..Answer::json("The answer. A retry gets the same bytes.", "ChatCompletion")
     };
     Endpoint {
@@ -97,6 +99,16 @@ fn complete() -> Endpoint {
         errors: errors(true, &more),
         is_keyed: true,
     }
+}
+
+/// One event of an answer that streams.
+fn event() -> Value {
+    let data = "One of OpenAI's chunks as JSON; at the end `[DONE]`, or an object with an `error` where the \
+                stream breaks.";
+    described(
+        open_object(json!({"data": described(string(), data)}), &["data"]),
+        "Where `stream` is true, each of its events. How the answer ends is told only when it is paid for.",
+    )
 }
 
 fn operation() -> Endpoint {

@@ -49,7 +49,7 @@ fn request() -> Value {
         }
     }
     let schema = closed(properties, &["model", "messages"]);
-    let schema = with(schema, "anyOf", logprobs_hang_together());
+    let schema = with(schema, "allOf", json!([logprobs_hang_together(), streams_hang_together()]));
     described(
         schema,
         "A chat completion request. A member that is not listed here is refused with \
@@ -61,10 +61,18 @@ fn request() -> Value {
 
 /// `top_logprobs` stands only where `logprobs` is true.
 fn logprobs_hang_together() -> Value {
-    json!([
+    json!({"anyOf": [
         {"properties": {"top_logprobs": {"type": "null"}}},
         {"properties": {"logprobs": {"enum": [true]}}, "required": ["logprobs"]},
-    ])
+    ]})
+}
+
+/// `stream_options` stands only where `stream` is true.
+fn streams_hang_together() -> Value {
+    json!({"anyOf": [
+        {"properties": {"stream_options": {"type": "null"}}},
+        {"properties": {"stream": {"enum": [true]}}, "required": ["stream"]},
+    ]})
 }
 
 pub(crate) fn model() -> Value {
@@ -96,6 +104,14 @@ fn sampling() -> Value {
 }
 
 fn bounds() -> Value {
+    let include_usage = "A chunk before the end of the stream says what the answer used up.";
+    let stream = closed(
+        json!({
+            "include_usage": described(nullable(boolean()), include_usage),
+            "include_obfuscation": described(nullable(boolean()), "Nothing is padded."),
+        }),
+        &[],
+    );
     json!({
         "max_completion_tokens": described(
             nullable(integer(1, INTEGER_MAX)),
@@ -106,9 +122,9 @@ fn bounds() -> Value {
             "deprecated", json!(true)),
         "n": described(nullable(integer(1, N_MAX)), "How many choices; each is paid for."),
         "stream": described(
-            json!({"type": ["boolean", "null"], "enum": [false, null]}),
-            "Answers come whole, not as a stream."),
-        "stream_options": described(json!({"type": "null"}), "Only for streams."),
+            nullable(boolean()),
+            "How the answer travels, not what it is: a retry may ask for the other way."),
+        "stream_options": described(nullable(stream), "Only where `stream` is true."),
     })
 }
 

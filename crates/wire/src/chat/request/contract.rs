@@ -7,8 +7,8 @@ use holdfast_domain::request::{
     Item, Message, Opaque, Part, Reply, Request, Role, ServiceTier, Voice,
 };
 
+use super::BadRequest;
 use super::field::Path;
-use super::{BadRequest, Delivery};
 use crate::json;
 
 /// Holds a request against the contract of its model. `body` is what it was read from: the normal form
@@ -25,15 +25,6 @@ pub fn check(request: &Request, body: &[u8], contract: &Contract) -> Result<(), 
     let messages = Path::Member(&Path::Body, "messages");
     let mut turns = request.messages.iter().enumerate();
     turns.try_for_each(|(at, message)| judge.message(&Path::Element(&messages, at), message))
-}
-
-/// Refuses a way to travel that answers do not know.
-pub fn check_delivery(delivery: Delivery) -> Result<(), BadRequest> {
-    if delivery.stream {
-        let path = Path::Member(&Path::Body, "stream");
-        return Err(path.unsupported("false: answers come whole, not as a stream"));
-    }
-    Ok(())
 }
 
 fn bound_name(body: &[u8]) -> &'static str {

@@ -1,0 +1,167 @@
+//! Puts the answer of one call together as it arrives, and tells it to those who listen. It bounds how
+//! much there may be of it and how long it may be silent; what a bound that is met means is decided where
+//! the call is.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::answer::{Answer, Delta};
+use holdfast_domain::operation::Operation;
+use holdfast_domain::ports::Sink;
+use holdfast_domain::request::Request;
+use holdfast_wire::chat::chunk::{Chunks, Frame};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::options::Options;
+use crate::tape::{Tape, Track};
+
+/// The answer of one call.
+pub(crate) struct Assembly<'a> {
+    tape: &'a Tape,
+    telling: Option<Telling<'a>>,
+    pub(crate) answer: Answer,
+    /// Whether a byte of this call may have left.
+    pub(crate) is_sent: bool,
+    /// Whether it was ended here.
+    pub(crate) is_cut: bool,
+}
+
+/// What is told of an answer while it arrives.
+struct Telling<'a> {
+    track: &'a Track,
+    request: &'a Request,
+    pulse: &'a Pulse,
+    chunks: Chunks,
+    bytes: usize,
+    is_full: bool,
+}
+
+impl<'a> Assembly<'a> {
+    /// Of a call that has said nothing. `pulse` is that of a call which is told as it arrives.
+    pub(crate) fn on(
+        tape: &'a Tape,
+        operation: &Operation,
+        request: &'a Request,
+        pulse: &'a Pulse,
+    ) -> Self {
+        let telling = tape.track().map(|track| Telling {
+            track,
+            request,
+            pulse,
+            chunks: Chunks::new(operation.id, operation.admitted_at, &operation.model),
+            bytes: 0,
+            is_full: false,
+        });
+        Self { tape, telling, answer: Answer::default(), is_sent: false, is_cut: false }
+    }
+
+    /// Ends whatever of `n` choices has not ended.
+    pub(crate) fn cut(&mut self, n: u32) {
+        self.answer.cut(n);
+        self.is_cut = true;
+    }
+
+    /// Whether there was more of it than there may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.telling.as_ref().is_some_and(|telling| telling.is_full)
+    }
+
+    /// The answer, and where it was told, what renders the rest of it.
+    pub(crate) fn into_parts(self) -> (Answer, Option<Box<Chunks>>) {
+        (self.answer, self.telling.map(|telling| Box::new(telling.chunks)))
+    }
+}
+
+impl Sink for Assembly<'_> {
+    fn sending(&mut self) {
+        self.is_sent = true;
+        self.tape.sending();
+        if let Some(telling) = &self.telling {
+            telling.pulse.begin();
+        }
+    }
+
+    fn delta(&mut self, delta: Delta) {
+        // Whoever says something was asked, even where the provider forgot to tell.
+        if !self.is_sent {
+            self.sending();
+        }
+        let delta = match &mut self.telling {
+            Some(telling) => telling.tell(delta),
+            None => Some(delta),
+        };
+        if let Some(delta) = delta {
+            self.answer.append(delta);
+        }
+    }
+}
+
+impl Telling<'_> {
+    /// Tells a piece; `None` where there is no room for it.
+    fn tell(&mut self, mut delta: Delta) -> Option<Delta> {
+        if self.is_full {
+            return None;
+        }
+        delta.keep_to(self.request);
+        let frames = self.chunks.delta(&delta);
+        let more = frames.iter().map(|frame: &Frame| frame.bytes(false).len()).sum();
+        self.bytes = self.bytes.saturating_add(more);
+        if self.bytes > Options::STREAM_BYTES_MAX {
+            self.is_full = true;
+            self.pulse.full.notify_one();
+            return None;
+        }
+        self.track.say(frames);
+        self.pulse.beat();
+        Some(delta)
+    }
+}
+
+/// When a call last said something, for whoever watches over it.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    beat: Mutex<Beat>,
+    full: Notify,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Beat {
+    at: Instant,
+    is_first: bool,
+}
+
+impl Pulse {
+    /// Of a call that begins now.
+    pub(crate) fn new() -> Self {
+        let beat = Beat { at: Instant::now(), is_first: true };
+        Self { beat: Mutex::new(beat), full: Notify::new() }
+    }
+
+    /// The request leaves: what it says is waited for from now on.
+    fn begin(&self) {
+        self.beat.lock().unwrap_or_else(PoisonError::into_inner).at = Instant::now();
+    }
+
+    fn beat(&self) {
+        *self.beat.lock().unwrap_or_else(PoisonError::into_inner) =
+            Beat { at: Instant::now(), is_first: false };
+    }
+
+    /// Completes when nothing was said for so long: before the first piece, and between two.
+    pub(crate) async fn silent(&self, first: Duration, between: Duration) {
+        loop {
+            let Beat { at, is_first } = *self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+            let limit = at + if is_first { first } else { between };
+            if limit <= Instant::now() {
+                return;
+            }
+            sleep_until(limit).await;
+        }
+    }
+
+    /// Completes when more was said than may be.
+    pub(crate) async fn full(&self) {
+        self.full.notified().await;
+    }
+}

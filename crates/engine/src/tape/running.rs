@@ -1,0 +1,113 @@
+//! The operations that this process runs, each with its tape. Not how they run.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_domain::operation::{Binding, Sent};
+use holdfast_domain::{ClaimId, OperationId};
+
+use super::{Outcome, Tape, Track};
+
+/// The runs of this process by operation. A std mutex: never held across an await.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    tapes: Mutex<HashMap<OperationId, Arc<Tape>>>,
+    /// Claims whose tasks died before anything was sent: the only ones that may be disowned as not run.
+    unsent: Mutex<Vec<ClaimId>>,
+}
+
+/// A run's place in [`Running`]. Dropping it removes the run, and ends its tape if nobody did.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    running: &'a Running,
+    tape: Arc<Tape>,
+}
+
+impl Place<'_> {
+    /// Leaves the place, then tells the end: a reader that tries again at once finds it free.
+    pub(crate) fn leave(self, outcome: Outcome) {
+        self.running.remove(&self.tape);
+        self.tape.end(outcome);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.tape.ended() && !self.tape.sent.load(Ordering::Acquire) {
+            let mut unsent = self.running.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+            unsent.push(self.tape.claim);
+        }
+        self.running.remove(&self.tape);
+        self.tape.end(Outcome::Lost);
+    }
+}
+
+impl Running {
+    /// The run of this operation, or a new one with this claim and binding, and with a track where what
+    /// it says is to be heard while it runs.
+    pub(crate) fn find_or_register(
+        &self,
+        operation: OperationId,
+        claim: ClaimId,
+        binding: Binding,
+        track: Option<Track>,
+    ) -> Registered {
+        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tape) = tapes.get(&operation) {
+            return Registered::Found(Arc::clone(tape));
+        }
+        let tape = Arc::new(Tape::new(operation, claim, binding, track));
+        tapes.insert(operation, Arc::clone(&tape));
+        Registered::New(tape)
+    }
+
+    /// The run of this operation.
+    pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
+        self.tapes.lock().unwrap_or_else(PoisonError::into_inner).get(&operation).cloned()
+    }
+
+    /// How many requests wait for the end of a run.
+    pub(crate) fn waiters(&self) -> usize {
+        let tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
+        tapes.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
+    /// the ending is judged.
+    pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {
+        if let Some(tape) = self.find(operation).filter(|tape| tape.claim == claim) {
+            tape.cancelled.cancel();
+        }
+    }
+
+    /// Takes the place of a registered run.
+    pub(crate) fn place(&self, tape: Arc<Tape>) -> Place<'_> {
+        Place { running: self, tape }
+    }
+
+    /// What this process knows of a claim on a row that is leased to it: `None` when a task runs it.
+    pub(crate) fn disowned(&self, operation: OperationId, claim: ClaimId) -> Option<Sent> {
+        if self.find(operation).is_some_and(|tape| tape.claim == claim) {
+            return None;
+        }
+        let unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(if unsent.contains(&claim) { Sent::Never } else { Sent::Perhaps })
+    }
+
+    fn remove(&self, tape: &Arc<Tape>) {
+        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
+        if tapes.get(&tape.operation).is_some_and(|found| Arc::ptr_eq(found, tape)) {
+            tapes.remove(&tape.operation);
+        }
+    }
+}
+
+/// Whether a run was there.
+#[derive(Debug)]
+pub(crate) enum Registered {
+    /// It runs already.
+    Found(Arc<Tape>),
+    /// It is to be run by whoever registered it.
+    New(Arc<Tape>),
+}

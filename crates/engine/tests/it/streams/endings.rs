@@ -1,0 +1,214 @@
+//! How answers that stream end: whole, broken, cut by a bound, a cancel or a drain; and what is told then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::operation::{Phase, ProviderRefusal};
+use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
+use holdfast_domain::usage::MetersSource;
+use holdfast_engine::{Answered, Broken, Failure, Options};
+use holdfast_testkit::{Gate, Script, sample};
+use tokio::task::JoinSet;
+
+use super::{METERED, STREAM, event, finishes, hello, rest, said, stream, whole};
+use crate::world::{
+    ANSWER_COSTS, FUNDS, HELLO, World, assert_failed, bearer, pass, route, says, secs, setup, text,
+    turns,
+};
+
+async fn cancel(world: &World) {
+    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    drop(world.engine.cancel(&caller, sample::request_key(1)).await.unwrap());
+}
+
+async fn drain(world: &World, patience: Duration) -> JoinSet<bool> {
+    let engine = Arc::clone(&world.engine);
+    let mut task = JoinSet::new();
+    task.spawn(async move { engine.drain(patience).await });
+    turns().await;
+    task
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_before_the_first_piece_is_an_error_of_the_usual_kind() {
+    let failing = |failure| setup().script(Script::failing(failure)).start();
+    let world = failing(ProviderFailure::Unknown(Unknown::Status)).await;
+    assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
+    assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
+    let world = failing(ProviderFailure::NotRun(NotRun::Overloaded)).await;
+    assert_failed!(world.ask(1, STREAM).await, Failure::NotRun(_));
+    let world = failing(ProviderFailure::Refused(ProviderRefusal::Request)).await;
+    for _again in 0..2 {
+        let reply = world.ask(1, STREAM).await;
+        assert!(matches!(reply.outcome, Ok(Answered::Refused(ProviderRefusal::Request, _))));
+    }
+    let world = setup().funds(10).start().await;
+    assert_failed!(world.ask(1, STREAM).await, Failure::InsufficientFunds { .. });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_upstream_has_no_end_and_costs_nothing() {
+    for failure in [
+        ProviderFailure::Unknown(Unknown::Broken),
+        // What has said something has run, whatever its provider makes of that.
+        ProviderFailure::NotRun(NotRun::Overloaded),
+    ] {
+        let script = Script::failing(failure).say("Hel");
+        let twice = setup().model(|model| model.routes.push(route("two")));
+        let world = twice.script(script).script_of("two", says("no")).start().await;
+        let mut broken = stream(world.ask(1, STREAM).await);
+        let (events, why) = rest(&mut broken).await;
+        assert_eq!(said(&events), "Hel");
+        assert!(!events.iter().any(|event| finishes(event) || event.contains("DONE")));
+        let why = why.unwrap();
+        assert!(matches!(&why, Broken::Failed(Failure::OutcomeUnknown(_))), "{why:?}");
+        assert_eq!(world.store.phase(), "abandoned");
+        assert_eq!(world.store.balances(), (FUNDS, 0));
+        assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
+        assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+        assert_eq!((world.runs(), world.runs_of("two")), (1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_the_middle_is_told_as_whoever_asks_again_is_told() {
+    let refused = ProviderFailure::Refused(ProviderRefusal::ContextLength);
+    let world = setup().script(Script::failing(refused).say("Hel")).start().await;
+    let (_events, why) = rest(&mut stream(world.ask(1, STREAM).await)).await;
+    let Some(Broken::Refused(ProviderRefusal::ContextLength, told)) = why else {
+        panic!("{why:?}")
+    };
+    let again = world.ask(1, HELLO).await;
+    let Ok(Answered::Refused(_, body)) = again.outcome else { panic!("{again:?}") };
+    assert_eq!(told, body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_ends_what_was_said_with_length() {
+    let never = Gate::new();
+    let world = setup().script(Script::finishing(None).say("Once upon a time").wait(&never));
+    let world = world.start().await;
+    let mut stream = stream(world.ask(1, METERED).await);
+    drop((event(&mut stream).await, event(&mut stream).await));
+    cancel(&world).await;
+    let (events, broken) = rest(&mut stream).await;
+    assert!(broken.is_none());
+    assert!(events[0].contains(r#""finish_reason":"length""#), "{events:?}");
+    let Phase::Completed { usage, .. } = world.store.operation().phase else { panic!() };
+    assert_eq!(usage.metered.source, MetersSource::Estimated);
+    let cost = format!(r#""customer_charge_micros":{}"#, usage.charge.get());
+    assert!(events[1].contains(&cost), "{events:?}");
+    let again = world.ask(1, HELLO).await;
+    assert!(text(&again).contains(r#""finish_reason":"length""#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_says_nothing_in_time_has_an_unknown_outcome() {
+    let never = Gate::new();
+    let times = setup().model(|model| model.timeouts.first_token = secs(60));
+    let world = times.script(Script::finishing(None).wait(&never)).start().await;
+    let began = tokio::time::Instant::now();
+    assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
+    assert_eq!(began.elapsed(), secs(60));
+    assert_eq!(world.store.balances(), (FUNDS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_falls_silent_has_said_what_it_said() {
+    let (first, never) = (Gate::new(), Gate::new());
+    let times = setup().model(|model| {
+        model.timeouts.first_token = secs(60);
+        model.timeouts.between_tokens = secs(30);
+    });
+    let script = Script::finishing(None).wait(&first).say("Hel").wait(&never);
+    let world = times.script(script).start().await;
+    let asking = world.asking(1, STREAM).await;
+    first.reached().await;
+    pass(secs(50)).await;
+    first.open();
+    let stream = stream(asking.told().await);
+    let began = tokio::time::Instant::now();
+    let events = whole(stream).await;
+    assert_eq!(began.elapsed(), secs(30));
+    assert_eq!(said(&events), "Hel");
+    assert!(events.iter().any(|event| event.contains(r#""finish_reason":"length""#)));
+    assert_eq!(world.store.phase(), "completed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_whole_may_take_the_whole_time() {
+    let gate = Gate::new();
+    let times = setup().model(|model| {
+        model.timeouts.first_token = secs(60);
+        model.timeouts.between_tokens = secs(30);
+    });
+    let world = times.script(Script::finishing(None).wait(&gate).say("hi").stop()).start().await;
+    let asking = world.asking(1, HELLO).await;
+    gate.reached().await;
+    pass(secs(500)).await;
+    gate.open();
+    assert!(text(&asking.told().await).contains("hi"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_grows_too_large_is_ended_there() {
+    let much = "x".repeat(Options::STREAM_BYTES_MAX / 2);
+    let script = Script::finishing(None).say("a").say(&much).say(&much).say("b").stop();
+    let bounded = setup().model(|model| model.contract.max_output_tokens = 900);
+    let world = bounded.script(script).start().await;
+    let events = whole(stream(world.ask(1, STREAM).await)).await;
+    let told: usize = events.iter().map(String::len).sum();
+    assert!(told <= Options::STREAM_BYTES_MAX + 4_096, "{told}");
+    assert_eq!(said(&events).len(), 1 + much.len(), "what came before it");
+    assert!(events.iter().any(|event| event.contains(r#""finish_reason":"length""#)));
+    let json = world.ask(1, HELLO).await;
+    assert!(text(&json).contains(r#""finish_reason":"length""#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_still_streams_at_the_drain_deadline_is_broken_off() {
+    let (first, never) = (Gate::new(), Gate::new());
+    let world = setup().script(hello(&[&first, &never])).start().await;
+    let mut stream = stream(world.ask(1, STREAM).await);
+    drop((event(&mut stream).await, event(&mut stream).await));
+    let mut draining = drain(&world, secs(30)).await;
+    assert_failed!(world.ask(2, STREAM).await, Failure::Draining);
+    first.open();
+    assert_eq!(said(&[event(&mut stream).await]), "lo", "it goes on until then");
+    let (events, broken) = rest(&mut stream).await;
+    assert_eq!(events, Vec::<String>::new());
+    let broken = broken.unwrap();
+    assert!(matches!(&broken, Broken::Failed(Failure::OutcomeUnknown(_))), "{broken:?}");
+    assert!(!draining.join_next().await.unwrap().unwrap());
+    assert_eq!(world.store.phase(), "abandoned");
+    assert_eq!(world.store.balances(), (FUNDS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_streams_may_end_during_a_drain() {
+    let (first, last) = (Gate::new(), Gate::new());
+    let world = setup().script(hello(&[&first, &last])).start().await;
+    let stream = stream(world.ask(1, STREAM).await);
+    let mut draining = drain(&world, secs(30)).await;
+    first.open();
+    last.open();
+    assert_eq!(said(&whole(stream).await), "Hello");
+    assert!(draining.join_next().await.unwrap().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_the_store_does_not_take_leaves_the_stream_open_ended() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let mut stream = stream(world.ask(1, STREAM).await);
+    world.store.set_silent(true);
+    gate.open();
+    let (events, broken) = rest(&mut stream).await;
+    assert!(!events.iter().any(|event| finishes(event)));
+    let broken = broken.unwrap();
+    assert!(matches!(&broken, Broken::Failed(Failure::Storage(Some(_)))), "{broken:?}");
+    world.store.set_silent(false);
+    pass(secs(10)).await;
+    assert_eq!(said(&whole(self::stream(world.ask(1, STREAM).await)).await), "hi");
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+}

@@ -1,0 +1,191 @@
+//! The body of an answer: whole, or as it is said. A stream that breaks says so in its last event and
+//! takes its connection along: an end that could be taken for a whole answer is never written. Its line
+//! in the log is written when it is over, or when its reader has gone.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use holdfast_engine::{Broken, Facts, Piece, Stream};
+use holdfast_wire::chat::chunk;
+use holdfast_wire::error::Code;
+use holdfast_wire::sse::PING;
+use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::error::Problem;
+use crate::log::RequestLog;
+
+/// The longest that a stream says nothing: proxies and clients take silence for an end.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The body of an answer.
+pub(crate) enum Body {
+    /// All of it is there.
+    Whole(Full<Bytes>),
+    /// The rest of it is still to come.
+    Streamed(Box<Streamed>),
+}
+
+impl<B: Into<Bytes>> From<B> for Body {
+    fn from(body: B) -> Self {
+        Self::Whole(Full::new(body.into()))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(body) => Pin::new(body).poll_frame(context),
+            Self::Streamed(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Streamed(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Streamed(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Breaks a connection off once everything that was written to it is on its way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cut(Arc<AtomicBool>);
+
+impl Cut {
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn ask(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A stream on its way to its reader.
+pub(crate) struct Streamed {
+    told: BoxStream<'static, Told>,
+    connection: Cut,
+    is_broken: bool,
+    log: Option<RequestLog>,
+    quiet_until: Pin<Box<Sleep>>,
+    last: Instant,
+}
+
+/// What is to be written.
+enum Told {
+    Event(Bytes),
+    Broken(Facts, &'static str, Bytes),
+    Ended(Facts),
+}
+
+impl Streamed {
+    pub(crate) fn new(stream: Box<Stream>) -> Self {
+        let now = Instant::now();
+        let told = stream::unfold(Some(stream), |stream| async {
+            let mut stream = stream?;
+            Some(match stream.next().await {
+                Some(Piece::Event(event)) => (Told::Event(event), Some(stream)),
+                Some(Piece::Broken(broken)) => {
+                    let (code, event) = told(broken);
+                    (Told::Broken(stream.facts().clone(), code, event), None)
+                }
+                None => (Told::Ended(stream.facts().clone()), None),
+            })
+        });
+        Self {
+            told: told.boxed(),
+            connection: Cut::default(),
+            is_broken: false,
+            log: None,
+            quiet_until: Box::pin(sleep_until(now + KEEP_ALIVE)),
+            last: now,
+        }
+    }
+
+    /// The stream is to be written to this connection, and told of in this line of the log.
+    pub(crate) fn begin(&mut self, connection: Cut, log: RequestLog) {
+        (self.connection, self.log) = (connection, Some(log));
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.is_broken {
+            // Never an end: the connection goes as soon as the last event is written.
+            self.connection.ask();
+            return Poll::Pending;
+        }
+        let Poll::Ready(told) = self.told.poll_next_unpin(context) else {
+            ready!(self.poll_silence(context));
+            return Poll::Ready(Some(Bytes::from_static(PING)));
+        };
+        Poll::Ready(match told {
+            Some(Told::Event(event)) => {
+                self.last = Instant::now();
+                if let Some(log) = &mut self.log {
+                    log.told(event.len());
+                }
+                Some(event)
+            }
+            Some(Told::Broken(facts, code, event)) => {
+                self.is_broken = true;
+                if let Some(log) = &mut self.log {
+                    (log.facts, log.code) = (facts, Some(code));
+                    log.over();
+                }
+                Some(event)
+            }
+            Some(Told::Ended(facts)) => {
+                if let Some(log) = &mut self.log {
+                    log.facts = facts;
+                    log.over();
+                }
+                None
+            }
+            None => None,
+        })
+    }
+
+    /// Ready when nothing was written for so long.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.quiet_until.as_mut().poll(context));
+            let now = Instant::now();
+            if self.last + KEEP_ALIVE <= now {
+                self.last = now;
+                return Poll::Ready(());
+            }
+            self.quiet_until.as_mut().reset(self.last + KEEP_ALIVE);
+        }
+    }
+}
+
+/// The name of an error and the event that tells of it.
+fn told(broken: Broken) -> (&'static str, Bytes) {
+    match broken {
+        Broken::Refused(refusal, body) => (Code::of(refusal).label(), chunk::error(&body)),
+        Broken::Failed(failure) => {
+            let told = Problem::from(&failure);
+            (told.code.label(), chunk::error(&told.render()))
+        }
+    }
+}

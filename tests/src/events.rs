@@ -1,0 +1,156 @@
+//! An answer that comes as a stream of server-sent events over a chunked body, read event by event as
+//! the bytes arrive. Not an SSE library: what is not framed as the gateway promises ends the test.
+
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::http::{self, Answer};
+
+/// The last event of a stream that has ended well.
+pub const DONE: &str = "data: [DONE]\n\n";
+const PING: &str = ": ping\n";
+
+/// A stream that is being read. Dropping it hangs up.
+#[derive(Debug)]
+pub struct Events {
+    stream: TcpStream,
+    /// Status and headers, without a body.
+    pub head: Answer,
+    /// What has come of the body and is not decoded.
+    raw: Vec<u8>,
+    /// What is decoded and not told.
+    text: Vec<u8>,
+    /// Comments that have come.
+    pub pings: usize,
+    end: Option<End>,
+}
+
+/// How a stream has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With the body's own end.
+    Whole,
+    /// Without.
+    BrokenOff,
+}
+
+/// A stream that was read to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Streamed {
+    /// Status and headers, without a body.
+    pub head: Answer,
+    /// The events, each with its empty line.
+    pub events: Vec<String>,
+    /// How it has ended.
+    pub end: End,
+}
+
+impl Events {
+    pub(crate) fn on(mut stream: TcpStream) -> Self {
+        let mut raw = Vec::new();
+        let head_end = loop {
+            match raw.windows(4).position(|window| window == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None => http::read_more(&mut stream, &mut raw).expect("a whole head"),
+            }
+        };
+        let body = raw.split_off(head_end);
+        let head = Answer::of_head(str::from_utf8(&raw).expect("a head of text"));
+        assert_eq!(head.header("transfer-encoding"), Some("chunked"), "{head:?}");
+        Self { stream, head, raw: body, text: Vec::new(), pings: 0, end: None }
+    }
+
+    /// The next event, with its empty line; `None` at the end.
+    pub fn next_event(&mut self) -> Option<String> {
+        loop {
+            while self.text.starts_with(PING.as_bytes()) {
+                self.text.drain(..PING.len());
+                self.pings += 1;
+            }
+            if let Some(at) = self.text.windows(2).position(|window| window == b"\n\n") {
+                let event: Vec<u8> = self.text.drain(..at + 2).collect();
+                let event = String::from_utf8(event).expect("an event is text");
+                assert!(event.starts_with("data: "), "{event:?}");
+                assert_eq!(event.matches('\n').count(), 2, "{event:?}");
+                return Some(event);
+            }
+            if self.end.is_some() {
+                assert!(self.text.is_empty(), "{:?}", String::from_utf8_lossy(&self.text));
+                return None;
+            }
+            self.decode();
+        }
+    }
+
+    /// The next event, which has to come.
+    #[track_caller]
+    pub fn event(&mut self) -> String {
+        self.next_event().expect("another event")
+    }
+
+    /// Whether nothing comes for so long.
+    pub fn is_silent_for(&mut self, time: std::time::Duration) -> bool {
+        self.raw.is_empty() && self.text.is_empty() && http::is_silent_for(&self.stream, time)
+    }
+
+    /// All that is left, and how it ends.
+    pub fn rest(mut self) -> Streamed {
+        let events = std::iter::from_fn(|| self.next_event()).collect();
+        let Self { head, end, .. } = self;
+        Streamed { head, events, end: end.expect("it has ended") }
+    }
+
+    /// How the stream has ended; `None` while it has not.
+    #[must_use]
+    pub const fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Hangs up, as a client that is ended does.
+    pub fn hang_up(self) {
+        http::hang_up(&self.stream);
+    }
+
+    /// Takes one more chunk of the body.
+    fn decode(&mut self) {
+        loop {
+            if let Some(at) = self.raw.windows(2).position(|window| window == b"\r\n") {
+                let size = str::from_utf8(&self.raw[..at]).expect("a chunk's size");
+                let size = usize::from_str_radix(size, 16).expect("a chunk's size");
+                let whole = at + 2 + size + 2;
+                if self.raw.len() >= whole {
+                    assert_eq!(&self.raw[whole - 2..whole], b"\r\n", "a chunk ends with its line");
+                    self.text.extend(&self.raw[at + 2..at + 2 + size]);
+                    self.raw.drain(..whole);
+                    if size == 0 {
+                        assert!(self.raw.is_empty(), "nothing follows the answer");
+                        self.end = Some(End::Whole);
+                    }
+                    return;
+                }
+            }
+            if http::read_more(&mut self.stream, &mut self.raw).is_none() {
+                assert!(self.raw.is_empty(), "{:?}", String::from_utf8_lossy(&self.raw));
+                self.end = Some(End::BrokenOff);
+                return;
+            }
+        }
+    }
+}
+
+impl Streamed {
+    /// The JSON of its events, without [`DONE`].
+    #[must_use]
+    pub fn chunks(&self) -> Vec<Value> {
+        self.events.iter().filter(|event| *event != DONE).map(|event| chunk(event)).collect()
+    }
+}
+
+/// The JSON of an event.
+#[track_caller]
+#[must_use]
+pub fn chunk(event: &str) -> Value {
+    let json = event.strip_prefix("data: ").expect("data");
+    serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {event:?}"))
+}
