@@ -1,6 +1,8 @@
 //! What the process tells of itself: a log on standard error, and metrics for whoever asks. Neither
 //! ever has a secret or a word of a prompt in it.
 
+mod line;
+
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,8 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge}
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::{EnvFilter, reload};
 
-use crate::config::{Log, LogFormat};
+use self::line::Line;
+use crate::config::Log;
 
 /// From a quick refusal to the longest call, in seconds.
 const REQUEST_SECONDS: &[f64] = &[
@@ -54,26 +57,17 @@ pub(crate) fn filter(level: &str) -> anyhow::Result<EnvFilter> {
 /// Starts the log. What other parts of the process logged before is lost.
 pub(crate) fn log(log: &Log) -> anyhow::Result<LogLevel> {
     let builder = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter(&log.level)?)
         // It would tell standard error that standard error cannot be written, and panic over it: a
         // full disk under the log must not end operations.
-        .log_internal_errors(false);
-    let (level, started) = match log.format {
-        LogFormat::Pretty => {
-            let builder = builder.with_filter_reloading();
-            let handle = builder.reload_handle();
-            (LogLevel(Box::new(move |filter| handle.reload(filter))), builder.try_init())
-        }
-        LogFormat::Json => {
-            let builder = builder.json().flatten_event(true).with_filter_reloading();
-            let handle = builder.reload_handle();
-            (LogLevel(Box::new(move |filter| handle.reload(filter))), builder.try_init())
-        }
-    };
+        .log_internal_errors(false)
+        .event_format(Line::new(log.format, io::stderr().is_terminal()))
+        .with_writer(io::stderr)
+        .with_env_filter(filter(&log.level)?)
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    let started = builder.try_init();
     started.map_err(|error| anyhow::anyhow!(error).context("the log cannot be started"))?;
-    Ok(level)
+    Ok(LogLevel(Box::new(move |filter| handle.reload(filter))))
 }
 
 /// Starts counting. [`PrometheusHandle::run_upkeep`] has to be called every few seconds: until then
