@@ -20,6 +20,10 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::failure::{Failure, Status};
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How long work that nobody waits for any more may hold up the end of the process.
 const LINGER: Duration = Duration::from_millis(200);
 
