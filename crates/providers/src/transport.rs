@@ -1,28 +1,26 @@
 //! One POST over HTTP/1.1 to one server: pooled, bounded, and never sent again. Says how far a
 //! request came when no answer did. Not what an answer means.
 
+mod pool;
+
 use std::convert::Infallible;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{HOST, HeaderValue};
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
-use tower_service::Service;
 
-/// An attempt to connect ends after this time even where nobody waits for it any more, because
-/// another connection became free first.
+use self::pool::{Answer, BoxError, Pool};
+
+/// How long a look at whether a server is there may take to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// The most white space before an answer that is looked through for what the answer is.
 const SPACE_BYTES_MAX: usize = 4_096;
@@ -42,92 +40,77 @@ pub(crate) enum Break {
 }
 
 /// A pooled client for one server.
-pub(crate) struct Transport(Client<Bounded<HttpsConnector<HttpConnector>>, Prompt>);
+#[derive(Debug)]
+pub(crate) struct Transport(Pool);
 
 /// An answer whose body has not been read yet.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// What was looked at and is still to be read.
     ahead: Bytes,
-    body: Incoming,
+    body: Answer,
 }
 
 impl Transport {
     pub(crate) fn new(tls: ClientConfig, pool_idle: Duration) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(pool_idle)
-            .retry_canceled_requests(false)
-            .build(Bounded(connector));
-        Self(client)
+        Self(Pool::new(tls, pool_idle))
     }
 
-    /// Sends once. `connect` bounds the time until a connection takes the request: resolving,
-    /// connecting and the TLS handshake, or a pooled connection becoming free; `sending` is told as
-    /// soon as one has. Dropping the future closes the connection.
+    /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,
+    /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. Dropping the
+    /// future closes the connection.
     pub(crate) async fn send(
         &self,
         request: Request<Vec<u8>>,
         connect: Duration,
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<Reply, Break> {
+        let connection = self.0.connection(request.uri(), connect).await;
+        let connection = connection.map_err(|_not_connected| Break::Unsent)?;
         let taken = Arc::new(AtomicBool::new(false));
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
-        let mut request = request.map(prompt);
-        let connection = capture_connection(&mut request);
-        let mut response = pin!(self.0.request(request));
-        // A connection can take the request only while `response` is polled, so when the time is up
-        // and none has been seen, none ever had it. The same holds for whoever drops this future before
-        // `sending` was told: it is looked at in that very poll. Waiting for the connection instead
-        // would take some of the task's budget, and where that is used up, see it a poll too late.
-        let first = poll_fn(|context| match response.as_mut().poll(context) {
-            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-            Poll::Pending if connection.connection_metadata().is_some() => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        });
-        let outcome = match tokio::time::timeout(connect, first).await {
-            Ok(Some(outcome)) => {
-                if outcome.is_ok() {
-                    sending();
-                }
-                outcome
+        sending();
+        match self.0.ask(connection, addressed(request.map(prompt))).await {
+            Some(response) => {
+                let (head, body) = response.into_parts();
+                Ok(Reply { status: head.status, ahead: Bytes::new(), body })
             }
-            Ok(None) => {
-                sending();
-                response.await
-            }
-            Err(_elapsed) => return Err(Break::Unsent),
-        };
-        let response = outcome.map_err(|_cause| {
-            if taken.load(Ordering::Acquire) { Break::Sent } else { Break::Unsent }
-        })?;
-        let (head, body) = response.into_parts();
-        Ok(Reply { status: head.status, ahead: Bytes::new(), body })
+            None if taken.load(Ordering::Acquire) => Err(Break::Sent),
+            None => Err(Break::Unsent),
+        }
     }
-}
 
-impl Transport {
     /// Asks once for something that has no effect, and leaves the body of the answer unread.
     pub(crate) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
+        let connection = self.0.connection(&uri, CONNECT_MAX).await?;
         let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        Ok(self.0.request(request).await?.status())
+        let response = self.0.ask(connection, addressed(request)).await;
+        Ok(response.ok_or(Unanswered)?.status())
     }
 }
 
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Transport")
+/// Why there is no answer on a connection that was made.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was closed, or what came on it is not HTTP/1.1")]
+struct Unanswered;
+
+/// The same request as a server takes it: its own name as a header, the path as the target.
+fn addressed<B>(mut request: Request<B>) -> Request<B> {
+    let uri = request.uri();
+    let host = uri.authority().and_then(|authority| {
+        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        let is_usual = authority.port_u16() == Some(default);
+        let host = if is_usual { authority.host() } else { authority.as_str() };
+        HeaderValue::try_from(host).ok()
+    });
+    let target = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
+    if let Some(host) = host {
+        request.headers_mut().insert(HOST, host);
     }
+    *request.uri_mut() = target;
+    request
 }
 
 impl fmt::Debug for Reply {
@@ -232,31 +215,5 @@ impl Body for Prompt {
     fn size_hint(&self) -> SizeHint {
         let left = self.bytes.as_ref().map_or(0, Bytes::len);
         SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
-    }
-}
-
-/// A connector that gives up after [`CONNECT_MAX`].
-#[derive(Debug, Clone)]
-struct Bounded<C>(C);
-
-type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-impl<C> Service<Uri> for Bounded<C>
-where
-    C: Service<Uri, Error = BoxError>,
-    C::Future: Send + 'static,
-{
-    type Response = C::Response;
-    type Error = BoxError;
-    type Future = Connecting<C::Response>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, server: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(CONNECT_MAX, self.0.call(server));
-        Box::pin(async move { connecting.await? })
     }
 }
