@@ -75,14 +75,19 @@ fn to_base62(bytes: &[u8], len: usize) -> String {
     text.into_iter().map(char::from).collect()
 }
 
-/// `None` for another character, or for a number that does not fit. Four bytes at a time.
+/// `None` for another character, or for a number that does not fit. Five digits and four bytes at a time.
 fn from_base62<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut number = [0; N];
     let (words, []) = number.as_chunks_mut::<4>() else { return None };
-    for character in text.bytes() {
-        let mut carry = u64::try_from(DIGITS.binary_search(&character).ok()?).ok()?;
+    for digits in text.as_bytes().chunks(5) {
+        let (mut scale, mut carry) = (1_u64, 0_u64);
+        for digit in digits {
+            scale = scale.wrapping_mul(62);
+            carry = carry.wrapping_mul(62).wrapping_add(from_digit(*digit)?);
+        }
         for word in words.iter_mut().rev() {
-            let value = u64::from(u32::from_be_bytes(*word)).wrapping_mul(62).wrapping_add(carry);
+            let word_before = u64::from(u32::from_be_bytes(*word));
+            let value = word_before.wrapping_mul(scale).wrapping_add(carry);
             let [high @ .., a, b, c, d] = value.to_be_bytes();
             *word = [a, b, c, d];
             carry = u64::from(u32::from_be_bytes(high));
@@ -92,6 +97,19 @@ fn from_base62<const N: usize>(text: &str) -> Option<[u8; N]> {
         }
     }
     Some(number)
+}
+
+fn from_digit(digit: u8) -> Option<u64> {
+    let value = if digit.is_ascii_digit() {
+        digit.wrapping_sub(b'0')
+    } else if digit.is_ascii_uppercase() {
+        digit.wrapping_sub(b'A').wrapping_add(10)
+    } else if digit.is_ascii_lowercase() {
+        digit.wrapping_sub(b'a').wrapping_add(36)
+    } else {
+        return None;
+    };
+    Some(u64::from(value))
 }
 
 /// An API key as it is kept: never with a secret.

@@ -106,9 +106,16 @@ impl fmt::Debug for ServerSecretId {
     }
 }
 
-/// The secret half of a credential: 256 random bits that only its bearer has.
-#[derive(Clone, PartialEq, Eq)]
+/// The secret half of a credential: 256 random bits that only its bearer has. Comparison takes the same
+/// time whatever differs.
+#[derive(Clone, Eq)]
 pub struct CredentialSecret([u8; 32]);
+
+impl PartialEq for CredentialSecret {
+    fn eq(&self, other: &Self) -> bool {
+        blake3::Hash::from_bytes(self.0) == blake3::Hash::from_bytes(other.0)
+    }
+}
 
 impl CredentialSecret {
     /// Takes the bits.

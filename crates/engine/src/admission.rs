@@ -74,8 +74,8 @@ impl Engine {
             fingerprint_version: FINGERPRINT_VERSION,
             contract: model.contract.version,
         };
-        let (api_key, Said { request, body }) = (ask.caller.api_key.id, said);
-        self.secrets.bind(terms, api_key, request, body).ok_or(Failure::Internal(None))
+        let Said { request, body } = said;
+        self.secrets.bind(terms, &ask.caller, request, body).ok_or(Failure::Internal(None))
     }
 
     /// Whether a request is the one that an operation is bound to, under the operation's own terms.
@@ -87,12 +87,11 @@ impl Engine {
         request: Option<&Request>,
         body: &[u8],
     ) -> bool {
-        let api_key = caller.api_key.id;
-        let digest = self.secrets.digest(bound.terms.server_secret, api_key, body);
+        let digest = self.secrets.digest(bound.terms.server_secret, caller, body);
         digest == Some(bound.body_digest)
             || request.is_some_and(|request| {
                 self.secrets
-                    .bind(bound.terms, api_key, request, body)
+                    .bind(bound.terms, caller, request, body)
                     .is_some_and(|binding| binding.is_same_request(bound))
             })
     }

@@ -1,6 +1,7 @@
 //! Who asks: credentials checked against the store, kept for a few seconds, and how much each API
 //! key has in hand.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,9 @@ use holdfast_domain::model::Terms;
 use holdfast_domain::operation::Binding;
 use holdfast_domain::ports::{KnownCredential, Unavailable};
 use holdfast_domain::request::{Request, fingerprint};
-use holdfast_domain::secret::{BodyDigest, ServerSecret, ServerSecretId, Verifier};
+use holdfast_domain::secret::{
+    BodyDigest, BodyDigestKey, FingerprintKey, ServerSecret, ServerSecretId,
+};
 use holdfast_domain::{ApiKeyId, CredentialId, Currency, Timestamp};
 use tokio::time::Instant;
 
@@ -52,27 +55,53 @@ impl Secrets {
     pub(crate) fn digest(
         &self,
         secret: ServerSecretId,
-        api_key: ApiKeyId,
+        caller: &Caller,
         body: &[u8],
     ) -> Option<BodyDigest> {
-        Some(self.find(secret)?.body_digest_key(api_key).digest(body))
+        Some(self.keys(secret, caller)?.digest.digest(body))
     }
 
     /// Binds a request under some terms; `None` when they cannot be met any more.
     pub(crate) fn bind(
         &self,
         terms: Terms,
-        api_key: ApiKeyId,
+        caller: &Caller,
         request: &Request,
         body: &[u8],
     ) -> Option<Binding> {
-        let secret = self.find(terms.server_secret)?;
-        let key = secret.fingerprint_key(api_key);
+        let keys = self.keys(terms.server_secret, caller)?;
+        let Terms { fingerprint_version, contract, .. } = terms;
         Some(Binding {
             terms,
-            fingerprint: fingerprint(&key, terms.fingerprint_version, terms.contract, request)?,
-            body_digest: secret.body_digest_key(api_key).digest(body),
+            fingerprint: fingerprint(&keys.fingerprint, fingerprint_version, contract, request)?,
+            body_digest: keys.digest.digest(body),
         })
+    }
+
+    /// A caller's keys under one of the secrets: those of the first one it has with it.
+    fn keys<'c>(&self, secret: ServerSecretId, caller: &'c Caller) -> Option<Cow<'c, Keys>> {
+        if secret == caller.keys.secret {
+            return Some(Cow::Borrowed(&caller.keys));
+        }
+        Some(Cow::Owned(Keys::of(self.find(secret)?, caller.api_key.id)))
+    }
+}
+
+/// What the requests of one API key are bound with.
+#[derive(Debug, Clone)]
+struct Keys {
+    secret: ServerSecretId,
+    fingerprint: FingerprintKey,
+    digest: BodyDigestKey,
+}
+
+impl Keys {
+    fn of(secret: &ServerSecret, api_key: ApiKeyId) -> Self {
+        Self {
+            secret: secret.id(),
+            fingerprint: secret.fingerprint_key(api_key),
+            digest: secret.body_digest_key(api_key),
+        }
     }
 }
 
@@ -85,6 +114,8 @@ pub struct Caller {
     pub api_key: ApiKey,
     /// The currency of its wallet.
     pub currency: Currency,
+    /// Under the secret that writes.
+    keys: Keys,
 }
 
 /// Why a caller was not let in.
@@ -99,8 +130,6 @@ pub enum AuthError {
 }
 
 struct Kept {
-    verifier: Verifier,
-    server_secret: ServerSecretId,
     caller: Arc<Caller>,
     until: Instant,
     /// By the database's clock, so that an end that was known is met to the moment.
@@ -147,7 +176,7 @@ impl Engine {
     /// [`AuthError::Invalid`] for whatever is wrong with it.
     pub async fn authenticate(&self, bearer: &str) -> Result<Arc<Caller>, AuthError> {
         let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
-        if let Some(caller) = self.callers.kept(&bearer, &self.secrets, self.node.now()) {
+        if let Some(caller) = self.callers.kept(&bearer, self.node.now()) {
             return caller;
         }
         // Believed from before it was read: however long the reads take, a revocation bites in time.
@@ -158,18 +187,10 @@ impl Engine {
         let ends_at = known.ends_at();
         let wallet = self.ports.wallets.find(known.api_key.wallet).await;
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
-        let caller = Arc::new(Caller { bearer, api_key: known.api_key, currency: wallet.currency });
-        let credential = known.credential;
-        self.callers.keep(
-            credential.id,
-            Kept {
-                verifier: credential.verifier,
-                server_secret: credential.server_secret,
-                caller: Arc::clone(&caller),
-                until,
-                ends_at,
-            },
-        );
+        let (id, api_key) = (bearer.id, known.api_key);
+        let keys = Keys::of(self.secrets.first(), api_key.id);
+        let caller = Arc::new(Caller { bearer, api_key, currency: wallet.currency, keys });
+        self.callers.keep(id, Kept { caller: Arc::clone(&caller), until, ends_at });
         Ok(caller)
     }
 
@@ -198,19 +219,15 @@ impl Engine {
 }
 
 impl Callers {
-    /// What is still believed of a credential: `None` when it has to be looked up.
-    fn kept(
-        &self,
-        bearer: &Bearer,
-        secrets: &Secrets,
-        now: Timestamp,
-    ) -> Option<Result<Arc<Caller>, AuthError>> {
-        let (verifier, secret, caller, ends_at) = {
+    /// What is still believed of a credential: `None` when it has to be looked up. The secret that was
+    /// proven when it was is the only one that is.
+    fn kept(&self, bearer: &Bearer, now: Timestamp) -> Option<Result<Arc<Caller>, AuthError>> {
+        let (caller, ends_at) = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let kept = kept.get(&bearer.id).filter(|kept| Instant::now() < kept.until)?;
-            (kept.verifier, kept.server_secret, Arc::clone(&kept.caller), kept.ends_at)
+            (Arc::clone(&kept.caller), kept.ends_at)
         };
-        let proven = secrets.find(secret)?.verifier(&bearer.secret) == verifier;
+        let proven = caller.bearer.secret == bearer.secret;
         let ended = ends_at.is_some_and(|end| end <= now);
         Some(if proven && !ended { Ok(caller) } else { Err(AuthError::Invalid) })
     }
@@ -250,13 +267,9 @@ mod tests {
             created_at: sample::NOW,
             revoked_at: None,
         };
-        Kept {
-            verifier: secret.verifier(&bearer.secret),
-            server_secret: secret.id(),
-            caller: Arc::new(Caller { bearer, api_key, currency: sample::usd() }),
-            until,
-            ends_at: None,
-        }
+        let keys = Keys::of(&secret, api_key.id);
+        let caller = Caller { bearer, api_key, currency: sample::usd(), keys };
+        Kept { caller: Arc::new(caller), until, ends_at: None }
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,6 @@ use tokio::time::timeout;
 
 use crate::Engine;
 use crate::callers::Caller;
-use crate::counts::counted;
 use crate::options::Options;
 use crate::views::{LookUp, LookUpError};
 
@@ -44,7 +43,7 @@ impl Engine {
         let mut judged = None;
         loop {
             let before = self.running.find(id);
-            let snapshot = counted(self.conduct_of(id).cancel(id).await?);
+            let snapshot = self.metrics.counted(self.conduct_of(id).cancel(id).await?);
             let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
             let offered = before.or_else(|| self.running.find(id)).filter(|_tape| at_rest);
             match offered.filter(|tape| judged != Some(tape.claim)) {

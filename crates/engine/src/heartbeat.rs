@@ -10,7 +10,6 @@ use holdfast_domain::{ClaimId, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::Engine;
-use crate::counts::counted;
 
 impl Engine {
     /// Beats until the background ends, even where the store does not answer.
@@ -90,7 +89,7 @@ impl Engine {
     async fn disown(&self, operation: OperationId, disown: Disown) -> Result<(), Unavailable> {
         let found = self.conduct().disown(operation, disown).await?;
         let moved = found.moved;
-        counted(found);
+        self.metrics.counted(found);
         if moved {
             let not_run = disown.sent == Sent::Never;
             tracing::warn!(operation.id = %operation, not_run, "gave up a claim without a task");

@@ -78,6 +78,7 @@ pub struct Engine {
     callers: callers::Callers,
     running: tape::Running,
     turned_away: turned_away::TurnedAway,
+    metrics: metrics::Metrics,
     node: nodes::Membership,
     /// Operations.
     tasks: TaskTracker,

@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::callers::{Callers, Secrets};
+use crate::metrics::Metrics;
 use crate::nodes::{Membership, StartError};
 use crate::options::Options;
 use crate::pause::BackOff;
 use crate::tape::Running;
 use crate::turned_away::TurnedAway;
-use crate::{Engine, Ports, metrics};
+use crate::{Engine, Ports};
 
 impl Engine {
     /// Takes the node's name and starts heartbeat and reconciler.
@@ -27,7 +28,7 @@ impl Engine {
         secrets: Secrets,
         options: Options,
     ) -> Result<Arc<Self>, StartError> {
-        metrics::begin();
+        let metrics = Metrics::begin();
         let node = Membership::enter(&*ports.nodes, &options).await?;
         let engine = Arc::new(Self {
             ports,
@@ -38,6 +39,7 @@ impl Engine {
             callers: Callers::default(),
             running: Running::default(),
             turned_away: TurnedAway::default(),
+            metrics,
             node,
             tasks: TaskTracker::new(),
             keepers: TaskTracker::new(),

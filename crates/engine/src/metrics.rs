@@ -1,42 +1,110 @@
 //! The engine's metrics: their names, and their series from the start. A series that begins with its
 //! first event shows no growth to who watches it, so that whatever may be alarmed on begins at zero.
-//! Not here: where they are counted.
+//! What is counted with every operation is looked up once. Not here: when it is counted.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 use holdfast_domain::ports::NotRun;
-use holdfast_domain::usage::Kind;
-use metrics::{counter, histogram};
+use holdfast_domain::usage::{Kind, UsageRecord};
+use metrics::{Counter, Histogram, counter, histogram};
 
-pub(crate) const OPERATIONS: &str = "holdfast_operations_total";
-pub(crate) const SHORTFALL_MICROS: &str = "holdfast_shortfall_micros_total";
-pub(crate) const TOKENS: &str = "holdfast_tokens_total";
-pub(crate) const LATE_RESULTS: &str = "holdfast_late_results_total";
-pub(crate) const RECONCILED: &str = "holdfast_reconciled_total";
-pub(crate) const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
+const OPERATIONS: &str = "holdfast_operations_total";
+const SHORTFALL_MICROS: &str = "holdfast_shortfall_micros_total";
+const TOKENS: &str = "holdfast_tokens_total";
+const LATE_RESULTS: &str = "holdfast_late_results_total";
+const RECONCILED: &str = "holdfast_reconciled_total";
+const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
 
 /// What an operation comes to.
 const OUTCOMES: [&str; 5] = ["completed", "recorded", "open", "refused", "abandoned"];
 /// Where the reconciler brings an operation.
 const RESTS: [&str; 4] = ["completed", "open", "refused", "abandoned"];
 
-/// Shows everything that this process counts, at zero.
-pub(crate) fn begin() {
-    for outcome in OUTCOMES {
-        counter!(OPERATIONS, "outcome" => outcome).increment(0);
+/// What this process counts of its operations.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    outcomes: [Labelled; OUTCOMES.len()],
+    rests: [Labelled; RESTS.len()],
+    input_tokens: Counter,
+    output_tokens: Counter,
+    shortfall_micros: Counter,
+    late_results: Counter,
+    /// By the provider and the class of the call.
+    upstream: RwLock<HashMap<String, HashMap<&'static str, Histogram>>>,
+}
+
+type Labelled = (&'static str, Counter);
+
+impl Metrics {
+    /// Shows everything at zero.
+    pub(crate) fn begin() -> Self {
+        let shown = |counter: Counter| {
+            counter.increment(0);
+            counter
+        };
+        Self {
+            outcomes: OUTCOMES.map(|it| (it, shown(counter!(OPERATIONS, "outcome" => it)))),
+            rests: RESTS.map(|it| (it, shown(counter!(RECONCILED, "phase" => it)))),
+            input_tokens: shown(counter!(TOKENS, "kind" => Kind::Input.label())),
+            output_tokens: shown(counter!(TOKENS, "kind" => Kind::Output.label())),
+            shortfall_micros: shown(counter!(SHORTFALL_MICROS)),
+            late_results: shown(counter!(LATE_RESULTS)),
+            upstream: RwLock::default(),
+        }
     }
-    for phase in RESTS {
-        counter!(RECONCILED, "phase" => phase).increment(0);
+
+    /// An operation came to this phase.
+    pub(crate) fn outcome(&self, phase: &str) {
+        increment(&self.outcomes, phase);
     }
-    for kind in [Kind::Input, Kind::Output] {
-        counter!(TOKENS, "kind" => kind.label()).increment(0);
+
+    /// The reconciler brought an operation to rest in this phase.
+    pub(crate) fn reconciled(&self, phase: &str) {
+        increment(&self.rests, phase);
     }
-    for alone in [SHORTFALL_MICROS, LATE_RESULTS] {
-        counter!(alone).increment(0);
+
+    /// An operation used this up.
+    pub(crate) fn used(&self, usage: &UsageRecord) {
+        let meters = &usage.metered.meters;
+        self.shortfall_micros.increment(u64::try_from(usage.shortfall.get()).unwrap_or(0));
+        self.input_tokens.increment(meters.prompt_tokens());
+        self.output_tokens.increment(meters.completion_tokens());
+    }
+
+    /// A result came too late to be billed.
+    pub(crate) fn late_result(&self) {
+        self.late_results.increment(1);
+    }
+
+    /// A call of a provider took so long and came to this.
+    pub(crate) fn upstream(&self, provider: &str, class: &'static str, took: Duration) {
+        let known = self.upstream.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(histogram) = known.get(provider).and_then(|classes| classes.get(class)) {
+            return histogram.record(took);
+        }
+        drop(known);
+        let mut known = self.upstream.write().unwrap_or_else(PoisonError::into_inner);
+        let classes = known.entry(provider.to_owned()).or_default();
+        let of_class = || upstream(provider, class);
+        classes.entry(class).or_insert_with(of_class).record(took);
     }
 }
 
 /// Shows the class of a provider's calls that somebody must act on, with no call in it. The other
 /// classes are many, and each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
-    let class = NotRun::Account.label();
-    drop(histogram!(UPSTREAM_SECONDS, "provider" => provider.to_owned(), "class" => class));
+    drop(upstream(provider, NotRun::Account.label()));
+}
+
+fn upstream(provider: &str, class: &'static str) -> Histogram {
+    histogram!(UPSTREAM_SECONDS, "provider" => provider.to_owned(), "class" => class)
+}
+
+/// Counts up the series of a label, which all of them together cover.
+fn increment(series: &[Labelled], label: &str) {
+    if let Some((_label, counter)) = series.iter().find(|(of, _counter)| *of == label) {
+        counter.increment(1);
+    }
 }

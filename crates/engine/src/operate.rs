@@ -20,15 +20,12 @@ use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};
-use metrics::{counter, histogram};
 use tokio::time::{Instant, timeout};
 
 use crate::Engine;
 use crate::admission::Bid;
 use crate::assembly::{Assembly, Pulse};
 use crate::catalogue::{Route, Timeouts};
-use crate::counts::{count_concluded, counted};
-use crate::metrics::{LATE_RESULTS, UPSTREAM_SECONDS};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
@@ -44,7 +41,7 @@ impl Engine {
     pub(crate) async fn operate(self: Arc<Self>, tape: Arc<Tape>, ask: Ask, bid: Bid, body: Bytes) {
         let place = self.running.place(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
-        let rebind = self.rebind(&bid, body);
+        let rebind = self.rebind(&ask, &bid, body);
         let order =
             Order { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
         reach(Step::ClaimOffered);
@@ -59,7 +56,7 @@ impl Engine {
                 let (ask, operation) = (&ask, &*operation);
                 Run { engine, tape, ask, bid, operation, tally, until }.perform().await
             }
-            Ok(Claimed::Ended(found)) => stands(counted(*found)),
+            Ok(Claimed::Ended(found)) => stands(self.metrics.counted(*found)),
             Ok(Claimed::Recorded(snapshot)) => stands(*snapshot),
             Ok(Claimed::InProgress(_)) => Outcome::Elsewhere,
             Ok(Claimed::OtherRequest) => Outcome::OtherRequest,
@@ -110,11 +107,11 @@ impl Run<'_> {
         reach(Step::SettlementOffered);
         let concluded = self.conclude(&ending, &attempts).await;
         reach(Step::SettlementCommitted);
-        count_concluded(&concluded);
+        self.engine.metrics.count_concluded(&concluded);
         let Concluded { snapshot, late, .. } = concluded;
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
-            counter!(LATE_RESULTS).increment(1);
+            self.engine.metrics.late_result();
         }
         if let Some(operation) = &snapshot.operation
             && let Phase::Recorded(_) = operation.phase
@@ -172,8 +169,7 @@ impl Run<'_> {
                 Ok(_) => "finished",
                 Err(failure) => failure.label(),
             };
-            let provider = route.provider.clone();
-            histogram!(UPSTREAM_SECONDS, "provider" => provider, "class" => class).record(latency);
+            self.engine.metrics.upstream(&route.provider, class, latency);
             attempts.push(Attempt {
                 route: format!("{}/{}", route.provider, route.model),
                 class: class.to_owned(),

@@ -9,12 +9,9 @@ use holdfast_domain::OperationId;
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::{Phase, Snapshot};
 use holdfast_domain::ports::Unavailable;
-use metrics::counter;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Engine;
-use crate::counts::counted;
-use crate::metrics::RECONCILED;
 use crate::options::Options;
 
 /// Operations that one look tries, past those that cannot come to rest yet.
@@ -52,7 +49,9 @@ impl Engine {
     pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let conduct = self.conduct_of(id);
         let found = tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id)).await;
-        found.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into()))).map(counted)
+        found
+            .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
+            .map(|found| self.metrics.counted(found))
     }
 
     /// Reconciles and purges until the background ends, even where the store does not answer.
@@ -140,7 +139,7 @@ impl Engine {
             | Phase::Completed { .. }
             | Phase::Refused { .. }
             | Phase::Abandoned { .. }) => {
-                counter!(RECONCILED, "phase" => phase.label()).increment(1);
+                self.metrics.reconciled(phase.label());
                 tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
                 Tried::Rests
             }

@@ -123,7 +123,9 @@ impl Engine {
             Registered::New(tape) => tape,
         };
         let reader = tape.read(ask.offer.waiters_per_operation);
-        self.tasks.spawn(Arc::clone(self).operate(tape, ask.clone(), bid, said.into_body()));
+        let run = Arc::clone(self).operate(tape, ask.clone(), bid, said.into_body());
+        // In a box: a task is copied several times before it runs.
+        self.tasks.spawn(Box::pin(run));
         drop(admitted);
         let Some(reader) = reader else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
@@ -247,12 +249,13 @@ impl Engine {
     /// The rebinding that a claim is compared by with rows made under other terms.
     pub(crate) fn rebind(
         &self,
+        ask: &Ask,
         bid: &Bid,
         body: Bytes,
     ) -> impl Fn(&Terms) -> Option<Binding> + Send + Sync + use<> {
-        let (secrets, request) = (Arc::clone(&self.secrets), Arc::clone(&bid.request));
-        let api_key = bid.claim.api_key;
-        move |terms| secrets.bind(*terms, api_key, &request, &body)
+        let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&ask.caller));
+        let request = Arc::clone(&bid.request);
+        move |terms| secrets.bind(*terms, &caller, &request, &body)
     }
 }
 

@@ -7,6 +7,7 @@
 mod admin;
 mod body;
 mod chat;
+mod counts;
 mod current;
 mod description;
 mod error;

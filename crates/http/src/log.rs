@@ -1,11 +1,13 @@
 //! One line a request, and its metrics. Ids, meters, money and times; never content or secrets.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::ApiKeyId;
 use holdfast_engine::Facts;
-use metrics::{counter, histogram};
 use uuid::Uuid;
+
+use crate::counts::Counts;
 
 /// What is known of a request so far. The line is written when it is dropped: also for a request
 /// whose client hung up.
@@ -20,6 +22,7 @@ pub(crate) struct RequestLog {
     pub(crate) code: Option<&'static str>,
     streamed: Option<Streamed>,
     started: Instant,
+    counts: Arc<Counts>,
 }
 
 /// What is known of an answer that is told as it is said.
@@ -32,7 +35,7 @@ struct Streamed {
 }
 
 impl RequestLog {
-    pub(crate) fn new(id: Uuid, route: &'static str) -> Self {
+    pub(crate) fn new(id: Uuid, route: &'static str, counts: Arc<Counts>) -> Self {
         Self {
             id,
             route,
@@ -43,6 +46,7 @@ impl RequestLog {
             code: None,
             streamed: None,
             started: Instant::now(),
+            counts,
         }
     }
 
@@ -71,10 +75,7 @@ impl RequestLog {
 impl Drop for RequestLog {
     fn drop(&mut self) {
         let took = self.started.elapsed();
-        let status = self.status.map_or_else(|| "hung_up".to_owned(), |status| status.to_string());
-        counter!("holdfast_http_requests_total", "route" => self.route, "status" => status)
-            .increment(1);
-        histogram!("holdfast_http_request_seconds", "route" => self.route).record(took);
+        self.counts.count(self.route, self.status, took);
         let usage = self.facts.usage.as_ref();
         let meters = usage.map(|usage| usage.metered.meters);
         let streamed = self.streamed.as_ref();

@@ -45,6 +45,7 @@ pub async fn serve(
         engine,
         current: Arc::clone(&current),
         description: Description::render(),
+        counts: Arc::default(),
     });
     let connections = TaskTracker::new();
     while let Some(stream) = accept(&listener, &shutdown).await {

@@ -11,6 +11,7 @@ use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
+use crate::counts::Counts;
 use crate::current::Current;
 use crate::description::Description;
 use crate::error::Problem;
@@ -26,6 +27,7 @@ pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     pub(crate) current: Arc<Current>,
     pub(crate) description: Description,
+    pub(crate) counts: Arc<Counts>,
 }
 
 impl Service {
@@ -59,7 +61,7 @@ impl Service {
         body: Incoming,
     ) -> Answer {
         let label = found.as_ref().map_or("none", Asked::label);
-        let mut log = RequestLog::new(id, label);
+        let mut log = RequestLog::new(id, label, Arc::clone(&self.counts));
         let told = AssertUnwindSafe(self.tell(found, head, body, &mut log));
         let told = told.catch_unwind().await.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");

@@ -12,7 +12,7 @@ mod tools;
 
 use std::collections::BTreeMap;
 
-use blake3::Hasher;
+use blake3::{Hash, Hasher};
 
 use super::{
     Audio, CacheOptions, Decimal, JsonSchema, Modalities, Opaque, Request, ResponseFormat, Voice,
@@ -36,12 +36,13 @@ pub fn fingerprint(
     if version != FINGERPRINT_VERSION {
         return None;
     }
-    let mut feed = Feed(Hasher::new_keyed(key.expose()));
+    let hasher = Hasher::new_keyed(key.expose());
+    let mut feed = Feed(Gathered { hasher, waiting: Vec::with_capacity(Gathered::MOST) });
     feed.integer(tag::VERSION, u64::from(version));
     feed.text(tag::ROUTE, "POST /v1/chat/completions");
     feed.integer(tag::CONTRACT, u64::from(contract));
     feed.request(request);
-    Some(Fingerprint::from_bytes(*feed.0.finalize().as_bytes()))
+    Some(Fingerprint::from_bytes(*feed.0.finish().as_bytes()))
 }
 
 /// Takes in what is fed: strings of the request apart from the bytes that give them their structure.
@@ -52,13 +53,39 @@ pub(super) trait Absorb {
     fn string(&mut self, tag: u8, text: &str);
 }
 
-impl Absorb for Hasher {
+/// A hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so
+/// that they are put together first.
+struct Gathered {
+    hasher: Hasher,
+    waiting: Vec<u8>,
+}
+
+impl Gathered {
+    /// What waits at most, in bytes; a longer piece is hashed from where it is.
+    const MOST: usize = 2_048;
+
+    fn finish(&mut self) -> Hash {
+        self.hasher.update(&self.waiting);
+        self.waiting.clear();
+        self.hasher.finalize()
+    }
+}
+
+impl Absorb for Gathered {
     fn bytes(&mut self, structure: &[u8]) {
-        self.update(structure);
+        if structure.len() > Self::MOST.saturating_sub(self.waiting.len()) {
+            self.hasher.update(&self.waiting);
+            self.waiting.clear();
+        }
+        if structure.len() > Self::MOST {
+            self.hasher.update(structure);
+        } else {
+            self.waiting.extend_from_slice(structure);
+        }
     }
 
     fn string(&mut self, _tag: u8, text: &str) {
-        self.update(text.as_bytes());
+        self.bytes(text.as_bytes());
     }
 }
 

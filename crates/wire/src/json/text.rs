@@ -84,18 +84,63 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many of the first bytes are neither quotation mark, backslash nor control character. Whole
-/// blocks first: that loop has no branch within a block and compiles to vector instructions.
+/// How many of the first bytes are neither quotation mark, backslash nor control character: eight at
+/// once, while there are eight.
 fn plain_prefix(bytes: &[u8]) -> usize {
-    const BLOCK: usize = 32;
-    let blocks = bytes
-        .chunks_exact(BLOCK)
-        .take_while(|block| !block.iter().fold(false, |any, byte| any | is_special(*byte)));
-    let whole = blocks.count() * BLOCK;
-    let rest = bytes.get(whole..).unwrap_or_default();
-    whole + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (before, word) in words.iter().enumerate() {
+        if let Some(at) = first_special(*word) {
+            return before * 8 + at;
+        }
+    }
+    words.len() * 8 + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+}
+
+/// The first of eight bytes for which [`is_special`] holds. Each subtraction marks such a byte with its
+/// highest bit; it may mark others above that one, from which it has borrowed.
+fn first_special(bytes: [u8; 8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let word = u64::from_le_bytes(bytes);
+    let quotes = word ^ (ONES * 0x22);
+    let slashes = word ^ (ONES * 0x5c);
+    let controls = word.wrapping_sub(ONES * 0x20) & !word;
+    let quotes = quotes.wrapping_sub(ONES) & !quotes;
+    let slashes = slashes.wrapping_sub(ONES) & !slashes;
+    let marked = (controls | quotes | slashes) & HIGHS;
+    usize::try_from(marked.trailing_zeros() / 8).ok().filter(|_at| marked != 0)
 }
 
 const fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_special_one_of_eight_bytes_is_found() {
+        for byte in u8::MIN..=u8::MAX {
+            for (at, around) in (0..8).flat_map(|at| [b'a', 0xff, 0x20].map(|byte| (at, byte))) {
+                let mut bytes = [around; 8];
+                bytes[at] = byte;
+                let found = first_special(bytes);
+                assert_eq!(found, is_special(byte).then_some(at), "{byte:#x} in {around:#x}");
+                bytes[at..].fill(byte);
+                assert_eq!(first_special(bytes), found, "{byte:#x} after {around:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_special_byte_ends_the_prefix() {
+        for length in 0..40 {
+            let mut bytes = vec![b'a'; 40];
+            bytes[length] = b'"';
+            bytes[39] = b'\\';
+            assert_eq!(plain_prefix(&bytes), length);
+            assert_eq!(plain_prefix(&bytes[..length]), length);
+        }
+    }
 }

@@ -1,0 +1,46 @@
+//! The metrics of requests. What they are counted by is looked up once, not with every request. Not here:
+//! what they mean, which the process says.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, counter, histogram};
+
+/// What requests were answered, by route and status; no status where the caller hung up.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(RwLock<HashMap<(&'static str, Option<u16>), Series>>);
+
+#[derive(Debug)]
+struct Series {
+    requests: Counter,
+    seconds: Histogram,
+}
+
+impl Counts {
+    /// Counts a request that took so long.
+    pub(crate) fn count(&self, route: &'static str, status: Option<u16>, took: Duration) {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(series) = known.get(&(route, status)) {
+            return series.count(took);
+        }
+        drop(known);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry((route, status)).or_insert_with(|| Series::of(route, status)).count(took);
+    }
+}
+
+impl Series {
+    fn of(route: &'static str, status: Option<u16>) -> Self {
+        let status = status.map_or_else(|| "hung_up".to_owned(), |status| status.to_string());
+        Self {
+            requests: counter!("holdfast_http_requests_total", "route" => route, "status" => status),
+            seconds: histogram!("holdfast_http_request_seconds", "route" => route),
+        }
+    }
+
+    fn count(&self, took: Duration) {
+        self.requests.increment(1);
+        self.seconds.record(took);
+    }
+}
