@@ -122,6 +122,8 @@ impl Telling<'_> {
 #[derive(Debug)]
 pub(crate) struct Pulse {
     beat: Mutex<Beat>,
+    /// The first piece is there: another time is the limit from now on.
+    spoken: Notify,
     full: Notify,
 }
 
@@ -135,7 +137,7 @@ impl Pulse {
     /// Of a call that begins now.
     pub(crate) fn new() -> Self {
         let beat = Beat { at: Instant::now(), is_first: true };
-        Self { beat: Mutex::new(beat), full: Notify::new() }
+        Self { beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
     }
 
     /// The request leaves: what it says is waited for from now on.
@@ -144,8 +146,11 @@ impl Pulse {
     }
 
     fn beat(&self) {
-        *self.beat.lock().unwrap_or_else(PoisonError::into_inner) =
-            Beat { at: Instant::now(), is_first: false };
+        let beat = Beat { at: Instant::now(), is_first: false };
+        let mut last = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *last, beat).is_first {
+            self.spoken.notify_one();
+        }
     }
 
     /// Completes when nothing was said for so long: before the first piece, and between two.
@@ -156,7 +161,11 @@ impl Pulse {
             if limit <= Instant::now() {
                 return;
             }
-            sleep_until(limit).await;
+            // A later beat only moves the limit; the first one may bring it nearer.
+            tokio::select! {
+                () = sleep_until(limit) => {}
+                () = self.spoken.notified(), if is_first => {}
+            }
         }
     }
 

@@ -124,7 +124,7 @@ async fn a_model_that_falls_silent_has_said_what_it_said() {
     let world = times.script(script).start().await;
     let asking = world.asking(1, STREAM).await;
     first.reached().await;
-    pass(secs(50)).await;
+    pass(secs(10)).await;
     first.open();
     let stream = stream(asking.told().await);
     let began = tokio::time::Instant::now();
