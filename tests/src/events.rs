@@ -21,8 +21,6 @@ pub struct Events {
     raw: Vec<u8>,
     /// What is decoded and not told.
     text: Vec<u8>,
-    /// Comments that have come.
-    pub pings: usize,
     end: Option<End>,
 }
 
@@ -58,7 +56,7 @@ impl Events {
         let body = raw.split_off(head_end);
         let head = Answer::of_head(str::from_utf8(&raw).expect("a head of text"));
         assert_eq!(head.header("transfer-encoding"), Some("chunked"), "{head:?}");
-        Self { stream, head, raw: body, text: Vec::new(), pings: 0, end: None }
+        Self { stream, head, raw: body, text: Vec::new(), end: None }
     }
 
     /// The next event, with its empty line; `None` at the end.
@@ -66,7 +64,6 @@ impl Events {
         loop {
             while self.text.starts_with(PING.as_bytes()) {
                 self.text.drain(..PING.len());
-                self.pings += 1;
             }
             if let Some(at) = self.text.windows(2).position(|window| window == b"\n\n") {
                 let event: Vec<u8> = self.text.drain(..at + 2).collect();
@@ -89,9 +86,12 @@ impl Events {
         self.next_event().expect("another event")
     }
 
-    /// Whether nothing comes for so long.
-    pub fn is_silent_for(&mut self, time: std::time::Duration) -> bool {
-        self.raw.is_empty() && self.text.is_empty() && http::is_silent_for(&self.stream, time)
+    /// Waits for a comment, which comes while there is nothing to tell.
+    pub fn is_kept_alive(&mut self) -> bool {
+        while self.text.is_empty() && self.end.is_none() {
+            self.decode();
+        }
+        self.text.starts_with(PING.as_bytes())
     }
 
     /// All that is left, and how it ends.

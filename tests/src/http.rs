@@ -195,7 +195,10 @@ impl Waiting {
     /// Whether nothing comes for so long.
     #[must_use]
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
-        is_silent_for(&self.0, time)
+        self.0.set_read_timeout(Some(time)).unwrap();
+        let silent = self.0.peek(&mut [0]).is_err_and(|error| is_late(&error));
+        self.0.set_read_timeout(Some(PATIENCE)).unwrap();
+        silent
     }
 
     /// Hangs up, as a client that is ended does.
@@ -218,14 +221,6 @@ pub(crate) fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(
             None
         }
     }
-}
-
-/// Whether nothing comes for so long.
-pub(crate) fn is_silent_for(stream: &TcpStream, time: Duration) -> bool {
-    stream.set_read_timeout(Some(time)).unwrap();
-    let silent = stream.peek(&mut [0]).is_err_and(|error| is_late(&error));
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    silent
 }
 
 /// Ends a connection on this side.

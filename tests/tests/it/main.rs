@@ -49,6 +49,7 @@ mod rotation;
 mod storage;
 mod streaming;
 mod streams;
+mod streams_live;
 mod tools;
 mod upstream;
 mod vectors;
