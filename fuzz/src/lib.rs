@@ -1,4 +1,4 @@
-//! What both fuzz targets say of a request: how it is sent, and what it is bound to.
+//! What the fuzz targets of requests say of one: how it is sent, and what it is bound to.
 
 use holdfast_domain::ApiKeyId;
 use holdfast_domain::ports::Arrival;

@@ -1,5 +1,5 @@
-//! `cargo xtask chaos --fuzz`: gives the request parser and the canonical feed whatever a fuzzer makes
-//! up, for a while each. The targets and what they hold true are in `fuzz/`.
+//! `cargo xtask chaos --fuzz`: gives the request parser, the canonical feed and the reader of streams
+//! whatever a fuzzer makes up, for a while each. The targets and what they hold true are in `fuzz/`.
 //!
 //! Without a sanitizer: nothing of ours is unsafe, and the stable compiler has none.
 
@@ -32,7 +32,8 @@ const MEMORY_MB_MAX: u32 = 1_024;
 /// Chooses what a target starts from.
 type Sow = fn(&Seeds) -> Vec<Vec<u8>>;
 
-const TARGETS: &[(&str, Sow)] = &[("request", Seeds::bodies), ("canon", Seeds::pairs)];
+const TARGETS: &[(&str, Sow)] =
+    &[("request", Seeds::bodies), ("canon", Seeds::pairs), ("sse", |_bodies| seeds::streams())];
 
 /// Runs every target as long as `args` say; whether none found anything.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {

@@ -60,6 +60,32 @@ impl Seeds {
     }
 }
 
+/// Streams as providers send them, each with a first byte that the target reads.
+pub(crate) fn streams() -> Vec<Vec<u8>> {
+    STREAMS.iter().map(|stream| stream.as_bytes().to_vec()).collect()
+}
+
+const STREAMS: &[&str] = &[
+    concat!(
+        "\0data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+        ": ping\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"logprobs\":{\"content\":[{}]}}]}\r\n\r\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":null}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}\n\n",
+    ),
+    concat!(
+        "\u{19}event: x\nid: 1\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\n",
+        "data: \"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"arguments\":\"{}\"}}]}},",
+        "{\"index\":1,\"delta\":{\"refusal\":\"no\",\"reasoning\":\"hm\"},\"finish_reason\":\"length\"}]}\r\r",
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+    ),
+    concat!(
+        "\u{4}data: {\"choices\":[{\"delta\":{\"function_call\":{\"name\":\"f\",\"arguments\":\"{\"}}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"audio\":{\"data\":\"AA\",\"expires_at\":7},\"annotations\":[{}]}}]}\n\n",
+        "data: {\"error\":{\"message\":\"m\",\"code\":500}}\n\n",
+    ),
+];
+
 /// Names of members, and the words that values may be.
 fn collect(schema: &Value, words: &mut BTreeSet<String>) {
     let is_word =

@@ -193,15 +193,17 @@ fn guarantee(table: &Table<'_>) {
 }
 
 fn timeouts(table: &Table<'_>) -> Timeouts {
-    let time = |key, default| {
-        let given = table.field(key).and_then(|f| f.span(Duration::from_millis(1)..=TIME_MAX));
-        given.unwrap_or(default)
+    let given = |key| {
+        let field = table.field(key);
+        field.and_then(|field| field.span(Duration::from_millis(1)..=TIME_MAX))
     };
-    let total = time("total", TOTAL);
+    let [connect, first_token, between_tokens, total] =
+        ["connect", "first_token", "between_tokens", "total"].map(given);
+    let total = total.unwrap_or(TOTAL);
     let timeouts = Timeouts {
-        connect: time("connect", CONNECT),
-        first_token: time("first_token", FIRST_TOKEN.min(total)),
-        between_tokens: time("between_tokens", BETWEEN_TOKENS.min(total)),
+        connect: connect.unwrap_or(CONNECT),
+        first_token: first_token.unwrap_or(FIRST_TOKEN.min(total)),
+        between_tokens: between_tokens.unwrap_or(BETWEEN_TOKENS.min(total)),
         total,
     };
     for (key, time) in [
