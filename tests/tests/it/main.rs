@@ -52,5 +52,6 @@ mod streams;
 mod streams_live;
 mod tools;
 mod upstream;
+mod upstream_streams;
 mod vectors;
 mod wire;
