@@ -75,6 +75,7 @@ pub(crate) fn log(log: &Log) -> anyhow::Result<LogLevel> {
 pub(crate) fn metrics() -> anyhow::Result<PrometheusHandle> {
     let buckets = [
         ("holdfast_http_request_seconds", REQUEST_SECONDS),
+        ("holdfast_http_first_event_seconds", REQUEST_SECONDS),
         ("holdfast_upstream_seconds", REQUEST_SECONDS),
         ("holdfast_commit_batch_seconds", COMMIT_SECONDS),
         ("holdfast_commit_batch_size", BATCH_SIZES),
@@ -135,7 +136,12 @@ fn describe() {
     describe_histogram!(
         "holdfast_http_request_seconds",
         Unit::Seconds,
-        "Time from a request of the public API to its answer, by route"
+        "Time from a request of the public API to its answer, by route; of a stream to its end"
+    );
+    describe_histogram!(
+        "holdfast_http_first_event_seconds",
+        Unit::Seconds,
+        "Time from a request to the first event of the stream that answers it"
     );
     describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
     describe_gauge!(HOLDS_MICROS, format!("What the outstanding holds reserve, {micros}"));

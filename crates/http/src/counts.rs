@@ -2,14 +2,18 @@
 //! what they mean, which the process says.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, histogram};
 
-/// What requests were answered, by route and status; no status where the caller hung up.
+/// What requests were answered.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(RwLock<HashMap<(&'static str, Option<u16>), Series>>);
+pub(crate) struct Counts {
+    /// By route and status; no status where the caller hung up.
+    answered: RwLock<HashMap<(&'static str, Option<u16>), Series>>,
+    begun: OnceLock<Histogram>,
+}
 
 #[derive(Debug)]
 struct Series {
@@ -20,13 +24,18 @@ struct Series {
 impl Counts {
     /// Counts a request that took so long.
     pub(crate) fn count(&self, route: &'static str, status: Option<u16>, took: Duration) {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.answered.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(series) = known.get(&(route, status)) {
             return series.count(took);
         }
         drop(known);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.answered.write().unwrap_or_else(PoisonError::into_inner);
         known.entry((route, status)).or_insert_with(|| Series::of(route, status)).count(took);
+    }
+
+    /// Counts a stream whose first event came so long after its request.
+    pub(crate) fn begun(&self, after: Duration) {
+        self.begun.get_or_init(|| histogram!("holdfast_http_first_event_seconds")).record(after);
     }
 }
 

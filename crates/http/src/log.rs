@@ -76,6 +76,9 @@ impl Drop for RequestLog {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         self.counts.count(self.route, self.status, took);
+        if let Some(streamed) = &self.streamed {
+            self.counts.begun(streamed.first);
+        }
         let usage = self.facts.usage.as_ref();
         let meters = usage.map(|usage| usage.metered.meters);
         let streamed = self.streamed.as_ref();

@@ -7,7 +7,7 @@ use holdfast_tests::{
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
-use crate::admin::wait_for_waiters;
+use crate::admin::{metrics, value, wait_for_waiters};
 use crate::bodies::{acme, sim};
 use crate::check::{charge, check_completion, content, error, until};
 use crate::streaming::{check_broken, check_stream};
@@ -199,4 +199,6 @@ fn a_stream_leaves_one_line_in_the_log_when_it_is_over() {
         assert!(line.contains(&part), "no {part} in {line}");
     }
     assert!(line.contains("completed") && !line.contains("hung_up"), "{line}");
+    let begun = value(&metrics(&world.gateway), "holdfast_http_first_event_seconds_count", "");
+    assert_eq!(begun.to_string(), "1");
 }
