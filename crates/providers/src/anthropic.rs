@@ -14,13 +14,19 @@ use holdfast_domain::usage::Meters;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, Dialect, Server, ServerOptions, Shown, Unreached};
+use crate::server::{
+    BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached,
+};
 
 /// The version of the API that is spoken here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-const DIALECT: Dialect =
-    Dialect { read: answer::read, follow: stream::follow, judge: proof::anthropic };
+const DIALECT: Dialect = Dialect {
+    framing: Framing::Events,
+    read: answer::read,
+    follow: stream::follow,
+    judge: proof::anthropic,
+};
 
 /// How to reach the API, and what its models take.
 #[derive(Debug, Clone, PartialEq, Eq)]

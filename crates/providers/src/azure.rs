@@ -8,10 +8,14 @@ use http::HeaderName;
 
 use crate::openai::{self, Address, OpenAi};
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, Dialect, ServerOptions, Shown};
+use crate::server::{BadOptions, BaseUrl, Dialect, Framing, ServerOptions, Shown};
 
-const DIALECT: Dialect =
-    Dialect { read: openai::read, follow: openai::follow, judge: proof::azure };
+const DIALECT: Dialect = Dialect {
+    framing: Framing::Events,
+    read: openai::read,
+    follow: openai::follow,
+    judge: proof::azure,
+};
 
 /// How to reach one resource of Azure OpenAI.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,11 +13,15 @@ use http::{HeaderName, StatusCode, Uri};
 
 use crate::proof;
 use crate::server::{
-    BadOptions, BaseUrl, Dialect, Server, ServerOptions, Shown, Unreached, segment,
+    BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
 };
 
-const DIALECT: Dialect =
-    Dialect { read: answer::read, follow: answer::follow, judge: proof::gemini };
+const DIALECT: Dialect = Dialect {
+    framing: Framing::Events,
+    read: answer::read,
+    follow: answer::follow,
+    judge: proof::gemini,
+};
 
 /// How to reach the API, and what its models want.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -53,6 +53,7 @@
 
 mod anthropic;
 mod azure;
+mod bedrock;
 mod events;
 mod gemini;
 mod openai;
@@ -65,6 +66,7 @@ mod unable;
 
 pub use crate::anthropic::{Anthropic, AnthropicOptions};
 pub use crate::azure::{ApiVersion, AzureOptions, BadApiVersion};
+pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, BedrockOptions, Region};
 pub use crate::gemini::{Gemini, GeminiOptions};
 pub use crate::openai::{OpenAi, OpenAiOptions};
 pub use crate::server::{

@@ -13,10 +13,11 @@ use http::{StatusCode, Uri};
 use crate::azure::ApiVersion;
 use crate::proof;
 use crate::server::{
-    BadOptions, BaseUrl, Dialect, Heard, Pieces, Server, ServerOptions, Shown, Unreached, segment,
+    BadOptions, BaseUrl, Dialect, Framing, Heard, Pieces, Server, ServerOptions, Shown, Unreached,
+    segment,
 };
 
-const DIALECT: Dialect = Dialect { read, follow, judge: proof::openai };
+const DIALECT: Dialect = Dialect { framing: Framing::Events, read, follow, judge: proof::openai };
 
 /// How to reach one server, and what it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 mod anthropic;
 mod azure;
+mod bedrock;
 mod gemini;
 mod openai;
 
@@ -17,8 +18,10 @@ use http::StatusCode;
 
 pub(crate) use self::anthropic::of_status as anthropic;
 pub(crate) use self::azure::of_status as azure;
+pub(crate) use self::bedrock::of_status as bedrock;
 pub(crate) use self::gemini::of_status as gemini;
 pub(crate) use self::openai::of_status as openai;
+use crate::server::Rejected;
 use crate::transport::Break;
 
 /// A 200 whose body is no whole completion: garbage, an error object, missing choices.
@@ -72,6 +75,16 @@ impl Told {
             found.and_then(Node::as_str).map(str::to_owned)
         };
         Self { names: names.iter().filter_map(text).collect(), message: text(&&["message"][..]) }
+    }
+
+    /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which a URL
+    /// follows.
+    fn named(rejected: &Rejected) -> Self {
+        let body = parse_answer(&rejected.body).ok();
+        let text = |name| body.as_ref().and_then(|body| body.get(name)?.as_str());
+        let message = text("message").or_else(|| text("Message")).map(str::to_owned);
+        let kind = rejected.kind.as_deref().and_then(|kind| kind.split(':').next());
+        Self { names: kind.map(str::to_owned).into_iter().collect(), message }
     }
 
     fn fits(&self, says: &Says) -> bool {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta};
@@ -19,6 +19,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
+use crate::bedrock::frames;
+use crate::bedrock::signature::{Signer, Unsigned};
 use crate::events;
 use crate::proof;
 use crate::transport::{Break, Reply, Transport};
@@ -186,12 +188,45 @@ pub(crate) enum Shown {
 /// How the answers of one kind are read.
 #[derive(Debug)]
 pub(crate) struct Dialect {
+    /// How the pieces of an answer are told apart.
+    pub(crate) framing: Framing,
     /// Reads a success that came whole.
     pub(crate) read: fn(&[u8], &Call) -> Result<Completion, Unreadable>,
     /// Follows one that comes in pieces.
     pub(crate) follow: fn(&Call) -> Box<dyn Pieces>,
     /// Judges anything else.
-    pub(crate) judge: fn(StatusCode, &[u8]) -> Failure,
+    pub(crate) judge: fn(&Rejected) -> Failure,
+}
+
+/// How the pieces of an answer are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Events,
+    /// AWS's event stream.
+    Aws,
+}
+
+/// An answer that is no success.
+pub(crate) struct Rejected {
+    pub(crate) status: StatusCode,
+    /// The name of the error, where a header has it.
+    pub(crate) kind: Option<String>,
+    /// Nothing where it did not come in time, or was too long.
+    pub(crate) body: Bytes,
+}
+
+impl Rejected {
+    async fn read(reply: Reply) -> Self {
+        let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
+        let status = reply.status;
+        let body = tokio::time::timeout(ERROR_TIME_MAX, reply.read(ERROR_BYTES_MAX));
+        let body = match body.await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) | Err(_) => Bytes::new(),
+        };
+        Self { status, kind, body }
+    }
 }
 
 /// Puts the events of one answer in relation to each other.
@@ -232,6 +267,7 @@ impl From<Delta> for Heard {
 pub(crate) struct Server {
     transport: Transport,
     headers: HeaderMap,
+    signer: Option<Signer>,
     response_bytes_max: usize,
 }
 
@@ -253,6 +289,7 @@ impl Server {
         Ok(Self {
             transport: Transport::new(tls(options.extra_roots)?, options.pool_idle),
             headers,
+            signer: None,
             response_bytes_max: options.response_bytes_max,
         })
     }
@@ -261,6 +298,20 @@ impl Server {
     pub(crate) fn sending(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
+    }
+
+    /// The same, which also signs every request.
+    pub(crate) fn signing(self, signer: Signer) -> Self {
+        Self { signer: Some(signer), ..self }
+    }
+
+    /// The headers of one request, as of now.
+    fn headers_of(&self, method: &Method, uri: &Uri, body: &[u8]) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let Some(signer) = &self.signer {
+            signer.sign(&Unsigned { method, uri, body }, SystemTime::now(), &mut headers);
+        }
+        headers
     }
 
     /// Sends a body once and has its answer read.
@@ -278,8 +329,8 @@ impl Server {
                 (Some(StatusCode::OK), self.hear(dialect, reply, call, sink).await)
             }
             Ok(reply) => {
-                let status = reply.status;
-                (Some(status), Err((dialect.judge)(status, &read_error(reply).await)))
+                let rejected = Rejected::read(reply).await;
+                (Some(rejected.status), Err((dialect.judge)(&rejected)))
             }
         };
         tracing::debug!(
@@ -300,7 +351,8 @@ impl Server {
     ) -> Result<Option<Meters>, Failure> {
         // A server that knows no streams answers as it always does.
         if call.arrival == Arrival::Streamed && !reply.is_object().await.map_err(proof::of_break)? {
-            return self.follow((dialect.follow)(call), reply, sink).await;
+            let pieces = (dialect.follow)(call);
+            return self.follow(dialect.framing, pieces, reply, sink).await;
         }
         let body = reply.read(self.response_bytes_max).await.map_err(proof::of_break)?;
         let read = (dialect.read)(&body, call);
@@ -312,11 +364,12 @@ impl Server {
     /// Reads an answer that streams. No event may be longer than a whole answer.
     async fn follow(
         &self,
+        framing: Framing,
         mut pieces: Box<dyn Pieces>,
         reply: Reply,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, Failure> {
-        let heard = events::each(reply, self.response_bytes_max, |event| {
+        let take = |event: Event<'_>| {
             if event.name == b"error" {
                 return Err(Unreadable::Error);
             }
@@ -330,8 +383,12 @@ impl Server {
                 Heard::Last => return Ok(ControlFlow::Break(())),
             }
             Ok(ControlFlow::Continue(()))
-        });
-        match heard.await {
+        };
+        let heard = match framing {
+            Framing::Events => events::each(reply, self.response_bytes_max, take).await,
+            Framing::Aws => frames::each(reply, self.response_bytes_max, take).await,
+        };
+        match heard {
             Err(failure) if !pieces.is_whole() => Err(failure),
             // Everything was said: what is missing is at most the usage, and the word that it ends.
             Ok(()) | Err(_) => pieces.end().map_err(|_unreadable| proof::UNREADABLE),
@@ -346,16 +403,18 @@ impl Server {
         connect: Duration,
         sink: &mut dyn Sink,
     ) -> Result<Reply, Break> {
+        let headers = self.headers_of(&Method::POST, &uri, &body);
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
-        *request.headers_mut() = self.headers.clone();
+        *request.headers_mut() = headers;
         self.transport.send(request, connect, &mut || sink.sending()).await
     }
 
     /// Asks for something that has no effect, and tells the status of the answer.
     pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, Unreached> {
-        self.transport.get(uri, self.headers.clone()).await.map_err(Unreached)
+        let headers = self.headers_of(&Method::GET, &uri, b"");
+        self.transport.get(uri, headers).await.map_err(Unreached)
     }
 }
 
@@ -371,15 +430,6 @@ pub(crate) fn segment(text: &str) -> String {
         }
     }
     segment
-}
-
-/// The body of an answer that is an error; nothing where it does not come in time or is too long.
-async fn read_error(reply: Reply) -> Bytes {
-    let read = tokio::time::timeout(ERROR_TIME_MAX, reply.read(ERROR_BYTES_MAX));
-    match read.await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) | Err(_) => Bytes::new(),
-    }
 }
 
 /// Trusts Mozilla's roots, the platform's (or those of `SSL_CERT_FILE`) and the extra ones.

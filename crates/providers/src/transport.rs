@@ -46,6 +46,8 @@ pub(crate) struct Transport(Pool);
 /// An answer whose body has not been read yet.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
+    /// What AWS calls an error, in a header.
+    pub(crate) kind: Option<HeaderValue>,
     /// What was looked at and is still to be read.
     ahead: Bytes,
     body: Answer,
@@ -73,7 +75,8 @@ impl Transport {
         match self.0.ask(connection, addressed(request.map(prompt))).await {
             Some(response) => {
                 let (head, body) = response.into_parts();
-                Ok(Reply { status: head.status, ahead: Bytes::new(), body })
+                let kind = head.headers.get("x-amzn-errortype").cloned();
+                Ok(Reply { status: head.status, kind, ahead: Bytes::new(), body })
             }
             None if taken.load(Ordering::Acquire) => Err(Break::Sent),
             None => Err(Break::Unsent),
@@ -99,18 +102,21 @@ struct Unanswered;
 /// The same request as a server takes it: its own name as a header, the path as the target.
 fn addressed<B>(mut request: Request<B>) -> Request<B> {
     let uri = request.uri();
-    let host = uri.authority().and_then(|authority| {
-        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        let is_usual = authority.port_u16() == Some(default);
-        let host = if is_usual { authority.host() } else { authority.as_str() };
-        HeaderValue::try_from(host).ok()
-    });
+    let host = host(uri).and_then(|host| HeaderValue::try_from(host).ok());
     let target = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
     if let Some(host) = host {
         request.headers_mut().insert(HOST, host);
     }
     *request.uri_mut() = target;
     request
+}
+
+/// What a server is called in the header that names it: without the port that it would have anyway.
+pub(crate) fn host(uri: &Uri) -> Option<&str> {
+    let authority = uri.authority()?;
+    let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let is_usual = authority.port_u16() == Some(default);
+    Some(if is_usual { authority.host() } else { authority.as_str() })
 }
 
 impl fmt::Debug for Reply {

@@ -2,13 +2,14 @@
 //! becomes of what they cannot do, and that nothing of theirs is seen outside.
 
 use holdfast_tests::config::{UPSTREAM_KEY, UPSTREAM_MODEL};
-use holdfast_tests::upstream::{Arrived, completion, error as upstream_error, marked};
+use holdfast_tests::upstream::{Arrived, Streaming, completion, error as upstream_error, marked};
 use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
-use crate::check::{check_completion, error};
+use crate::check::{check_completion, content, error};
+use crate::streaming::check_stream;
 
 /// A kind, as its own server has it.
 struct Kind {
@@ -19,7 +20,14 @@ struct Kind {
     path: &'static str,
     credential: &'static str,
     answer: Value,
+    /// The same in pieces, and where they are asked for; `None` where they are no text.
+    stream: Option<(&'static str, Streaming)>,
     error: Value,
+}
+
+/// Events of server-sent data.
+fn events(all: &[Value]) -> Streaming {
+    all.iter().fold(Streaming::new(), |stream, event| stream.event(event))
 }
 
 fn anthropic() -> Kind {
@@ -38,6 +46,26 @@ fn anthropic() -> Kind {
             "stop_sequence": null,
             "usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 20},
         }),
+        stream: Some((
+            "/v1/messages",
+            events(&[
+                json!({"type": "message_start", "message": {
+                    "id": "msg_mark-of-id",
+                    "model": "mark-of-model",
+                    "usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 1},
+                }}),
+                json!({"type": "content_block_start", "index": 0,
+                    "content_block": {"type": "text", "text": ""}}),
+                json!({"type": "content_block_delta", "index": 0,
+                    "delta": {"type": "text_delta", "text": "Good "}, "x_extra": "mark-of-extra"}),
+                json!({"type": "content_block_delta", "index": 0,
+                    "delta": {"type": "text_delta", "text": "day"}}),
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+                    "usage": {"output_tokens": 20}}),
+                json!({"type": "message_stop"}),
+            ]),
+        )),
         error: json!({
             "type": "error",
             "error": {"type": "mark-of-code", "message": "mark-of-message"},
@@ -67,6 +95,25 @@ fn gemini() -> Kind {
             "modelVersion": "mark-of-model",
             "responseId": "mark-of-id",
         }),
+        stream: Some((
+            "/v1/models/upstream-model-mark:streamGenerateContent?alt=sse",
+            events(&[
+                json!({"candidates": [{"content": {"parts": [{"text": "Good "}]}}],
+                    "responseId": "mark-of-id", "modelVersion": "mark-of-model"}),
+                json!({
+                    "candidates": [{
+                        "content": {"parts": [{"text": "day"}]},
+                        "finishReason": "STOP",
+                    }],
+                    "usageMetadata": {
+                        "promptTokenCount": 100,
+                        "cachedContentTokenCount": 40,
+                        "candidatesTokenCount": 20,
+                        "totalTokenCount": 120,
+                    },
+                }),
+            ]),
+        )),
         error: json!({
             "error": {"code": 400, "message": "mark-of-message", "status": "mark-of-code"},
         }),
@@ -84,26 +131,42 @@ fn azure() -> Kind {
         path: "/v1/chat/completions",
         credential: "api-key",
         answer,
+        stream: Some(("/v1/chat/completions", Streaming::saying(&["Good ", "day"]))),
         error: upstream_error("mark-of-code"),
     }
 }
 
 /// The older API.
 fn azure_by_deployment() -> Kind {
+    let path = "/v1/deployments/upstream-model-mark/chat/completions?api-version=2024-10-21";
+    let stream = azure().stream.map(|(_path, stream)| (path, stream));
+    Kind { more: Some(("api_version", "\"2024-10-21\"")), path, stream, ..azure() }
+}
+
+fn bedrock() -> Kind {
     Kind {
-        more: Some(("api_version", "\"2024-10-21\"")),
-        path: "/v1/deployments/upstream-model-mark/chat/completions?api-version=2024-10-21",
-        ..azure()
+        name: "bedrock",
+        more: Some(("region", "\"eu-central-1\"")),
+        path: "/v1/model/upstream-model-mark/converse",
+        credential: "authorization",
+        answer: json!({
+            "output": {"message": {"role": "assistant", "content": [{"text": "Good day"}]}},
+            "stopReason": "end_turn",
+            "usage": {"inputTokens": 60, "cacheReadInputTokens": 40, "outputTokens": 20},
+            "trace": {"promptRouter": {"invokedModelId": "mark-of-model"}},
+        }),
+        stream: None,
+        error: json!({"message": "mark-of-message", "__type": "mark-of-code"}),
     }
 }
 
 fn kinds() -> Vec<Kind> {
-    vec![anthropic(), gemini(), azure(), azure_by_deployment()]
+    vec![anthropic(), gemini(), azure(), azure_by_deployment(), bedrock()]
 }
 
 /// Those that cannot do all of what OpenAI's dialect says.
 fn foreign_kinds() -> Vec<Kind> {
-    vec![anthropic(), gemini()]
+    vec![anthropic(), gemini(), bedrock()]
 }
 
 fn config(kind: &Kind, upstream: &Upstream) -> Config {
@@ -119,11 +182,15 @@ fn value<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find_map(|(header, value)| (header == name).then_some(value.as_str()))
 }
 
-fn check_sent(kind: &Kind, arrived: &Arrived) {
-    let line = format!("POST {} HTTP/1.1", kind.path);
+fn shows_key(headers: &[(String, String)], kind: &Kind) -> bool {
+    value(headers, kind.credential).is_some_and(|value| value.ends_with(UPSTREAM_KEY))
+}
+
+fn check_sent(kind: &Kind, path: &str, arrived: &Arrived) {
+    let line = format!("POST {path} HTTP/1.1");
     assert_eq!(arrived.head.lines().next(), Some(line.as_str()));
     let headers = arrived.headers();
-    assert_eq!(value(&headers, kind.credential), Some(UPSTREAM_KEY), "{}", kind.name);
+    assert!(shows_key(&headers, kind), "{}: {headers:?}", kind.name);
     let secret = headers.iter().filter(|(_, value)| value.contains(UPSTREAM_KEY)).count();
     assert_eq!(secret, 1, "{}: {headers:?}", kind.name);
 }
@@ -144,13 +211,39 @@ fn an_answer_is_paid_and_replays_and_shows_nothing_of_its_kind() {
         let again = gateway.complete(&account, &key, &acme("Say hello"));
         assert_eq!(again.body, first.body, "{}", kind.name);
         assert_eq!(upstream.runs(), 1, "{}", kind.name);
-        check_sent(&kind, &upstream.arrived()[0]);
+        check_sent(&kind, kind.path, &upstream.arrived()[0]);
         leaks(&kind, &gateway, &upstream, &account);
         gateway.stop();
         let logs = site.logs();
         let seen = marked(&logs).into_iter().filter(|mark| *mark != UPSTREAM_MODEL);
         assert_eq!(seen.collect::<Vec<_>>(), Vec::<&str>::new(), "{}", kind.name);
         assert!(!logs.contains(UPSTREAM_KEY), "{}", kind.name);
+        site.verify();
+    }
+}
+
+#[test]
+fn a_stream_says_what_a_whole_answer_says_and_is_that_answer_afterwards() {
+    for kind in kinds() {
+        let Some((path, stream)) = &kind.stream else { continue };
+        let upstream = Upstream::start(Reply::Stream(stream.clone()));
+        let (site, account) = Site::funded(&config(&kind, &upstream));
+        let gateway = site.serve();
+        let key = request_key();
+        let asked = asking_for(&json!({"stream": true, "stream_options": {"include_usage": true}}));
+        let request = Request::completion(&account.key, &key, asked);
+        let streamed = request.begin(gateway.address()).events().rest();
+        let told = check_stream(&streamed, &key, false);
+        assert_eq!(content(&told), "Good day", "{}", kind.name);
+        let seen = streamed.events.concat();
+        assert_eq!(marked(&seen), Vec::<&str>::new(), "{}: {seen}", kind.name);
+        let whole =
+            check_completion(&gateway.complete(&account, &key, &acme("Say hello")), &key, true);
+        assert_eq!(whole["choices"][0]["message"]["content"], "Good day", "{}", kind.name);
+        assert_eq!(whole["usage"], told["usage"], "{}", kind.name);
+        assert_eq!(whole["usage"]["prompt_tokens"], 100, "{}", kind.name);
+        assert_eq!(upstream.runs(), 1, "{}", kind.name);
+        check_sent(&kind, path, &upstream.arrived()[0]);
         site.verify();
     }
 }
@@ -237,8 +330,9 @@ fn a_probe_shows_the_credential_as_the_kind_wants_it() {
         let ran = site.cli(&["check-config", "--probe", "--json"]).json();
         assert_eq!(ran["probes"][0]["answer"], "reached, and it takes the api_key", "{ran}");
         let arrived = upstream.arrived();
-        assert!(arrived[0].head.starts_with("GET /v1/models"), "{}", arrived[0].head);
+        assert!(arrived[0].head.starts_with("GET /v1/"), "{}", arrived[0].head);
+        assert!(arrived[0].head.contains("models"), "{}", arrived[0].head);
         let headers = arrived[0].headers();
-        assert_eq!(value(&headers, kind.credential), Some(UPSTREAM_KEY), "{}", kind.name);
+        assert!(shows_key(&headers, &kind), "{}: {headers:?}", kind.name);
     }
 }

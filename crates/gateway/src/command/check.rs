@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use holdfast_providers::{
-    Anthropic, AnthropicOptions, AzureOptions, Gemini, GeminiOptions, OpenAi, OpenAiOptions,
-    Unreached,
+    Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
+    OpenAi, OpenAiOptions, Unreached,
 };
 use serde::Serialize;
 
@@ -109,6 +109,11 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
                 let client = Gemini::new(GeminiOptions::clone(options)).with_context(about)?;
                 let asking = async { client.probe().await.map(|status| status.as_u16()) };
                 probe(provider, options.server.api_key.is_some(), asking).await
+            }
+            ProviderKind::Bedrock(options) => {
+                let client = Bedrock::new(BedrockOptions::clone(options)).with_context(about)?;
+                let asking = async { client.probe().await.map(|status| status.as_u16()) };
+                probe(provider, true, asking).await
             }
         });
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_providers::{
-    AnthropicOptions, ApiVersion, AzureOptions, BaseUrl, GeminiOptions, OpenAiOptions,
-    ServerOptions, UpstreamKey,
+    AnthropicOptions, ApiVersion, AwsKeys, AzureOptions, BaseUrl, BedrockOptions, GeminiOptions,
+    OpenAiOptions, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::upstream::BoundField;
 
@@ -24,9 +24,11 @@ pub(crate) enum ProviderKind {
     Gemini(Box<GeminiOptions>),
     /// Azure OpenAI.
     AzureOpenAi(Box<AzureOptions>),
+    /// Amazon Bedrock's Converse API.
+    Bedrock(Box<BedrockOptions>),
 }
 
-const KINDS: [&str; 5] = ["openai", "anthropic", "gemini", "azure-openai", "simulated"];
+const KINDS: [&str; 6] = ["openai", "anthropic", "gemini", "azure-openai", "bedrock", "simulated"];
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
 pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKind>> {
@@ -57,11 +59,12 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
         "anthropic" => Some(anthropic(table)),
         "gemini" => Some(gemini(table)),
         "azure-openai" => Some(azure(table)),
+        "bedrock" => Some(bedrock(table)),
         other => {
             let meant = meant(other, KINDS);
             field.mistake(format_args!(
                 "is not available in this version: {meant}write \"openai\", for any server that speaks \
-                 like it, \"anthropic\", \"gemini\", \"azure-openai\" or \"simulated\""
+                 like it, \"anthropic\", \"gemini\", \"azure-openai\", \"bedrock\" or \"simulated\""
             ));
             None
         }
@@ -84,6 +87,10 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
         "sampling",
         "skip_signatures",
         "api_version",
+        "region",
+        "access_key_id",
+        "secret_access_key",
+        "session_token",
     ] {
         if let Some(field) = table.field(key) {
             field.mistake(
@@ -151,6 +158,81 @@ fn azure(table: &Table<'_>) -> Option<ProviderKind> {
         options.api_version = Some(api_version?);
     }
     Some(ProviderKind::AzureOpenAi(Box::new(options)))
+}
+
+fn bedrock(table: &Table<'_>) -> Option<ProviderKind> {
+    let region = table
+        .required("region", "region = \"eu-central-1\"")
+        .and_then(|field| field.parse(Region::try_from));
+    let base_url = match table.field("base_url") {
+        Some(field) => field.parse(BaseUrl::try_from),
+        None => region
+            .as_ref()
+            .and_then(|region| BaseUrl::try_from(BedrockOptions::base_url(region).as_str()).ok()),
+    };
+    let keys = keys(table);
+    let api_key = if keys.is_some() {
+        let beside = table.field("api_key");
+        if let Some(field) = &beside {
+            field.mistake("stands beside access_key_id: remove one of the two credentials");
+        }
+        beside
+    } else {
+        let example =
+            "api_key = \"${AWS_BEARER_TOKEN_BEDROCK}\", or access_key_id and secret_access_key";
+        table.required("api_key", example)
+    };
+    let server = server(table, base_url, api_key);
+    let mut options = BedrockOptions { server: server?, region: region?, keys: None };
+    if let Some(keys) = keys {
+        options.keys = Some(keys?);
+    }
+    Some(ProviderKind::Bedrock(Box::new(options)))
+}
+
+/// The keys of an account, where one of them is there; all of them or a mistake.
+fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
+    let id = table.field("access_key_id");
+    let secret = match &id {
+        Some(_) => {
+            table.required("secret_access_key", "secret_access_key = \"${AWS_SECRET_ACCESS_KEY}\"")
+        }
+        None => table.field("secret_access_key"),
+    };
+    let token = table.field("session_token");
+    let Some(id) = id else {
+        for field in [&secret, &token].into_iter().flatten() {
+            field.mistake("goes with access_key_id: add that, or remove it");
+        }
+        return (secret.is_some() || token.is_some()).then_some(None);
+    };
+    let token = token.map(|field| credential(&field));
+    let read = || {
+        let access_key_id = credential(&id);
+        let secret_access_key = secret.as_ref().and_then(credential);
+        let mut keys = AwsKeys {
+            access_key_id: access_key_id?,
+            secret_access_key: secret_access_key?,
+            session_token: None,
+        };
+        if let Some(token) = token {
+            keys.session_token = Some(token?);
+        }
+        Some(keys)
+    };
+    Some(read())
+}
+
+/// A secret of visible ASCII.
+fn credential(field: &Field<'_>) -> Option<String> {
+    let secret = field.secret()?;
+    match UpstreamKey::try_from(secret.expose()) {
+        Ok(_key) => Some(secret.expose().to_owned()),
+        Err(error) => {
+            field.mistake(format_args!("is {error}"));
+            None
+        }
+    }
 }
 
 /// The base URL of a provider that has one address for everybody.

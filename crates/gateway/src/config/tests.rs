@@ -31,9 +31,13 @@ fn environment(name: &str) -> Option<String> {
     match name {
         "HOLDFAST_SECRET" => Some("a secret that nobody may ever see".to_owned()),
         "HOLDFAST_ADMIN_TOKEN" => Some("a-token-that-nobody-may-see".to_owned()),
-        "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" | "GEMINI_API_KEY" | "AZURE_OPENAI_API_KEY" => {
-            Some("sk-that-nobody-may-see".to_owned())
-        }
+        "OPENAI_API_KEY"
+        | "ANTHROPIC_API_KEY"
+        | "GEMINI_API_KEY"
+        | "AZURE_OPENAI_API_KEY"
+        | "AWS_ACCESS_KEY_ID"
+        | "AWS_SECRET_ACCESS_KEY"
+        | "AWS_SESSION_TOKEN" => Some("sk-that-nobody-may-see".to_owned()),
         "SHORT" => Some("short-value".to_owned()),
         _ => None,
     }
@@ -219,7 +223,7 @@ colour = "blue"
 [database]
 url = "mysql://h"
 [providers.one]
-kind = "bedrock"
+kind = "cohere"
 [[models]]
 id = "a/b"
 contract = 1

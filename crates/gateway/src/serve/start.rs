@@ -12,8 +12,8 @@ use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wa
 use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Secrets};
 use holdfast_http::Serving;
 use holdfast_providers::{
-    Anthropic, AnthropicOptions, AzureOptions, Gemini, GeminiOptions, OpenAi, OpenAiOptions,
-    Simulated,
+    Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
+    OpenAi, OpenAiOptions, Simulated,
 };
 use holdfast_store::{SchemaError, Store, migrate};
 use uuid::Uuid;
@@ -151,6 +151,7 @@ fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
         ProviderKind::AzureOpenAi(options) => {
             Arc::new(OpenAi::azure(AzureOptions::clone(options))?)
         }
+        ProviderKind::Bedrock(options) => Arc::new(Bedrock::new(BedrockOptions::clone(options))?),
         ProviderKind::Gemini(options) => Arc::new(Gemini::new(GeminiOptions::clone(options))?),
         ProviderKind::Anthropic(options) => {
             Arc::new(Anthropic::new(AnthropicOptions::clone(options))?)

@@ -2,9 +2,9 @@
 //! documentation.
 
 use holdfast_domain::ports::Failure;
-use http::StatusCode;
 
 use super::{ACCOUNT, CONTEXT_LENGTH, OVERLOADED, RATE_LIMITED, REQUEST, Row, Says, Told, first};
+use crate::server::Rejected;
 
 /// The account may spend no more: its balance or a limit of its own.
 const SPENT: Says = Says::Message(&[
@@ -45,7 +45,7 @@ const TABLE: &[Row<Says>] = &[
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(status: StatusCode, body: &[u8]) -> Failure {
-    let told = Told::read(body, &[&["type"], &["details", "error_code"]]);
-    first(TABLE, status, |says| told.fits(says))
+pub(crate) fn of_status(rejected: &Rejected) -> Failure {
+    let told = Told::read(&rejected.body, &[&["type"], &["details", "error_code"]]);
+    first(TABLE, rejected.status, |says| told.fits(says))
 }

@@ -2,9 +2,9 @@
 
 use holdfast_domain::ports::Failure;
 use holdfast_wire::chat::upstream::read_error;
-use http::StatusCode;
 
 use super::{ACCOUNT, CONTEXT_LENGTH, RATE_LIMITED, REQUEST, Row, first, is_named};
+use crate::server::Rejected;
 
 /// No code in particular.
 const ANY: &[&str] = &[];
@@ -33,7 +33,7 @@ const TABLE: &[Row<&[&str]>] = &[
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(status: StatusCode, body: &[u8]) -> Failure {
-    let error = read_error(body);
-    first(TABLE, status, |codes| is_named(&error, codes))
+pub(crate) fn of_status(rejected: &Rejected) -> Failure {
+    let error = read_error(&rejected.body);
+    first(TABLE, rejected.status, |codes| is_named(&error, codes))
 }

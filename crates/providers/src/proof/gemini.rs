@@ -2,9 +2,9 @@
 //! documentation.
 
 use holdfast_domain::ports::Failure;
-use http::StatusCode;
 
 use super::{ACCOUNT, CONTEXT_LENGTH, RATE_LIMITED, REQUEST, Row, Says, Told, first};
+use crate::server::Rejected;
 
 /// Told as an invalid argument, and a matter of the account.
 const KEY: Says = Says::Message(&["API key not valid", "API key expired"]);
@@ -36,7 +36,7 @@ const TABLE: &[Row<Says>] = &[
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(status: StatusCode, body: &[u8]) -> Failure {
-    let told = Told::read(body, &[&["status"]]);
-    first(TABLE, status, |says| told.fits(says))
+pub(crate) fn of_status(rejected: &Rejected) -> Failure {
+    let told = Told::read(&rejected.body, &[&["status"]]);
+    first(TABLE, rejected.status, |says| told.fits(says))
 }

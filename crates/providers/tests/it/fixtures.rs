@@ -1,7 +1,9 @@
 //! Every folder of `fixtures/<kind>/<case>` over a real socket: what a caller asks for (`request.json`),
 //! what the provider is sent for it (`upstream.json`), what it answers (`answer.json`), and what the
 //! caller gets (`reply.json`): a completion, or the failure's name, or the field that is refused before
-//! anything is sent. `options.json` is what the operator set. A new case needs no code.
+//! anything is sent. `options.json` is what the operator set. Where the answer is `answer.sse`, or
+//! `answer.frames` with a name and a payload in each line, it was asked for as a stream; cut after any of
+//! its events, it is no other answer. A new case needs no code.
 //!
 //! Answers are full of marks (`mark-of-…`), in ids, names, texts of errors and the provider's own
 //! fields; none may be in what the caller gets.
@@ -17,8 +19,8 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
-    Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Gemini, GeminiOptions, OpenAi,
-    ServerOptions, UpstreamKey,
+    Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Bedrock, BedrockOptions, Gemini,
+    GeminiOptions, OpenAi, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::chat::request::parse;
@@ -28,7 +30,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{Ran, call, run};
 use crate::openai::server;
-use crate::upstream::{Reply, Upstream, answer, stream, unended};
+use crate::upstream::{Reply, Upstream, answer, frames};
 
 /// Fewer are no coverage of a kind.
 const CASES_MIN: usize = 15;
@@ -67,6 +69,15 @@ async fn azure_openai() {
     .await;
 }
 
+#[tokio::test]
+async fn bedrock() {
+    check_kind("bedrock", |server, _options| {
+        let region = Region::try_from("eu-central-1").unwrap();
+        Box::new(Bedrock::new(BedrockOptions { server, region, keys: None }).unwrap())
+    })
+    .await;
+}
+
 async fn check_kind(kind: &str, make: Make) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(kind);
     let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -85,10 +96,12 @@ async fn check_kind(kind: &str, make: Make) {
 /// Says how a case differs.
 async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     let request = parse(&fs::read(case.join("request.json")).unwrap()).unwrap().request;
-    let events = fs::read_to_string(case.join("answer.sse")).ok();
-    let events: Vec<_> = events.iter().flat_map(|text| text.split_inclusive("\n\n")).collect();
-    let answered = if events.is_empty() { answered(case) } else { stream(&events) };
-    let upstream = Upstream::start(Reply::Send(answered)).await;
+    let pieces = pieces(case);
+    let answered = match &pieces {
+        None => Reply::Send(answered(case)),
+        Some(pieces) => Reply::Bytes(frames(pieces, true)),
+    };
+    let upstream = Upstream::start(answered).await;
     let options = read(case, "options").unwrap_or_default();
     let provider = make(server_at(&upstream), &options);
     let expected = read(case, "reply");
@@ -98,7 +111,7 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     }
     let bound = request.max_output_tokens.unwrap_or(1_000);
     let model = "upstream-model".into();
-    let arrival = if events.is_empty() { Arrival::Whole } else { Arrival::Streamed };
+    let arrival = if pieces.is_none() { Arrival::Whole } else { Arrival::Streamed };
     let asked = Call { model, max_output_tokens: bound, arrival, ..call(request) };
     let ran = run(&*provider, &asked).await;
     let arrived = upstream.arrived();
@@ -109,8 +122,9 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     let told = reply(&asked, ran);
     assert!(!told.to_string().contains("mark-of"), "{}: {told}", case.display());
     compare("what is told", Some(told), expected)?;
-    for length in (0..events.len()).filter(|_length| is_answered) {
-        let upstream = Upstream::start(Reply::SendAndClose(unended(&events[..length]))).await;
+    let pieces = pieces.filter(|_pieces| is_answered).unwrap_or_default();
+    for length in 0..pieces.len() {
+        let upstream = Upstream::start(Reply::Bytes(frames(&pieces[..length], false))).await;
         let cut = run(&*make(server_at(&upstream), &options), &asked).await;
         match cut.outcome {
             // What is missing is at most the usage.
@@ -120,6 +134,45 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The events of an answer that streams.
+fn pieces(case: &Path) -> Option<Vec<Vec<u8>>> {
+    if let Ok(text) = fs::read_to_string(case.join("answer.sse")) {
+        return Some(text.split_inclusive("\n\n").map(|event| event.as_bytes().to_vec()).collect());
+    }
+    let text = fs::read_to_string(case.join("answer.frames")).ok()?;
+    Some(text.lines().map(|line| line.split_once(' ').unwrap()).map(frame).collect())
+}
+
+/// A frame of AWS's event stream; one whose name begins with `!` is an exception.
+fn frame((name, payload): (&str, &str)) -> Vec<u8> {
+    let (kind, of, name) = match name.strip_prefix('!') {
+        Some(name) => ("exception", ":exception-type", name),
+        None => ("event", ":event-type", name),
+    };
+    let mut headers = Vec::new();
+    for (name, value) in
+        [(of, name), (":content-type", "application/json"), (":message-type", kind)]
+    {
+        headers.push(u8::try_from(name.len()).unwrap());
+        headers.extend_from_slice(name.as_bytes());
+        headers.push(7);
+        headers.extend_from_slice(&u16::try_from(value.len()).unwrap().to_be_bytes());
+        headers.extend_from_slice(value.as_bytes());
+    }
+    let length = |bytes: usize| u32::try_from(bytes).unwrap().to_be_bytes();
+    let mut frame = [length(headers.len() + payload.len() + 16), length(headers.len())].concat();
+    frame.extend_from_slice(&checksum(&frame).to_be_bytes());
+    frame.extend_from_slice(&headers);
+    frame.extend_from_slice(payload.as_bytes());
+    frame.extend_from_slice(&checksum(&frame).to_be_bytes());
+    frame
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let bit = |crc: u32, _bit| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), bit))
 }
 
 fn server_at(upstream: &Upstream) -> ServerOptions {
@@ -139,7 +192,11 @@ fn compare(what: &str, found: Option<Value>, expected: Option<Value>) -> Result<
 fn answered(case: &Path) -> String {
     let Ok(text) = fs::read_to_string(case.join("answer.json")) else { return answer(200, "{}") };
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(&text).unwrap();
-    answer(members["status"].get().parse().unwrap(), members["body"].get())
+    let answer = answer(members["status"].get().parse().unwrap(), members["body"].get());
+    // AWS names an error in a header.
+    let Some(kind) = members.get("kind") else { return answer };
+    let kind: String = serde_json::from_str(kind.get()).unwrap();
+    answer.replacen("x-request-id", &format!("x-amzn-errortype: {kind}\r\nx-request-id"), 1)
 }
 
 fn read(case: &Path, file: &str) -> Option<Value> {

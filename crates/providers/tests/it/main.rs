@@ -8,6 +8,7 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod bedrock;
 mod calls;
 mod fixtures;
 mod openai;

@@ -20,6 +20,8 @@ pub(crate) enum Reply {
     SendAndClose(String),
     /// Sends this and then nothing more.
     SendAndHang(String),
+    /// Sends these bytes and closes the connection.
+    Bytes(Vec<u8>),
     /// Resets the connection.
     Reset,
 }
@@ -46,6 +48,18 @@ pub(crate) fn stream(pieces: &[&str]) -> String {
 pub(crate) fn unended(pieces: &[&str]) -> String {
     let chunk = |piece: &&str| format!("{:x}\r\n{piece}\r\n", piece.len());
     format!("{STREAM_HEAD}{}", pieces.iter().map(chunk).collect::<String>())
+}
+
+/// The same of bytes, with the end of the body or without it.
+pub(crate) fn frames(pieces: &[Vec<u8>], is_ended: bool) -> Vec<u8> {
+    let mut bytes = STREAM_HEAD.replace("text/event-stream", "application/x").into_bytes();
+    for piece in pieces {
+        bytes.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        bytes.extend_from_slice(piece);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(if is_ended { b"0\r\n\r\n" } else { b"" });
+    bytes
 }
 
 /// A request as it arrived.
@@ -157,14 +171,15 @@ async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) 
     while let Some(request) = read_request(&mut stream).await {
         shared.arrived.lock().unwrap().push(request);
         shared.requested.notify_one();
-        let (text, then) = match &shared.reply {
-            Reply::Send(text) => (text.as_str(), Then::Stay),
-            Reply::SendAndClose(text) => (text.as_str(), Then::Close),
-            Reply::SendAndHang(text) => (text.as_str(), Then::Hang),
-            Reply::Reset => ("", Then::Close),
+        let (bytes, then) = match &shared.reply {
+            Reply::Send(text) => (text.as_bytes(), Then::Stay),
+            Reply::SendAndClose(text) => (text.as_bytes(), Then::Close),
+            Reply::SendAndHang(text) => (text.as_bytes(), Then::Hang),
+            Reply::Bytes(bytes) => (bytes.as_slice(), Then::Close),
+            Reply::Reset => (&b""[..], Then::Close),
         };
         // The client may have hung up already; what it makes of that is its own test.
-        if stream.write_all(text.as_bytes()).await.is_err() || stream.flush().await.is_err() {
+        if stream.write_all(bytes).await.is_err() || stream.flush().await.is_err() {
             return;
         }
         match then {

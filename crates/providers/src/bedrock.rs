@@ -1,0 +1,113 @@
+//! Amazon Bedrock's Converse API: the client. [`request`] says what it is sent, [`answer`] what it
+//! answers, whole or in [`frames`], [`signature`] how a request is signed, and [`proof`] what its errors
+//! prove.
+
+mod answer;
+pub(crate) mod frames;
+mod request;
+pub(crate) mod signature;
+mod turns;
+
+use async_trait::async_trait;
+use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::request::Request;
+use holdfast_domain::usage::Meters;
+use http::{StatusCode, Uri};
+
+use self::signature::Signer;
+pub use self::signature::{AwsKeys, BadRegion, Region};
+use crate::proof;
+use crate::server::{
+    BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
+};
+
+const DIALECT: Dialect = Dialect {
+    framing: Framing::Aws,
+    read: answer::read,
+    follow: answer::follow,
+    judge: proof::bedrock,
+};
+
+/// How to reach the API in one region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BedrockOptions {
+    /// How to reach it, with an API key of Bedrock's own where there are no `keys`.
+    pub server: ServerOptions,
+    /// Where the models are.
+    pub region: Region,
+    /// The keys that requests are signed with.
+    pub keys: Option<AwsKeys>,
+}
+
+impl BedrockOptions {
+    /// Where the API of a region begins unless the operator says otherwise.
+    #[must_use]
+    pub fn base_url(region: &Region) -> String {
+        format!("https://bedrock-runtime.{region}.amazonaws.com")
+    }
+
+    /// Where the models of a region are listed: not where they run.
+    fn list_url(&self) -> Result<Uri, BadOptions> {
+        let usual = BaseUrl::try_from(Self::base_url(&self.region).as_str()).ok();
+        if usual.as_ref() == Some(&self.server.base_url) {
+            let list = format!("https://bedrock.{}.amazonaws.com/foundation-models", self.region);
+            return list.parse().map_err(BadOptions::Address);
+        }
+        self.server.base_url.at("/foundation-models")
+    }
+}
+
+/// Amazon Bedrock's Converse API.
+#[derive(Debug)]
+pub struct Bedrock {
+    server: Server,
+    base_url: BaseUrl,
+    models: Uri,
+}
+
+impl Bedrock {
+    /// A client that has not connected yet. Reads the platform's root certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`BadOptions`] where there is none with these options.
+    pub fn new(options: BedrockOptions) -> Result<Self, BadOptions> {
+        let models = options.list_url()?;
+        let BedrockOptions { server, region, keys } = options;
+        let base_url = server.base_url.clone();
+        let mut server = Server::new(server, &Shown::Bearer)?;
+        if let Some(keys) = keys {
+            server = server.signing(Signer::new(keys, region));
+        }
+        Ok(Self { server, base_url, models })
+    }
+
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreached`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+        self.server.probe(self.models.clone()).await
+    }
+}
+
+#[async_trait]
+impl Provider for Bedrock {
+    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        request::translate(request).map(drop)
+    }
+
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+        // Who claims asks first, so neither happens; and if it did, nothing was sent.
+        let body =
+            request::render(call).map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
+        let method = match call.arrival {
+            Arrival::Whole => "converse",
+            Arrival::Streamed => "converse-stream",
+        };
+        let path = format!("/model/{}/{method}", segment(&call.model));
+        let uri = self.base_url.at(&path).map_err(|_address| Failure::NotRun(NotRun::Account))?;
+        self.server.exchange(&DIALECT, (uri, body), call, sink).await
+    }
+}

@@ -1,0 +1,210 @@
+//! What Bedrock answers, whole or in pieces, read leniently but never guessed: of its ids and its own
+//! words of errors nothing is kept.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
+use holdfast_domain::ports::Call;
+use holdfast_domain::request::ToolKind;
+use holdfast_domain::usage::{Kind, Meters};
+use holdfast_wire::chat::upstream::{Completion, Unreadable};
+use holdfast_wire::json::{Node, parse_answer};
+use holdfast_wire::sse::Event;
+
+use crate::reading::{append, count, says_something, text};
+use crate::server::{Heard, Pieces};
+
+/// Reads the body of a 200.
+pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
+    let answer = parse_answer(body).map_err(|_not_json| Unreadable::Json)?;
+    let message = answer.get("output").and_then(|output| output.get("message"));
+    let blocks = message.and_then(|message| message.get("content")).and_then(Node::as_array);
+    let mut choice = ChoiceDelta::default();
+    for block in blocks.ok_or(Unreadable::Choices)? {
+        add(&mut choice, block)?;
+    }
+    if choice.content.is_none() && choice.tool_calls.is_empty() {
+        choice.content = Some(String::new());
+    }
+    let finish = text(&answer, "stopReason").and_then(finish).ok_or(Unreadable::Finish)?;
+    if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
+        return Err(Unreadable::ToolCalls);
+    }
+    choice.finish = Some(finish);
+    // Text that cost no token is not believed.
+    let is_silent = !says_something(&choice);
+    let meters = answer.get("usage").and_then(meters);
+    let meters = meters.filter(|meters| is_silent || meters.completion_tokens() > 0);
+    Ok(Completion { delta: Delta::from(vec![choice]), meters })
+}
+
+fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
+    if block.get("text").is_some() {
+        return append(&mut choice.content, text(block, "text"));
+    }
+    if let Some(thought) = block.get("reasoningContent") {
+        // Of thoughts that only the provider can read there is no text.
+        return match thought.get("reasoningText") {
+            Some(said) => append(&mut choice.reasoning, text(said, "text")),
+            None => Ok(()),
+        };
+    }
+    let call = block.get("toolUse").ok_or(Unreadable::Content)?;
+    let index = u32::try_from(choice.tool_calls.len());
+    let input = call.get("input").map_or_else(|| "{}".to_owned(), Node::to_string);
+    choice.tool_calls.push(ToolCallDelta {
+        index: index.map_err(|_too_many| Unreadable::ToolCalls)?,
+        kind: Some(ToolKind::Function),
+        name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+        input: Some(input),
+    });
+    Ok(())
+}
+
+/// Follows the answer to a call.
+pub(super) fn follow(_call: &Call) -> Box<dyn Pieces> {
+    Box::new(Stream::default())
+}
+
+/// What was said so far.
+#[derive(Default)]
+struct Stream {
+    /// Calls that have not ended, by the place of their block: the number, and whether input has come.
+    open: BTreeMap<u64, (u32, Input)>,
+    n_calls: u32,
+    has_text: bool,
+    says_something: bool,
+    meters: Option<Meters>,
+    finish: Option<FinishReason>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    None,
+    Some,
+}
+
+impl Pieces for Stream {
+    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+        let said = parse_answer(event.data).map_err(|_not_json| Unreadable::Json)?;
+        let mut choice = ChoiceDelta::default();
+        match event.name {
+            b"contentBlockStart" => self.begin(&said, &mut choice)?,
+            b"contentBlockDelta" => self.gain(&said, &mut choice)?,
+            b"contentBlockStop" => self.end_block(&said, &mut choice)?,
+            b"messageStop" => self.conclude(&said, &mut choice)?,
+            // The usage comes after the end, and nothing after the usage.
+            b"metadata" => {
+                self.meters = said.get("usage").and_then(meters);
+                return Ok(Heard::Last);
+            }
+            _ => {}
+        }
+        self.says_something |= says_something(&choice);
+        Ok(Heard::from(Delta::from(vec![choice])))
+    }
+
+    fn is_whole(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
+        let finish = self.finish.ok_or(Unreadable::Finish)?;
+        if finish == FinishReason::ToolCalls && self.n_calls == 0 {
+            return Err(Unreadable::ToolCalls);
+        }
+        // Text that cost no token is not believed.
+        Ok(self.meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
+    }
+}
+
+impl Stream {
+    fn begin(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        let begun = said.get("start");
+        let Some(call) = begun.and_then(|begun| begun.get("toolUse")) else { return Ok(()) };
+        let number = self.n_calls;
+        self.n_calls = number.checked_add(1).ok_or(Unreadable::ToolCalls)?;
+        choice.tool_calls.push(ToolCallDelta {
+            index: number,
+            kind: Some(ToolKind::Function),
+            name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+            input: None,
+        });
+        self.open.insert(place(said)?, (number, Input::None));
+        Ok(())
+    }
+
+    fn gain(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        let delta = said.get("delta").ok_or(Unreadable::Content)?;
+        if delta.get("text").is_some() {
+            self.has_text = true;
+            return append(&mut choice.content, text(delta, "text"));
+        }
+        if let Some(thought) = delta.get("reasoningContent") {
+            choice.reasoning = text(thought, "text").map(str::to_owned);
+            return Ok(());
+        }
+        let call = delta.get("toolUse").ok_or(Unreadable::Content)?;
+        let piece = text(call, "input").ok_or(Unreadable::ToolCalls)?;
+        let (number, input) = self.open.get_mut(&place(said)?).ok_or(Unreadable::ToolCalls)?;
+        if !piece.is_empty() {
+            *input = Input::Some;
+            choice.tool_calls.push(more_of(*number, piece));
+        }
+        Ok(())
+    }
+
+    /// A call without input has an empty one.
+    fn end_block(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        if let Some((number, Input::None)) = self.open.remove(&place(said)?) {
+            choice.tool_calls.push(more_of(number, "{}"));
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        let reason = text(said, "stopReason").and_then(finish);
+        self.finish = Some(reason.ok_or(Unreadable::Finish)?);
+        choice.finish = self.finish;
+        if !self.has_text && self.n_calls == 0 {
+            choice.content = Some(String::new());
+        }
+        Ok(())
+    }
+}
+
+fn place(said: &Node<'_>) -> Result<u64, Unreadable> {
+    count(said, "contentBlockIndex").flatten().ok_or(Unreadable::Content)
+}
+
+fn more_of(number: u32, piece: &str) -> ToolCallDelta {
+    ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
+}
+
+/// Why it ended, in the words that callers know. A call or an output that the model made wrongly is no
+/// end.
+fn finish(reason: &str) -> Option<FinishReason> {
+    match reason {
+        "end_turn" | "stop_sequence" => Some(FinishReason::Stop),
+        "tool_use" => Some(FinishReason::ToolCalls),
+        "max_tokens" | "model_context_window_exceeded" => Some(FinishReason::Length),
+        "guardrail_intervened" | "content_filtered" => Some(FinishReason::ContentFilter),
+        _ => None,
+    }
+}
+
+/// Its input tokens leave out what was written to the cache and read from it.
+fn meters(usage: &Node<'_>) -> Option<Meters> {
+    let of = |name| Some(count(usage, name)?.unwrap_or(0));
+    let input = count(usage, "inputTokens")??;
+    let output = count(usage, "outputTokens")??;
+    let (cached, written) = (of("cacheReadInputTokens")?, of("cacheWriteInputTokens")?);
+    Meters::by(|kind| match kind {
+        Kind::Input => input,
+        Kind::CachedInput => cached,
+        Kind::CacheWrite => written,
+        Kind::Output => output,
+        Kind::Request => 1,
+        Kind::Reasoning | Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
+    })
+}

@@ -1,0 +1,194 @@
+//! AWS's event stream: frames with a checksum, headers and a payload, read as they come. Not what their
+//! payloads mean.
+
+use std::ops::ControlFlow;
+
+use holdfast_domain::ports::Failure;
+use holdfast_wire::chat::upstream::Unreadable;
+use holdfast_wire::sse::Event;
+
+use crate::proof;
+use crate::transport::Reply;
+
+/// Two lengths and their checksum.
+const PRELUDE: usize = 12;
+const CHECKSUM: usize = 4;
+
+/// Hands each frame of an answer to `take`, by the type of its event, until that says that it was the
+/// last, or the answer ends. An exception is called `error`. No frame may be longer than `bytes_max`; one
+/// that the end of the answer cuts is none.
+///
+/// # Errors
+///
+/// What it proves that the answer breaks off, or has a frame that is broken, too long or, as `take` says,
+/// cannot be read.
+pub(crate) async fn each(
+    mut reply: Reply,
+    bytes_max: usize,
+    mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Unreadable> + Send,
+) -> Result<(), Failure> {
+    let mut buffer = Vec::new();
+    while let Some(piece) = reply.next().await.map_err(proof::of_break)? {
+        buffer.extend_from_slice(&piece);
+        let mut rest = buffer.as_slice();
+        while let Some((frame, after)) =
+            first(rest, bytes_max).map_err(|_broken| proof::UNREADABLE)?
+        {
+            rest = after;
+            let event = Event { name: frame.name, data: frame.payload, last_id: b"" };
+            if take(event).map_err(|_unreadable| proof::UNREADABLE)?.is_break() {
+                reply.end().await;
+                return Ok(());
+            }
+        }
+        let read = buffer.len().saturating_sub(rest.len());
+        buffer.drain(..read);
+    }
+    Ok(())
+}
+
+/// A whole frame.
+#[derive(Debug, PartialEq, Eq)]
+struct Frame<'a> {
+    name: &'a [u8],
+    payload: &'a [u8],
+}
+
+/// Bytes that are no frame.
+#[derive(Debug, PartialEq, Eq)]
+struct Broken;
+
+/// The first frame and what follows it; nothing where it has not come whole.
+fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, Broken> {
+    let Some(prelude) = bytes.get(..PRELUDE) else { return Ok(None) };
+    let [length, header_length, sum] = [0, 4, 8].map(|at| number(prelude, at).unwrap_or(0));
+    let lengths = prelude.get(..8).ok_or(Broken)?;
+    let size = |number: u32| usize::try_from(number).map_err(|_huge| Broken);
+    let (length, header_length) = (size(length)?, size(header_length)?);
+    if checksum(lengths) != sum || length > bytes_max {
+        return Err(Broken);
+    }
+    let Some((frame, after)) = bytes.split_at_checked(length) else { return Ok(None) };
+    let end = length.checked_sub(CHECKSUM).ok_or(Broken)?;
+    let (said, sum) = frame.split_at_checked(end).ok_or(Broken)?;
+    if number(sum, 0) != Some(checksum(said)) {
+        return Err(Broken);
+    }
+    let said = said.get(PRELUDE..).ok_or(Broken)?;
+    let (headers, payload) = said.split_at_checked(header_length).ok_or(Broken)?;
+    Ok(Some((Frame { name: name(headers)?, payload }, after)))
+}
+
+/// The type of the event, or `error` for anything else that is told.
+fn name(mut headers: &[u8]) -> Result<&[u8], Broken> {
+    let (mut is_event, mut name) = (false, &b""[..]);
+    while !headers.is_empty() {
+        let header = take(&mut headers, 1)?;
+        let length = header.first().copied().map_or(0, usize::from);
+        let header = take(&mut headers, length)?;
+        let kind = take(&mut headers, 1)?.first().copied();
+        let length = match kind {
+            Some(0 | 1) => 0,
+            Some(2) => 1,
+            Some(3) => 2,
+            Some(4) => 4,
+            Some(5 | 8) => 8,
+            Some(6 | 7) => {
+                let length = take(&mut headers, 2)?.iter();
+                length.fold(0, |length, byte| length * 256 + usize::from(*byte))
+            }
+            Some(9) => 16,
+            Some(_) | None => return Err(Broken),
+        };
+        let value = take(&mut headers, length)?;
+        match header {
+            b":message-type" => is_event = value == b"event",
+            b":event-type" => name = value,
+            _ => {}
+        }
+    }
+    Ok(if is_event { name } else { b"error" })
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Broken> {
+    let (taken, rest) = bytes.split_at_checked(length).ok_or(Broken)?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+/// CRC-32 as in ISO 3309.
+fn checksum(bytes: &[u8]) -> u32 {
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let shifted = |crc: u32, _bit: u32| {
+        if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 }
+    };
+    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shifted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame with headers of text.
+    fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
+        let mut said = Vec::new();
+        for (name, value) in headers {
+            said.push(u8::try_from(name.len()).unwrap());
+            said.extend_from_slice(name.as_bytes());
+            said.push(7);
+            said.extend_from_slice(&u16::try_from(value.len()).unwrap().to_be_bytes());
+            said.extend_from_slice(value.as_bytes());
+        }
+        let header_length = u32::try_from(said.len()).unwrap();
+        let length = u32::try_from(said.len() + payload.len() + PRELUDE + CHECKSUM).unwrap();
+        let mut frame = [length.to_be_bytes(), header_length.to_be_bytes()].concat();
+        frame.extend_from_slice(&checksum(&frame).to_be_bytes());
+        frame.extend_from_slice(&said);
+        frame.extend_from_slice(payload.as_bytes());
+        frame.extend_from_slice(&checksum(&frame).to_be_bytes());
+        frame
+    }
+
+    const EVENT: [(&str, &str); 2] = [(":event-type", "metadata"), (":message-type", "event")];
+
+    #[test]
+    fn the_checksum_is_the_known_one() {
+        assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn a_frame_is_read_when_it_has_come_whole() {
+        let two = [frame(&EVENT, "{}"), frame(&[(":message-type", "exception")], "no")].concat();
+        let length = frame(&EVENT, "{}").len();
+        for cut in 0..length {
+            assert_eq!(first(&two[..cut], 1_000), Ok(None), "{cut}");
+        }
+        let (event, after) = first(&two, 1_000).unwrap().unwrap();
+        assert_eq!(event, Frame { name: b"metadata", payload: b"{}" });
+        let (exception, after) = first(after, 1_000).unwrap().unwrap();
+        assert_eq!(exception, Frame { name: b"error", payload: b"no" });
+        assert_eq!(after, b"");
+    }
+
+    #[test]
+    fn a_frame_with_any_bit_wrong_is_broken_or_waits_for_more() {
+        let whole = frame(&EVENT, "{}");
+        for at in 0..whole.len() {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 1;
+            assert_eq!(first(&wrong, 1_000), Err(Broken), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_too_long_is_broken() {
+        let whole = frame(&EVENT, "{}");
+        assert!(first(&whole, whole.len()).is_ok());
+        assert_eq!(first(&whole, whole.len() - 1), Err(Broken));
+    }
+}
