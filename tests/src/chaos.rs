@@ -7,6 +7,7 @@
 //! A seed fixes the plan (keys, what each does upstream, when to kill); the threads' timing is not
 //! part of it, so a run repeats the plan and not every byte.
 
+mod heard;
 mod load;
 mod model;
 mod rest;
@@ -77,6 +78,12 @@ pub struct Report {
     pub keys: u64,
     /// Requests that were sent, retries and replays with them.
     pub sent: u64,
+    /// Those that asked for a stream.
+    pub streams: u64,
+    /// Those that were hung up on.
+    pub hang_ups: u64,
+    /// Streams of which something was heard, and not the whole.
+    pub begun: u64,
     /// Whole answers that came back.
     pub answers: u64,
     /// Requests that arrived at the upstream.
@@ -106,8 +113,9 @@ impl Report {
                 self.keys, self.completed, self.refused, self.unknown
             ),
             format!(
-                "requests: {} sent, {} answered, {} runs upstream",
-                self.sent, self.answers, self.runs
+                "requests: {} sent, {} of them for a stream; {} answered, {} hung up on; {} streams \
+                 heard in part; {} runs upstream",
+                self.sent, self.streams, self.answers, self.hang_ups, self.begun, self.runs
             ),
             format!("charged: {} micros, as the wallets say", self.charged_micros),
         ]

@@ -93,8 +93,14 @@ impl Request {
     /// Sends it to a server that may end at any moment; `None` where it did.
     #[must_use]
     pub fn try_send(&self, to: SocketAddr) -> Option<Answer> {
+        self.try_begin(to)?.try_answer()
+    }
+
+    /// Sends it to a server that may have ended; the answer is for later.
+    #[must_use]
+    pub fn try_begin(&self, to: SocketAddr) -> Option<Waiting> {
         let connected = TcpStream::connect_timeout(&to, PATIENCE).ok()?;
-        Waiting::on(connected, &self.bytes()).try_answer()
+        Some(Waiting::on(connected, &self.bytes()))
     }
 
     /// Sends it; the answer is for later.
@@ -180,6 +186,15 @@ impl Waiting {
         let mut bytes = Vec::new();
         while self.read_more(&mut bytes).is_some() {}
         String::from_utf8(bytes).expect("text")
+    }
+
+    /// What comes until the connection ends, and no more bytes of it than these.
+    #[must_use]
+    pub fn read(&mut self, bytes_max: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < bytes_max && self.read_more(&mut bytes).is_some() {}
+        bytes.truncate(bytes_max);
+        bytes
     }
 
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {

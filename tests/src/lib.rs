@@ -19,6 +19,7 @@ pub mod database;
 pub mod events;
 pub mod gateway;
 pub mod http;
+pub mod proxy;
 pub mod site;
 pub mod upstream;
 pub mod watchdog;
@@ -30,6 +31,7 @@ pub use crate::config::Config;
 pub use crate::events::{Events, Streamed};
 pub use crate::gateway::Gateway;
 pub use crate::http::{Answer, Request, Waiting};
+pub use crate::proxy::Proxy;
 pub use crate::site::{Account, Site};
 pub use crate::upstream::{Gate, Reply, Streaming, Upstream};
 

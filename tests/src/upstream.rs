@@ -49,6 +49,15 @@ impl Reply {
         Self::Send(200, completion(text).to_string())
     }
 
+    /// The one where a stream is wanted, else the other.
+    #[must_use]
+    pub fn as_wanted(streamed: Self, whole: Self) -> Self {
+        Self::Judged(Judge::new(move |arrived| {
+            let is_streamed = arrived.json()["stream"] == true;
+            if is_streamed { streamed.clone() } else { whole.clone() }
+        }))
+    }
+
     /// Any JSON body.
     #[must_use]
     pub fn json(status: u16, body: &Value) -> Self {

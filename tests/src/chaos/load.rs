@@ -1,13 +1,14 @@
 //! Clients that send keys, new ones and old ones, some of them twice at once, until the gateway is
 //! killed under them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::model::{Key, Runbook};
+use super::heard::Heard;
+use super::model::{Key, Runbook, Way};
 use super::{Dice, Moment, Report, STEP_PATIENCE, wait_until};
 use crate::{Account, Config, Gateway, Request, Site, Upstream};
 
@@ -27,7 +28,12 @@ pub(super) struct World {
     pub(super) accounts: Vec<Account>,
     pub(super) runbook: Runbook,
     keys: Mutex<Vec<Key>>,
+    /// Keys that somebody has hung up on since the last kill.
+    left: Mutex<BTreeSet<usize>>,
     pub(super) sent: AtomicU64,
+    pub(super) streams: AtomicU64,
+    pub(super) hang_ups: AtomicU64,
+    pub(super) begun: AtomicU64,
     pub(super) answers: AtomicU64,
     _upstream: Upstream,
 }
@@ -42,13 +48,27 @@ impl World {
             WALLETS.iter().map(|name| site.account(name, "USD", FUNDS.0)).collect();
         let shared = accounts.last().expect("a wallet").wallet.clone();
         accounts.push(site.another_key(&shared, "second"));
-        let (sent, answers) = (AtomicU64::new(0), AtomicU64::new(0));
-        let keys = Mutex::default();
-        Self { site, accounts, runbook, keys, sent, answers, _upstream: upstream }
+        Self {
+            site,
+            accounts,
+            runbook,
+            keys: Mutex::default(),
+            left: Mutex::default(),
+            sent: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
+            hang_ups: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+            _upstream: upstream,
+        }
     }
 
     pub(super) fn keys(&self) -> MutexGuard<'_, Vec<Key>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a gateway, sends it its load, and kills it.
@@ -76,6 +96,13 @@ impl World {
             }
             gateway.kill();
         });
+        let left = std::mem::take(&mut *self.left());
+        let mut keys = self.keys();
+        for at in left {
+            // It may have run for nobody when the gateway died.
+            keys[at].cut |= keys[at].told.is_none();
+        }
+        drop(keys);
         report.cutting += u32::from(cut.into_inner() > 0);
     }
 
@@ -106,31 +133,59 @@ impl World {
         loop {
             let next = work.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(at) = next else { return true };
-            if self.send(at, address).is_none() {
-                return false;
+            let way = self.keys()[at].way();
+            match self.send(at, way, address) {
+                Some(true) => {}
+                // Its caller asks again at once.
+                Some(false) => work.lock().unwrap_or_else(PoisonError::into_inner).push_back(at),
+                None => return false,
             }
         }
     }
 
-    /// Sends one key; says whether its answer was final, nothing where none came.
-    pub(super) fn send(&self, at: usize, address: SocketAddr) -> Option<bool> {
+    /// Asks for one key; says whether its answer was final, nothing where none came.
+    pub(super) fn send(&self, at: usize, way: Way, address: SocketAddr) -> Option<bool> {
         let (request, had_answer) = {
             let key = &self.keys()[at];
             let bearer = &self.accounts[key.account].key;
-            (Request::completion(bearer, &key.id, key.body()), key.told.is_some())
+            let body = key.body(way.is_streamed);
+            (Request::completion(bearer, &key.id, body), key.told.is_some())
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
-        let answer = request.try_send(address);
-        let mut keys = self.keys();
-        let Some(answer) = answer else {
-            keys[at].cut = true;
-            return None;
-        };
-        self.answers.fetch_add(1, Ordering::Relaxed);
-        if had_answer {
-            assert_eq!(answer.header("idempotent-replayed"), Some("true"), "{answer:?}");
+        self.streams.fetch_add(u64::from(way.is_streamed), Ordering::Relaxed);
+        let heard = request.try_begin(address).map(|waiting| {
+            let bytes_max = way.hang_up.unwrap_or(usize::MAX);
+            Heard::read(waiting, bytes_max)
+        });
+        if let Some((Heard::Part(part), _)) = &heard {
+            self.begun.fetch_add(u64::from(!part.text.is_empty()), Ordering::Relaxed);
         }
-        Some(keys[at].tell(&answer))
+        let key = &mut self.keys()[at];
+        match heard {
+            Some((Heard::Whole(answer), _)) => {
+                self.answers.fetch_add(1, Ordering::Relaxed);
+                if had_answer {
+                    let replayed = answer.head.header("idempotent-replayed");
+                    assert_eq!(replayed, Some("true"), "{answer:?}");
+                }
+                Some(key.tell(answer, had_answer))
+            }
+            Some((Heard::Part(part), true)) => {
+                self.hang_ups.fetch_add(1, Ordering::Relaxed);
+                key.hear(&part);
+                self.left().insert(at);
+                Some(false)
+            }
+            Some((Heard::Part(part), false)) => {
+                key.hear(&part);
+                key.cut = true;
+                None
+            }
+            None => {
+                key.cut = true;
+                None
+            }
+        }
     }
 }
 

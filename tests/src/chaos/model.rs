@@ -9,9 +9,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Dice;
+use super::heard::{Part, Told};
 use crate::config::ACME;
-use crate::upstream::{Arrived, Judge, completion, error};
-use crate::{Answer, Reply, Upstream};
+use crate::upstream::{Arrived, Judge, Streaming, completion, error};
+use crate::{Reply, Upstream};
 
 /// What every completion costs before its own tokens: 60 input, 40 cached, 7 a request.
 const CHARGE_FIXED: i64 = 167;
@@ -19,6 +20,10 @@ const CHARGE_FIXED: i64 = 167;
 const CHARGE_PER_TOKEN: i64 = 10;
 /// How long the model takes, at most.
 const MODEL_MS_MAX: u64 = 30;
+/// Where a key is parted.
+const HALF: usize = 18;
+/// More bytes than any answer has.
+const ANSWER_BYTES_MAX: u64 = 2_000;
 
 /// What the upstream does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +36,20 @@ pub(super) enum Does {
     Refuse,
     /// Fails in a way that proves nothing.
     Fail,
+    /// Answers and breaks off.
+    Break,
+}
+
+/// How one request asks for the answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) is_streamed: bool,
+    /// After how many bytes its caller hangs up.
+    pub(super) hang_up: Option<usize>,
 }
 
 impl Does {
-    const ALL: [Self; 4] = [Self::Answer, Self::TurnAway, Self::Refuse, Self::Fail];
+    const ALL: [Self; 5] = [Self::Answer, Self::TurnAway, Self::Refuse, Self::Fail, Self::Break];
 
     const fn label(self) -> &'static str {
         match self {
@@ -42,6 +57,7 @@ impl Does {
             Self::TurnAway => "turn-away",
             Self::Refuse => "refuse",
             Self::Fail => "fail",
+            Self::Break => "break",
         }
     }
 }
@@ -57,22 +73,27 @@ pub(super) struct Key {
     tokens: i64,
     /// How long the model takes.
     millis: u64,
+    /// How its requests ask.
+    ways: Dice,
     /// The final answer that was given first.
-    pub(super) told: Option<(u16, Vec<u8>)>,
+    pub(super) told: Option<Told>,
+    /// Whether the end of an answer was told to somebody who did not get the whole.
+    has_end: bool,
     /// Whether a request of it was ever without its answer when its gateway died.
     pub(super) cut: bool,
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, account, does, tokens, millis, told, cut } = self;
+        let Self { id, account, does, tokens, millis, told, has_end, cut, .. } = self;
         let does = does.label();
         write!(
             f,
-            "key {id} of account {account} ({does}, {tokens} tokens, {millis} ms, cut: {cut})"
+            "key {id} of account {account} ({does}, {tokens} tokens, {millis} ms, end seen: \
+             {has_end}, cut: {cut})"
         )?;
         match told {
-            Some((status, body)) => write!(f, ", told {status}: {}", String::from_utf8_lossy(body)),
+            Some(told) => write!(f, ", told {}: {}", told.status, told.gist),
             None => f.write_str(", not told"),
         }
     }
@@ -80,10 +101,11 @@ impl fmt::Debug for Key {
 
 impl Key {
     pub(super) fn new(dice: &mut Dice, accounts: usize) -> Self {
-        let does = match dice.below(10) {
+        let does = match dice.below(12) {
             0 => Does::TurnAway,
             1 => Does::Refuse,
             2 => Does::Fail,
+            3 => Does::Break,
             _ => Does::Answer,
         };
         let millis = if dice.one_in(2) { dice.below(MODEL_MS_MAX) } else { 0 };
@@ -93,16 +115,30 @@ impl Key {
             does,
             tokens: 1 + i64::try_from(dice.below(200)).expect("small"),
             millis,
+            ways: Dice(dice.next()),
             told: None,
+            has_end: false,
             cut: false,
         }
     }
 
+    /// How its next request asks.
+    pub(super) fn way(&mut self) -> Way {
+        let bytes = usize::try_from(self.ways.below(ANSWER_BYTES_MAX)).expect("few");
+        let hang_up = self.ways.one_in(4).then_some(bytes);
+        Way { is_streamed: self.ways.one_in(2), hang_up }
+    }
+
     /// The request's body, which also tells the upstream what to do.
-    pub(super) fn body(&self) -> String {
+    pub(super) fn body(&self, is_streamed: bool) -> String {
         let (id, does, tokens, millis) = (&self.id, self.does.label(), self.tokens, self.millis);
         let orders = format!("{id} {does} {tokens} {millis}");
-        json!({"model": ACME, "messages": [{"role": "user", "content": orders}]}).to_string()
+        let mut body = json!({"model": ACME, "messages": [{"role": "user", "content": orders}]});
+        if is_streamed {
+            body["stream"] = json!(true);
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        body.to_string()
     }
 
     /// What its caller has to pay where it is answered.
@@ -112,49 +148,56 @@ impl Key {
 
     /// What was paid for it.
     pub(super) fn paid(&self) -> i64 {
-        if self.told.as_ref().is_some_and(|(status, _)| *status == 200) { self.charge() } else { 0 }
+        if self.told.as_ref().is_some_and(|told| told.status == 200) { self.charge() } else { 0 }
     }
 
-    /// Takes an answer in: it fits what the request does, and is the one that was given before.
-    /// Says whether it was final.
-    pub(super) fn tell(&mut self, answer: &Answer) -> bool {
-        let body = answer.json();
+    /// Takes in what was told of an answer before its connection ended.
+    pub(super) fn hear(&mut self, part: &Part) {
+        assert!(self.says().starts_with(&part.text), "{self:?} was told {part:?}");
+        assert!(!part.has_end || part.text == self.says(), "{self:?} was told {part:?}");
+        // An end is told once it is settled, and then the answer is there for ever.
+        self.has_end |= part.has_end;
+    }
+
+    /// Takes an answer in: it fits what the request does, and is the one that was given before, to
+    /// whoever asked after that (`again`) or at the same time. Says whether it was final.
+    pub(super) fn tell(&mut self, answer: Told, again: bool) -> bool {
+        let (head, gist) = (&answer.head, &answer.gist);
         let is_final = match (answer.status, self.does) {
             (200, Does::Answer | Does::TurnAway) => {
-                let charge = body["usage"]["customer_charge_micros"].as_i64();
+                let charge = gist["usage"]["customer_charge_micros"].as_i64();
                 assert_eq!(charge, Some(self.charge()), "{self:?}: {answer:?}");
-                assert_eq!(body["choices"][0]["message"]["content"], self.says());
+                assert_eq!(gist["content"], self.says());
                 true
             }
-            (422, Does::Refuse) => body["error"]["code"] == "provider_refused",
+            (422, Does::Refuse) => gist["code"] == "provider_refused",
             (503, Does::TurnAway) => {
-                assert_eq!(body["error"]["code"], "upstream_unavailable", "{answer:?}");
-                assert_eq!(answer.header("x-should-retry"), Some("true"));
-                assert!(self.told.is_none(), "{self:?} was taken back: {answer:?}");
+                assert_eq!(gist["code"], "upstream_unavailable", "{answer:?}");
+                assert_eq!(head.header("x-should-retry"), Some("true"));
+                assert!(!again, "{self:?} was taken back: {answer:?}");
                 return false;
             }
             (502, does) => {
-                let is_unknown = does == Does::Fail || self.cut;
+                let is_unknown = matches!(does, Does::Fail | Does::Break) || self.cut;
                 assert!(is_unknown, "nothing happened to {self:?}: {answer:?}");
-                body["error"]["code"] == "outcome_unknown"
+                assert!(!self.has_end, "{self:?} had its end: {answer:?}");
+                gist["code"] == "outcome_unknown"
             }
             (_, _) => false,
         };
         assert!(is_final, "{self:?} was answered {answer:?}");
         if answer.status != 200 {
-            assert_eq!(body["error"]["charged_micros"], 0, "{answer:?}");
-            assert_eq!(answer.header("x-should-retry"), Some("false"));
+            assert_eq!(gist["charged_micros"], 0, "{answer:?}");
         }
-        let now = (answer.status, answer.body.clone());
-        match &self.told {
-            None => self.told = Some(now),
+        if head.status != 200 {
+            assert_eq!(head.header("x-should-retry"), Some("false"));
+        }
+        match &mut self.told {
+            None => self.told = Some(answer),
             Some(told) => {
-                let is_same = *told == now;
-                assert!(
-                    is_same,
-                    "{self:?} is now answered otherwise: {answer:?}, {}",
-                    answer.text()
-                );
+                let is_same = told.is_like(&answer);
+                assert!(is_same, "{} is told otherwise now: {told:?}, {answer:?}", self.id);
+                told.body = told.body.take().or(answer.body);
             }
         }
         true
@@ -163,6 +206,11 @@ impl Key {
     fn says(&self) -> String {
         format!("Done: {}", self.id)
     }
+}
+
+/// The first half of what is said for a key.
+fn begun(id: &str) -> Streaming {
+    Streaming::new().opening().text("Done: ").text(&id[..HALF])
 }
 
 /// What was sent upstream for each key: how often, and how often that proved to be no run.
@@ -185,11 +233,14 @@ impl Runbook {
 
     fn judge(&self, arrived: &Arrived) -> Reply {
         let body = arrived.json();
+        let is_streamed = body["stream"] == true;
         let orders = body["messages"][0]["content"].as_str().expect("a prompt");
         let [id, does, tokens, millis] = orders.split(' ').collect::<Vec<_>>()[..] else {
             panic!("no orders: {orders}")
         };
         let does = Does::ALL.into_iter().find(|it| it.label() == does).expect("an order");
+        let tokens: i64 = tokens.parse().expect("a count");
+        let time = Duration::from_millis(millis.parse().expect("a time"));
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let runs = book.entry(id.to_owned()).or_default();
         runs.arrived += 1;
@@ -199,17 +250,19 @@ impl Runbook {
                 Reply::json(429, &error("rate_limit_exceeded"))
             }
             Does::Answer | Does::TurnAway => {
-                let tokens: i64 = tokens.parse().expect("a count");
                 let mut body = completion(&format!("Done: {id}"));
                 body["usage"]["completion_tokens"] = json!(tokens);
                 body["usage"]["total_tokens"] = json!(100 + tokens);
                 body["usage"]["completion_tokens_details"]["reasoning_tokens"] = json!(0);
-                Reply::json(200, &body)
+                let said = begun(id).pause(time).text(&id[HALF..]).finish("stop");
+                let streamed = said.used(&body["usage"]).done().reply();
+                if is_streamed { streamed } else { Reply::json(200, &body) }
             }
             Does::Refuse => Reply::json(400, &error("mark-of-code")),
             Does::Fail => Reply::json(500, &error("server_error")),
+            Does::Break if is_streamed => begun(id).pause(time).cut(),
+            Does::Break => Reply::Raw("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_owned()),
         };
-        let time = Duration::from_millis(millis.parse().expect("a time"));
         Reply::Late(time, Box::new(reply))
     }
 

@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::load::{FUNDS, World};
+use super::model::Way;
 use super::{Dice, Report};
 use crate::{Gateway, Request};
 
 /// Clients that retry at once.
 const CLIENTS: usize = 6;
-/// Answers to one key that are not its last, at most: it is turned away once.
-const TRIES_MAX: u32 = 3;
+/// What one client asks for one key, at most: it hangs up once, and is turned away once.
+const TRIES_MAX: u32 = 4;
 
 impl World {
     /// Starts a gateway, retries everything on it, checks everything, and ends it.
@@ -39,7 +40,12 @@ impl World {
             for _client in 0..CLIENTS {
                 scope.spawn(|| {
                     while let Some(at) = all.get(next.fetch_add(1, Ordering::Relaxed) / 2) {
-                        let is_final = |_try| self.send(*at, address).expect("it lives");
+                        let is_final = |tries| {
+                            let way = self.keys()[*at].way();
+                            // Whoever hung up stays the next time.
+                            let hang_up = way.hang_up.filter(|_bytes| tries == 0);
+                            self.send(*at, Way { hang_up, ..way }, address).expect("it lives")
+                        };
                         assert!((0..TRIES_MAX).any(is_final), "{:?} has no end", self.keys()[*at]);
                     }
                 });
@@ -68,7 +74,7 @@ impl World {
         let keys = self.keys();
         let ended = |status: u16| {
             let told = keys.iter().filter_map(|key| key.told.as_ref());
-            told.fold(0_u64, |sum, (it, _)| sum + u64::from(*it == status))
+            told.fold(0_u64, |sum, it| sum + u64::from(it.status == status))
         };
         report.keys += u64::try_from(keys.len()).expect("a length");
         report.completed += ended(200);
@@ -76,6 +82,9 @@ impl World {
         report.unknown += ended(502);
         report.charged_micros += keys.iter().map(super::model::Key::paid).sum::<i64>();
         report.sent += self.sent.load(Ordering::Relaxed);
+        report.streams += self.streams.load(Ordering::Relaxed);
+        report.hang_ups += self.hang_ups.load(Ordering::Relaxed);
+        report.begun += self.begun.load(Ordering::Relaxed);
         report.answers += self.answers.load(Ordering::Relaxed);
         report.runs += self.runbook.arrived();
     }

@@ -83,12 +83,18 @@ impl Streaming {
         self.event(&chunk)
     }
 
-    /// The chunk that tells what was used up.
+    /// The chunk that tells what was used up, as [`completion`] has it.
     #[must_use]
     pub fn usage(self) -> Self {
+        self.used(&completion("")["usage"])
+    }
+
+    /// The chunk that tells that this was used up.
+    #[must_use]
+    pub fn used(self, usage: &Value) -> Self {
         let mut chunk = head();
         chunk["choices"] = json!([]);
-        chunk["usage"] = completion("")["usage"].clone();
+        chunk["usage"] = usage.clone();
         self.event(&chunk)
     }
 

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdfast_tests::{Account, Config, Gate, Gateway, Ran, Reply, Request, Site, Upstream};
+use holdfast_tests::{Account, Config, Gate, Gateway, Proxy, Ran, Reply, Request, Site, Upstream};
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
@@ -48,8 +48,8 @@ pub(crate) fn given(name: &str) -> PathBuf {
 pub(crate) struct World {
     pub(crate) upstream: Upstream,
     pub(crate) site: Site,
-    account: Account,
-    gateway: Gateway,
+    pub(crate) account: Account,
+    pub(crate) gateway: Gateway,
 }
 
 pub(crate) fn world() -> World {
@@ -65,8 +65,19 @@ impl World {
         self.run_edited(sdk, name, |script| script)
     }
 
+    /// Runs a script that meets the gateway through a proxy, and asks so.
+    pub(crate) fn run_through(&self, proxy: &Proxy, sdk: &Sdk, name: &str, asks: &str) -> Value {
+        let mut command = self.command(sdk, name, |script| script);
+        command.env("HOLDFAST_URL", format!("http://{}/v1", proxy.address()));
+        Ran::of(command.env("HOLDFAST_ASKS", asks)).json()
+    }
+
     /// Runs a script after a change to it.
     fn run_edited(&self, sdk: &Sdk, name: &str, edit: impl Fn(String) -> String) -> Value {
+        Ran::of(&mut self.command(sdk, name, edit)).json()
+    }
+
+    fn command(&self, sdk: &Sdk, name: &str, edit: impl Fn(String) -> String) -> Command {
         let file = format!("{name}.{}", sdk.extension);
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
         let script = self.site.path(&file);
@@ -79,7 +90,7 @@ impl World {
             .env("HOLDFAST_URL", self.gateway.base_url())
             .env("HOLDFAST_KEY", &self.account.key)
             .env("NO_PROXY", "127.0.0.1");
-        Ran::of(&mut command).json()
+        command
     }
 
     #[track_caller]

@@ -19,6 +19,7 @@ mod clients;
 mod configuration;
 mod coverage;
 mod crash;
+mod cut;
 mod damaged;
 mod described;
 mod drain;
