@@ -15,6 +15,12 @@
 //! with always goes along, in the field that the server reads. Servers are verified against Mozilla's
 //! roots and the platform's; `SSL_CERT_FILE` names others instead of the platform's.
 //!
+//! # Providers with a dialect of their own
+//!
+//! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no place
+//! for, [`can`](holdfast_domain::Provider::can) refuses before anything is bound. Azure OpenAI is
+//! [`OpenAi`] at other addresses, with a table of its own. One exchange sends for all of them.
+//!
 //! # The simulated provider
 //!
 //! [`Simulated`] has two models. `sim-1` answers `You said: <the last user message>`; choices after
