@@ -310,7 +310,8 @@ fn secrets_never_print() {
 fn the_embedded_default_is_good() {
     let config = good(EMBEDDED);
     assert_eq!(config.database, good(LEAST).database);
-    assert_eq!(config.models.first().unwrap().contract.model.as_str(), "holdfast/sim-1");
+    let models: Vec<_> = config.models.iter().map(|it| it.contract.model.as_str()).collect();
+    assert_eq!(models, ["holdfast/sim-1", "holdfast/sim-tools"]);
 }
 
 #[test]
