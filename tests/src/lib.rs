@@ -19,6 +19,7 @@ pub mod database;
 pub mod events;
 pub mod gateway;
 pub mod http;
+pub mod postgres;
 pub mod proxy;
 pub mod site;
 pub mod upstream;

@@ -39,6 +39,7 @@ mod limits;
 mod lookups;
 mod media;
 mod mistakes;
+mod nodes;
 mod outcomes;
 mod patience;
 mod rates;

@@ -84,8 +84,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // What is left of either is of no use to anybody, and in nobody's way.
-        self.child.kill().ok();
+        // At once, but with its shared memory given back. What else is left is in nobody's way.
+        let quit = hear(Command::new("kill").arg("-QUIT").arg(self.child.id().to_string()));
+        if quit.is_err() {
+            self.child.kill().ok();
+        }
         self.child.wait().ok();
         fs::remove_dir_all(&self.folder).ok();
     }
@@ -97,7 +100,14 @@ fn binaries() -> Option<PathBuf> {
     let on_path = env::split_paths(&on_path).collect::<Vec<_>>();
     let of_debian = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
     let of_debian = of_debian.map(|version| version.path().join("bin"));
-    on_path.into_iter().chain(of_debian).find(|folder| version(folder) >= Some(VERSION_MIN))
+    let found = on_path.into_iter().chain(of_debian);
+    let found = found.filter(|folder| version(folder) >= Some(VERSION_MIN));
+    // Links may lead to some of the programs only: where these are, all are.
+    found
+        .filter_map(|folder| {
+            fs::canonicalize(folder.join("postgres")).ok()?.parent().map(Into::into)
+        })
+        .next()
 }
 
 fn version(folder: &Path) -> Option<u32> {

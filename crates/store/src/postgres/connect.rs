@@ -5,16 +5,19 @@
 //! that the driver knows nothing of (sqlx 0.9.0): whatever the next borrower wrote would be lost
 //! though it was told otherwise. So a connection is looked at before it is given out.
 
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use sea_orm::{ConnectOptions, ConnectionTrait, Database, DatabaseConnection, DbErr, RuntimeErr};
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::pool::PoolConnectionMetadata;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor, Row as _};
 
 use crate::ConnectError;
-use crate::dialect::Dialect;
 
 /// Microseconds since the epoch by the server's clock, read as the expression is evaluated: after the
 /// rows that are seen were committed, and after the locks that were waited for.
@@ -45,6 +48,7 @@ pub(crate) async fn pool(
     lock_timeout: Duration,
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
+    probe(url).await?;
     let (url, settings) =
         (url.clone().disable_statement_logging(), settings(lock_timeout, STATEMENT));
     let mut options = ConnectOptions::new("postgres://");
@@ -64,13 +68,22 @@ pub(crate) async fn pool(
             let settings = settings.clone();
             options.after_connect(move |connection, _| Box::pin(set(connection, settings.clone())))
         });
-    let db = Database::connect(options).await.map_err(ConnectError::Server)?;
-    let checked = check_version(&db).await;
-    if let Err(error) = checked {
-        db.close().await.map_err(ConnectError::Server)?;
-        return Err(error);
+    Database::connect(options).await.map_err(ConnectError::Server)
+}
+
+/// Connects once, to say at once what is wrong where a pool would try again and again.
+async fn probe(url: &PgConnectOptions) -> Result<(), ConnectError> {
+    let failed = |error| ConnectError::Server(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))));
+    let connected = tokio::time::timeout(ACQUIRE, url.connect()).await;
+    let connected = connected.unwrap_or_else(|_elapsed| Err(sqlx::Error::PoolTimedOut));
+    let connection = connected.map_err(failed)?;
+    let version = connection.server_version_num();
+    connection.close().await.map_err(failed)?;
+    match version {
+        Some(version) if version < VERSION_MIN => Err(ConnectError::Version(version / 10_000)),
+        // Whatever says another thing there is not what was asked for, but may do.
+        Some(_) | None => Ok(()),
     }
-    Ok(db)
 }
 
 /// A connection that no pool knows, for the writer.
@@ -112,19 +125,6 @@ fn is_outside_of_transactions(
         let row = connection.fetch_one("SELECT now() = statement_timestamp()").await?;
         row.try_get(0)
     })
-}
-
-async fn check_version(db: &DatabaseConnection) -> Result<(), ConnectError> {
-    let statement = Dialect::Postgres.statement("SHOW server_version_num", []);
-    let row = db.query_one_raw(statement).await.map_err(ConnectError::Server)?;
-    let version: String = row
-        .map_or_else(|| Ok(String::new()), |row| row.try_get_by_index(0))
-        .map_err(ConnectError::Server)?;
-    match version.parse::<u32>() {
-        Ok(version) if version < VERSION_MIN => Err(ConnectError::Version(version / 10_000)),
-        // Whatever says another thing there is not what was asked for, but may do.
-        Ok(_) | Err(_) => Ok(()),
-    }
 }
 
 /// Whether a row was refused because another one has its name or id.

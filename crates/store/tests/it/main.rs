@@ -1,11 +1,13 @@
-//! The store on real SQLite files: the laws of every store, and what only this one promises.
-#![expect(clippy::unwrap_used, reason = "a test that fails panics")]
+//! The store on real SQLite files and a real PostgreSQL server: the laws of every store, and what only
+//! these two promise.
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test that fails panics")]
 
 mod commit;
 mod constraints;
 mod differential;
 mod laws;
 mod postgres;
+mod proxy;
 mod raw;
 mod report;
 mod schema;

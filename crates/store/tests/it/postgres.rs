@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use holdfast_domain::Journal;
 use holdfast_domain::ports::CommitError;
-use holdfast_store::{SchemaError, migrate};
+use holdfast_domain::{Journal, OperationId};
+use holdfast_store::{Options, SchemaError, Store, migrate};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
 use holdfast_testkit::sample;
 use sqlx::Executor;
 
+use crate::proxy::{Cut, Proxy};
 use crate::server::{Database, Server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,4 +150,38 @@ async fn postgres_nothing_is_taken_back_while_a_node_is_alive() {
     let refused = migrate::down(&url, migrate::IfFilled::Delete).await;
     let name = tenant.lease.node.name.to_string();
     assert!(matches!(&refused, Err(SchemaError::InUse(node)) if *node == name), "{refused:?}");
+}
+
+#[tokio::test]
+async fn postgres_what_is_certain_of_a_lost_connection_is_said_and_offering_again_finds_out() {
+    let server = Server::open().await;
+    let proxy = Proxy::of(&server.database);
+    let store = Store::open(Options::new(proxy.url())).await.unwrap();
+    let tenant = Tenant::new(&server, 1_000).await;
+    for (at, is_certain, happened) in
+        [(Cut::Begin, true, false), (Cut::Commit, false, false), (Cut::Answer, false, true)]
+    {
+        let before = tenant.balances().await;
+        let claim = tenant.claim().build();
+        proxy.cut(at);
+        let lost = store.commit(sample::admission(&claim)).await.unwrap_err();
+        assert!(proxy.has_cut(), "{at:?}");
+        let told = if is_certain {
+            matches!(lost, CommitError::Unavailable(_))
+        } else {
+            matches!(lost, CommitError::Uncertain(_))
+        };
+        assert!(told, "{at:?}: {lost:?}");
+        let again = store.commit(sample::admission(&claim)).await;
+        if happened {
+            assert!(matches!(again, Err(CommitError::Conflict)), "{at:?}: {again:?}");
+        } else {
+            again.unwrap();
+        }
+        let id = OperationId::of(claim.api_key, claim.request_key);
+        assert_eq!(tenant.load(id).await.operation.map(|row| row.owner), Some(claim.owner));
+        assert_eq!(tenant.balances().await, (before.0 - 100, before.1 + 100), "{at:?}: once");
+    }
+    store.close().await.unwrap();
+    assert_eq!(server.store.verify().await.unwrap().mismatches, []);
 }

@@ -4,39 +4,34 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::Entry;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_store::report::{Filter, Scope};
-use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, record};
 
-use crate::scratch::Scratch;
+use crate::scratch::Home;
 
-async fn list(scratch: &Scratch, filter: Filter) -> Vec<OperationId> {
-    let listed = scratch.store.operations(&filter).await.unwrap();
+async fn list(home: &impl Home, filter: Filter) -> Vec<OperationId> {
+    let listed = home.store().operations(&filter).await.unwrap();
     listed.into_iter().map(|listed| listed.operation.id).collect()
 }
 
-#[tokio::test]
-async fn operations_are_listed_newest_first_up_to_a_limit() {
-    let scratch = Scratch::open().await;
-    let tenant = Tenant::new(&scratch, 1_000).await;
+async fn operations_are_listed_newest_first_up_to_a_limit(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
     let mut ids = Vec::new();
     for _ in 0..5 {
         ids.insert(0, tenant.admit(&tenant.claim().build()).await.id);
     }
     let all = Filter { scope: Scope::All, limit: 9 };
-    assert_eq!(list(&scratch, all).await, ids);
+    assert_eq!(list(home, all).await, ids);
     let first = Filter { limit: 2, ..all };
-    assert_eq!(list(&scratch, first).await, ids[..2]);
-    let listed = scratch.store.operations(&first).await.unwrap();
+    assert_eq!(list(home, first).await, ids[..2]);
+    let listed = home.store().operations(&first).await.unwrap();
     let shown = tenant.load(ids[0]).await.operation.unwrap();
     assert_eq!(listed[0].operation, shown);
     assert_eq!(listed[0].lease, Some(tenant.lease.clone()));
 }
 
-#[tokio::test]
-async fn stale_are_the_recorded_and_those_without_a_live_owner() {
-    let scratch = Scratch::open().await;
-    let tenant = Tenant::new(&scratch, 1_000).await;
-    let other = Tenant::new(&scratch, 0).await;
+async fn stale_are_the_recorded_and_those_without_a_live_owner(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
+    let other = Tenant::new(home, 0).await;
     let running = tenant.admit(&tenant.claim().build()).await;
     let recorded = tenant.admit(&tenant.claim().build()).await;
     tenant.step(recorded.id, record(&recorded, 1, 1)).await;
@@ -44,20 +39,18 @@ async fn stale_are_the_recorded_and_those_without_a_live_owner() {
     tenant.step(completed.id, finish(&completed, 1, 1)).await;
     let orphan = tenant.admit(&tenant.claim().lease(other.lease.clone()).build()).await;
     let stale = Filter { scope: Scope::Stale, limit: 9 };
-    assert_eq!(list(&scratch, stale).await, [recorded.id]);
+    assert_eq!(list(home, stale).await, [recorded.id]);
     let zero = std::time::Duration::ZERO;
-    scratch.nodes().beat(&other.lease.node, zero, Entry::Renew).await.unwrap();
-    assert_eq!(list(&scratch, stale).await, [orphan.id, recorded.id]);
+    home.nodes().beat(&other.lease.node, zero, Entry::Renew).await.unwrap();
+    assert_eq!(list(home, stale).await, [orphan.id, recorded.id]);
 
-    let outstanding = scratch.store.outstanding().await.unwrap();
+    let outstanding = home.store().outstanding().await.unwrap();
     assert_eq!((outstanding.count, outstanding.amount), (3, Micros::new(300)));
     assert_eq!(outstanding.oldest_admitted_at, Some(running.admitted_at));
 }
 
-#[tokio::test]
-async fn refunds_are_summed_by_their_operation() {
-    let scratch = Scratch::open().await;
-    let tenant = Tenant::new(&scratch, 1_000).await;
+async fn refunds_are_summed_by_their_operation(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
     let mut ids = Vec::new();
     for _ in 0..2 {
         let operation = tenant.admit(&tenant.claim().build()).await;
@@ -67,6 +60,12 @@ async fn refunds_are_summed_by_their_operation() {
     for amount in [10, 7] {
         tenant.post(PostingKind::Refund(ids[0]), amount).await.unwrap();
     }
-    let refunded = async |id| scratch.store.refunded(id).await.unwrap().get();
+    let refunded = async |id| home.store().refunded(id).await.unwrap().get();
     assert_eq!((refunded(ids[0]).await, refunded(ids[1]).await), (17, 0));
+}
+
+crate::scratch::on_every_store! {
+    operations_are_listed_newest_first_up_to_a_limit,
+    stale_are_the_recorded_and_those_without_a_live_owner,
+    refunds_are_summed_by_their_operation,
 }

@@ -58,6 +58,38 @@ impl Scratch {
     }
 }
 
+/// A store of its own, whatever keeps it, with what only the store itself can do.
+pub(crate) trait Home: Stores {
+    fn store(&self) -> &Store;
+}
+
+impl Home for Scratch {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// Runs each of these checks on a file and on a server.
+macro_rules! on_every_store {
+    ($($check:ident,)+) => {
+        mod on_a_file {
+            $(#[tokio::test]
+            async fn $check() {
+                super::$check(&crate::scratch::Scratch::open().await).await;
+            })+
+        }
+
+        mod postgres_on_a_server {
+            $(#[tokio::test]
+            async fn $check() {
+                super::$check(&crate::server::Server::open().await).await;
+            })+
+        }
+    };
+}
+
+pub(crate) use on_every_store;
+
 impl Stores for Scratch {
     fn journal(&self) -> &dyn Journal {
         &self.store

@@ -8,6 +8,8 @@ use holdfast_testkit::laws::Stores;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
+use crate::scratch::Home;
+
 /// The URL of a server whose role may make databases, without one: `postgres://USER@HOST:PORT`, and
 /// what stands behind a `?`.
 const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
@@ -27,7 +29,11 @@ impl Database {
     }
 
     pub(crate) fn url(&self) -> DatabaseUrl {
-        DatabaseUrl::parse(&url_of(&self.name)).unwrap()
+        DatabaseUrl::parse(&self.url_text()).unwrap()
+    }
+
+    pub(crate) fn url_text(&self) -> String {
+        url_of(&self.name)
     }
 
     pub(crate) async fn open(&self) -> Result<Store, OpenError> {
@@ -71,6 +77,12 @@ impl Server {
         migrate::up(&options.url).await.unwrap();
         let store = Store::open(options).await.unwrap();
         Self { store, database }
+    }
+}
+
+impl Home for Server {
+    fn store(&self) -> &Store {
+        &self.store
     }
 }
 

@@ -7,7 +7,7 @@ use holdfast_store::statement::{Balance, Period, Statement};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
 
-use crate::scratch::Scratch;
+use crate::scratch::Home;
 
 const WHOLE: Period = Period { from: None, to: None };
 
@@ -68,15 +68,13 @@ fn check(statement: &Statement, all: &[LedgerEntry], from: usize, first: usize, 
     }
 }
 
-#[tokio::test]
-async fn opening_entries_and_closing_add_up_for_every_period_and_limit() {
-    let scratch = Scratch::open().await;
-    let (tenant, other) = (Tenant::new(&scratch, 1_000).await, Tenant::new(&scratch, 5_000).await);
+async fn opening_entries_and_closing_add_up_for_every_period_and_limit(home: &impl Home) {
+    let (tenant, other) = (Tenant::new(home, 1_000).await, Tenant::new(home, 5_000).await);
     live(&tenant, &other).await;
     let all = tenant.entries().await;
     assert_eq!(all.len(), 19, "{all:#?}");
     let read = async |from: Option<Timestamp>, to: Option<Timestamp>, limit| {
-        scratch.store.statement(tenant.wallet, Period { from, to }, limit).await.unwrap()
+        home.store().statement(tenant.wallet, Period { from, to }, limit).await.unwrap()
     };
     let mut bounds: Vec<_> = all.iter().map(|entry| Some(entry.at)).collect();
     bounds.dedup();
@@ -103,12 +101,10 @@ async fn opening_entries_and_closing_add_up_for_every_period_and_limit() {
     assert_eq!(amounts(whole.closing), tenant.balances().await);
 }
 
-#[tokio::test]
-async fn a_posting_says_what_it_was_for_and_nothing_else_does() {
-    let scratch = Scratch::open().await;
-    let (tenant, other) = (Tenant::new(&scratch, 1_000).await, Tenant::new(&scratch, 5_000).await);
+async fn a_posting_says_what_it_was_for_and_nothing_else_does(home: &impl Home) {
+    let (tenant, other) = (Tenant::new(home, 1_000).await, Tenant::new(home, 5_000).await);
     live(&tenant, &other).await;
-    let statement = scratch.store.statement(tenant.wallet, WHOLE, 1_000).await.unwrap();
+    let statement = home.store().statement(tenant.wallet, WHOLE, 1_000).await.unwrap();
     let mut reasons = Vec::new();
     for entry in &statement.entries {
         let is_posting = matches!(entry.transfer.source, LedgerSource::Posting(_));
@@ -122,7 +118,12 @@ async fn a_posting_says_what_it_was_for_and_nothing_else_does() {
         }
     }
     assert_eq!(reasons, ["drift", "goodwill"]);
-    let nobody = scratch.store.statement(sample::fresh(), WHOLE, 9).await.unwrap();
+    let nobody = home.store().statement(sample::fresh(), WHOLE, 9).await.unwrap();
     assert_eq!((amounts(nobody.opening), amounts(nobody.closing)), ((0, 0), (0, 0)));
     assert_eq!(nobody.entries, []);
+}
+
+crate::scratch::on_every_store! {
+    opening_entries_and_closing_add_up_for_every_period_and_limit,
+    a_posting_says_what_it_was_for_and_nothing_else_does,
 }

@@ -1,0 +1,63 @@
+//! What the driver does not see to by itself, on a real server.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use sea_orm::{ConnectionTrait, TransactionTrait};
+
+use super::*;
+
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+fn server() -> PgConnectOptions {
+    let server = std::env::var("HOLDFAST_TEST_POSTGRES");
+    let server = server.expect("HOLDFAST_TEST_POSTGRES, which `cargo xtask test store` sets");
+    server.parse::<PgConnectOptions>().unwrap().database("postgres")
+}
+
+#[tokio::test]
+async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with_it() {
+    const TRIES: u32 = 60;
+    let db = pool(&server(), Duration::from_secs(5), 1).await.unwrap();
+    let table = format!("dropped_{}", std::process::id());
+    db.execute_unprepared(&format!("CREATE TABLE {table} (n int)")).await.unwrap();
+    for n in 0..TRIES {
+        {
+            let mut begin = pin!(db.begin());
+            // Asked a few times, and then its caller goes away.
+            for _ in 0..=n % 3 {
+                let asked = poll_fn(|cx| Poll::Ready(begin.as_mut().poll(cx))).await;
+                if asked.is_ready() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        let insert = format!("INSERT INTO {table} VALUES ({n})");
+        db.execute_unprepared(&insert).await.unwrap();
+    }
+    db.close().await.unwrap();
+    let mut other = server().connect().await.unwrap();
+    let count = format!("SELECT count(*) FROM {table}");
+    let kept: i64 = sqlx::query_scalar(AssertSqlSafe(count)).fetch_one(&mut other).await.unwrap();
+    other.execute(AssertSqlSafe(format!("DROP TABLE {table}"))).await.unwrap();
+    assert_eq!(kept, i64::from(TRIES));
+}
+
+#[tokio::test]
+async fn postgres_no_connection_waits_or_stands_still_for_ever() {
+    let url = server();
+    let db = pool(&url, Duration::from_millis(1_500), 1).await.unwrap();
+    let connection = db.get_postgres_connection_pool().acquire().await.unwrap();
+    let mut pooled = connection.detach();
+    let mut writer = writer(&url, Duration::from_millis(1_500)).await.unwrap();
+    for (connection, statement) in [(&mut pooled, "30s"), (&mut writer, "10s")] {
+        let mut shown = Vec::new();
+        for name in ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] {
+            let sql = AssertSqlSafe(format!("SHOW {name}"));
+            let value: String = sqlx::query_scalar(sql).fetch_one(&mut *connection).await.unwrap();
+            shown.push(value);
+        }
+        assert_eq!(shown, [statement, "1500ms", "15s"]);
+    }
+}

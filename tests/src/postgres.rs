@@ -1,0 +1,75 @@
+//! A database of its own on the PostgreSQL server of the tests, dropped afterwards. Tests that need one
+//! are named `postgres_*`: where there is no server they are skipped, and the reason is told.
+
+use std::process::Command;
+
+use crate::{Config, Ran};
+
+/// The URL of a server whose role may make databases, without one.
+const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
+/// What every node of a test shares.
+const SECRET: &str = "a-server-secret-of-the-tests-of-nodes";
+
+/// A database that is empty at first.
+#[derive(Debug)]
+pub struct Database {
+    name: String,
+}
+
+impl Database {
+    /// Makes one.
+    #[must_use]
+    pub fn make() -> Self {
+        let name = format!("e2e_{}", crate::request_key().replace('-', ""));
+        drop(run("postgres", &format!("CREATE DATABASE {name}")).ok());
+        Self { name }
+    }
+
+    /// The configuration of a node that keeps everything in here.
+    #[must_use]
+    pub fn configure(&self, config: Config) -> Config {
+        config.set("database", "url", &format!("\"{}\"", url(&self.name))).set(
+            "server",
+            "secrets",
+            &format!("[\"{SECRET}\"]"),
+        )
+    }
+
+    /// Runs statements as somebody else would: the rows, columns between `|`.
+    #[track_caller]
+    #[must_use]
+    pub fn execute(&self, sql: &str) -> Vec<String> {
+        run(&self.name, sql).ok().lines().map(str::to_owned).collect()
+    }
+
+    /// Ends every connection to it, as a server does that is started again.
+    pub fn disconnect_all(&self) {
+        drop(self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        ));
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let ran = run("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        assert!(ran.code == Some(0) || std::thread::panicking(), "{ran:?}");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+fn url(database: &str) -> String {
+    let server = std::env::var(SERVER)
+        .expect("HOLDFAST_TEST_POSTGRES is not set: run `cargo xtask test tests`, which does");
+    match server.split_once('?') {
+        Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
+        None => format!("{server}/{database}"),
+    }
+}
+
+fn run(database: &str, sql: &str) -> Ran {
+    let mut psql = Command::new("psql");
+    psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
+    Ran::of(psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql, "--dbname", &url(database)]))
+}
