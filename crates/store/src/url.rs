@@ -1,9 +1,10 @@
 //! Which database a URL names: the one place that reads a database URL. Nothing in here opens it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::dialect::Dialect;
 
@@ -12,6 +13,8 @@ const PARAMETERS: [&str; 6] =
     ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name"];
 /// What a connection calls itself to its server where the URL says nothing.
 const APPLICATION: &str = "holdfast";
+/// The port of a server whose URL names none.
+const PORT: u16 = 5432;
 
 /// `sqlite://` and the path of a file, or `postgres://` and a database of a server.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,6 +56,15 @@ pub enum BadDatabaseUrl {
          application_name"
     )]
     Parameter,
+    /// Whoever stands between could read the password and answer for the server.
+    #[error(
+        "for a server on another machine, without sslmode=verify-full, which asks it for its \
+         certificate, or one of verify-ca, require and disable, which ask less"
+    )]
+    Encryption,
+    /// What stands in the environment would change what a connection relies on.
+    #[error("usable while PGOPTIONS is set: unset it")]
+    Environment,
 }
 
 impl DatabaseUrl {
@@ -115,12 +127,27 @@ impl Server {
         if names.iter().any(|name| !PARAMETERS.contains(name)) {
             return Err(BadDatabaseUrl::Parameter);
         }
+        let said = Said::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
+        // The driver begins with what the environment says; what the URL leaves out is said here.
         let mut options: PgConnectOptions = url.parse().map_err(bad)?;
-        if options.get_database().is_none() {
-            return Err(BadDatabaseUrl::Server);
+        if options.get_options().is_some() {
+            return Err(BadDatabaseUrl::Environment);
+        }
+        if !said.port {
+            options = options.port(PORT);
+        }
+        if !said.password {
+            options = options.password("");
+        }
+        if !names.contains(&"sslmode") {
+            options = options.ssl_mode(PgSslMode::Prefer);
         }
         if !names.contains(&"application_name") {
             options = options.application_name(APPLICATION);
+        }
+        let may_be_read = matches!(options.get_ssl_mode(), PgSslMode::Prefer | PgSslMode::Allow);
+        if may_be_read && !is_here(&options) {
+            return Err(BadDatabaseUrl::Encryption);
         }
         Ok(Self { text: url.to_owned(), options: Box::new(options) })
     }
@@ -128,6 +155,39 @@ impl Server {
     pub(crate) const fn options(&self) -> &PgConnectOptions {
         &self.options
     }
+}
+
+/// What the address of a server says, before the driver fills in the rest.
+struct Said {
+    port: bool,
+    password: bool,
+}
+
+impl Said {
+    /// None where it names no user, no database, or no host, unless that stands elsewhere.
+    fn of(address: &str, has_host: bool) -> Option<Self> {
+        let (_scheme, rest) = address.split_once("://")?;
+        let (authority, database) = rest.split_once('/')?;
+        let (user, place) = authority.rsplit_once('@')?;
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        let host = !place.is_empty() && !place.starts_with(':');
+        if name.is_empty() || !(host || has_host) || database.trim_start_matches('/').is_empty() {
+            return None;
+        }
+        // The colons of an address in brackets are its own.
+        let behind = place.rsplit_once(']').map_or(place, |(_address, behind)| behind);
+        let port = behind.rsplit_once(':').is_some_and(|(_host, port)| !port.is_empty());
+        Some(Self { port, password: !password.is_empty() })
+    }
+}
+
+/// Whether nobody stands between: it is on this machine.
+fn is_here(options: &PgConnectOptions) -> bool {
+    let host = options.get_host();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    options.get_socket().is_some()
+        || host == "localhost"
+        || address.is_ok_and(|address| address.is_loopback())
 }
 
 impl PartialEq for Place {

@@ -276,7 +276,8 @@ fn the_environment_overrides_the_file() {
 #[test]
 fn a_database_of_a_server_needs_secrets() {
     let elsewhere = |name: &str| {
-        (name == "HOLDFAST_DATABASE_URL").then(|| "postgres://me:hunter2@db/book".to_owned())
+        let url = "postgres://me:hunter2@db/book?sslmode=verify-full";
+        (name == "HOLDFAST_DATABASE_URL").then(|| url.to_owned())
     };
     let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &elsewhere) else { panic!() };
     let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();

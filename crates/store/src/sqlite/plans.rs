@@ -32,7 +32,7 @@ fn reads_a_table(line: &str) -> bool {
     let scanned = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
     scanned.is_some_and(|name| {
         let is_listed = name.starts_with('(') || line.ends_with("-ROW VALUES CLAUSE");
-        !["l", "clock", "once", "CONSTANT"].contains(&name) && !is_listed
+        !["l", "moved", "clock", "once", "CONSTANT"].contains(&name) && !is_listed
     })
 }
 

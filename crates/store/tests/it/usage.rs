@@ -6,6 +6,7 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::usage::Kind;
 use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
+use holdfast_store::Store;
 use holdfast_store::report::{Filter, Scope};
 use holdfast_store::statement::Period;
 use holdfast_store::usage::{By, Group, Totals, Usage};
@@ -15,6 +16,7 @@ use holdfast_testkit::sample;
 
 use crate::raw::Raw;
 use crate::scratch::Scratch;
+use crate::server::Server;
 
 const DAY: i64 = 86_400_000_000;
 const NOTHING: Totals = Totals {
@@ -29,25 +31,29 @@ const NOTHING: Totals = Totals {
 };
 
 /// Two wallets with two API keys each, one wallet of another currency, operations that ended in every
-/// way over three days, far apart in the table; one refund.
-async fn furnished() -> Scratch {
-    let scratch = Scratch::open().await;
+/// way; one refund.
+async fn fill(opened: &dyn Stores) {
     for _ in 0..2 {
-        let mut tenant = Tenant::new(&scratch, 10_000).await;
+        let mut tenant = Tenant::new(opened, 10_000).await;
         live(&tenant).await;
         tenant.api_key = tenant.another_api_key().await;
         live(&tenant).await;
     }
-    let mut euros = Tenant::new(&scratch, 0).await;
+    let mut euros = Tenant::new(opened, 0).await;
     euros.wallet = sample::fresh::<WalletId>();
-    scratch.wallets().create(euros.wallet, "=euros", "EUR".parse().unwrap()).await.unwrap();
+    opened.wallets().create(euros.wallet, "=euros", "EUR".parse().unwrap()).await.unwrap();
     euros.api_key = euros.another_api_key().await;
     euros.post(PostingKind::Deposit, 1_000).await.unwrap();
     let id = PriceVersionId::from_stored("a/b/EUR/2026-01-01T00:00:00Z");
     let price = PriceVersion { id, currency: "EUR".parse().unwrap(), ..sample::price() };
     let operation = euros.admit(&euros.claim().price(price).build()).await;
     euros.step(operation.id, finish(&operation, 9, 0)).await;
+}
 
+/// The same over three days, far apart in the table.
+async fn furnished() -> Scratch {
+    let scratch = Scratch::open().await;
+    fill(&scratch).await;
     let mut raw = Raw::reckless(&scratch).await;
     raw.run("UPDATE operations SET seq = seq * 7001").await;
     raw.run(&format!(
@@ -95,7 +101,7 @@ async fn live(tenant: &Tenant<'_>) {
 }
 
 /// What a finished operation adds.
-async fn totals(scratch: &Scratch, operation: &Operation) -> Totals {
+async fn totals(store: &Store, operation: &Operation) -> Totals {
     match &operation.phase {
         Phase::Completed { usage, .. } => Totals {
             completed: 1,
@@ -103,7 +109,7 @@ async fn totals(scratch: &Scratch, operation: &Operation) -> Totals {
             meters: Kind::ALL.map(|kind| usage.metered.meters.count(kind)),
             charge: usage.charge,
             shortfall: usage.shortfall,
-            refunded: scratch.store.refunded(operation.id).await.unwrap(),
+            refunded: store.refunded(operation.id).await.unwrap(),
             ..NOTHING
         },
         Phase::Refused { .. } => Totals { refused: 1, ..NOTHING },
@@ -129,12 +135,12 @@ fn plus(a: &Totals, b: &Totals) -> Totals {
 }
 
 /// The report as it should be, from the rows one by one.
-async fn expected(scratch: &Scratch, by: By, period: Period) -> Vec<Usage> {
+async fn expected(opened: &dyn Stores, store: &Store, by: By, period: Period) -> Vec<Usage> {
     let filter = Filter { scope: Scope::All, limit: 1_000 };
-    let wallets = scratch.wallets().list().await.unwrap();
-    let keys = scratch.keys().unwrap().list().await.unwrap();
+    let wallets = opened.wallets().list().await.unwrap();
+    let keys = opened.keys().unwrap().list().await.unwrap();
     let mut sums = BTreeMap::new();
-    for listed in scratch.store.operations(&filter).await.unwrap() {
+    for listed in store.operations(&filter).await.unwrap() {
         let operation = listed.operation;
         let Some(finished_at) = operation.phase.finished_at() else { continue };
         if period.from.is_some_and(|from| finished_at < from)
@@ -155,7 +161,7 @@ async fn expected(scratch: &Scratch, by: By, period: Period) -> Vec<Usage> {
             }
         };
         let sum = sums.entry((group, operation.price.currency)).or_insert(NOTHING);
-        *sum = plus(sum, &totals(scratch, &operation).await);
+        *sum = plus(sum, &totals(store, &operation).await);
     }
     let usage = |((group, currency), totals)| Usage { group, currency, totals };
     sums.into_iter().map(usage).collect()
@@ -179,13 +185,30 @@ async fn a_report_sums_what_finished_in_its_period() {
         ] {
             let period = Period { from, to };
             let usages = scratch.store.usage(by, period).await.unwrap();
-            assert_eq!(usages, expected(&scratch, by, period).await, "{by:?} {period:?}");
+            assert_eq!(
+                usages,
+                expected(&scratch, &scratch.store, by, period).await,
+                "{by:?} {period:?}"
+            );
             lengths.push(usages.len());
         }
     }
     // By day: two currencies on one of three days. One model, two currencies. Five keys, three wallets.
     let whole: Vec<_> = lengths.iter().step_by(7).copied().collect();
     assert_eq!(whole, [4, 2, 5, 3]);
+}
+
+#[tokio::test]
+async fn postgres_a_report_sums_what_finished() {
+    let server = Server::open().await;
+    fill(&server).await;
+    let mut lengths = Vec::new();
+    for by in [By::Day, By::Model, By::ApiKey, By::Wallet] {
+        let usages = server.store.usage(by, Period::default()).await.unwrap();
+        assert_eq!(usages, expected(&server, &server.store, by, Period::default()).await, "{by:?}");
+        lengths.push(usages.len());
+    }
+    assert_eq!(lengths.split_first().map(|(_days, rest)| rest), Some(&[2, 5, 3][..]));
 }
 
 #[tokio::test]

@@ -3,17 +3,20 @@
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::{Event, Micros};
+use holdfast_store::Store;
 use holdfast_store::verify::Verification;
+use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
+use sqlx::Executor;
 
 use crate::raw::Raw;
 use crate::scratch::Scratch;
+use crate::server::Server;
 
 /// Rows of each kind. Operations by their numbers: 1 leased, 2 recorded, 3 completed and refunded,
 /// 4 refused, 5 open, 6 abandoned, 7 completed in its second generation, 8 completed for nothing.
-async fn furnished() -> Scratch {
-    let scratch = Scratch::open().await;
-    let tenant = Tenant::new(&scratch, 10_000).await;
+async fn fill(opened: &dyn Stores) {
+    let tenant = Tenant::new(opened, 10_000).await;
     let spend = SpendLimit { micros: Micros::new(9_000), window: SpendWindow::Total };
     let limits = Limits { concurrency: Some(9), spend: Some(spend), ..Limits::default() };
     let claim = || tenant.claim().limits(limits);
@@ -36,6 +39,11 @@ async fn furnished() -> Scratch {
     let free = tenant.admit(&tenant.claim().hold(0).build()).await;
     tenant.step(free.id, finish(&free, 0, 0)).await;
     tenant.post(PostingKind::Adjustment("goodwill".to_owned()), -7).await.unwrap();
+}
+
+async fn furnished() -> Scratch {
+    let scratch = Scratch::open().await;
+    fill(&scratch).await;
     scratch
 }
 
@@ -46,8 +54,19 @@ async fn operation_is_completed(tenant: &Tenant<'_>, id: holdfast_domain::Operat
 
 #[tokio::test]
 async fn a_book_that_the_store_wrote_is_in_order() {
-    let scratch = furnished().await;
-    let found = scratch.store.verify().await.unwrap();
+    let scratch = Scratch::open().await;
+    in_order(&scratch, &scratch.store).await;
+}
+
+#[tokio::test]
+async fn postgres_a_book_that_the_store_wrote_is_in_order() {
+    let server = Server::open().await;
+    in_order(&server, &server.store).await;
+}
+
+async fn in_order(opened: &dyn Stores, store: &Store) {
+    fill(opened).await;
+    let found = store.verify().await.unwrap();
     // 8 holds but one of nothing; settle and rest, settle alone; 5 releases; 3 postings.
     let expected = Verification {
         wallets: 1,
@@ -57,6 +76,27 @@ async fn a_book_that_the_store_wrote_is_in_order() {
         unlisted: 0,
     };
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn postgres_what_was_touched_is_found() {
+    for (sql, subject, sentence) in [
+        ("UPDATE wallets SET available = available + 1", "wallet", "available is"),
+        ("DELETE FROM transfers WHERE op_seq = 1", "operation", "the transfers of its generation"),
+        ("INSERT INTO transfers VALUES (99, 4, 'available', 'held', 1, 0)", "the book", "1 "),
+        ("UPDATE operations SET charge = 29 WHERE seq = 3", "operation", "its meters make 30"),
+        ("UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency"),
+    ] {
+        let server = Server::open().await;
+        fill(&server).await;
+        let mut raw = server.database.connect().await;
+        raw.execute("SET session_replication_role = replica").await.unwrap();
+        raw.execute(sql).await.unwrap();
+        let found = server.store.verify().await.unwrap();
+        let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
+        let is_found = told.iter().any(|it| it.starts_with(subject) && it.contains(sentence));
+        assert!(is_found, "{sql}: {told:#?}");
+    }
 }
 
 /// Breaks a book and expects a mismatch that says this of this kind of subject.
