@@ -30,6 +30,8 @@ use crate::rows::{self, Cells};
 /// Longer than the server lets a statement run: who does not answer by then is cut off.
 const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
+/// So is beginning, or the connection is dead.
+const BEGINNING: Duration = Duration::from_secs(5);
 /// Undoing is quick, or it is left to the server.
 const UNDO: Duration = Duration::from_secs(2);
 /// BEGIN, the wallets, the rest, what is written, COMMIT; prices are read so rarely that they do not
@@ -38,6 +40,9 @@ const STATEMENTS: u64 = 5;
 /// Isolation is said, whatever the server's default is: a statement sees what was committed before it
 /// began, and what was locked before that.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
+/// it fails there, so that COMMIT is not reached.
+const COMMIT: &str = "SELECT 1; COMMIT";
 
 /// What the writer remembers from batch to batch.
 #[derive(Debug)]
@@ -54,6 +59,9 @@ pub(super) struct Memory {
 pub(super) enum Failure {
     /// Nothing was committed, and the rows may say something else by now: judge again.
     Changed(sqlx::Error),
+    /// Nothing was committed, and trying again comes to the same: one of the changes, or a row that it
+    /// touches, does not fit.
+    Refused(sqlx::Error),
     /// Nothing was committed; the database does not work, or somebody else has the rows.
     Unavailable(sqlx::Error),
     /// COMMIT was sent and its answer is missing.
@@ -78,7 +86,12 @@ impl Default for Memory {
     }
 }
 
-/// Commits these changes as one transaction. No two concern the same operation or posting. On a
+/// Begins the transaction of a batch. Where it fails, nothing has happened.
+pub(super) async fn begin(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    within(BEGINNING, connection.execute(BEGIN)).await.map(drop)
+}
+
+/// Commits these changes as the transaction that was begun. No two concern the same operation or posting. On a
 /// failure other than `Uncertain` nothing was committed; what the connection is in then is unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
@@ -101,7 +114,7 @@ pub(super) async fn commit(
     } else {
         let written = write(connection, memory, writes, now).await?;
         reach(Step::BatchWritten);
-        answered(connection.execute("COMMIT")).await.map_err(Failure::of_commit)?;
+        answered(connection.execute(COMMIT)).await.map_err(Failure::of_commit)?;
         reach(Step::BatchCommitted);
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
         memory.prices.extend(book.moved.prices);
@@ -144,7 +157,6 @@ async fn read(
     changes: &[&Change],
 ) -> Result<(Book, Head), sqlx::Error> {
     let mut book = Book::default();
-    answered(connection.execute(BEGIN)).await?;
     for row in fetch(connection, LOCK, ids(changes.iter().map(|change| change.wallet()))).await? {
         let id = WalletId::from_bytes(array(&row, 0)?);
         let micros = |at: usize| row.try_get(at).map(Micros::new);
@@ -336,18 +348,52 @@ async fn write(
 impl Failure {
     /// Before COMMIT was sent the server undoes everything.
     fn before_commit(error: sqlx::Error) -> Self {
-        if is_about_rows(&error) { Self::Changed(error) } else { Self::Unavailable(error) }
+        if is_race(&error) {
+            Self::Changed(error)
+        } else if is_refusal(&error) {
+            Self::Refused(error)
+        } else {
+            Self::Unavailable(error)
+        }
     }
 
-    /// Only where the server says that it has undone it is that known.
+    /// Only where the server says that it has undone it is that known. 40003 says the opposite.
     fn of_commit(error: sqlx::Error) -> Self {
-        if is_about_rows(&error) { Self::Changed(error) } else { Self::Uncertain(error) }
+        if has_code(&error, &["40001", "40P01", "23505"]) {
+            Self::Changed(error)
+        } else if has_code(&error, &["23"]) {
+            Self::Refused(error)
+        } else {
+            Self::Uncertain(error)
+        }
     }
 }
 
-/// Whether the server refused values (22) or rows (23), or undid the transaction in favour of another
-/// one (40): by the class of its code.
-fn is_about_rows(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.is_some_and(|code| ["22", "23", "40"].iter().any(|class| code.starts_with(class)))
+/// Whether somebody else was faster: the server undid the transaction in favour of another one (40), or
+/// found a row (23505) that was not there when it was read.
+fn is_race(error: &sqlx::Error) -> bool {
+    has_code(error, &["40", "23505"])
+}
+
+/// Whether the server refused values (22) or rows (23), or holds a row that cannot be understood.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
+        || has_code(error, &["22", "23"])
+}
+
+/// Whether the rows that were written are other ones than those that were judged.
+pub(super) fn are_other_rows(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Decode(error) if error.is::<OtherRows>())
+}
+
+/// Whether the server will not have this connection write any more: it is a standby by now (25), or
+/// somebody ends what runs on it (57).
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
+    has_code(error, &["25", "57"])
+}
+
+/// Whether the server told an error whose code begins like one of these.
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    let told = error.as_database_error().and_then(|error| error.code());
+    told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
 }

@@ -23,7 +23,7 @@ use crate::metrics;
 
 /// How often callers may run before a batch is closed.
 const YIELDS: usize = 3;
-/// How often a batch is judged again when somebody else was faster, before it is taken apart.
+/// How often a batch is judged again when somebody else was faster, before it is halved.
 const TRIES: usize = 4;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -33,8 +33,7 @@ const CHECK: &str = "23514";
 const UNIQUE: &str = "23505";
 const REFUSED: &str = "23000";
 
-/// What the writer needs to live.
-#[derive(Debug)]
+/// What the writer needs to live. It is not shown: the address may hold a password.
 pub(super) struct Writer {
     pub(super) url: PgConnectOptions,
     pub(super) lock_timeout: Duration,
@@ -86,18 +85,18 @@ impl Writer {
         }
     }
 
+    /// A change that does not fit the tables must not take the others with it: what fails is halved
+    /// until it stands alone.
     async fn commit_batch(&mut self, batch: Vec<Job>) {
-        match self.try_batch(batch).await {
-            Tried::Answered => {}
-            // One of them does not fit the tables: it must not take the others with it.
-            Tried::Bad(batch, _) if batch.len() > 1 => {
-                for job in batch {
-                    if let Tried::Bad(alone, error) = self.try_batch(vec![job]).await {
-                        answer_bad(alone, error);
-                    }
-                }
+        let mut waiting = vec![batch];
+        while let Some(batch) = waiting.pop() {
+            let Tried::Bad(mut batch, error) = self.try_batch(batch).await else { continue };
+            if batch.len() <= 1 {
+                answer_bad(batch, error);
+            } else {
+                let later = batch.split_off(batch.len() / 2);
+                waiting.extend([later, batch]);
             }
-            Tried::Bad(alone, error) => answer_bad(alone, error),
         }
     }
 
@@ -121,19 +120,25 @@ impl Writer {
                 }
                 Err(failure) => failure,
             };
+            if !matches!(failure, Failure::Uncertain(_)) {
+                for job in &mut batch {
+                    job.set_in_hand(false);
+                }
+            }
             match failure {
                 Failure::Changed(error) => {
-                    for job in &mut batch {
-                        job.set_in_hand(false);
-                    }
-                    self.undo().await;
+                    self.undo(&error).await;
                     if tries == 0 {
                         return Tried::Bad(batch, error);
                     }
                 }
+                Failure::Refused(error) => {
+                    self.undo(&error).await;
+                    return Tried::Bad(batch, error);
+                }
                 Failure::Unavailable(error) => {
                     tracing::warn!(%error, "a batch was not committed");
-                    self.undo().await;
+                    self.undo(&error).await;
                     answer_all(batch, error, CommitError::Unavailable);
                     return Tried::Answered;
                 }
@@ -149,8 +154,9 @@ impl Writer {
 
     /// A connection that cannot say that it is outside of a transaction is given up: the server ends
     /// what was begun on it.
-    async fn undo(&mut self) {
+    async fn undo(&mut self, error: &sqlx::Error) {
         if let Some(mut connection) = self.connection.take()
+            && !batch::is_lost(error)
             && batch::rollback(&mut connection).await.is_ok()
         {
             self.connection = Some(connection);
@@ -158,12 +164,29 @@ impl Writer {
     }
 
     async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, Failure> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => connect(&self.url, self.lock_timeout).await.map_err(Failure::Unavailable)?,
-        };
-        let connection = self.connection.insert(connection);
-        batch::commit(connection, &mut self.memory, changes).await
+        self.begin().await.map_err(Failure::Unavailable)?;
+        match &mut self.connection {
+            Some(connection) => batch::commit(connection, &mut self.memory, changes).await,
+            None => Err(Failure::Unavailable(sqlx::Error::WorkerCrashed)),
+        }
+    }
+
+    /// Begins a transaction. A connection that was kept may have ended while nothing was to do: then
+    /// on another one.
+    async fn begin(&mut self) -> Result<(), sqlx::Error> {
+        if let Some(mut kept) = self.connection.take() {
+            match batch::begin(&mut kept).await {
+                Ok(()) => {
+                    self.connection = Some(kept);
+                    return Ok(());
+                }
+                Err(error) => tracing::info!(%error, "the writer connects anew"),
+            }
+        }
+        let mut connection = connect(&self.url, self.lock_timeout).await?;
+        batch::begin(&mut connection).await?;
+        self.connection = Some(connection);
+        Ok(())
     }
 }
 
@@ -199,8 +222,9 @@ fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
             |_cause| CommitError::InsufficientFunds
         }
         // Its hold, its ending or its settlement is there already, or its row is another one.
-        (Some(UNIQUE | REFUSED) | None, _) => |_cause| CommitError::Collision,
-        (Some(_), _) => CommitError::Unavailable,
+        (Some(UNIQUE | REFUSED), _) => |_cause| CommitError::Collision,
+        (None, _) if batch::are_other_rows(&error) => |_cause| CommitError::Collision,
+        (Some(_) | None, _) => CommitError::Unavailable,
     };
     answer_all(alone, error, verdict);
 }

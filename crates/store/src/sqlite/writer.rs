@@ -204,18 +204,20 @@ impl Thread {
 /// A change that was tried alone and does not fit the tables.
 fn answer_bad(alone: Vec<Job>, error: WriteError) {
     use rusqlite::ffi::{
-        SQLITE_CONSTRAINT_CHECK, SQLITE_CONSTRAINT_FOREIGNKEY, SQLITE_CONSTRAINT_NOTNULL,
+        SQLITE_CONSTRAINT_CHECK, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_TRIGGER,
+        SQLITE_CONSTRAINT_UNIQUE,
     };
     tracing::error!(%error, "a change does not fit the tables");
     let verdict: fn(Cause) -> CommitError = match error.code() {
         Some(SQLITE_CONSTRAINT_CHECK) if error.to_string().contains("wallet_") => {
             |_cause| CommitError::InsufficientFunds
         }
-        Some(
-            SQLITE_CONSTRAINT_CHECK | SQLITE_CONSTRAINT_FOREIGNKEY | SQLITE_CONSTRAINT_NOTNULL,
-        ) => CommitError::Unavailable,
         // Its hold, its ending or its settlement is there already, or its row is another one.
-        Some(_) | None => |_cause| CommitError::Collision,
+        Some(
+            SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_TRIGGER,
+        )
+        | None => |_cause| CommitError::Collision,
+        Some(_) => CommitError::Unavailable,
     };
     answer_all(alone, error, verdict);
 }

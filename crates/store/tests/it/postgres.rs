@@ -111,11 +111,32 @@ async fn postgres_a_broken_connection_is_replaced() {
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     raw.execute(others).await.unwrap();
     let claim = tenant.claim().build();
-    let refused = tenant.offer(&claim).await;
-    assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
-    tenant.admit(&claim).await;
+    let admitted = tenant.offer(&claim).await;
+    assert!(admitted.is_ok(), "nobody is told of a connection that ended idle: {admitted:?}");
     raw.execute(others).await.unwrap();
     assert_eq!(tenant.balances().await, (900, 100), "the pool looks before it gives one out");
+}
+
+#[tokio::test]
+async fn postgres_a_change_that_a_table_refuses_fails_alone() {
+    let server = Server::open().await;
+    let good = Tenant::new(&server, 10_000).await;
+    let bad = Tenant::new(&server, 10_000).await;
+    let mut raw = server.database.connect().await;
+    let sql = "ALTER TABLE operations ADD CONSTRAINT none CHECK (hold <> 77)";
+    raw.execute(sql).await.unwrap();
+    let mut claims: Vec<_> = (0..40).map(|_| good.claim().build()).collect();
+    claims.insert(17, bad.claim().hold(77).build());
+    let offers = claims.iter().map(|claim| server.store.commit(sample::admission(claim)));
+    for (n, verdict) in join_all(offers).await.into_iter().enumerate() {
+        match verdict {
+            Ok(_) => assert_ne!(n, 17),
+            Err(error) => {
+                assert!(n == 17 && matches!(error, CommitError::Unavailable(_)), "{n}: {error:?}");
+            }
+        }
+    }
+    assert_eq!((good.balances().await, bad.balances().await), ((6_000, 4_000), (10_000, 0)));
 }
 
 #[tokio::test]
