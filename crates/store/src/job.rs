@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::operation::{Change, Receipt};
+use holdfast_domain::operation::{Change, Effect, Receipt};
 use holdfast_domain::ports::{Cause, CommitError};
 use holdfast_domain::{OperationId, PostingId};
 use tokio::sync::oneshot;
@@ -46,6 +46,25 @@ impl Job {
 
     pub(crate) fn change(&self) -> &Change {
         &self.change
+    }
+
+    /// Whether it may be told that there is no room: nothing has happened yet, and its caller may come
+    /// again. What brings an operation further is never turned away: funds are held until it is done, and there is
+    /// no more of it than claims were let in.
+    pub(crate) fn is_claim(&self) -> bool {
+        match &*self.change {
+            Change::Operation(transition) => match transition.effect {
+                Effect::Admit(_) | Effect::Reopen(_) => true,
+                Effect::Complete { .. }
+                | Effect::Record { .. }
+                | Effect::Settle
+                | Effect::AskCancel
+                | Effect::Open { .. }
+                | Effect::Refuse { .. }
+                | Effect::Abandon { .. } => false,
+            },
+            Change::Posting(_) => false,
+        }
     }
 
     /// Says whether a transaction is being tried that writes it.
@@ -143,7 +162,7 @@ fn sealed_bytes(change: &Change) -> usize {
 mod tests {
     use holdfast_domain::Micros;
     use holdfast_domain::ledger::Posting;
-    use holdfast_domain::operation::{Effect, Transition};
+    use holdfast_domain::operation::Transition;
     use holdfast_testkit::sample;
 
     use super::*;

@@ -52,7 +52,7 @@ pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 pub struct Options {
     /// Which one it is.
     pub url: DatabaseUrl,
-    /// Commits that may wait for the writer; the next one is `Overloaded`.
+    /// Commits that may wait for the writer; a claim beyond that is `Overloaded`.
     pub commit_queue: usize,
     /// Connections that read.
     pub readers: u32,

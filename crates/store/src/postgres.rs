@@ -90,8 +90,11 @@ impl Postgres {
         let (job, verdict) = Job::new(change);
         match self.jobs.try_send(job) {
             Ok(()) => {}
-            Err(mpsc::error::TrySendError::Full(job)) => job.answer(Err(CommitError::Overloaded)),
-            // Dropped there, it says that nothing happened.
+            Err(mpsc::error::TrySendError::Full(job)) if job.is_claim() => {
+                job.answer(Err(CommitError::Overloaded));
+            }
+            // What is dropped there, or while it waits for room, says that nothing happened.
+            Err(mpsc::error::TrySendError::Full(job)) => drop(self.jobs.send(job).await),
             Err(mpsc::error::TrySendError::Closed(job)) => drop(job),
         }
         let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));

@@ -1,6 +1,6 @@
 //! What waits for the writer: changes, and errands, which are all else that is written. Callers put in
 //! and are answered later; the writer takes out whatever is there. It wakes the writer only where the
-//! writer sleeps, and bounds what waits: a change that finds no room is `Overloaded` at once.
+//! writer sleeps, and bounds what waits: a claim that finds no room is `Overloaded` at once.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -39,13 +39,13 @@ impl Queue {
         Self { waiting: Mutex::default(), arrival: Condvar::new(), jobs_max: jobs_max.max(1) }
     }
 
-    /// Puts a change in, or says that there is no room. After the close nothing happens to it.
+    /// Puts a change in, or says to a claim that there is no room. After the close nothing happens to it.
     pub(super) fn offer(&self, job: Job) {
         let mut waiting = self.lock();
         if waiting.is_closed {
             return;
         }
-        if waiting.jobs.len() >= self.jobs_max {
+        if waiting.jobs.len() >= self.jobs_max && job.is_claim() {
             drop(waiting);
             job.answer(Err(CommitError::Overloaded));
             return;
@@ -134,13 +134,20 @@ impl Arrived {
 mod tests {
     use std::sync::Arc;
 
-    use holdfast_domain::operation::Change;
+    use holdfast_domain::operation::{Change, Effect, Transition};
     use holdfast_testkit::sample;
 
     use super::*;
 
     fn admission(n: u64) -> Arc<Change> {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
+    }
+
+    fn ending(n: u64) -> Arc<Change> {
+        let admission = admission(n);
+        let Change::Operation(transition) = &*admission else { return admission };
+        let effect = Effect::Abandon { attempts: Vec::new() };
+        Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
     }
 
     #[tokio::test]
@@ -162,6 +169,8 @@ mod tests {
         });
         let verdict = third.await.unwrap();
         assert!(matches!(verdict, Err(CommitError::Overloaded)), "{verdict:?}");
+        let (ending, ended) = Job::new(ending(1));
+        queue.offer(ending);
         queue.close();
         let (late, verdict) = Job::new(admission(4));
         queue.offer(late);
@@ -170,8 +179,8 @@ mod tests {
         assert!(queue.wait(), "what was queued before is still done");
         let mut taken = Arrived::default();
         queue.take(&mut taken);
-        assert_eq!(taken.jobs.len(), 2);
+        assert_eq!(taken.jobs.len(), 3, "an ending finds room");
         assert!(!queue.wait(), "nothing more comes");
-        drop((first, second));
+        drop((first, second, ended));
     }
 }
