@@ -9,7 +9,7 @@ use crate::numbers::{decimal, each, permille};
 use crate::pinned::{Cores, Peer, Place, file_system};
 use crate::report::{Floor, Line, Report};
 use crate::say;
-use crate::scenario::{Kind, MANY, SOME, Scenario, USUAL};
+use crate::scenario::{Kind, MANY, SOME, STREAMS, Scenario, USUAL};
 use crate::stand::{Ground, Push, Stand, Target};
 use crate::usage::{Machine, Usage};
 
@@ -37,6 +37,8 @@ pub struct Plan {
     pub stored: u64,
     /// The gateway's log, by its level.
     pub log_level: String,
+    /// Streams at once, of the scenario that has the most.
+    pub streams: u64,
     /// Where the figures go as JSON.
     pub json: Option<PathBuf>,
 }
@@ -53,6 +55,7 @@ impl Plan {
             only: Vec::new(),
             stored: 0,
             log_level: "info".to_owned(),
+            streams: STREAMS.connections,
             json: None,
         }
     }
@@ -73,6 +76,7 @@ impl Plan {
                 "--seconds" => plan.millis = value.parse::<u64>().ok()?.checked_mul(1_000)?,
                 "--only" => plan.only.push(Scenario::named(value)?.name.to_owned()),
                 "--stored" => plan.stored = value.parse().ok()?,
+                "--streams" => plan.streams = value.parse().ok().filter(|streams| *streams > 0)?,
                 "--log" => plan.log_level.clone_from(value),
                 "--folder" => plan.folder = value.into(),
                 "--json" => plan.json = Some(value.into()),
@@ -83,10 +87,17 @@ impl Plan {
     }
 
     fn scenarios(&self) -> Vec<Scenario> {
-        if !self.only.is_empty() {
-            return self.only.iter().filter_map(|name| Scenario::named(name)).collect();
+        let mut scenarios: Vec<_> = match self.stored {
+            _ if !self.only.is_empty() => {
+                self.only.iter().filter_map(|name| Scenario::named(name)).collect()
+            }
+            0 => USUAL.to_vec(),
+            _ => vec![SOME],
+        };
+        for scenario in scenarios.iter_mut().filter(|scenario| scenario.name == STREAMS.name) {
+            scenario.connections = self.streams;
         }
-        if self.stored > 0 { vec![SOME] } else { USUAL.to_vec() }
+        scenarios
     }
 }
 
@@ -132,12 +143,19 @@ fn measure(plan: &Plan) -> Report {
         say(&format!("measuring: {} ({})", scenario.name, scenario.what));
         let stored = match scenario.kind {
             Kind::Purge => plan.stored.max(PURGED),
-            Kind::Fresh | Kind::Replay | Kind::Overload => plan.stored,
+            Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Streams(_) => plan.stored,
         };
         let stand = Stand::build(&ground, &scenario, stored);
         report.lines.extend(match scenario.kind {
-            Kind::Fresh => rounds(plan, &stand, &scenario, None),
-            Kind::Replay => rounds(plan, &stand, &scenario, Some(stand.finished_key())),
+            Kind::Fresh => rounds(plan, &stand, &scenario, Push::default()),
+            Kind::Replay => {
+                let key = Some(stand.finished_key());
+                rounds(plan, &stand, &scenario, Push { key, ..Push::default() })
+            }
+            Kind::Streams(speech) => {
+                let streams = Some(speech.keys);
+                rounds(plan, &stand, &scenario, Push { streams, ..Push::default() })
+            }
             Kind::Overload => overload(plan, &stand, &scenario),
             Kind::Purge => purge(&stand, &scenario),
         });
@@ -148,9 +166,9 @@ fn measure(plan: &Plan) -> Report {
 }
 
 /// All three targets in each round, so that what disturbs one round disturbs all of them.
-fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, key: Option<String>) -> Vec<Line> {
+fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, push: Push) -> Vec<Line> {
     let targets = [Target::Direct, Target::PassThrough, Target::Gateway];
-    let push = Push { connections: scenario.connections, millis: plan.millis, key, rate: None };
+    let push = Push { connections: scenario.connections, millis: plan.millis, ..push };
     let warm_up = Push { millis: plan.millis / 4, ..push.clone() };
     for target in targets {
         stand.measure(target, &warm_up);
@@ -175,7 +193,7 @@ fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, key: Option<String>) 
 
 /// What it can do, twice as much of it, and what it can do right after that.
 fn overload(plan: &Plan, stand: &Stand, scenario: &Scenario) -> Vec<Line> {
-    let can = Push { connections: MANY.connections, millis: plan.millis, key: None, rate: None };
+    let can = Push { connections: MANY.connections, millis: plan.millis, ..Push::default() };
     stand.measure(Target::Gateway, &Push { millis: plan.millis / 4, ..can.clone() });
     let (before, _) = stand.measure(Target::Gateway, &can);
     let rate = Some(before.rate * 2);

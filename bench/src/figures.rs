@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::listen::Flow;
 use crate::numbers::{each, median};
 
 /// How long answers took, in microseconds.
@@ -51,6 +52,8 @@ impl Latencies {
 pub(crate) struct Seen {
     pub(crate) micros: u64,
     pub(crate) answers: BTreeMap<u16, Latencies>,
+    /// What was heard of streams, where they were asked for.
+    pub(crate) flow: Flow,
 }
 
 impl Seen {
@@ -63,6 +66,7 @@ impl Seen {
         Some(Self {
             micros: value.get("micros")?.as_u64()?,
             answers: answers.iter().map(answer).collect::<Option<_>>()?,
+            flow: value.get("flow").and_then(Flow::read).unwrap_or_default(),
         })
     }
 
@@ -96,6 +100,14 @@ pub(crate) struct Figures {
     /// Changes of a thousand transactions.
     pub(crate) batch: u64,
     pub(crate) resident_kib: u64,
+    /// What was heard of streams.
+    pub(crate) flow: Flow,
+    /// Chunks with text, a second.
+    pub(crate) chunk_rate: u64,
+    /// The target's CPU time for a chunk, in nanoseconds.
+    pub(crate) chunk_nanos: u64,
+    /// What the target has grown by for each connection since it was started, at its largest, in bytes.
+    pub(crate) grown: u64,
     /// Cores that were busy with something else, in thousandths.
     pub(crate) disturbance: u64,
 }
@@ -104,14 +116,19 @@ impl Figures {
     /// The middle of each figure by itself.
     pub(crate) fn middle(rounds: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> u64| median(rounds.iter().map(figure).collect());
+        let latencies = |all: fn(&Self) -> Latencies| {
+            let all: Vec<_> = rounds.iter().map(all).collect();
+            let of = |one: fn(&Latencies) -> u64| median(all.iter().map(one).collect());
+            Latencies {
+                count: of(|it| it.count),
+                p50: of(|it| it.p50),
+                p99: of(|it| it.p99),
+                max: all.iter().map(|it| it.max).max().unwrap_or(0),
+            }
+        };
         Self {
             rate: of(|it| it.rate),
-            latencies: Latencies {
-                count: of(|it| it.latencies.count),
-                p50: of(|it| it.latencies.p50),
-                p99: of(|it| it.latencies.p99),
-                max: rounds.iter().map(|it| it.latencies.max).max().unwrap_or(0),
-            },
+            latencies: latencies(|it| it.latencies),
             others: of(|it| it.others),
             cpu_nanos: of(|it| it.cpu_nanos),
             written: of(|it| it.written),
@@ -120,14 +137,29 @@ impl Figures {
             rows: of(|it| it.rows),
             batch: of(|it| it.batch),
             resident_kib: of(|it| it.resident_kib),
+            flow: Flow {
+                first: latencies(|it| it.flow.first),
+                delay: latencies(|it| it.flow.delay),
+                stall: rounds.iter().map(|it| it.flow.stall).max().unwrap_or(0),
+            },
+            chunk_rate: of(|it| it.chunk_rate),
+            chunk_nanos: of(|it| it.chunk_nanos),
+            grown: of(|it| it.grown),
             disturbance: rounds.iter().map(|it| it.disturbance).max().unwrap_or(0),
         }
     }
 
     pub(crate) fn of(seen: &Seen) -> Self {
         let latencies = seen.of(200);
-        let rate = each(latencies.count.saturating_mul(1_000_000), seen.micros);
-        Self { rate, latencies, others: seen.not(200), ..Self::default() }
+        let a_second = |count: u64| each(count.saturating_mul(1_000_000), seen.micros);
+        Self {
+            rate: a_second(latencies.count),
+            latencies,
+            others: seen.not(200),
+            flow: seen.flow,
+            chunk_rate: a_second(seen.flow.delay.count),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn to_json(self) -> Value {
@@ -142,6 +174,10 @@ impl Figures {
             "rows_per_1000_requests": self.rows,
             "changes_per_1000_transactions": self.batch,
             "resident_kib": self.resident_kib,
+            "streams_us": self.flow.to_json(),
+            "chunks_per_second": self.chunk_rate,
+            "cpu_ns_per_chunk": self.chunk_nanos,
+            "bytes_grown_per_connection": self.grown,
             "disturbance_per_1000_cores": self.disturbance,
         })
     }

@@ -4,7 +4,7 @@
 use crate::figures::Figures;
 use crate::numbers::permille;
 use crate::report::Report;
-use crate::scenario::{MANY, ONE, REPLAY, SLOW, SOME};
+use crate::scenario::{CHUNKS, MANY, ONE, REPLAY, SLOW, SOME, STREAMS};
 use crate::stand::Target;
 
 /// Something to reach, in thousandths of its unit.
@@ -42,20 +42,17 @@ impl Goal {
 pub(crate) fn goals(report: &Report) -> Vec<Goal> {
     let mut goals = costs(report);
     goals.extend(ratios(report));
+    goals.extend(streams(report));
     goals
+}
+
+const fn less(what: &'static str, unit: &'static str, is: u64, bounds: [u64; 3]) -> Goal {
+    let [must, good, limit] = bounds;
+    Goal { what, unit, is, must, good, limit, better: Better::Less }
 }
 
 /// What a request costs; less is better.
 fn costs(report: &Report) -> Vec<Goal> {
-    let less = |what, unit, is, [must, good, limit]: [u64; 3]| Goal {
-        what,
-        unit,
-        is,
-        must,
-        good,
-        limit,
-        better: Better::Less,
-    };
     let gateway = |scenario| report.find(scenario, Target::Gateway);
     let mut goals = Vec::new();
     if let Some(Figures { cpu_nanos, written, .. }) = gateway(SOME.name).copied() {
@@ -115,6 +112,52 @@ fn ratios(report: &Report) -> Vec<Goal> {
         ),
     ];
     goals.into_iter().flatten().collect()
+}
+
+/// What streams cost, beside the same streams without a gateway or through the pass-through.
+fn streams(report: &Report) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    let find = |scenario: &str, target| report.find(scenario, target);
+    let many = find(STREAMS.name, Target::Gateway).zip(find(STREAMS.name, Target::Direct));
+    if let Some((gateway, direct)) = many {
+        let added = |of: fn(&Figures) -> u64| of(gateway).saturating_sub(of(direct));
+        let stall = added(|it| it.flow.stall);
+        goals.push(less(
+            "many streams, longest pause added",
+            "ms",
+            stall,
+            [1_000_000, 250_000, 50_000],
+        ));
+        let chunk = added(|it| it.flow.delay.p50);
+        goals.push(less("many streams, added p50 of a chunk", "ms", chunk, [20_000, 5_000, 1_000]));
+        let first = added(|it| it.flow.first.p50);
+        goals.push(less(
+            "many streams, added p50 of the first",
+            "ms",
+            first,
+            [100_000, 30_000, 10_000],
+        ));
+        goals.push(less(
+            "many streams, peak for each",
+            "KB",
+            gateway.grown,
+            [100_000, 60_000, 30_000],
+        ));
+    }
+    let fast = find(CHUNKS.name, Target::Gateway).zip(find(CHUNKS.name, Target::PassThrough));
+    if let Some((gateway, through)) = fast {
+        goals.push(less(
+            "CPU of 1,000 chunks",
+            "ms",
+            gateway.chunk_nanos,
+            [40_000, 20_000, 10_000],
+        ));
+        let is = permille(gateway.chunk_rate, through.chunk_rate);
+        let [must, good, limit] = [200, 400, 1_000];
+        let what = "chunks a second to the pass-through";
+        goals.push(Goal { what, unit: "x", is, must, good, limit, better: Better::More });
+    }
+    goals
 }
 
 #[cfg(test)]

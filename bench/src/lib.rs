@@ -14,6 +14,7 @@ mod bulk;
 pub mod figures;
 mod goals;
 pub mod journal;
+mod listen;
 pub mod load;
 mod numbers;
 pub mod passthrough;

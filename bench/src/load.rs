@@ -12,12 +12,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::runtime::Builder;
+use tokio::runtime;
 use tokio::task::JoinSet;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use crate::figures::Latencies;
+use crate::listen::{Heard, Stream};
 use crate::say;
+use crate::scenario::Keys;
 
 /// What a chat looks like that somebody has with a model: a few hundred bytes.
 pub(crate) const BODY: &str = r#"{"model":"acme/large-1","messages":[{"role":"system","content":"You are a helpful assistant who answers in plain words."},{"role":"user","content":"What happens to the money of a request between its arrival and its answer? Please keep it to one sentence, and name who pays when the answer is lost."}],"temperature":0.7,"max_completion_tokens":256}"#;
@@ -36,10 +38,17 @@ pub struct Load {
     key: Option<String>,
     /// Requests a second, of all connections.
     rate: Option<u64>,
+    /// Asks for streams; all connections for the same one at a time, or each for its own.
+    streams: Option<Keys>,
 }
 
-/// What one connection saw: latencies in microseconds by status, 0 where there was no whole answer.
-type Seen = BTreeMap<u16, Vec<u32>>;
+/// What one connection saw: latencies in microseconds by status, 0 where there was no whole answer, and
+/// what it heard of streams.
+#[derive(Debug, Default)]
+struct Seen {
+    answers: BTreeMap<u16, Vec<u32>>,
+    heard: Heard,
+}
 
 impl Load {
     /// Reads the arguments; nothing when they are wrong.
@@ -51,6 +60,10 @@ impl Load {
             options.insert(option.strip_prefix("--")?, value.as_str());
         }
         let rate = options.get("rate");
+        let streams = match options.get("streams").copied() {
+            None => None,
+            Some(name) => Some([Keys::Own, Keys::Shared].into_iter().find(|it| it.name() == name)?),
+        };
         Some(Self {
             to: options.get("to")?.parse().ok()?,
             connections: options.get("connections")?.parse().ok()?,
@@ -58,29 +71,46 @@ impl Load {
             bearer: (*options.get("bearer")?).to_owned(),
             key: options.get("key").map(|key| (*key).to_owned()),
             rate: rate.map(|rate| rate.parse()).transpose().ok()?,
+            streams,
         })
+    }
+
+    /// The key of a request that has a new one: the same for all connections in the same turn where they
+    /// share it.
+    fn key_of(&self, turn: u64) -> Uuid {
+        match self.streams {
+            None | Some(Keys::Own) => Uuid::new_v4(),
+            Some(Keys::Shared) => {
+                let of_this_load = u128::from(std::process::id()) << 64 | u128::from(turn);
+                Builder::from_random_bytes(of_this_load.to_be_bytes()).into_uuid()
+            }
+        }
     }
 
     /// The bytes of a request, and where its key begins.
     fn request(&self) -> (Vec<u8>, usize) {
         let key = self.key.clone().unwrap_or_else(|| Uuid::nil().to_string());
+        let body = match self.streams {
+            None => BODY.to_owned(),
+            Some(_) => BODY.replacen('{', r#"{"stream":true,"#, 1),
+        };
         let head = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
              content-type: application/json\r\nuser-agent: holdfast-bench\r\ncontent-length: {}\r\n\
              idempotency-key: ",
             self.to,
             self.bearer,
-            BODY.len(),
+            body.len(),
         );
         let at = head.len();
-        (format!("{head}{key}\r\n\r\n{BODY}").into_bytes(), at)
+        (format!("{head}{key}\r\n\r\n{body}").into_bytes(), at)
     }
 }
 
 /// Connects, waits for a line, sends, and says what came of it as one line of JSON.
 pub fn run(load: &Load) {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut seen = Seen::new();
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut seen = Seen::default();
     let took = runtime.block_on(async {
         let mut streams = Vec::new();
         for _ in 0..load.connections {
@@ -97,20 +127,24 @@ pub fn run(load: &Load) {
             connections.spawn(talk(stream, load.clone(), until));
         }
         while let Some(ended) = connections.join_next().await {
-            for (status, latencies) in ended.expect("a connection does not panic") {
-                seen.entry(status).or_default().extend(latencies);
+            let Seen { answers, heard } = ended.expect("a connection does not panic");
+            for (status, latencies) in answers {
+                seen.answers.entry(status).or_default().extend(latencies);
             }
+            seen.heard.add(heard);
         }
         started.elapsed()
     });
+    let flow = load.streams.map(|_keys| seen.heard.flow().to_json());
     let answers: BTreeMap<String, Latencies> = seen
+        .answers
         .into_iter()
         .map(|(status, latencies)| (status.to_string(), Latencies::of(latencies)))
         .collect();
     let answers: serde_json::Map<_, _> =
         answers.into_iter().map(|(status, latencies)| (status, latencies.to_json())).collect();
     let micros = u64::try_from(took.as_micros()).expect("less than an age");
-    say(&json!({ "micros": micros, "answers": answers }).to_string());
+    say(&json!({ "micros": micros, "answers": answers, "flow": flow }).to_string());
     // Whoever asked looks at what this process has used, and hangs up.
     io::stdin().lock().read_line(&mut String::new()).expect("a line, or the end");
 }
@@ -118,13 +152,16 @@ pub fn run(load: &Load) {
 async fn talk(mut stream: TcpStream, load: Load, until: Instant) -> Seen {
     let (mut request, key_at) = load.request();
     let mut buffer = Vec::with_capacity(16_384);
-    let mut seen = Seen::new();
+    let mut seen = Seen::default();
+    let mut reader = Stream::default();
     let pause = load.rate.and_then(|rate| {
         let nanos = 1_000_000_000_u64.saturating_mul(load.connections).checked_div(rate)?;
         Some(Duration::from_nanos(nanos))
     });
     let mut next = Instant::now();
+    let mut turn = 0_u64;
     while Instant::now() < until {
+        turn += 1;
         if let Some(pause) = pause {
             next = (next + pause).max(Instant::now());
             tokio::time::sleep_until(next.into()).await;
@@ -132,15 +169,19 @@ async fn talk(mut stream: TcpStream, load: Load, until: Instant) -> Seen {
         if load.key.is_none()
             && let Some(key) = request.get_mut(key_at..key_at + KEY_LEN)
         {
-            Uuid::new_v4().hyphenated().encode_lower(key);
+            load.key_of(turn).hyphenated().encode_lower(key);
         }
         let sent = Instant::now();
         let status = match stream.write_all(&request).await {
-            Ok(()) => answer(&mut stream, &mut buffer).await.unwrap_or(0),
             Err(_broken) => 0,
+            Ok(()) => match load.streams {
+                None => answer(&mut stream, &mut buffer).await,
+                Some(_) => reader.read(&mut stream, sent, &mut seen.heard).await,
+            }
+            .unwrap_or(0),
         };
         let micros = u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX);
-        seen.entry(status).or_default().push(micros);
+        seen.answers.entry(status).or_default().push(micros);
         if status == 0 {
             break;
         }

@@ -7,11 +7,11 @@ use holdfast_bench::{bench, journal, load, passthrough, upstream};
 
 const USAGE: &str = "\
 usage: holdfast-bench run [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N]
-                          [--log LEVEL] [--folder FOLDER] [--json FILE]
-       holdfast-bench upstream [--delay-ms N]
+                          [--streams N] [--log LEVEL] [--folder FOLDER] [--json FILE]
+       holdfast-bench upstream [--delay-ms N] [--chunks N] [--gap-ms N]
        holdfast-bench passthrough --to ADDRESS
        holdfast-bench load --to ADDRESS --connections N --millis N --bearer TOKEN
-                           [--key KEY] [--rate N]
+                           [--key KEY] [--rate N] [--streams own|shared]
        holdfast-bench journal --file FILE --batch N --millis N";
 
 fn main() -> ExitCode {

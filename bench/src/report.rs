@@ -72,6 +72,7 @@ impl Report {
                     .to_owned(),
             );
         }
+        text.extend(self.streams());
         text.push(String::new());
         text.extend(goals(self).iter().map(|goal| {
             let Goal { what, unit, is, must, good, limit, .. } = goal;
@@ -81,6 +82,33 @@ impl Report {
                 "{what:<52} {is:>8} {unit:<3} {verdict:<8} must {must}, good {good}, limit {limit}"
             )
         }));
+        text
+    }
+
+    /// What was heard of streams, where some were.
+    fn streams(&self) -> Vec<String> {
+        let lines: Vec<_> = self.lines.iter().filter(|it| it.figures.chunk_rate > 0).collect();
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let heads = ["", "", "chunk/s", "first50", "first99", "p50 ms", "p99 ms"];
+        let heads = heads.into_iter().chain(["stall ms", "CPU us", "KB each"]);
+        let mut text = vec![String::new(), row(heads)];
+        text.extend(lines.iter().map(|it| {
+            let Figures { flow, chunk_rate, chunk_nanos, grown, .. } = it.figures;
+            let times =
+                [flow.first.p50, flow.first.p99, flow.delay.p50, flow.delay.p99, flow.stall];
+            let cells = [it.scenario.clone(), it.target.name().to_owned(), chunk_rate.to_string()];
+            let numbers = times.into_iter().chain([chunk_nanos, grown]).map(decimal);
+            let cells: Vec<_> = cells.into_iter().chain(numbers).collect();
+            row(cells.iter().map(String::as_str))
+        }));
+        text.push(
+            "first: ms to the first chunk. p50, p99: ms of a chunk from its source to its reader. stall: the \
+             longest time between two chunks beyond the source's own. CPU: a chunk. KB: a connection, at \
+             the peak."
+                .to_owned(),
+        );
         text
     }
 

@@ -13,7 +13,7 @@ use crate::figures::{Figures, Seen};
 use crate::load::READY;
 use crate::numbers::{each, permille};
 use crate::pinned::{Cores, Peer, Place};
-use crate::scenario::{Kind, Scenario};
+use crate::scenario::{Keys, Kind, Scenario};
 use crate::usage::{Machine, Usage};
 
 /// What every stand is built with.
@@ -34,6 +34,7 @@ pub(crate) struct Push {
     pub(crate) millis: u64,
     pub(crate) key: Option<String>,
     pub(crate) rate: Option<u64>,
+    pub(crate) streams: Option<Keys>,
 }
 
 /// Everything of one scenario.
@@ -44,6 +45,8 @@ pub(crate) struct Stand {
     upstream: (Peer, SocketAddr),
     passthrough: (Peer, SocketAddr),
     gateway: Gateway,
+    /// What was resident before the first load, of each target.
+    idle_kib: [u64; 3],
     site: Site,
 }
 
@@ -74,10 +77,11 @@ impl Ground {
 impl Stand {
     /// Starts everything; `stored` finished operations are there already.
     pub(crate) fn build(ground: &Ground, scenario: &Scenario, stored: u64) -> Self {
-        let upstream = Peer::listening(
-            ground.command(Place::Around),
-            &["upstream".into(), "--delay-ms".into(), scenario.delay_ms.to_string().into()],
-        );
+        let (chunks, gap_ms) = scenario.speech().map_or((0, 0), |it| (it.chunks, it.gap_ms));
+        let mut upstream: Vec<OsString> = vec!["upstream".into()];
+        let pace = [("--delay-ms", scenario.delay_ms), ("--chunks", chunks), ("--gap-ms", gap_ms)];
+        upstream.extend(pace.iter().flat_map(|(name, n)| [(*name).into(), n.to_string().into()]));
+        let upstream = Peer::listening(ground.command(Place::Around), &upstream);
         let to: OsString = upstream.1.to_string().into();
         let passthrough = Peer::listening(
             ground.command(Place::Target),
@@ -105,14 +109,16 @@ impl Stand {
             gateway.stop();
             let results = match scenario.kind {
                 Kind::Purge => Results::AllDue,
-                Kind::Fresh | Kind::Replay | Kind::Overload => Results::Tenth,
+                Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Streams(_) => Results::Tenth,
             };
             bulk::fill(&site.database(), stored, results);
         }
         let mut command = site.command();
         command.arg("serve");
         let gateway = site.start(ground.cores.place(Place::Target, &command));
-        Self { ground: ground.clone(), account, upstream, passthrough, gateway, site }
+        let targets = [upstream.0.process(), passthrough.0.process(), gateway.process()];
+        let idle_kib = targets.map(|process| Usage::of(process).resident_kib);
+        Self { ground: ground.clone(), account, upstream, passthrough, gateway, idle_kib, site }
     }
 
     /// One request that is finished; its key.
@@ -125,10 +131,11 @@ impl Stand {
 
     /// Puts a load on one of them and measures what it does to it.
     pub(crate) fn measure(&self, target: Target, push: &Push) -> (Figures, Seen) {
-        let (process, to) = match target {
-            Target::Direct => (self.upstream.0.process(), self.upstream.1),
-            Target::PassThrough => (self.passthrough.0.process(), self.passthrough.1),
-            Target::Gateway => (self.gateway.process(), self.gateway.address()),
+        let [direct, pass_through, gateway] = self.idle_kib;
+        let (process, to, idle_kib) = match target {
+            Target::Direct => (self.upstream.0.process(), self.upstream.1, direct),
+            Target::PassThrough => (self.passthrough.0.process(), self.passthrough.1, pass_through),
+            Target::Gateway => (self.gateway.process(), self.gateway.address(), gateway),
         };
         let mut load = self.load(to, push);
         assert_eq!(load.line(), READY);
@@ -150,6 +157,8 @@ impl Stand {
         figures.cpu_nanos = each(using.cpu_nanos - used.cpu_nanos, requests);
         figures.written = each(using.written - used.written, requests);
         figures.resident_kib = using.resident_kib;
+        figures.chunk_nanos = each(using.cpu_nanos - used.cpu_nanos, seen.flow.delay.count);
+        figures.grown = each(using.peak_kib.saturating_sub(idle_kib) * 1_024, push.connections);
         if let Some(before) = counted {
             let after = self.counters();
             figures.transactions = permille(after.transactions - before.transactions, requests);
@@ -179,6 +188,9 @@ impl Stand {
         }
         if let Some(rate) = push.rate {
             command.args(["--rate", &rate.to_string()]);
+        }
+        if let Some(keys) = push.streams {
+            command.args(["--streams", keys.name()]);
         }
         Peer::start(command)
     }

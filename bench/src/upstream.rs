@@ -1,10 +1,11 @@
-//! A provider that answers at once, or after a delay, always the same. It reads what it is sent and
-//! believes nothing of it.
+//! A provider that answers at once, or after a delay, always the same; as a stream where one is wanted,
+//! whose chunks say when they were said. It believes nothing else of what it is sent.
+
+mod speech;
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -15,24 +16,42 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
+use self::speech::Body;
 use crate::{LISTENS, say};
 
+/// How a request spells that it wants a stream.
+const STREAMED: &[u8] = br#""stream":true"#;
 const ANSWER: &str = r#"{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"large-1","choices":[{"index":0,"message":{"role":"assistant","content":"Hello! A hold is placed before the model is called, and it is settled when the model has answered, so that nobody pays twice for one request.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":40,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default"}"#;
 
-/// The delay that the arguments name; nothing when they are wrong.
+/// How it answers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pace {
+    delay: Duration,
+    /// How many chunks with text a stream has.
+    chunks: u64,
+    /// Time between two of them.
+    gap: Duration,
+}
+
+/// What the arguments name; nothing when they are wrong.
 #[must_use]
-pub fn parse(arguments: &[String]) -> Option<Duration> {
-    match arguments {
-        [] => Some(Duration::ZERO),
-        [option, millis] if option == "--delay-ms" => {
-            Some(Duration::from_millis(millis.parse().ok()?))
+pub fn parse(arguments: &[String]) -> Option<Pace> {
+    let mut pace = Pace::default();
+    for pair in arguments.chunks(2) {
+        let [option, value] = pair else { return None };
+        let value: u64 = value.parse().ok()?;
+        match option.as_str() {
+            "--delay-ms" => pace.delay = Duration::from_millis(value),
+            "--chunks" => pace.chunks = value,
+            "--gap-ms" => pace.gap = Duration::from_millis(value),
+            _ => return None,
         }
-        _ => None,
     }
+    Some(pace)
 }
 
 /// Serves until the process is ended.
-pub fn run(delay: Duration) {
+pub fn run(pace: Pace) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async move {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -42,7 +61,7 @@ pub fn run(delay: Duration) {
             let (stream, _peer) = listener.accept().await.expect("a connection");
             stream.set_nodelay(true).expect("a socket");
             connections.spawn(async move {
-                let service = service_fn(move |request| answer(request, delay));
+                let service = service_fn(move |request| answer(request, pace));
                 // A client that goes away ends its connection, and that is all.
                 drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
             });
@@ -50,18 +69,23 @@ pub fn run(delay: Duration) {
     });
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    delay: Duration,
-) -> Result<Response<Full<Bytes>>, hyper::Error> {
+async fn answer(request: Request<Incoming>, pace: Pace) -> Result<Response<Body>, hyper::Error> {
     let mut body = request.into_body();
+    let mut is_streamed = false;
     while let Some(frame) = body.frame().await {
-        frame?;
+        if let Ok(data) = frame?.into_data() {
+            is_streamed |= data.windows(STREAMED.len()).any(|window| window == STREAMED);
+        }
     }
-    if !delay.is_zero() {
-        tokio::time::sleep(delay).await;
+    if !pace.delay.is_zero() {
+        tokio::time::sleep(pace.delay).await;
     }
-    let mut answer = Response::new(Full::new(Bytes::from_static(ANSWER.as_bytes())));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let (body, kind) = if is_streamed {
+        (Body::speech(pace.chunks, pace.gap), "text/event-stream")
+    } else {
+        (Body::whole(ANSWER), "application/json")
+    };
+    let mut answer = Response::new(body);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(answer)
 }

@@ -14,6 +14,8 @@ pub(crate) struct Usage {
     pub(crate) cpu_nanos: u64,
     pub(crate) written: u64,
     pub(crate) resident_kib: u64,
+    /// The most that was resident at once.
+    pub(crate) peak_kib: u64,
 }
 
 impl Usage {
@@ -26,6 +28,7 @@ impl Usage {
             cpu_nanos: cpu_ticks(&read("stat")).expect("/proc/*/stat") * NANOS_PER_TICK,
             written: named(&read("io"), "write_bytes:").unwrap_or(0),
             resident_kib: named(&read("status"), "VmRSS:").unwrap_or(0),
+            peak_kib: named(&read("status"), "VmHWM:").unwrap_or(0),
         }
     }
 }

@@ -43,7 +43,8 @@ usage: cargo xtask <command>
   bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--log LEVEL]
         [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
-                      1, 32, 256, slow, replay, overload, purge
+                      1, 32, 256, slow, replay, overload,
+                      streams, chunks, readers, purge
   migrate [args]...   the gateway's own `migrate`";
 
 fn main() -> ExitCode {
