@@ -44,7 +44,7 @@ FROM (
     UNION ALL
     SELECT t.created_at, t.amount, 0 FROM postings AS t
     WHERE t.wallet_id = $1 AND t.created_at < $3
-) AS moved";
+) AS l";
 
 impl Store {
     /// The statement of a wallet over a period, with at most its last `limit` entries.
