@@ -40,8 +40,8 @@ usage: cargo xtask <command>
                       fuzz the request parser and the canonical feed, a minute each
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
-  bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--log LEVEL]
-        [--folder FOLDER] [--json FILE]
+  bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--streams N]
+        [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
                       1, 32, 256, slow, replay, overload,
                       streams, chunks, readers, purge
