@@ -17,7 +17,7 @@ fn server() -> PgConnectOptions {
 
 #[tokio::test]
 async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with_it() {
-    const TRIES: u32 = 60;
+    const TRIES: u32 = 200;
     let db = pool(&server(), Duration::from_secs(5), 1).await.unwrap();
     let table = format!("dropped_{}", std::process::id());
     db.execute_unprepared(&format!("CREATE TABLE {table} (n int)")).await.unwrap();
@@ -25,7 +25,7 @@ async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with
         {
             let mut begin = pin!(db.begin());
             // Asked a few times, and then its caller goes away.
-            for _ in 0..=n % 3 {
+            for _ in 0..=n % 10 {
                 let asked = poll_fn(|cx| Poll::Ready(begin.as_mut().poll(cx))).await;
                 if asked.is_ready() {
                     break;
