@@ -207,17 +207,26 @@ impl Answer {
             && self.choices.values().all(|choice| choice.finish.is_some())
     }
 
-    /// Whether nothing of it has arrived.
+    /// Whether nothing of it has arrived: a choice that was opened without a word is nothing yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.choices.is_empty()
+        !self.choices.values().any(Choice::says_something)
     }
 
-    /// Ends whatever of `n` choices has not ended, as a bound of the gateway does.
+    /// Ends whatever of `n` choices has not ended, as a bound of the gateway does. Who was said to call
+    /// and calls nobody was cut before it did.
     pub fn cut(&mut self, n: u32) {
         for index in 0..n {
             let choice = self.choices.entry(index).or_default();
-            choice.finish.get_or_insert(FinishReason::Length);
+            let finish = choice.finish.get_or_insert(FinishReason::Length);
+            let calls_nobody = match finish {
+                FinishReason::ToolCalls => choice.tool_calls.is_empty(),
+                FinishReason::FunctionCall => choice.function_call.is_none(),
+                FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => false,
+            };
+            if calls_nobody {
+                *finish = FinishReason::Length;
+            }
         }
     }
 
@@ -235,7 +244,35 @@ impl Answer {
     }
 }
 
+impl Delta {
+    /// Whether the model says anything by it: opening a choice without a word is nothing yet.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        self.choices.iter().any(ChoiceDelta::says_something)
+    }
+}
+
+impl ChoiceDelta {
+    fn says_something(&self) -> bool {
+        let texts = [&self.content, &self.refusal, &self.reasoning];
+        let audio = self.audio.as_ref();
+        texts.into_iter().flatten().any(|text| !text.is_empty())
+            || !self.tool_calls.is_empty()
+            || self.function_call.is_some()
+            || !self.annotations.is_empty()
+            || audio.is_some_and(|audio| !audio.data.is_empty() || !audio.transcript.is_empty())
+            || self.finish.is_some()
+    }
+}
+
 impl Choice {
+    fn says_something(&self) -> bool {
+        self.texts().any(|text| !text.is_empty())
+            || !self.annotations.is_empty()
+            || self.audio.as_ref().is_some_and(|audio| !audio.data.is_empty())
+            || self.finish.is_some()
+    }
+
     fn append(&mut self, gained: ChoiceDelta) {
         append(&mut self.content, gained.content);
         append(&mut self.refusal, gained.refusal);

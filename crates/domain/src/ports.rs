@@ -358,6 +358,10 @@ pub trait Sink: Send {
 
     /// Adds a piece.
     fn delta(&mut self, delta: Delta);
+
+    /// Told what an answer that is whole has used up, where its provider says so before the call ends:
+    /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
+    fn metered(&mut self, _meters: Meters) {}
 }
 
 /// What a request asks for and a provider cannot do.

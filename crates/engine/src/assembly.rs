@@ -9,6 +9,7 @@ use holdfast_domain::answer::{Answer, Delta};
 use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::Sink;
 use holdfast_domain::request::Request;
+use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::chunk::{Chunks, Frame};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -21,6 +22,10 @@ pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
     telling: Option<Telling<'a>>,
     pub(crate) answer: Answer,
+    /// Whether a piece of it has arrived, be it without a word.
+    pub(crate) has_begun: bool,
+    /// What was reported of it once it was whole.
+    pub(crate) meters: Option<Meters>,
     /// Whether a byte of this call may have left.
     pub(crate) is_sent: bool,
     /// Whether it was ended here.
@@ -53,7 +58,15 @@ impl<'a> Assembly<'a> {
             bytes: 0,
             is_full: false,
         });
-        Self { tape, telling, answer: Answer::default(), is_sent: false, is_cut: false }
+        Self {
+            tape,
+            telling,
+            answer: Answer::default(),
+            has_begun: false,
+            meters: None,
+            is_sent: false,
+            is_cut: false,
+        }
     }
 
     /// Ends whatever of `n` choices has not ended.
@@ -87,6 +100,7 @@ impl Sink for Assembly<'_> {
         if !self.is_sent {
             self.sending();
         }
+        self.has_begun = true;
         let delta = match &mut self.telling {
             Some(telling) => telling.tell(delta),
             None => Some(delta),
@@ -94,6 +108,10 @@ impl Sink for Assembly<'_> {
         if let Some(delta) = delta {
             self.answer.append(delta);
         }
+    }
+
+    fn metered(&mut self, meters: Meters) {
+        self.meters = Some(meters);
     }
 }
 
@@ -113,7 +131,9 @@ impl Telling<'_> {
             return None;
         }
         self.track.say(frames);
-        self.pulse.beat();
+        if delta.says_something() {
+            self.pulse.beat();
+        }
         Some(delta)
     }
 }

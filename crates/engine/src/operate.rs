@@ -227,12 +227,14 @@ impl Run<'_> {
         if !answer.is_sent {
             return Err(ProviderFailure::NotRun(NotRun::Connect));
         }
-        if !keeps || answer.answer.is_empty() {
+        // Nothing is missing of an answer that is whole and reported, but the word that it ends.
+        let reported = answer.meters.filter(|_| answer.answer.is_whole(n));
+        if reported.is_none() && (!keeps || answer.answer.is_empty()) {
             return Err(ProviderFailure::Unknown(why));
         }
-        // What arrived is what the caller gets and pays for, by an own count.
+        // What arrived is what the caller gets and pays for: as reported, else by an own count.
         answer.cut(n);
-        Ok(None)
+        Ok(reported)
     }
 
     /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
@@ -305,14 +307,15 @@ fn outcome(
     n: u32,
 ) -> Result<Option<Meters>, ProviderFailure> {
     if answer.is_full() && !answer.answer.is_empty() {
+        // A report would be of more than was kept.
         answer.cut(n);
-        return Ok(called.ok().flatten());
+        return Ok(None);
     }
     match called {
         Ok(meters) if answer.answer.is_whole(n) => Ok(meters),
         Ok(_broken) => Err(ProviderFailure::Unknown(Unknown::Unreadable)),
         // What has said something has run.
-        Err(ProviderFailure::NotRun(_)) if !answer.answer.is_empty() => {
+        Err(ProviderFailure::NotRun(_)) if answer.has_begun => {
             Err(ProviderFailure::Unknown(Unknown::Broken))
         }
         Err(failure) => Err(failure),

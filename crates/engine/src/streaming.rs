@@ -32,7 +32,6 @@ struct Live {
 }
 
 /// A piece of a stream.
-#[derive(Debug)]
 pub enum Piece {
     /// The bytes of an event.
     Event(Bytes),
@@ -51,6 +50,16 @@ pub enum Broken {
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stream({} events ready, live: {})", self.ready.len(), self.live.is_some())
+    }
+}
+
+impl fmt::Debug for Piece {
+    /// Without what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event(event) => write!(f, "Event({} bytes)", event.len()),
+            Self::Broken(broken) => write!(f, "Broken({broken:?})"),
+        }
     }
 }
 

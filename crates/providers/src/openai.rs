@@ -143,7 +143,7 @@ impl Pieces for ChunkReader {
         Self::is_whole(self)
     }
 
-    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
-        Self::end(*self)
+    fn end(&self) -> Result<Option<Meters>, Unreadable> {
+        Self::end(self)
     }
 }

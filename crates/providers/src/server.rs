@@ -238,7 +238,7 @@ pub(crate) trait Pieces: Send {
     fn is_whole(&self) -> bool;
 
     /// The end of the answer: what was reported to have been used up, where that can be believed.
-    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable>;
+    fn end(&self) -> Result<Option<Meters>, Unreadable>;
 }
 
 /// What an event came to.
@@ -377,12 +377,17 @@ impl Server {
             if event.data.trim_ascii().is_empty() {
                 return Ok(ControlFlow::Continue(()));
             }
-            match pieces.read(event)? {
-                Heard::More(delta) => sink.delta(delta),
-                Heard::Nothing => {}
-                Heard::Last => return Ok(ControlFlow::Break(())),
+            let heard = pieces.read(event)?;
+            let is_last = matches!(heard, Heard::Last);
+            if let Heard::More(delta) = heard {
+                sink.delta(delta);
             }
-            Ok(ControlFlow::Continue(()))
+            if pieces.is_whole()
+                && let Ok(Some(meters)) = pieces.end()
+            {
+                sink.metered(meters);
+            }
+            Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         };
         let heard = match framing {
             Framing::Events => events::each(reply, self.response_bytes_max, take).await,

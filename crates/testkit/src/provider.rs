@@ -34,6 +34,7 @@ pub struct Script {
 #[derive(Debug, Clone)]
 enum Step {
     Say(Delta),
+    Report(Meters),
     Wait(Gate),
 }
 
@@ -66,6 +67,13 @@ impl Script {
     #[must_use]
     pub fn delta(mut self, gained: ChoiceDelta) -> Self {
         self.steps.push(Step::Say(Delta::from(vec![gained])));
+        self
+    }
+
+    /// Reports what the answer used up, before the call ends.
+    #[must_use]
+    pub fn report(mut self, meters: Meters) -> Self {
+        self.steps.push(Step::Report(meters));
         self
     }
 
@@ -133,6 +141,7 @@ impl Provider for ScriptedProvider {
         for step in script.steps {
             match step {
                 Step::Say(delta) => sink.delta(delta),
+                Step::Report(meters) => sink.metered(meters),
                 Step::Wait(gate) => gate.pass().await,
             }
         }

@@ -147,10 +147,16 @@ impl Decoder {
 }
 
 /// The events of one piece of a stream.
-#[derive(Debug)]
 pub struct Events<'a> {
     decoder: &'a mut Decoder,
     rest: &'a [u8],
+}
+
+impl std::fmt::Debug for Events<'_> {
+    /// Without what is in them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Events({} bytes)", self.rest.len())
+    }
 }
 
 impl Events<'_> {

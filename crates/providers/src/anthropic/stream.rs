@@ -74,7 +74,7 @@ impl Pieces for Stream {
         self.finish.is_some()
     }
 
-    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
+    fn end(&self) -> Result<Option<Meters>, Unreadable> {
         let finish = self.finish.ok_or(Unreadable::Finish)?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
             return Err(Unreadable::ToolCalls);

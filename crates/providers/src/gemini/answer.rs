@@ -48,16 +48,16 @@ impl Pieces for Stream {
         self.piece(event.data).map(Heard::from)
     }
 
+    /// Some models tell an end with every piece: only the end of the body says that nothing follows.
     fn is_whole(&self) -> bool {
-        (0..self.n).eq(self.candidates.keys().copied())
-            && self.candidates.values().all(|said| said.finish.is_some())
+        false
     }
 
-    fn end(self: Box<Self>) -> Result<Option<Meters>, Unreadable> {
+    fn end(&self) -> Result<Option<Meters>, Unreadable> {
         if !(0..self.n).eq(self.candidates.keys().copied()) {
             return Err(Unreadable::Choices);
         }
-        if !self.is_whole() {
+        if !self.candidates.values().all(|said| said.finish.is_some()) {
             return Err(Unreadable::Finish);
         }
         // Text that cost no token is not believed.

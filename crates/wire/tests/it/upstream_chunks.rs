@@ -204,6 +204,15 @@ fn calls_are_put_together_however_they_are_told_apart() {
         )
     };
     check_calls(&[&again("{"), &again("}"), &again("")], &[("f", "{}")]);
+    // With an id that is made anew for every piece.
+    check_calls(
+        &[
+            r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#,
+            r#"[{"index":0,"id":"b","function":{"arguments":"{"}}]"#,
+            r#"[{"index":0,"id":"c","function":{"arguments":"}"}}]"#,
+        ],
+        &[("f", "{}")],
+    );
     // With those empty or null after the first piece.
     check_calls(
         &[

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::answer::{ChoiceDelta, FinishReason};
 use holdfast_domain::operation::{Phase, ProviderRefusal};
 use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
-use holdfast_domain::usage::MetersSource;
+use holdfast_domain::usage::{Meters, MetersSource};
 use holdfast_engine::{Answered, Broken, Failure, Options};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::task::JoinSet;
@@ -103,6 +104,22 @@ async fn a_cancel_ends_what_was_said_with_length() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_with_calls_that_never_came_is_told_and_kept_as_a_cut() {
+    let never = Gate::new();
+    let ended = ChoiceDelta { finish: Some(FinishReason::ToolCalls), ..ChoiceDelta::default() };
+    let script = Script::finishing(None).say("hi").delta(ended).wait(&never);
+    let world = setup().script(script).start().await;
+    let mut first = stream(world.ask(1, STREAM).await);
+    drop((event(&mut first).await, event(&mut first).await));
+    cancel(&world).await;
+    let (events, broken) = rest(&mut first).await;
+    assert!(broken.is_none());
+    assert!(events[0].contains(r#""finish_reason":"length""#), "{events:?}");
+    let again = whole(stream(world.ask(1, STREAM).await)).await;
+    assert!(again.iter().any(|event| event.contains(r#""finish_reason":"length""#)), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_says_nothing_in_time_has_an_unknown_outcome() {
     let never = Gate::new();
     let times = setup().model(|model| model.timeouts.first_token = secs(60));
@@ -111,6 +128,55 @@ async fn a_model_that_says_nothing_in_time_has_an_unknown_outcome() {
     assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
     assert_eq!(began.elapsed(), secs(60));
     assert_eq!(world.store.balances(), (FUNDS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_choice_that_is_opened_without_a_word_is_no_answer() {
+    let times = || {
+        setup().model(|model| {
+            model.timeouts.first_token = secs(60);
+            model.timeouts.between_tokens = secs(30);
+        })
+    };
+    let never = Gate::new();
+    let opened = || Script::finishing(None).say("").wait(&never);
+    let world = times().script(opened()).start().await;
+    let began = tokio::time::Instant::now();
+    let (_events, broken) = rest(&mut stream(world.ask(1, STREAM).await)).await;
+    assert_eq!(began.elapsed(), secs(60), "the first word is still to come");
+    let broken = broken.unwrap();
+    assert!(matches!(&broken, Broken::Failed(Failure::OutcomeUnknown(_))), "{broken:?}");
+    assert_eq!(world.store.balances(), (FUNDS, 0));
+
+    let world = times().script(opened()).start().await;
+    let mut stream = stream(world.ask(1, STREAM).await);
+    drop(event(&mut stream).await);
+    cancel(&world).await;
+    assert!(rest(&mut stream).await.1.is_some());
+    assert_eq!(world.store.phase(), "abandoned");
+    assert_eq!(world.store.balances(), (FUNDS, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_whole_and_reported_is_charged_by_that_however_its_call_ends() {
+    let never = Gate::new();
+    let reported = Meters::text(7, 2).unwrap();
+    let times = || setup().model(|model| model.timeouts.between_tokens = secs(30));
+    let script = || Script::finishing(None).say("hi").stop().report(reported).wait(&never);
+    let world = times().script(script()).start().await;
+    let events = whole(stream(world.ask(1, STREAM).await)).await;
+    assert!(events.iter().any(|event| event.contains(r#""finish_reason":"stop""#)), "{events:?}");
+    let Phase::Completed { usage, .. } = world.store.operation().phase else { panic!() };
+    assert_eq!(usage.metered.source, MetersSource::Reported);
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
+
+    let world = times().script(script()).start().await;
+    let mut stream = stream(world.ask(1, STREAM).await);
+    drop((event(&mut stream).await, event(&mut stream).await));
+    let mut draining = drain(&world, secs(5)).await;
+    assert!(rest(&mut stream).await.1.is_none(), "nothing is missing of it");
+    assert!(!draining.join_next().await.unwrap().unwrap());
+    assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
 }
 
 #[tokio::test(start_paused = true)]

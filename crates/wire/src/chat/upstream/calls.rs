@@ -87,8 +87,8 @@ impl Calls {
         }))
     }
 
-    /// The call that a piece belongs to, and whether it begins it: by its number, but another id under
-    /// the same number is another call; else by its id; else a piece with a name begins a call and one
+    /// The call that a piece belongs to, and whether it begins it: by its number, but a name with another
+    /// id under the same number is another call (some make an id for every piece); else by its id; else a piece with a name begins a call and one
     /// without goes on with the last.
     fn find(
         &mut self,
@@ -97,7 +97,9 @@ impl Calls {
         name: &str,
         kind: Option<ToolKind>,
     ) -> Result<(usize, bool), Unreadable> {
-        let is_other = |call: &Call| !id.is_empty() && !call.id.is_empty() && call.id != id;
+        let is_other = |call: &Call| {
+            !name.is_empty() && !id.is_empty() && !call.id.is_empty() && call.id != id
+        };
         let found = match number {
             Some(_) => self.0.iter().rposition(|call| call.number == number),
             None if !id.is_empty() => self.0.iter().rposition(|call| call.id == id),

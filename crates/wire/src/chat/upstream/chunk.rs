@@ -88,7 +88,7 @@ impl ChunkReader {
     /// # Errors
     ///
     /// An [`Unreadable`] where the answer is not whole.
-    pub fn end(self) -> Result<Option<Meters>, Unreadable> {
+    pub fn end(&self) -> Result<Option<Meters>, Unreadable> {
         if !(0..self.n).eq(self.choices.keys().copied()) {
             return Err(Unreadable::Choices);
         }
