@@ -22,8 +22,6 @@ pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
     telling: Option<Telling<'a>>,
     pub(crate) answer: Answer,
-    /// Whether a piece of it has arrived, be it without a word.
-    pub(crate) has_begun: bool,
     /// What was reported of it once it was whole.
     pub(crate) meters: Option<Meters>,
     /// Whether a byte of this call may have left.
@@ -62,7 +60,6 @@ impl<'a> Assembly<'a> {
             tape,
             telling,
             answer: Answer::default(),
-            has_begun: false,
             meters: None,
             is_sent: false,
             is_cut: false,
@@ -100,7 +97,6 @@ impl Sink for Assembly<'_> {
         if !self.is_sent {
             self.sending();
         }
-        self.has_begun = true;
         let delta = match &mut self.telling {
             Some(telling) => telling.tell(delta),
             None => Some(delta),

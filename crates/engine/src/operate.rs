@@ -314,8 +314,8 @@ fn outcome(
     match called {
         Ok(meters) if answer.answer.is_whole(n) => Ok(meters),
         Ok(_broken) => Err(ProviderFailure::Unknown(Unknown::Unreadable)),
-        // What has said something has run.
-        Err(ProviderFailure::NotRun(_)) if answer.has_begun => {
+        // What has opened a choice has run, be it without a word.
+        Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
             Err(ProviderFailure::Unknown(Unknown::Broken))
         }
         Err(failure) => Err(failure),

@@ -186,6 +186,18 @@ fn check_calls(deltas: &[&str], expected: &[(&str, &str)]) {
 }
 
 #[test]
+fn an_id_that_is_made_anew_for_every_piece_begins_no_call() {
+    check_calls(
+        &[
+            r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#,
+            r#"[{"index":0,"id":"b","function":{"arguments":"{"}}]"#,
+            r#"[{"index":0,"id":"c","function":{"arguments":"}"}}]"#,
+        ],
+        &[("f", "{}")],
+    );
+}
+
+#[test]
 fn calls_are_put_together_however_they_are_told_apart() {
     // By their numbers, as OpenAI does it.
     check_calls(
@@ -204,15 +216,6 @@ fn calls_are_put_together_however_they_are_told_apart() {
         )
     };
     check_calls(&[&again("{"), &again("}"), &again("")], &[("f", "{}")]);
-    // With an id that is made anew for every piece.
-    check_calls(
-        &[
-            r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#,
-            r#"[{"index":0,"id":"b","function":{"arguments":"{"}}]"#,
-            r#"[{"index":0,"id":"c","function":{"arguments":"}"}}]"#,
-        ],
-        &[("f", "{}")],
-    );
     // With those empty or null after the first piece.
     check_calls(
         &[
