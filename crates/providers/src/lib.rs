@@ -68,6 +68,7 @@ mod reading;
 mod server;
 mod simulated;
 mod transport;
+mod turns;
 mod unable;
 
 pub use crate::anthropic::{Anthropic, AnthropicOptions};

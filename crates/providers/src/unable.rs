@@ -4,11 +4,14 @@
 use std::collections::BTreeSet;
 
 use holdfast_domain::ports::Unsupported;
-use holdfast_domain::request::{Decimal, Request, Tool, ToolChoice, ToolMode};
-use holdfast_wire::json::{Node, parse};
+use holdfast_domain::request::{Decimal, Function, Opaque, Request, Tool, ToolChoice, ToolMode};
+use holdfast_wire::json::{Draft, Node, parse};
 
 /// The rule for a field that has no place there.
 pub(crate) const LEFT_OUT: &str = "left out for this model";
+
+/// The schema of a function without parameters, where one must be there.
+pub(crate) const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// `rule` ends the sentence "It must be …".
 pub(crate) const fn unsupported(param: String, rule: &'static str) -> Unsupported {
@@ -30,9 +33,38 @@ pub(crate) fn asks_for_other(number: Option<Decimal>, default: i32) -> bool {
     number.is_some_and(|number| !number.is_within(default, default))
 }
 
+/// The functions on offer that may be called.
+pub(crate) fn offered(request: &Request) -> Result<Vec<&Function>, Unsupported> {
+    let allowed = chosen(request)?;
+    let is_allowed = |name: &str| allowed.as_ref().is_none_or(|names| names.contains(name));
+    let mut offered = Vec::with_capacity(request.tools.len());
+    for (at, tool) in request.tools.iter().enumerate() {
+        match tool {
+            Tool::Function(function) if is_allowed(&function.name) => offered.push(function),
+            Tool::Function(_) => {}
+            Tool::Custom(_) => {
+                return Err(unsupported(format!("tools[{at}].type"), "function for this model"));
+            }
+        }
+    }
+    Ok(offered)
+}
+
+/// The extra fields of a request as they are. One that is written anyway would stand there twice.
+pub(crate) fn extras<'a>(
+    request: &'a Request,
+    written: &[&str],
+) -> Result<Vec<(&'a str, Draft<'a>)>, Unsupported> {
+    let extra = |(name, value): (&'a String, &'a Opaque)| match written.contains(&name.as_str()) {
+        true => Err(unsupported(name.clone(), LEFT_OUT)),
+        false => Ok((name.as_str(), value.into())),
+    };
+    request.extras.iter().map(extra).collect()
+}
+
 /// The functions that may be called where only some of those on offer may. A choice among no tools, or
 /// of one that is not on offer, is refused.
-pub(crate) fn chosen(request: &Request) -> Result<Option<BTreeSet<String>>, Unsupported> {
+fn chosen(request: &Request) -> Result<Option<BTreeSet<String>>, Unsupported> {
     const RULE: &str = "one of the functions in `tools` for this model";
     let is_offered = |name: &str| {
         let mut names = request.tools.iter().map(|tool| match tool {

@@ -6,12 +6,15 @@ use std::collections::BTreeSet;
 use holdfast_domain::ports::{Arrival, Call, Unsupported};
 use holdfast_domain::request::{
     Function, JsonSchema, Message, Modalities, ReasoningEffort, Request, ResponseFormat, Role,
-    ServiceTier, Tool, ToolChoice, ToolKind, ToolMode, Verbosity,
+    ServiceTier, ToolChoice, ToolKind, ToolMode, Verbosity,
 };
 use holdfast_wire::json::Draft;
 
-use super::turns::{self, Conversation};
-use crate::unable::{LEFT_OUT, asks_for_other, chosen, refuse, unsupported};
+use super::turns::Spoken;
+use crate::turns::{self, Conversation};
+use crate::unable::{
+    LEFT_OUT, NO_PARAMETERS, asks_for_other, extras, offered, refuse, unsupported,
+};
 
 type Member<'a> = (&'a str, Draft<'a>);
 
@@ -33,9 +36,6 @@ const WRITTEN: [&str; 15] = [
     "service_tier",
     "stream",
 ];
-
-/// Tools without parameters: the schema must be there.
-const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The body for a call.
 pub(super) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported> {
@@ -60,12 +60,7 @@ pub(super) fn translate(request: &Request, sampling: bool) -> Result<Vec<Member<
     sampled(&mut members, request, sampling)?;
     members.extend(output(request)?);
     members.extend(service(request)?);
-    for (name, value) in &request.extras {
-        if WRITTEN.contains(&name.as_str()) {
-            return Err(unsupported(name.clone(), LEFT_OUT));
-        }
-        members.push((name, value.into()));
-    }
+    members.extend(extras(request, &WRITTEN)?);
     Ok(members)
 }
 
@@ -133,7 +128,7 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
 }
 
 fn conversation(messages: &[Message]) -> Result<Vec<Member<'_>>, Unsupported> {
-    let Conversation { system, turns } = turns::translate(messages)?;
+    let Conversation { system, turns } = turns::translate(messages, Spoken::default())?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("system", system.into()));
@@ -143,20 +138,7 @@ fn conversation(messages: &[Message]) -> Result<Vec<Member<'_>>, Unsupported> {
 }
 
 fn tools(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
-    let mut offered = Vec::new();
-    let allowed = chosen(request)?;
-    let is_allowed = |name: &str| allowed.as_ref().is_none_or(|names| names.contains(name));
-    for (at, tool) in request.tools.iter().enumerate() {
-        match tool {
-            Tool::Function(function) if is_allowed(&function.name) => {
-                offered.push(tool_of(function));
-            }
-            Tool::Function(_) => {}
-            Tool::Custom(_) => {
-                return Err(unsupported(format!("tools[{at}].type"), "function for this model"));
-            }
-        }
-    }
+    let offered: Vec<_> = offered(request)?.into_iter().map(tool_of).collect();
     let mut members = Vec::new();
     if !offered.is_empty() {
         members.push(("tools", offered.into()));

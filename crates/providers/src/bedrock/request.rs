@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::ports::{Call, Unsupported};
 use holdfast_domain::request::{
-    Function, JsonSchema, Modalities, Request, ResponseFormat, ServiceTier, Tool, ToolChoice,
-    ToolMode, Verbosity,
+    Function, JsonSchema, Modalities, Request, ResponseFormat, ServiceTier, ToolChoice, ToolMode,
+    Verbosity,
 };
 use holdfast_wire::json::Draft;
 
-use super::turns::{self, Conversation};
-use crate::unable::{LEFT_OUT, chosen, refuse, unsupported};
+use super::turns::Spoken;
+use crate::turns::{self, Conversation};
+use crate::unable::{LEFT_OUT, NO_PARAMETERS, extras, offered, refuse, unsupported};
 
 type Member<'a> = (&'a str, Draft<'a>);
 
@@ -26,9 +27,6 @@ const WRITTEN: [&str; 8] = [
     "serviceTier",
     "requestMetadata",
 ];
-
-/// Tools without parameters: the schema must be there.
-const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// What a request becomes: its own members, and those of the inference's configuration.
 pub(super) struct Translated<'a> {
@@ -47,7 +45,7 @@ pub(super) fn render(call: &Call) -> Result<Vec<u8>, Unsupported> {
 /// Everything but the bound on output.
 pub(super) fn translate(request: &Request) -> Result<Translated<'_>, Unsupported> {
     refuse_what_has_no_place(request)?;
-    let Conversation { system, turns } = turns::translate(&request.messages)?;
+    let Conversation { system, turns } = turns::translate(&request.messages, Spoken::default())?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("system", system.into()));
@@ -61,12 +59,7 @@ pub(super) fn translate(request: &Request) -> Result<Translated<'_>, Unsupported
     if !request.metadata.is_empty() {
         members.push(("requestMetadata", pairs(&request.metadata)));
     }
-    for (name, value) in &request.extras {
-        if WRITTEN.contains(&name.as_str()) {
-            return Err(unsupported(name.clone(), LEFT_OUT));
-        }
-        members.push((name, value.into()));
-    }
+    members.extend(extras(request, &WRITTEN)?);
     Ok(Translated { members, inference: inference(request)? })
 }
 
@@ -139,20 +132,8 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
 }
 
 fn tools(request: &Request) -> Result<Option<Draft<'_>>, Unsupported> {
-    let allowed = chosen(request)?;
-    let is_allowed = |name: &str| allowed.as_ref().is_none_or(|names| names.contains(name));
-    let mut offered = Vec::new();
-    for (at, tool) in request.tools.iter().enumerate() {
-        match tool {
-            Tool::Function(function) if is_allowed(&function.name) => {
-                offered.push(Draft::object([("toolSpec", tool_of(function))]));
-            }
-            Tool::Function(_) => {}
-            Tool::Custom(_) => {
-                return Err(unsupported(format!("tools[{at}].type"), "function for this model"));
-            }
-        }
-    }
+    let spec = |function| Draft::object([("toolSpec", tool_of(function))]);
+    let offered: Vec<_> = offered(request)?.into_iter().map(spec).collect();
     if offered.is_empty() {
         return Ok(None);
     }

@@ -3,13 +3,14 @@
 
 use holdfast_domain::ports::{Call, Unsupported};
 use holdfast_domain::request::{
-    Function, JsonSchema, Modalities, ReasoningEffort, Request, ResponseFormat, ServiceTier, Tool,
+    Function, JsonSchema, Modalities, ReasoningEffort, Request, ResponseFormat, ServiceTier,
     ToolChoice, ToolMode, Verbosity,
 };
 use holdfast_wire::json::Draft;
 
-use super::turns::{self, Conversation};
-use crate::unable::{LEFT_OUT, chosen, refuse, unsupported};
+use super::turns::Spoken;
+use crate::turns::{self, Conversation};
+use crate::unable::{LEFT_OUT, extras, offered, refuse, unsupported};
 
 type Member<'a> = (&'a str, Draft<'a>);
 
@@ -54,7 +55,8 @@ pub(super) fn translate(
     skip_signatures: bool,
 ) -> Result<Translated<'_>, Unsupported> {
     refuse_what_has_no_place(request)?;
-    let Conversation { system, turns } = turns::translate(&request.messages, skip_signatures)?;
+    let Conversation { system, turns } =
+        turns::translate(&request.messages, Spoken::new(skip_signatures))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("systemInstruction", Draft::object([("parts", system.into())])));
@@ -72,12 +74,7 @@ pub(super) fn translate(
         }
     };
     members.extend(tier.map(|tier| ("serviceTier", tier.into())));
-    for (name, value) in &request.extras {
-        if WRITTEN.contains(&name.as_str()) {
-            return Err(unsupported(name.clone(), LEFT_OUT));
-        }
-        members.push((name, value.into()));
-    }
+    members.extend(extras(request, &WRITTEN)?);
     Ok(Translated { members, generation: generation(request)? })
 }
 
@@ -152,22 +149,9 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
 }
 
 fn tools(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
-    let allowed = chosen(request)?;
-    let is_allowed = |name: &str| allowed.as_ref().is_none_or(|names| names.contains(name));
-    let mut offered = Vec::new();
-    let mut is_strict = false;
-    for (at, tool) in request.tools.iter().enumerate() {
-        match tool {
-            Tool::Function(function) if is_allowed(&function.name) => {
-                is_strict |= function.strict == Some(true);
-                offered.push(tool_of(function));
-            }
-            Tool::Function(_) => {}
-            Tool::Custom(_) => {
-                return Err(unsupported(format!("tools[{at}].type"), "function for this model"));
-            }
-        }
-    }
+    let offered = offered(request)?;
+    let is_strict = offered.iter().any(|function| function.strict == Some(true));
+    let offered: Vec<_> = offered.into_iter().map(tool_of).collect();
     if offered.is_empty() {
         return Ok(Vec::new());
     }
