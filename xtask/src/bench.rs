@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: measures the release build of the gateway, as its users would build it.
 //!
 //! What is measured, and how, is in the crate `bench`; its suite runs it briefly, so that it works when
-//! somebody wants to know.
+//! somebody wants to know. `--micro` measures functions instead: the benchmarks beside their crates, which
+//! the suites of those run once each.
 
 use std::process::Command;
 
@@ -13,8 +14,16 @@ use crate::{
     workspace::Workspace,
 };
 
+/// Benchmarks of functions, and the crate that each is beside.
+const MICRO: &[(&str, &str)] = &[("translation", "holdfast-providers")];
+
 /// Builds what is measured and what measures it, then does what `args` say.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
+    if let [first, filter @ ..] = args
+        && first == "--micro"
+    {
+        return micro(workspace, filter);
+    }
     let Some(gateway) = gateway::build_plain(workspace, Profile::Release)? else {
         bail!("the gateway does not build");
     };
@@ -29,4 +38,15 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         command.arg("--folder").arg(workspace.target.join("bench"));
     }
     shell::run(command.args(args))
+}
+
+/// Those whose names contain one of these, all of them when none is named.
+fn micro(workspace: &Workspace, names: &[String]) -> Result<bool> {
+    let mut all_ran = true;
+    for (bench, package) in MICRO {
+        let mut command = shell::cargo(&workspace.root);
+        command.args(["bench", "--package", package, "--bench", bench, "--"]);
+        all_ran &= shell::run(command.args(names))?;
+    }
+    Ok(all_ran)
 }

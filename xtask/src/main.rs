@@ -45,6 +45,8 @@ usage: cargo xtask <command>
                       measure the gateway beside what it could cost at least; the names are
                       1, 32, 256, slow, replay, overload,
                       streams, chunks, readers, purge
+  bench --micro [NAME]...
+                      measure what translating costs for each kind of provider
   migrate [args]...   the gateway's own `migrate`";
 
 fn main() -> ExitCode {

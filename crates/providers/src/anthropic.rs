@@ -2,7 +2,7 @@
 //! [`stream`] what it answers, and [`proof`] what its errors prove.
 
 mod answer;
-mod request;
+pub(crate) mod request;
 mod stream;
 mod turns;
 mod usage;
@@ -21,7 +21,7 @@ use crate::server::{
 /// The version of the API that is spoken here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     framing: Framing::Events,
     read: answer::read,
     follow: stream::follow,

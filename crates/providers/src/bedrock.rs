@@ -4,7 +4,7 @@
 
 mod answer;
 pub(crate) mod frames;
-mod request;
+pub(crate) mod request;
 pub(crate) mod signature;
 mod turns;
 
@@ -21,7 +21,7 @@ use crate::server::{
     BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
 };
 
-const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     framing: Framing::Aws,
     read: answer::read,
     follow: answer::follow,

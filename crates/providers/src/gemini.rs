@@ -2,7 +2,7 @@
 //! [`proof`] what its errors prove.
 
 mod answer;
-mod request;
+pub(crate) mod request;
 mod turns;
 
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use crate::server::{
     BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
 };
 
-const DIALECT: Dialect = Dialect {
+pub(crate) const DIALECT: Dialect = Dialect {
     framing: Framing::Events,
     read: answer::read,
     follow: answer::follow,

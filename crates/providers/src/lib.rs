@@ -60,13 +60,14 @@
 mod anthropic;
 mod azure;
 mod bedrock;
-mod events;
+mod following;
 mod gemini;
 mod openai;
 mod proof;
 mod reading;
 mod server;
 mod simulated;
+pub mod translation;
 mod transport;
 mod turns;
 mod unable;

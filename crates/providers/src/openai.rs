@@ -17,7 +17,8 @@ use crate::server::{
     segment,
 };
 
-const DIALECT: Dialect = Dialect { framing: Framing::Events, read, follow, judge: proof::openai };
+pub(crate) const DIALECT: Dialect =
+    Dialect { framing: Framing::Events, read, follow, judge: proof::openai };
 
 /// How to reach one server, and what it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,9 +19,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
-use crate::bedrock::frames;
 use crate::bedrock::signature::{Signer, Unsigned};
-use crate::events;
+use crate::following::Following;
 use crate::proof;
 use crate::transport::{Break, Reply, Transport};
 
@@ -198,6 +197,25 @@ pub(crate) struct Dialect {
     pub(crate) judge: fn(&Rejected) -> Failure,
 }
 
+impl Dialect {
+    /// Reads a success that came whole, and tells the sink what it says.
+    pub(crate) fn hear(
+        &self,
+        body: &[u8],
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Unreadable> {
+        let Completion { delta, meters } = (self.read)(body, call)?;
+        sink.delta(delta);
+        Ok(meters)
+    }
+
+    /// Follows one that comes in pieces, of which none is longer than `bytes_max`.
+    pub(crate) fn following(&self, call: &Call, bytes_max: usize) -> Following {
+        Following::new(self.framing, (self.follow)(call), bytes_max)
+    }
+}
+
 /// How the pieces of an answer are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
@@ -351,52 +369,41 @@ impl Server {
     ) -> Result<Option<Meters>, Failure> {
         // A server that knows no streams answers as it always does.
         if call.arrival == Arrival::Streamed && !reply.is_object().await.map_err(proof::of_break)? {
-            let pieces = (dialect.follow)(call);
-            return self.follow(dialect.framing, pieces, reply, sink).await;
+            let following = dialect.following(call, self.response_bytes_max);
+            return self.follow(following, reply, sink).await;
         }
         let body = reply.read(self.response_bytes_max).await.map_err(proof::of_break)?;
-        let read = (dialect.read)(&body, call);
-        let Completion { delta, meters } = read.map_err(|_unreadable| proof::UNREADABLE)?;
-        sink.delta(delta);
-        Ok(meters)
+        dialect.hear(&body, call, sink).map_err(|_unreadable| proof::UNREADABLE)
     }
 
     /// Reads an answer that streams. No event may be longer than a whole answer.
     async fn follow(
         &self,
-        framing: Framing,
-        mut pieces: Box<dyn Pieces>,
-        reply: Reply,
+        mut following: Following,
+        mut reply: Reply,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, Failure> {
-        let take = |event: Event<'_>| {
-            if event.name == b"error" {
-                return Err(Unreadable::Error);
+        let heard = loop {
+            let went_on = match reply.next().await {
+                Ok(Some(piece)) => {
+                    following.feed(&piece, sink).map_err(|_broken| proof::UNREADABLE)
+                }
+                Ok(None) => break Ok(()),
+                Err(cause) => Err(proof::of_break(cause)),
+            };
+            match went_on {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => {
+                    reply.end().await;
+                    break Ok(());
+                }
+                Err(failure) => break Err(failure),
             }
-            // Some keep a connection alive so.
-            if event.data.trim_ascii().is_empty() {
-                return Ok(ControlFlow::Continue(()));
-            }
-            let heard = pieces.read(event)?;
-            let is_last = matches!(heard, Heard::Last);
-            if let Heard::More(delta) = heard {
-                sink.delta(delta);
-            }
-            if pieces.is_whole()
-                && let Ok(Some(meters)) = pieces.end()
-            {
-                sink.metered(meters);
-            }
-            Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        };
-        let heard = match framing {
-            Framing::Events => events::each(reply, self.response_bytes_max, take).await,
-            Framing::Aws => frames::each(reply, self.response_bytes_max, take).await,
         };
         match heard {
-            Err(failure) if !pieces.is_whole() => Err(failure),
+            Err(failure) if !following.is_whole() => Err(failure),
             // Everything was said: what is missing is at most the usage, and the word that it ends.
-            Ok(()) | Err(_) => pieces.end().map_err(|_unreadable| proof::UNREADABLE),
+            Ok(()) | Err(_) => following.end().map_err(|_unreadable| proof::UNREADABLE),
         }
     }
 

@@ -38,7 +38,7 @@ const WRITTEN: [&str; 15] = [
 ];
 
 /// The body for a call.
-pub(super) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported> {
+pub(crate) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported> {
     let mut members =
         vec![("model", Draft::from(&*call.model)), ("max_tokens", call.max_output_tokens.into())];
     members.extend(translate(&call.request, sampling)?);

@@ -3,48 +3,47 @@
 
 use std::ops::ControlFlow;
 
-use holdfast_domain::ports::Failure;
-use holdfast_wire::chat::upstream::Unreadable;
 use holdfast_wire::sse::Event;
 
-use crate::proof;
-use crate::transport::Reply;
+use crate::following::Broken;
 
 /// Two lengths and their checksum.
 const PRELUDE: usize = 12;
 const CHECKSUM: usize = 4;
 
-/// Hands each frame of an answer to `take`, by the type of its event, until that says that it was the
-/// last, or the answer ends. An exception is called `error`. No frame may be longer than `bytes_max`; one
-/// that the end of the answer cuts is none.
-///
-/// # Errors
-///
-/// What it proves that the answer breaks off, or has a frame that is broken, too long or, as `take` says,
-/// cannot be read.
-pub(crate) async fn each(
-    mut reply: Reply,
+/// A stream of frames, as far as it has come. A frame that its end cuts is none.
+pub(crate) struct Frames {
     bytes_max: usize,
-    mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Unreadable> + Send,
-) -> Result<(), Failure> {
-    let mut buffer = Vec::new();
-    while let Some(piece) = reply.next().await.map_err(proof::of_break)? {
-        buffer.extend_from_slice(&piece);
-        let mut rest = buffer.as_slice();
-        while let Some((frame, after)) =
-            first(rest, bytes_max).map_err(|_broken| proof::UNREADABLE)?
-        {
+    /// What has come of a frame that is not whole yet.
+    buffer: Vec<u8>,
+}
+
+impl Frames {
+    /// At the start of a stream whose frames are at most so long.
+    pub(crate) const fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, buffer: Vec::new() }
+    }
+
+    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that says that
+    /// it was the last. An exception is called `error`.
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Broken>,
+    ) -> Result<ControlFlow<()>, Broken> {
+        self.buffer.extend_from_slice(bytes);
+        let mut rest = self.buffer.as_slice();
+        while let Some((frame, after)) = first(rest, self.bytes_max)? {
             rest = after;
             let event = Event { name: frame.name, data: frame.payload, last_id: b"" };
-            if take(event).map_err(|_unreadable| proof::UNREADABLE)?.is_break() {
-                reply.end().await;
-                return Ok(());
+            if take(event)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        let read = buffer.len().saturating_sub(rest.len());
-        buffer.drain(..read);
+        let read = self.buffer.len().saturating_sub(rest.len());
+        self.buffer.drain(..read);
+        Ok(ControlFlow::Continue(()))
     }
-    Ok(())
 }
 
 /// A whole frame.
@@ -53,10 +52,6 @@ struct Frame<'a> {
     name: &'a [u8],
     payload: &'a [u8],
 }
-
-/// Bytes that are no frame.
-#[derive(Debug, PartialEq, Eq)]
-struct Broken;
 
 /// The first frame and what follows it; nothing where it has not come whole.
 fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, Broken> {

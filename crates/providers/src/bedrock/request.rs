@@ -35,7 +35,7 @@ pub(super) struct Translated<'a> {
 }
 
 /// The body for a call. The model's name is part of the address.
-pub(super) fn render(call: &Call) -> Result<Vec<u8>, Unsupported> {
+pub(crate) fn render(call: &Call) -> Result<Vec<u8>, Unsupported> {
     let Translated { mut members, mut inference } = translate(&call.request)?;
     inference.insert(0, ("maxTokens", call.max_output_tokens.into()));
     members.push(("inferenceConfig", Draft::Object(inference)));

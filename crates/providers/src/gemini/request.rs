@@ -42,7 +42,7 @@ pub(super) struct Translated<'a> {
 }
 
 /// The body for a call. The model's name is part of the address.
-pub(super) fn render(call: &Call, skip_signatures: bool) -> Result<Vec<u8>, Unsupported> {
+pub(crate) fn render(call: &Call, skip_signatures: bool) -> Result<Vec<u8>, Unsupported> {
     let Translated { mut members, mut generation } = translate(&call.request, skip_signatures)?;
     generation.insert(0, ("maxOutputTokens", call.max_output_tokens.into()));
     members.push(("generationConfig", Draft::Object(generation)));

@@ -11,6 +11,7 @@
 mod bedrock;
 mod calls;
 mod fixtures;
+mod frames;
 mod openai;
 mod proof;
 mod simulated;

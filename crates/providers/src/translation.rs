@@ -1,0 +1,102 @@
+//! What each kind makes of a request and of its answer, without a network: for whoever measures it, or
+//! feeds it what no provider sends. A provider does the same on the way of a call.
+
+use holdfast_domain::ports::{Call, Failure, Sink, Unsupported};
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream::{BoundField, render_request};
+
+use crate::server::{Dialect, ServerOptions};
+use crate::{anthropic, bedrock, gemini, openai, proof};
+
+/// A dialect. Azure OpenAI speaks OpenAI's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// OpenAI's chat completions.
+    OpenAi,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// Google's Gemini API.
+    Gemini,
+    /// Amazon Bedrock's Converse API.
+    Bedrock,
+}
+
+impl Kind {
+    /// Every dialect.
+    pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Bedrock];
+
+    /// The name in the configuration.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
+        }
+    }
+
+    /// The body that a provider of the usual options is sent.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is asked for and that it cannot do.
+    pub fn request(self, call: &Call) -> Result<Vec<u8>, Unsupported> {
+        match self {
+            Self::OpenAi => {
+                let field = BoundField::MaxCompletionTokens;
+                let bound = call.max_output_tokens;
+                Ok(render_request(&call.request, &call.model, bound, field, call.arrival))
+            }
+            Self::Anthropic => anthropic::request::render(call, false),
+            Self::Gemini => gemini::request::render(call, false),
+            Self::Bedrock => bedrock::request::render(call),
+        }
+    }
+
+    /// Reads the body of a success that came whole, and tells the sink what it says. Returns the meters
+    /// as reported; `None` where nothing believable was.
+    ///
+    /// # Errors
+    ///
+    /// What is known of a call whose answer is none.
+    pub fn whole(
+        self,
+        body: &[u8],
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Failure> {
+        self.dialect().hear(body, call, sink).map_err(|_unreadable| proof::UNREADABLE)
+    }
+
+    /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink what it
+    /// says as it says it. Returns the meters as reported.
+    ///
+    /// # Errors
+    ///
+    /// What is known of a call whose answer is none, or breaks off before its end.
+    pub fn streamed<'p>(
+        self,
+        pieces: impl IntoIterator<Item = &'p [u8]>,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, Failure> {
+        let mut following = self.dialect().following(call, ServerOptions::RESPONSE_BYTES_MAX);
+        for piece in pieces {
+            let went_on = following.feed(piece, sink).map_err(|_broken| proof::UNREADABLE)?;
+            if went_on.is_break() {
+                break;
+            }
+        }
+        following.end().map_err(|_unreadable| proof::UNREADABLE)
+    }
+
+    const fn dialect(self) -> &'static Dialect {
+        match self {
+            Self::OpenAi => &openai::DIALECT,
+            Self::Anthropic => &anthropic::DIALECT,
+            Self::Gemini => &gemini::DIALECT,
+            Self::Bedrock => &bedrock::DIALECT,
+        }
+    }
+}
