@@ -1,5 +1,6 @@
-//! Kills a gateway under load again and again, at moments that a seed chooses, and checks after each
-//! few kills that nothing was lost, taken twice or taken back.
+//! Kills gateways under load again and again, or stops them for longer than others wait for them, at
+//! moments that a seed chooses, and checks after each few that nothing was lost, taken twice or taken
+//! back. One on a file, or several on one database.
 //!
 //! The oracle is the test's own: it adds up what callers were answered, and the upstream counts what
 //! it was sent. The gateway's own audit is asked as well, and believed in nothing else.
@@ -7,48 +8,56 @@
 //! A seed fixes the plan (keys, what each does upstream, when to kill); the threads' timing is not
 //! part of it, so a run repeats the plan and not every byte.
 
+mod fleet;
 mod heard;
 mod load;
+pub mod matrix;
 mod model;
 mod rest;
+pub mod steps;
+mod work;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use self::load::World;
+use self::steps::STEPS;
 
-/// Kills of one folder, before a new one is begun: its book is audited whole again and again.
-const KILLS_PER_WORLD: u32 = 25;
+/// Faults of one folder, before a new one is begun: its book is audited whole again and again.
+const FAULTS_PER_WORLD: u32 = 25;
+/// Faults of one load on several gateways, at most.
+const FAULTS_PER_LOAD_MAX: u64 = 3;
 /// How long a load runs before it is killed at random, at most.
 const RANDOM_MS_MAX: u64 = 120;
 /// How far the load goes on around a stopped thread.
 const AROUND_MS_MAX: u64 = 25;
 /// How long an armed step is waited for while the load runs.
 const STEP_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a stopped process stays so after others may have taken over, at most.
+const OVERDUE_MS_MAX: u64 = 2_000;
 /// An arrival at a step that a load comes to, in most cases.
 const NTH_MAX: u64 = 10;
 
-/// The names of the steps at which a gateway can be stopped.
-pub const STEPS: [&str; 9] = [
-    "claim_offered",
-    "claim_committed",
-    "sending",
-    "answered",
-    "settlement_offered",
-    "settlement_committed",
-    "batch_begun",
-    "batch_written",
-    "batch_committed",
-];
+/// Where a world keeps its book, and what serves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topology {
+    /// One process on a SQLite file.
+    File,
+    /// Three processes on a PostgreSQL database.
+    Nodes,
+}
 
-/// Which kills a run is made of.
+/// Which faults a run is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moments {
-    /// At any moment.
+    /// Killed at any moment.
     Random,
-    /// At each named step in turn.
+    /// Killed at each named step in turn.
     Steps,
-    /// Both, in turn.
+    /// Stopped at any moment, past the end of the lease, and resumed.
+    Frozen,
+    /// All that the topology knows, in turn.
     All,
 }
 
@@ -57,10 +66,12 @@ pub enum Moments {
 pub struct Plan {
     /// Where all choices come from.
     pub seed: u64,
-    /// How often the gateway is killed.
-    pub kills: u32,
-    /// When.
+    /// How many faults there are.
+    pub faults: u32,
+    /// Which.
     pub moments: Moments,
+    /// Of what.
+    pub topology: Topology,
 }
 
 /// What was done.
@@ -72,6 +83,8 @@ pub struct Report {
     pub at_steps: BTreeMap<&'static str, u32>,
     /// Those killed while at least one request was without its answer.
     pub cutting: u32,
+    /// Processes that were stopped past the end of their lease, with SIGSTOP, and went on.
+    pub frozen: u32,
     /// Times that everything was brought to rest and checked.
     pub checks: u32,
     /// Logical requests, each with a key of its own.
@@ -88,6 +101,8 @@ pub struct Report {
     pub answers: u64,
     /// Requests that arrived at the upstream.
     pub runs: u64,
+    /// Requests that were turned away for now, and sent again.
+    pub turned_away: u64,
     /// Keys that ended with an answer that was charged.
     pub completed: u64,
     /// Keys that ended with the provider's refusal.
@@ -106,6 +121,7 @@ impl Report {
         let at_steps: u32 = self.at_steps.values().sum();
         vec![
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
+            format!("stopped past the lease and resumed: {}", self.frozen),
             format!("stopped at a step: {at_steps} ({})", steps.join(", ")),
             format!("checks at rest: {}", self.checks),
             format!(
@@ -113,22 +129,30 @@ impl Report {
                 self.keys, self.completed, self.refused, self.unknown
             ),
             format!(
-                "requests: {} sent, {} of them for a stream; {} answered, {} hung up on; {} streams \
-                 heard in part; {} runs upstream",
-                self.sent, self.streams, self.answers, self.hang_ups, self.begun, self.runs
+                "requests: {} sent, {} of them for a stream; {} answered, {} turned away for now, {} \
+                 hung up on; {} streams heard in part; {} runs upstream",
+                self.sent,
+                self.streams,
+                self.answers,
+                self.turned_away,
+                self.hang_ups,
+                self.begun,
+                self.runs
             ),
             format!("charged: {} micros, as the wallets say", self.charged_micros),
         ]
     }
 }
 
-/// When a gateway is killed.
+/// What is done to a gateway, and when.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
-    /// So long after its load began.
+    /// Killed so long after its load began.
     After(Duration),
-    /// So long after a thread was stopped at this arrival at this step.
+    /// Killed so long after a thread was stopped at this arrival at this step.
     At(&'static str, u64, Duration),
+    /// Stopped so long after its load began, and so long past the time that others wait.
+    Frozen(Duration, Duration),
 }
 
 /// Carries a plan out; ends the test at the first thing that is wrong. `tell` hears of progress.
@@ -136,42 +160,57 @@ enum Moment {
 pub fn run(plan: Plan, mut tell: impl FnMut(&Report)) -> Report {
     let mut dice = Dice(plan.seed);
     let mut report = Report::default();
-    while report.kills < plan.kills {
-        let kills = KILLS_PER_WORLD.min(plan.kills - report.kills);
-        live(&mut dice, kills, plan.moments, &mut report);
+    let mut done = 0;
+    while done < plan.faults {
+        let until = plan.faults.min(done + FAULTS_PER_WORLD);
+        live(&mut dice, done..until, plan, &mut report);
+        done = until;
         tell(&report);
     }
     report
 }
 
 /// One folder from its first deposit to its last check.
-fn live(dice: &mut Dice, kills: u32, moments: Moments, report: &mut Report) {
-    let mut world = World::new();
-    for kill in 1..=kills {
-        let moment = moment(dice, moments, report.kills);
-        world.load_and_kill(dice, moment, report);
-        report.kills += 1;
+fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
+    let mut world = World::new(plan.topology);
+    let mut next = faults.start;
+    while next < faults.end {
+        let at_once = match plan.topology {
+            Topology::File => 1,
+            Topology::Nodes => 1 + u32::try_from(dice.below(FAULTS_PER_LOAD_MAX)).expect("few"),
+        };
+        let until = faults.end.min(next + at_once);
+        let moments: Vec<_> = (next..until).map(|turn| moment(dice, plan, turn)).collect();
+        world.load(dice, &moments, report);
+        next = until;
         // Now and then the next load finds what the one before has left, and is killed over it.
-        if kill == kills || dice.one_in(2) {
+        if next == faults.end || dice.one_in(2) {
             world.rest(dice, report);
         }
     }
     world.count(report);
 }
 
-fn moment(dice: &mut Dice, moments: Moments, kills: u32) -> Moment {
-    let at_step = match moments {
-        Moments::Random => false,
-        Moments::Steps => true,
-        Moments::All => kills % 2 == 1,
+/// What a turn brings.
+fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
+    let kinds: &[Moments] = match (plan.moments, plan.topology) {
+        (Moments::All, Topology::File) => &[Moments::Random, Moments::Steps],
+        (Moments::All, Topology::Nodes) => &[Moments::Random, Moments::Steps, Moments::Frozen],
+        (one, Topology::File | Topology::Nodes) => &[one],
     };
-    if !at_step {
-        return Moment::After(Duration::from_millis(dice.below(RANDOM_MS_MAX)));
+    let turn = usize::try_from(turn).expect("few");
+    let random = Duration::from_millis(dice.below(RANDOM_MS_MAX));
+    match kinds[turn % kinds.len()] {
+        Moments::Steps => {
+            let step = STEPS[turn / kinds.len() % STEPS.len()];
+            let around = Duration::from_millis(dice.below(AROUND_MS_MAX));
+            Moment::At(step, 1 + dice.below(NTH_MAX), around)
+        }
+        Moments::Frozen => {
+            Moment::Frozen(random, Duration::from_millis(dice.below(OVERDUE_MS_MAX)))
+        }
+        Moments::Random | Moments::All => Moment::After(random),
     }
-    let turn = if moments == Moments::All { kills / 2 } else { kills };
-    let step = STEPS[usize::try_from(turn).expect("few") % STEPS.len()];
-    let around = Duration::from_millis(dice.below(AROUND_MS_MAX));
-    Moment::At(step, 1 + dice.below(NTH_MAX), around)
 }
 
 /// Waits until something is so, at most so long.

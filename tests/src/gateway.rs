@@ -190,6 +190,16 @@ impl Gateway {
         watchdog::signal(self.child.id(), "HUP");
     }
 
+    /// Stops the whole process where it is (SIGSTOP): to others it looks dead.
+    pub fn freeze(&self) {
+        watchdog::signal(self.child.id(), "STOP");
+    }
+
+    /// Lets a stopped process go on (SIGCONT), as if no time had passed for it.
+    pub fn thaw(&self) {
+        watchdog::signal(self.child.id(), "CONT");
+    }
+
     /// Waits until the process has ended by itself.
     #[must_use]
     pub fn wait(mut self) -> ExitStatus {

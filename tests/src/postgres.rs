@@ -10,6 +10,33 @@ const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
 /// What every node of a test shares.
 const SECRET: &str = "a-server-secret-of-the-tests-of-nodes";
 
+/// Wallets whose rows are not what the book makes of them, added up here from the single rows: what was
+/// paid in and moved, what running operations hold, what completed ones cost, one settlement each.
+const MISMATCHES: &str = "
+WITH moved AS (
+    SELECT o.wallet_id AS id,
+        sum(CASE 'available' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END)
+            AS available,
+        sum(CASE 'held' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END) AS held,
+        sum(CASE t.credit WHEN 'revenue' THEN t.amount ELSE 0 END) AS revenue,
+        count(DISTINCT t.op_seq) FILTER (WHERE t.credit = 'revenue') AS charged,
+        count(*) FILTER (WHERE t.credit = 'revenue') AS charges
+    FROM transfers AS t JOIN operations AS o ON o.seq = t.op_seq GROUP BY o.wallet_id),
+posted AS (
+    SELECT wallet_id AS id, sum(amount) AS paid_in FROM postings GROUP BY wallet_id),
+ran AS (
+    SELECT wallet_id AS id,
+        coalesce(sum(hold) FILTER (WHERE phase IN ('leased', 'recorded')), 0) AS held,
+        coalesce(sum(charge) FILTER (WHERE phase = 'completed'), 0) AS charged
+    FROM operations GROUP BY wallet_id)
+SELECT w.name, w.available, w.held, posted.*, moved.*, ran.*
+FROM wallets AS w LEFT JOIN moved ON moved.id = w.id LEFT JOIN posted ON posted.id = w.id
+    LEFT JOIN ran ON ran.id = w.id
+WHERE w.available <> coalesce(posted.paid_in, 0) + coalesce(moved.available, 0)
+    OR w.available + w.held <> coalesce(posted.paid_in, 0) - coalesce(ran.charged, 0)
+    OR w.held <> coalesce(moved.held, 0) OR w.held <> coalesce(ran.held, 0)
+    OR coalesce(moved.revenue, 0) <> coalesce(ran.charged, 0) OR moved.charges <> moved.charged";
+
 /// A database that is empty at first.
 #[derive(Debug)]
 pub struct Database {
@@ -40,6 +67,12 @@ impl Database {
     #[must_use]
     pub fn execute(&self, sql: &str) -> Vec<String> {
         run(&self.name, sql).ok().lines().map(str::to_owned).collect()
+    }
+
+    /// Adds the book up by itself and compares, at any moment: it must always be right.
+    #[track_caller]
+    pub fn check_book(&self) {
+        assert_eq!(self.execute(MISMATCHES), Vec::<String>::new(), "the book does not add up");
     }
 
     /// Ends every connection to it, as a server does that is started again.

@@ -1,6 +1,6 @@
 //! `cargo xtask chaos`: kills gateways under load for as long as one likes, with a report.
 //!
-//! The same load and the same checks as in the suite, which does a few dozen kills of it.
+//! The same loads and the same checks as in the suite, which does a few dozen of each.
 
 use std::time::SystemTime;
 
@@ -9,40 +9,74 @@ use anyhow::{Context, Result, bail};
 use crate::{
     gateway,
     shell::{self, say},
+    test::postgres::Server,
     workspace::Workspace,
 };
 
-const KILLS: u32 = 200;
+/// What is run, and how much of it where nobody says otherwise.
+const KINDS: [(&str, u32); 3] = [("file", 200), ("nodes", 60), ("matrix", 288)];
+/// The one that needs no database server.
+const FILE: &str = "file";
 
-/// Kills as often as `args` say; whether everything was in order after each.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    kind: &'static str,
+    kills: u32,
+    seed: Option<u64>,
+}
+
+/// Does what `args` say, all kinds in turn where they say nothing; whether everything was in order.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
-    let (kills, seed) = parse(args)?;
-    let seed = seed.map_or_else(seed_of_now, Ok)?;
+    let asked = parse(args)?;
     let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
     // It takes long enough for somebody to build another one meanwhile.
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
-    let mut cargo = shell::cargo(&workspace.root);
-    cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
-    cargo.args(["--kills", &kills.to_string(), "--seed", &seed.to_string()]).envs(gateway.env());
-    let passed = shell::run(&mut cargo)?;
-    if !passed {
-        say(&format!("again: cargo xtask chaos --kills {kills} --seed {seed}"))?;
+    let server = match asked.iter().all(|asked| asked.kind == FILE) {
+        true => None,
+        false => Some(Server::start()?),
+    };
+    let mut passed = true;
+    for Asked { kind, kills, seed } in asked {
+        let seed = seed.map_or_else(seed_of_now, Ok)?;
+        let mut cargo = shell::cargo(&workspace.root);
+        cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
+        cargo.args([kind, &kills.to_string(), &seed.to_string()]).envs(gateway.env());
+        if let Some(server) = &server {
+            cargo.env(Server::VARIABLE, server.url());
+        }
+        if !shell::run(&mut cargo)? {
+            say(&format!("again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"))?;
+            passed = false;
+        }
     }
     Ok(passed)
 }
 
-fn parse(args: &[String]) -> Result<(u32, Option<u64>)> {
-    let (mut kills, mut seed) = (KILLS, None);
-    let mut args = args.iter();
-    while let Some(option) = args.next() {
-        let value = args.next().with_context(|| format!("{option} wants a number"))?;
+fn parse(args: &[String]) -> Result<Vec<Asked>> {
+    let (mut wanted, mut kills, mut seed) = (None, None, None);
+    let mut options = args.iter();
+    while let Some(option) = options.next() {
+        let value = options.next().with_context(|| format!("{option} wants a value"))?;
         match option.as_str() {
-            "--kills" => kills = value.parse().context("--kills wants a number")?,
+            "--on" => wanted = Some(kind(value)?),
+            "--kills" => kills = Some(value.parse().context("--kills wants a number")?),
             "--seed" => seed = Some(value.parse().context("--seed wants a number")?),
-            _ => bail!("chaos takes --kills N and --seed S"),
+            _ => bail!("chaos takes --on KIND, --kills N and --seed S"),
         }
     }
-    Ok((kills, seed))
+    let kinds = match (args.is_empty(), wanted) {
+        (true, _) => KINDS.to_vec(),
+        (false, Some(kind)) => vec![kind],
+        (false, None) => KINDS.into_iter().filter(|(kind, _)| *kind == FILE).collect(),
+    };
+    let asked = |(kind, usual)| Asked { kind, kills: kills.unwrap_or(usual), seed };
+    Ok(kinds.into_iter().map(asked).collect())
+}
+
+fn kind(name: &str) -> Result<(&'static str, u32)> {
+    let names = || KINDS.map(|(kind, _)| kind).join(", ");
+    let kind = KINDS.into_iter().find(|(kind, _)| *kind == name);
+    kind.with_context(|| format!("--on wants one of {}", names()))
 }
 
 fn seed_of_now() -> Result<u64> {
@@ -54,17 +88,22 @@ fn seed_of_now() -> Result<u64> {
 mod tests {
     use super::*;
 
-    fn parsed(args: &[&str]) -> Option<(u32, Option<u64>)> {
+    fn parsed(args: &[&str]) -> Option<Vec<Asked>> {
         let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
         parse(&args).ok()
     }
 
     #[test]
     fn what_is_not_said_is_chosen() {
-        assert_eq!(parsed(&[]), Some((KILLS, None)));
-        assert_eq!(parsed(&["--seed", "7"]), Some((KILLS, Some(7))));
-        assert_eq!(parsed(&["--kills", "3", "--seed", "7"]), Some((3, Some(7))));
-        for bad in [&["--kills"][..], &["--kills", "many"], &["--hours", "3"]] {
+        let all = parsed(&[]).unwrap();
+        let all: Vec<_> = all.into_iter().map(|asked| (asked.kind, asked.kills)).collect();
+        assert_eq!(all, KINDS);
+        let file = |kills, seed| Some(vec![Asked { kind: FILE, kills, seed }]);
+        assert_eq!(parsed(&["--seed", "7"]), file(200, Some(7)));
+        assert_eq!(parsed(&["--kills", "3", "--seed", "7"]), file(3, Some(7)));
+        let nodes = vec![Asked { kind: "nodes", kills: 60, seed: None }];
+        assert_eq!(parsed(&["--on", "nodes"]), Some(nodes));
+        for bad in [&["--kills"][..], &["--kills", "many"], &["--hours", "3"], &["--on", "fire"]] {
             assert_eq!(parsed(bad), None, "{bad:?}");
         }
     }

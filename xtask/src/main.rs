@@ -33,9 +33,10 @@ usage: cargo xtask <command>
   lint [check]...     run the checks, all of them unless some are named
   ci                  test, then lint
   docs                write the documents that are made from the code
-  chaos               kill gateways, then run the fuzz targets, as the next two do
-  chaos --kills N | --seed S
-                      kill gateways under load and check what is left
+  chaos               all that the next one can do, then the fuzz targets
+  chaos [--on file|nodes|matrix] [--kills N] [--seed S]
+                      kill gateways under load and check what is left: one on a file,
+                      three on a database, or one at each step in every way
   chaos --fuzz [--seconds N]
                       fuzz the request parser and the canonical feed, a minute each
   chaos --mutants [--file PATH]... [--shard K/N]

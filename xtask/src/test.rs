@@ -4,7 +4,7 @@
 //! silence. A suite that does not build, or ends without saying why, counts as one failure.
 
 mod clients;
-mod postgres;
+pub(crate) mod postgres;
 mod runner;
 mod tally;
 
@@ -43,7 +43,7 @@ const CRATES: &[(&str, &str)] = &[
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
 /// Where the tests find a database server, and what the names of those begin with that need one.
-const POSTGRES: (&str, &str) = ("HOLDFAST_TEST_POSTGRES", "postgres");
+const POSTGRES: (&str, &str) = (Server::VARIABLE, "postgres");
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
 /// Whether the benchmark still runs; it drives the real binary too.

@@ -1,11 +1,12 @@
-//! Where it may die: the steps of a request at which a test stops a process for good, to kill it
-//! exactly there. It changes nothing and decides nothing: a thread that reaches the armed step never
-//! goes on.
+//! Where it may die: the steps of a request at which a test stops a process, to kill it exactly there
+//! or to stop it for longer than others wait for it. It changes nothing and decides nothing: a thread
+//! that reaches the armed step goes on when a named file is there, and without a name never.
 //!
 //! Without the feature `armed`, [`reach`] is empty and no step can be armed.
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 /// A moment between two effects, where a crash leaves something of its own behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,28 +68,35 @@ impl fmt::Display for Step {
     }
 }
 
-/// Which arrival at which step is the last one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which arrival at which step is stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failpoint {
     /// Where.
     pub step: Step,
     /// The first arrival is number one.
     pub nth: NonZeroU64,
+    /// It goes on as soon as this file is there; never where none is named.
+    pub until: Option<PathBuf>,
 }
 
 /// Why a text names no failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write <step>:<nth>, as in claim_committed:1")]
+#[error("write <step>:<nth> or <step>:<nth>:<file>, as in claim_committed:1")]
 pub struct BadFailpoint;
 
 impl TryFrom<&str> for Failpoint {
     type Error = BadFailpoint;
 
     fn try_from(text: &str) -> Result<Self, BadFailpoint> {
-        let (label, nth) = text.split_once(':').ok_or(BadFailpoint)?;
+        let (label, arrival) = text.split_once(':').ok_or(BadFailpoint)?;
         let step = Step::ALL.into_iter().find(|step| step.label() == label);
+        let (nth, until) = match arrival.split_once(':') {
+            Some((_nth, "")) => return Err(BadFailpoint),
+            Some((nth, file)) => (nth, Some(PathBuf::from(file))),
+            None => (arrival, None),
+        };
         let nth = nth.parse().map_err(|_malformed| BadFailpoint)?;
-        Ok(Self { step: step.ok_or(BadFailpoint)?, nth })
+        Ok(Self { step: step.ok_or(BadFailpoint)?, nth, until })
     }
 }
 
@@ -116,28 +124,32 @@ mod inner {
     use std::io::Write;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use super::{Failpoint, Step};
 
-    static ARMED: OnceLock<(Step, AtomicU64)> = OnceLock::new();
+    /// How often a stopped thread looks whether it may go on.
+    const LOOK: Duration = Duration::from_millis(5);
 
-    /// Stops this thread for ever where `step` is armed and this is the arrival that was named.
+    static ARMED: OnceLock<(Failpoint, AtomicU64)> = OnceLock::new();
+
+    /// Stops this thread where `step` is armed and this is the arrival that was named.
     pub fn reach(step: Step) {
         let Some((armed, left)) = ARMED.get() else { return };
-        if *armed != step || left.fetch_sub(1, Ordering::AcqRel) != 1 {
+        if armed.step != step || left.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         // Where nobody reads it, nobody waits for it either.
         drop(writeln!(std::io::stderr(), "failpoint {step} reached"));
-        loop {
-            std::thread::park();
+        while !armed.until.as_ref().is_some_and(|file| file.exists()) {
+            std::thread::sleep(LOOK);
         }
     }
 
     /// Arms a step. A second call changes nothing.
     pub fn arm(failpoint: Failpoint) {
-        let Failpoint { step, nth } = failpoint;
-        ARMED.get_or_init(|| (step, AtomicU64::new(nth.get())));
+        let left = AtomicU64::new(failpoint.nth.get());
+        ARMED.get_or_init(|| (failpoint, left));
     }
 }
 
@@ -152,9 +164,13 @@ mod tests {
         for step in Step::ALL {
             let text = format!("{step}:3");
             let armed = Failpoint::try_from(text.as_str()).unwrap();
-            assert_eq!((armed.step, armed.nth.get()), (step, 3));
+            assert_eq!((armed.step, armed.nth.get(), armed.until), (step, 3, None));
         }
-        for text in ["", "sending", "sending:", "sending:0", "sending:-1", "sent:1", ":1"] {
+        let until = Failpoint::try_from("sending:1:/a:b/c").unwrap().until;
+        assert_eq!(until, Some(PathBuf::from("/a:b/c")));
+        for text in
+            ["", "sending", "sending:", "sending:0", "sending:-1", "sent:1", ":1", "sending:1:"]
+        {
             assert_eq!(Failpoint::try_from(text), Err(BadFailpoint), "{text}");
         }
     }

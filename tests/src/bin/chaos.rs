@@ -1,33 +1,50 @@
-//! Kills gateways until told to stop: what `cargo xtask chaos` runs once it has built them.
+//! Kills gateways for as long as one likes: what `cargo xtask chaos` runs once it has built them.
 #![expect(clippy::print_stdout, reason = "a tool for people at a prompt")]
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use holdfast_tests::chaos::{Moments, Plan, run};
+use holdfast_tests::chaos::matrix::{shuffled, try_cells};
+use holdfast_tests::chaos::{Moments, Plan, Topology, run};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(plan) = plan(&arguments) else {
-        println!("usage: chaos --kills N --seed S");
+    let started = Instant::now();
+    let Some(seed) = act(&arguments, started) else {
+        println!("usage: chaos file|nodes|matrix N SEED");
         return ExitCode::from(2);
     };
-    println!("seed {}, {} kills", plan.seed, plan.kills);
-    let started = Instant::now();
-    let report = run(plan, |report| {
+    println!("time: {} s, seed {seed}", started.elapsed().as_secs());
+    ExitCode::SUCCESS
+}
+
+/// Does what is asked for; nothing where that cannot be understood.
+fn act(arguments: &[String], started: Instant) -> Option<u64> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let [kind, count, from] = arguments[..] else { return None };
+    let (count, seed): (u32, u64) = (count.parse().ok()?, from.parse().ok()?);
+    println!("{kind}: {count} of them, seed {seed}");
+    match kind {
+        "file" => kill(count, seed, Topology::File, started),
+        "nodes" => kill(count, seed, Topology::Nodes, started),
+        "matrix" => {
+            let mut cells = shuffled(seed);
+            cells.truncate(usize::try_from(count).ok()?);
+            try_cells(&cells, |done| {
+                println!("{:>5} s: {done:>6} cells, all in order", started.elapsed().as_secs());
+            });
+        }
+        _ => return None,
+    }
+    Some(seed)
+}
+
+fn kill(faults: u32, seed: u64, topology: Topology, started: Instant) {
+    let report = run(Plan { seed, faults, moments: Moments::All, topology }, |report| {
         let (seconds, keys) = (started.elapsed().as_secs(), report.keys);
         println!("{seconds:>5} s: {:>6} kills, {keys} keys, all in order", report.kills);
     });
     for line in report.lines() {
         println!("{line}");
     }
-    println!("time: {} s, seed {}", started.elapsed().as_secs(), plan.seed);
-    ExitCode::SUCCESS
-}
-
-fn plan(arguments: &[String]) -> Option<Plan> {
-    let [kills, count, seed, from] = arguments else { return None };
-    let is_spelled = (kills.as_str(), seed.as_str()) == ("--kills", "--seed");
-    let plan = Plan { seed: from.parse().ok()?, kills: count.parse().ok()?, moments: Moments::All };
-    is_spelled.then_some(plan)
 }

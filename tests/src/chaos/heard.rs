@@ -1,6 +1,8 @@
 //! What a caller has heard, whole or in part, as JSON or as a stream: enough to say whether two answers
 //! are the same one, and nothing that depends on how they travelled.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use crate::events::{DONE, chunk};
@@ -16,7 +18,7 @@ pub(super) enum Heard {
 }
 
 /// An answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Told {
     /// The status, or the one that the error at the end of a stream would have.
     pub(super) status: u16,
@@ -68,7 +70,28 @@ impl Default for Heard {
     }
 }
 
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, head, body: _, gist } = self;
+        write!(f, "{status} {gist} {:?}", head.headers)
+    }
+}
+
 impl Told {
+    /// Whether it only says to come again: the store does not work now, or nothing has run. It is told
+    /// as that.
+    pub(super) fn is_for_now(&self) -> bool {
+        let is_told = matches!(
+            self.gist["code"].as_str(),
+            Some("storage_unavailable" | "upstream_unavailable")
+        );
+        assert!(!is_told || self.status == 503, "{self:?}");
+        if is_told && self.head.status != 200 {
+            assert_eq!(self.head.header("x-should-retry"), Some("true"), "{self:?}");
+        }
+        is_told
+    }
+
     /// What both are has to be the same.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let bodies = self.body.as_ref().zip(other.body.as_ref());

@@ -2,28 +2,56 @@
 //! killed under them.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::fleet::Fleet;
 use super::heard::Heard;
 use super::model::{Key, Runbook, Way};
-use super::{Dice, Moment, Report, STEP_PATIENCE, wait_until};
-use crate::{Account, Config, Gateway, Request, Site, Upstream};
+use super::work::Work;
+use super::{Dice, Moment, Report, STEP_PATIENCE, Topology, wait_until};
+use crate::postgres::Database;
+use crate::{Account, Config, Request, Site, Upstream};
 
-/// Clients at once.
+/// Clients at once, for each gateway.
 const CLIENTS: usize = 6;
-/// Keys that a load adds.
+/// Keys that a load adds, for each gateway.
 const NEW_KEYS: usize = 24;
+/// How many gateways share a database.
+const NODES: usize = 3;
+/// What they are told of each other's life: short, for tests that wait for its end, and far longer
+/// than a slow machine keeps a heartbeat waiting.
+pub(super) const LEASE: Duration = Duration::from_secs(4);
+const HEARTBEAT: Duration = Duration::from_millis(500);
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+/// How long a caller waits who was turned away for now.
+const TURNED_AWAY: Duration = Duration::from_millis(50);
 /// Wallets that pay, and API keys: the last wallet has two.
 const WALLETS: [&str; 3] = ["north", "south", "west"];
 /// What is put into each wallet, as it is spelled and in micros.
 pub(super) const FUNDS: (&str, i64) = ("1000.00", 1_000_000_000);
 
+/// What came of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Its key has its answer.
+    Final,
+    /// Its caller asks again, as it would anyway.
+    Again,
+    /// Its caller asks again in a moment: nothing is known to be wrong with the key.
+    TurnedAway,
+    /// Whoever served it is gone.
+    Cut,
+}
+
 /// A folder, its accounts, and every key that was ever used in it.
 #[derive(Debug)]
 pub(super) struct World {
+    /// Ends before what it works on.
+    pub(super) fleet: Fleet,
+    pub(super) topology: Topology,
+    pub(super) database: Option<Database>,
     pub(super) site: Site,
     pub(super) accounts: Vec<Account>,
     pub(super) runbook: Runbook,
@@ -35,20 +63,32 @@ pub(super) struct World {
     pub(super) hang_ups: AtomicU64,
     pub(super) begun: AtomicU64,
     pub(super) answers: AtomicU64,
+    pub(super) turned_away: AtomicU64,
     _upstream: Upstream,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(topology: Topology) -> Self {
         let runbook = Runbook::default();
         let upstream = runbook.upstream();
-        let site = Site::configured(&Config::upstream(&upstream));
+        let config = Config::upstream(&upstream);
+        let (places, database, site) = match topology {
+            Topology::File => (1, None, Site::configured(&config)),
+            Topology::Nodes => {
+                let database = Database::make();
+                let config = impatient(database.configure(config));
+                (NODES, Some(database), Site::unwatched_in(&std::env::temp_dir(), &config))
+            }
+        };
         drop(site.cli(&["migrate", "up"]).ok());
         let mut accounts: Vec<_> =
             WALLETS.iter().map(|name| site.account(name, "USD", FUNDS.0)).collect();
         let shared = accounts.last().expect("a wallet").wallet.clone();
         accounts.push(site.another_key(&shared, "second"));
         Self {
+            fleet: Fleet::of(places),
+            topology,
+            database,
             site,
             accounts,
             runbook,
@@ -59,6 +99,7 @@ impl World {
             hang_ups: AtomicU64::new(0),
             begun: AtomicU64::new(0),
             answers: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
             _upstream: upstream,
         }
     }
@@ -71,47 +112,98 @@ impl World {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a gateway, sends it its load, and kills it.
-    pub(super) fn load_and_kill(&mut self, dice: &mut Dice, moment: Moment, report: &mut Report) {
-        let work = Mutex::new(self.plan(dice));
-        let gateway = match moment {
-            Moment::After(_) => self.site.serve(),
-            Moment::At(step, nth, _) => self.site.serve_until(&format!("{step}:{nth}")),
-        };
-        let address = gateway.address();
-        let (gone, cut) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    /// Sends the gateways their load, and does this to them meanwhile.
+    pub(super) fn load(&mut self, dice: &mut Dice, moments: &[Moment], report: &mut Report) {
+        let (world, work) = (&*self, Work::default());
         std::thread::scope(|scope| {
-            for _client in 0..CLIENTS {
-                scope.spawn(|| {
-                    if !self.send_all(&work, address) {
-                        cut.fetch_add(1, Ordering::AcqRel);
-                    }
-                    gone.fetch_add(1, Ordering::AcqRel);
-                });
+            for _client in 0..world.clients() {
+                scope.spawn(|| world.send_all(&work));
             }
-            if wait(moment, &gateway, || gone.load(Ordering::Acquire) == CLIENTS)
-                && let Moment::At(step, _, _) = moment
-            {
-                *report.at_steps.entry(step).or_default() += 1;
+            let _closing = work.closing();
+            for moment in moments {
+                world.strike(dice, *moment, &work, report);
+                if let Some(database) = &world.database {
+                    database.check_book();
+                }
             }
-            gateway.kill();
         });
+    }
+
+    fn clients(&self) -> usize {
+        CLIENTS * self.fleet.places()
+    }
+
+    /// One fault, over work of its own.
+    fn strike(&self, dice: &mut Dice, moment: Moment, work: &Work, report: &mut Report) {
+        let victim = dice.index(self.fleet.places());
+        let sleep = |time: Duration| std::thread::sleep(time);
+        match moment {
+            Moment::After(time) => {
+                self.start_all();
+                work.add(self.plan(dice));
+                // The fault itself, at a moment of its own: nothing is waited for.
+                sleep(time);
+            }
+            Moment::At(step, nth, around) => {
+                // Where it runs it is killed here, and runs again with a step that is armed.
+                self.kill(victim, report);
+                self.fleet.place(victim, self.site.serve_until(&format!("{step}:{nth}")));
+                self.start_all();
+                work.add(self.plan(dice));
+                let is_stopped = || self.fleet.is_stopped(victim);
+                wait_until(STEP_PATIENCE, || is_stopped() || work.is_idle(self.clients()));
+                if is_stopped() {
+                    *report.at_steps.entry(step).or_default() += 1;
+                }
+                sleep(around);
+            }
+            Moment::Frozen(time, overdue) => {
+                self.start_all();
+                work.add(self.plan(dice));
+                sleep(time);
+                let flying = self.fleet.freeze(victim);
+                self.cut(flying);
+                sleep(LEASE + GRACE + overdue);
+                work.add(self.plan(dice));
+                self.fleet.thaw(victim);
+                report.frozen += 1;
+                return;
+            }
+        }
+        self.kill(victim, report);
+    }
+
+    /// Starts a gateway wherever none runs.
+    pub(super) fn start_all(&self) {
+        for place in self.fleet.empty() {
+            self.fleet.place(place, self.site.serve());
+        }
+    }
+
+    fn kill(&self, victim: usize, report: &mut Report) {
+        let Some((gateway, has_flying)) = self.fleet.take(victim) else { return };
+        gateway.kill();
+        self.cut(Vec::new());
+        report.kills += 1;
+        report.cutting += u32::from(has_flying);
+    }
+
+    /// Those may have run for nobody, and those that were hung up on.
+    fn cut(&self, flying: Vec<usize>) {
         let left = std::mem::take(&mut *self.left());
         let mut keys = self.keys();
-        for at in left {
-            // It may have run for nobody when the gateway died.
+        for at in left.into_iter().chain(flying) {
             keys[at].cut |= keys[at].told.is_none();
         }
-        drop(keys);
-        report.cutting += u32::from(cut.into_inner() > 0);
     }
 
     /// What is sent: everything without a final answer, what is new, a few old keys.
-    fn plan(&mut self, dice: &mut Dice) -> VecDeque<usize> {
+    fn plan(&self, dice: &mut Dice) -> VecDeque<usize> {
         let accounts = self.accounts.len();
         let mut keys = self.keys();
         let old = keys.len();
-        keys.extend((0..NEW_KEYS).map(|_| Key::new(dice, accounts)));
+        let new = NEW_KEYS * self.fleet.places();
+        keys.extend((0..new).map(|_| Key::new(dice, accounts)));
         let mut work = VecDeque::new();
         for (at, key) in keys.iter().enumerate() {
             if key.told.is_none() {
@@ -128,23 +220,28 @@ impl World {
         work
     }
 
-    /// Sends what there is to send; false where the gateway died over one.
-    fn send_all(&self, work: &Mutex<VecDeque<usize>>, address: SocketAddr) -> bool {
-        loop {
-            let next = work.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some(at) = next else { return true };
+    /// Sends what there is to send, for as long as somebody serves.
+    fn send_all(&self, work: &Work) {
+        while let Some(at) = work.next() {
             let way = self.keys()[at].way();
-            match self.send(at, way, address) {
-                Some(true) => {}
+            match (self.send(at, way), self.topology) {
+                (Sent::Final, Topology::File | Topology::Nodes) => {}
                 // Its caller asks again at once.
-                Some(false) => work.lock().unwrap_or_else(PoisonError::into_inner).push_back(at),
-                None => return false,
+                (Sent::Again, Topology::File | Topology::Nodes) => work.add([at]),
+                // Nobody is there until the next load, or there are others.
+                (Sent::Cut, Topology::File) => return,
+                (Sent::Cut, Topology::Nodes) => work.add([at]),
+                (Sent::TurnedAway, Topology::File | Topology::Nodes) => {
+                    std::thread::sleep(TURNED_AWAY);
+                    work.add([at]);
+                }
             }
         }
     }
 
-    /// Asks for one key; says whether its answer was final, nothing where none came.
-    pub(super) fn send(&self, at: usize, way: Way, address: SocketAddr) -> Option<bool> {
+    /// Asks for one key, whoever serves.
+    pub(super) fn send(&self, at: usize, way: Way) -> Sent {
+        let Some((place, address)) = self.fleet.board(at, way.whom) else { return Sent::Cut };
         let (request, had_answer) = {
             let key = &self.keys()[at];
             let bearer = &self.accounts[key.account].key;
@@ -157,52 +254,47 @@ impl World {
             let bytes_max = way.hang_up.unwrap_or(usize::MAX);
             Heard::read(waiting, bytes_max)
         });
-        if let Some((Heard::Part(part), _)) = &heard {
-            self.begun.fetch_add(u64::from(!part.text.is_empty()), Ordering::Relaxed);
-        }
-        let key = &mut self.keys()[at];
+        self.fleet.land(place, at);
+        self.hear(at, heard, had_answer)
+    }
+
+    /// Takes in what came of a request; with whether its caller hung up.
+    fn hear(&self, at: usize, heard: Option<(Heard, bool)>, had_answer: bool) -> Sent {
+        let (heard, has_hung_up) = heard.unwrap_or_default();
         match heard {
-            Some((Heard::Whole(answer), _)) => {
+            Heard::Whole(answer) => {
                 self.answers.fetch_add(1, Ordering::Relaxed);
+                if self.topology != Topology::File && answer.is_for_now() {
+                    self.turned_away.fetch_add(1, Ordering::Relaxed);
+                    return Sent::TurnedAway;
+                }
                 if had_answer {
                     let replayed = answer.head.header("idempotent-replayed");
                     assert_eq!(replayed, Some("true"), "{answer:?}");
                 }
-                Some(key.tell(answer, had_answer))
+                let is_final = self.keys()[at].tell(answer, had_answer);
+                if is_final { Sent::Final } else { Sent::Again }
             }
-            Some((Heard::Part(part), true)) => {
-                self.hang_ups.fetch_add(1, Ordering::Relaxed);
+            Heard::Part(part) => {
+                self.begun.fetch_add(u64::from(!part.text.is_empty()), Ordering::Relaxed);
+                let key = &mut self.keys()[at];
                 key.hear(&part);
-                self.left().insert(at);
-                Some(false)
-            }
-            Some((Heard::Part(part), false)) => {
-                key.hear(&part);
+                if has_hung_up {
+                    self.hang_ups.fetch_add(1, Ordering::Relaxed);
+                    self.left().insert(at);
+                    return Sent::Again;
+                }
                 key.cut = true;
-                None
-            }
-            None => {
-                key.cut = true;
-                None
+                Sent::Cut
             }
         }
     }
 }
 
-/// Waits for the moment to kill; whether an armed step was reached.
-fn wait(moment: Moment, gateway: &Gateway, is_idle: impl Fn() -> bool) -> bool {
-    let sleep = |time: Duration| std::thread::sleep(time);
-    match moment {
-        // The fault itself, at a moment of its own: nothing is waited for.
-        Moment::After(time) => {
-            sleep(time);
-            false
-        }
-        Moment::At(_, _, around) => {
-            wait_until(STEP_PATIENCE, || gateway.is_stopped() || is_idle());
-            let is_stopped = gateway.is_stopped();
-            sleep(around);
-            is_stopped
-        }
-    }
+/// Nodes that do not wait long for each other.
+pub(super) fn impatient(config: Config) -> Config {
+    let times = [("lease", LEASE), ("heartbeat", HEARTBEAT), ("orphan_grace", GRACE)];
+    times.into_iter().fold(config, |config, (name, time)| {
+        config.set("operations", name, &format!("\"{}ms\"", time.as_millis()))
+    })
 }

@@ -46,6 +46,8 @@ pub(super) struct Way {
     pub(super) is_streamed: bool,
     /// After how many bytes its caller hangs up.
     pub(super) hang_up: Option<usize>,
+    /// Which of those that serve it asks: any number.
+    pub(super) whom: u64,
 }
 
 impl Does {
@@ -126,7 +128,7 @@ impl Key {
     pub(super) fn way(&mut self) -> Way {
         let bytes = usize::try_from(self.ways.below(ANSWER_BYTES_MAX)).expect("few");
         let hang_up = self.ways.one_in(4).then_some(bytes);
-        Way { is_streamed: self.ways.one_in(2), hang_up }
+        Way { is_streamed: self.ways.one_in(2), hang_up, whom: self.ways.next() }
     }
 
     /// The request's body, which also tells the upstream what to do.

@@ -2,59 +2,81 @@
 //! upstream's book and the gateway's own audit.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use super::load::{FUNDS, World};
+use super::load::{FUNDS, Sent, World};
 use super::model::Way;
-use super::{Dice, Report};
-use crate::{Gateway, Request};
+use super::{Dice, Report, Topology};
+use crate::{PATIENCE, Request};
 
 /// Clients that retry at once.
 const CLIENTS: usize = 6;
 /// What one client asks for one key, at most: it hangs up once, and is turned away once.
 const TRIES_MAX: u32 = 4;
+/// How long a client waits that was turned away for now.
+const TURNED_AWAY: Duration = Duration::from_millis(100);
 
 impl World {
-    /// Starts a gateway, retries everything on it, checks everything, and ends it.
+    /// Retries everything, wherever it was begun, and checks everything.
     pub(super) fn rest(&mut self, dice: &mut Dice, report: &mut Report) {
-        let gateway = self.site.serve();
+        self.start_all();
         let all: Vec<usize> = (0..self.keys().len()).collect();
-        self.retry(&all, gateway.address());
-        self.check_sums(&gateway);
+        self.retry(&all);
+        self.check_sums();
+        if let Some(database) = &self.database {
+            database.check_book();
+        }
         let operations = u64::try_from(all.len()).expect("a length");
         assert_eq!(self.site.verify()["operations"], operations, "each key is one operation");
         self.runbook.check(&self.keys());
         report.checks += 1;
-        if dice.one_in(2) {
-            gateway.stop();
-        } else {
-            gateway.kill();
+        let ended = match self.topology {
+            Topology::File => self.fleet.take(0),
+            Topology::Nodes => None,
+        };
+        if let Some((gateway, _has_flying)) = ended {
+            if dice.one_in(2) {
+                gateway.stop();
+            } else {
+                gateway.kill();
+            }
         }
     }
 
     /// Every key is asked for until it has its final answer, by two clients at once.
-    fn retry(&self, all: &[usize], address: SocketAddr) {
+    fn retry(&self, all: &[usize]) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _client in 0..CLIENTS {
+            for _client in 0..CLIENTS * self.fleet.places() {
                 scope.spawn(|| {
                     while let Some(at) = all.get(next.fetch_add(1, Ordering::Relaxed) / 2) {
-                        let is_final = |tries| {
-                            let way = self.keys()[*at].way();
-                            // Whoever hung up stays the next time.
-                            let hang_up = way.hang_up.filter(|_bytes| tries == 0);
-                            self.send(*at, Way { hang_up, ..way }, address).expect("it lives")
-                        };
-                        assert!((0..TRIES_MAX).any(is_final), "{:?} has no end", self.keys()[*at]);
+                        self.ask_until_final(*at);
                     }
                 });
             }
         });
     }
 
+    fn ask_until_final(&self, at: usize) {
+        let until = Instant::now() + PATIENCE;
+        let mut tries = 0;
+        while tries < TRIES_MAX && Instant::now() < until {
+            let way = self.keys()[at].way();
+            // Whoever hung up stays the next time.
+            let hang_up = way.hang_up.filter(|_bytes| tries == 0);
+            match self.send(at, Way { hang_up, ..way }) {
+                Sent::Final => return,
+                Sent::Again => tries += 1,
+                Sent::TurnedAway => std::thread::sleep(TURNED_AWAY),
+                Sent::Cut => panic!("nothing was done to whoever served {:?}", self.keys()[at]),
+            }
+        }
+        panic!("{:?} has no end", self.keys()[at]);
+    }
+
     /// What the wallets say is what the callers were told, to the micro, and nothing is held.
-    fn check_sums(&self, gateway: &Gateway) {
+    fn check_sums(&self) {
         let mut paid: BTreeMap<&str, i64> = BTreeMap::new();
         for key in self.keys().iter() {
             assert!(key.told.is_some());
@@ -62,7 +84,7 @@ impl World {
         }
         for account in &self.accounts {
             let request = Request::get("/v1/wallet").bearer(&account.key);
-            let wallet = gateway.send(&request).json();
+            let wallet = request.send(self.fleet.address()).json();
             let paid = paid.get(account.wallet.as_str()).copied().unwrap_or(0);
             assert_eq!(wallet["held_micros"], 0, "{wallet}");
             assert_eq!(wallet["available_micros"], FUNDS.1 - paid, "paid: {paid}, {wallet}");
@@ -86,6 +108,7 @@ impl World {
         report.hang_ups += self.hang_ups.load(Ordering::Relaxed);
         report.begun += self.begun.load(Ordering::Relaxed);
         report.answers += self.answers.load(Ordering::Relaxed);
+        report.turned_away += self.turned_away.load(Ordering::Relaxed);
         report.runs += self.runbook.arrived();
     }
 }

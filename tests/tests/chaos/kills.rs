@@ -1,7 +1,9 @@
 //! Killed under load, at named steps and at any moment. `cargo xtask chaos` does the same for as long
 //! as one likes.
 
-use holdfast_tests::chaos::{Moments, Plan, Report, STEPS, run};
+use holdfast_tests::chaos::matrix::{Fault, some_cells, try_cells};
+use holdfast_tests::chaos::steps::STEPS;
+use holdfast_tests::chaos::{Moments, Plan, Report, Topology, run};
 
 /// Kills met requests in the middle, and these asked and left in every way.
 #[track_caller]
@@ -16,17 +18,53 @@ fn check_variety(report: &Report) {
 /// Any other will do as well; this one makes a failure come back.
 const SEED: u64 = 20_261_120;
 
+const fn plan(faults: u32, moments: Moments, topology: Topology) -> Plan {
+    Plan { seed: SEED, faults, moments, topology }
+}
+
 #[test]
 fn killed_at_every_step_under_load_nothing_is_lost_or_taken_twice() {
     let rounds = u32::try_from(STEPS.len()).unwrap() * 2;
-    let report = run(Plan { seed: SEED, kills: rounds, moments: Moments::Steps }, |_| {});
+    let report = run(plan(rounds, Moments::Steps, Topology::File), |_| {});
     assert!(report.at_steps.len() >= STEPS.len() - 1, "hardly any step was reached: {report:?}");
     check_variety(&report);
 }
 
 #[test]
 fn killed_at_any_moment_under_load_nothing_is_lost_or_taken_twice() {
-    let report = run(Plan { seed: SEED, kills: 22, moments: Moments::Random }, |_| {});
+    let report = run(plan(22, Moments::Random, Topology::File), |_| {});
     check_variety(&report);
     assert!(report.unknown > 0 && report.completed > report.unknown, "{report:?}");
+}
+
+#[test]
+fn postgres_nodes_killed_under_load_lose_nothing_and_take_nothing_twice() {
+    let report = run(plan(6, Moments::Random, Topology::Nodes), |_| {});
+    assert_eq!(report.kills, 6);
+    assert!(report.cutting > 2, "hardly anything was cut: {report:?}");
+    assert!(report.completed > report.unknown, "{report:?}");
+}
+
+#[test]
+fn postgres_nodes_killed_at_steps_under_load_lose_nothing_and_take_nothing_twice() {
+    let rounds = u32::try_from(STEPS.len()).unwrap();
+    let report = run(plan(rounds, Moments::Steps, Topology::Nodes), |_| {});
+    assert!(report.at_steps.len() >= STEPS.len() - 2, "hardly any step was reached: {report:?}");
+}
+
+#[test]
+fn postgres_nodes_stopped_past_their_lease_change_nothing_when_they_go_on() {
+    let report = run(plan(3, Moments::Frozen, Topology::Nodes), |_| {});
+    assert_eq!(report.frozen, 3);
+    assert!(report.unknown > 0, "nothing was taken over: {report:?}");
+}
+
+#[test]
+fn postgres_killed_at_each_step_a_key_comes_to_rest_in_every_way() {
+    try_cells(&some_cells(Fault::Killed, SEED), |_| {});
+}
+
+#[test]
+fn postgres_stopped_at_each_step_past_its_lease_a_process_takes_nothing_back() {
+    try_cells(&some_cells(Fault::Frozen, SEED), |_| {});
 }

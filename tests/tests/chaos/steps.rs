@@ -1,43 +1,15 @@
 //! Each step alone: one caller, one key, killed exactly there. What the caller finds afterwards is
 //! determined, and each row of the table is another moment between two effects.
 
-use holdfast_tests::chaos::STEPS;
+use holdfast_tests::chaos::steps::{Found, ROWS, Row, STEPS};
 use holdfast_tests::{Config, Gateway, Reply, Request, Site, Upstream, request_key};
 
 use crate::{CHARGE, FUNDS, acme, check_wallet, until};
 
-/// What the caller finds when the gateway is back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// Nothing was bound: the retry runs.
-    NotBound,
-    /// It may have run: nobody pays, and it never runs again.
-    Unknown,
-    /// It was settled: the retry gets the answer that was never told.
-    Settled,
-}
-
-/// The step, its arrival, whether the model has run by then, and what is found afterwards.
-#[rustfmt::skip]
-const ROWS: [(&str, u32, usize, Found); 12] = [
-    ("claim_offered", 1, 0, Found::NotBound),
-    ("batch_begun", 1, 0, Found::NotBound),
-    ("batch_written", 1, 0, Found::NotBound),
-    ("batch_committed", 1, 0, Found::Unknown),
-    ("claim_committed", 1, 0, Found::Unknown),
-    ("sending", 1, 0, Found::Unknown),
-    ("answered", 1, 1, Found::Unknown),
-    ("settlement_offered", 1, 1, Found::Unknown),
-    ("batch_begun", 2, 1, Found::Unknown),
-    ("batch_written", 2, 1, Found::Unknown),
-    ("batch_committed", 2, 1, Found::Settled),
-    ("settlement_committed", 1, 1, Found::Settled),
-];
-
 #[test]
 fn every_step_is_in_the_table() {
     for step in STEPS {
-        assert!(ROWS.iter().any(|row| row.0 == step), "{step}");
+        assert!(ROWS.iter().any(|row| row.step == step), "{step}");
     }
 }
 
@@ -46,7 +18,7 @@ fn killed_at_a_step_a_caller_finds_what_was_durable_there() {
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, account) = Site::funded(&Config::upstream(&upstream));
     let mut charged = 0;
-    for (operations, (step, nth, runs, found)) in ROWS.into_iter().enumerate() {
+    for (operations, Row { step, nth, runs, found }) in ROWS.into_iter().enumerate() {
         let runs_before = upstream.runs();
         let gateway = site.serve_until(&format!("{step}:{nth}"));
         let request = Request::completion(&account.key, &request_key(), acme("Hello"));
@@ -92,7 +64,7 @@ fn killed_at_a_step_a_reader_of_a_stream_has_seen_no_end() {
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, account) = Site::funded(&Config::upstream(&upstream));
     let mut charged = 0;
-    for (step, nth, runs, found) in ROWS.into_iter().filter(|row| row.2 > 0) {
+    for Row { step, nth, runs, found } in ROWS.into_iter().filter(|row| row.runs > 0) {
         let runs_before = upstream.runs();
         let gateway = site.serve_until(&format!("{step}:{nth}"));
         let key = request_key();

@@ -42,6 +42,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Where tests find one.
+    pub(crate) const VARIABLE: &str = "HOLDFAST_TEST_POSTGRES";
+
     /// Starts one, and installs the package first where there is none.
     pub(crate) fn start() -> Result<Self> {
         let binaries = match binaries() {

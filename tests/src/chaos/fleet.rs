@@ -1,0 +1,105 @@
+//! The gateways of a world: which of them run, which can be reached, and whose requests are on their
+//! way to which.
+
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::Gateway;
+
+/// So many places for gateways.
+#[derive(Debug)]
+pub(super) struct Fleet(Mutex<Vec<Node>>);
+
+#[derive(Debug, Default)]
+struct Node {
+    gateway: Option<Gateway>,
+    is_frozen: bool,
+    /// Keys whose requests were sent there and are without their answers.
+    flying: Vec<usize>,
+}
+
+impl Fleet {
+    /// All places are empty.
+    pub(super) fn of(places: usize) -> Self {
+        Self(Mutex::new((0..places).map(|_| Node::default()).collect()))
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Vec<Node>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many places there are.
+    pub(super) fn places(&self) -> usize {
+        self.nodes().len()
+    }
+
+    /// Where nobody is.
+    pub(super) fn empty(&self) -> Vec<usize> {
+        let nodes = self.nodes();
+        (0..nodes.len()).filter(|at| nodes[*at].gateway.is_none()).collect()
+    }
+
+    /// Puts a running gateway into its place.
+    pub(super) fn place(&self, place: usize, gateway: Gateway) {
+        self.nodes()[place].gateway = Some(gateway);
+    }
+
+    /// Takes the gateway out of its place, where nobody finds it any more; and whether requests are
+    /// without their answers there.
+    pub(super) fn take(&self, place: usize) -> Option<(Gateway, bool)> {
+        let node = &mut self.nodes()[place];
+        let has_flying = !node.flying.is_empty();
+        Some((node.gateway.take()?, has_flying))
+    }
+
+    /// Whether an armed step has stopped a thread of this one.
+    pub(super) fn is_stopped(&self, place: usize) -> bool {
+        self.nodes()[place].gateway.as_ref().is_some_and(Gateway::is_stopped)
+    }
+
+    /// Stops a process as a whole, and says whose requests it has.
+    pub(super) fn freeze(&self, place: usize) -> Vec<usize> {
+        let node = &mut self.nodes()[place];
+        node.gateway.as_ref().expect("it runs").freeze();
+        node.is_frozen = true;
+        node.flying.clone()
+    }
+
+    /// Lets it go on.
+    pub(super) fn thaw(&self, place: usize) {
+        let node = &mut self.nodes()[place];
+        node.gateway.as_ref().expect("it was frozen").thaw();
+        node.is_frozen = false;
+    }
+
+    /// Sends a key to any that runs: which, and its address. Nothing where none does.
+    pub(super) fn board(&self, at: usize, any: u64) -> Option<(usize, SocketAddr)> {
+        let mut nodes = self.nodes();
+        let running: Vec<(usize, SocketAddr)> = nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| !node.is_frozen)
+            .filter_map(|(place, node)| Some((place, node.gateway.as_ref()?.address())))
+            .collect();
+        let n_running = u64::try_from(running.len()).expect("few");
+        let turn = any.checked_rem(n_running)?;
+        let (place, address) = running[usize::try_from(turn).expect("few")];
+        nodes[place].flying.push(at);
+        Some((place, address))
+    }
+
+    /// The request of a key has its answer, or will never have it.
+    pub(super) fn land(&self, place: usize, at: usize) {
+        let flying = &mut self.nodes()[place].flying;
+        if let Some(found) = flying.iter().position(|it| *it == at) {
+            flying.swap_remove(found);
+        }
+    }
+
+    /// Where one of them is.
+    pub(super) fn address(&self) -> SocketAddr {
+        let nodes = self.nodes();
+        let running = nodes.iter().find_map(|node| node.gateway.as_ref());
+        running.expect("one that runs").address()
+    }
+}

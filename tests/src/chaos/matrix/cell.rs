@@ -1,0 +1,254 @@
+//! One cell: a process that is struck at its step, the callers of its key, and what has to be so when
+//! all of them have their answers.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::super::heard::{Heard, Told};
+use super::super::load::{GRACE, LEASE};
+use super::super::steps::{Found, Row};
+use super::{Fault, Retry, Stage};
+use crate::config::ACME;
+use crate::{Account, Gateway, PATIENCE, Request, Site, Waiting};
+
+/// What each wallet begins with.
+const FUNDS: i64 = 1_000_000;
+/// What the upstream's usual completion costs.
+const CHARGE: i64 = 367;
+/// How often is looked at what tells no one when it changes.
+const LOOK: Duration = Duration::from_millis(50);
+/// The file whose appearance lets a thread go on from its step.
+const GO: &str = "go";
+
+/// What is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    /// Where the process is struck.
+    pub row: Row,
+    /// How.
+    pub fault: Fault,
+    /// Who comes after that.
+    pub retry: Retry,
+    /// Whether its first caller wants a stream.
+    pub is_streamed: bool,
+}
+
+/// A cell after its fault.
+#[derive(Debug)]
+pub(super) struct Struck<'a> {
+    cell: Cell,
+    stage: &'a Stage,
+    victim: Option<Gateway>,
+    site: Site,
+    account: Account,
+    key: String,
+    /// The first caller, as long as it waits.
+    waiting: Option<Waiting>,
+    /// Every final answer that anybody was given.
+    told: Vec<Told>,
+}
+
+impl<'a> Struck<'a> {
+    /// Starts a process, has it come to its step, and strikes it there.
+    pub(super) fn strike(stage: &'a Stage, cell: Cell) -> Self {
+        let key = crate::request_key();
+        let name = format!("\"struck-{key}\"");
+        let config = stage.config.clone().set("server", "node", &name);
+        let site = Site::unwatched_in(&std::env::temp_dir(), &config);
+        let account = stage.site.account(&format!("of-{key}"), "USD", "1");
+        let Row { step, nth, .. } = cell.row;
+        let failpoint = match cell.fault {
+            Fault::Killed => format!("{step}:{nth}"),
+            Fault::Frozen => format!("{step}:{nth}:{}", site.path(GO).display()),
+        };
+        let victim = site.serve_until(&failpoint);
+        let mut struck =
+            Self { cell, stage, victim: None, site, account, key, waiting: None, told: Vec::new() };
+        let waiting = struck.request(cell.is_streamed).begin(victim.address());
+        struck.until("the step is reached", || victim.is_stopped());
+        assert_eq!(struck.runs(), cell.row.runs, "{cell:?}");
+        match cell.fault {
+            Fault::Killed => {
+                victim.kill();
+                struck.hear_nothing(waiting);
+            }
+            Fault::Frozen => {
+                victim.freeze();
+                struck.site.write(GO, "");
+                (struck.victim, struck.waiting) = (Some(victim), Some(waiting));
+            }
+        }
+        struck
+    }
+
+    fn request(&self, is_streamed: bool) -> Request {
+        let said = json!([{"role": "user", "content": self.key}]);
+        let mut body = json!({"model": ACME, "messages": said, "stream": is_streamed});
+        if is_streamed {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        Request::completion(&self.account.key, &self.key, body.to_string())
+    }
+
+    /// How often it came to the upstream.
+    fn runs(&self) -> usize {
+        let arrived = self.stage.upstream.arrived();
+        arrived.iter().filter(|arrived| arrived.body.contains(&self.key)).count()
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so() {
+            assert!(Instant::now() < until, "never: {what}: {:?}", self.cell);
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Whose process was killed before its answer has seen no end of one.
+    fn hear_nothing(&self, waiting: Waiting) {
+        match Heard::read(waiting, usize::MAX).0 {
+            Heard::Part(part) => assert!(!part.has_end, "{:?}: {part:?}", self.cell),
+            Heard::Whole(told) => panic!("{:?}: {told:?}", self.cell),
+        }
+    }
+
+    /// Starts it again under its name, or lets it go on; its first caller hears what it then says.
+    pub(super) fn bring_back(&mut self) {
+        match (self.cell.fault, self.cell.retry) {
+            (Fault::Killed, Retry::Same) if self.victim.is_none() => {
+                self.victim = Some(self.site.serve());
+            }
+            (Fault::Killed, _) => {}
+            (Fault::Frozen, _) => {
+                let Some(waiting) = self.waiting.take() else { return };
+                self.victim.as_ref().expect("it is frozen").thaw();
+                match Heard::read(waiting, usize::MAX).0 {
+                    Heard::Whole(told) if told.is_for_now() => {}
+                    Heard::Whole(told) => self.told.push(told),
+                    Heard::Part(part) => panic!("{:?}: {part:?}", self.cell),
+                }
+            }
+        }
+    }
+
+    /// A caller who comes until there is a final answer.
+    pub(super) fn ask(&mut self, node: &Gateway) {
+        let told = self.answer_of(node, !self.cell.is_streamed);
+        self.told.push(told);
+    }
+
+    /// The same at the process that was struck.
+    pub(super) fn ask_it(&mut self) {
+        let it = self.victim.take().expect("it was brought back");
+        self.ask(&it);
+        self.victim = Some(it);
+    }
+
+    fn answer_of(&self, node: &Gateway, is_streamed: bool) -> Told {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let waiting = self.request(is_streamed).begin(node.address());
+            match Heard::read(waiting, usize::MAX).0 {
+                Heard::Whole(told) if !told.is_for_now() => return told,
+                Heard::Whole(told) => assert!(Instant::now() < until, "{:?}: {told:?}", self.cell),
+                Heard::Part(part) => panic!("{:?}: {part:?}", self.cell),
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Two callers at each of these at once.
+    pub(super) fn race(&mut self, nodes: &[&Gateway]) {
+        let told = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for node in nodes {
+                for is_streamed in [false, true] {
+                    let (struck, told) = (&*self, &told);
+                    scope.spawn(move || {
+                        let answer = struck.answer_of(node, is_streamed);
+                        told.lock().expect("nobody panics with it").push(answer);
+                    });
+                }
+            }
+        });
+        self.told.extend(told.into_inner().expect("nobody panics with it"));
+    }
+
+    /// Waits until nothing is held, without asking for the key.
+    pub(super) fn wait_for_rest(&self) {
+        if self.cell.fault == Fault::Frozen {
+            // The fault itself: it is stopped for that long at least.
+            std::thread::sleep(LEASE + GRACE);
+        }
+        self.until("nothing is held", || self.stage.site.balance(&self.account).1 == 0);
+    }
+
+    /// What was durable at the step is as it was there, whatever time has passed.
+    pub(super) fn check_untouched(&self) {
+        let (available, held) = self.stage.site.balance(&self.account);
+        match self.cell.row.found {
+            Found::NotBound => assert_eq!((available, held), (FUNDS, 0), "{:?}", self.cell),
+            Found::Unknown => assert!(held > 0, "{:?}", self.cell),
+            Found::Settled => assert_eq!((available, held), (FUNDS - CHARGE, 0), "{:?}", self.cell),
+        }
+    }
+
+    /// Waits until what it was answered, if it was, is gone.
+    pub(super) fn wait_for_purge(&self) {
+        let path = format!("/v1/operations/{}", self.key);
+        let look = Request::get(&path).bearer(&self.account.key);
+        let node = &self.stage.nodes[0];
+        self.until("it is deleted", || node.send(&look).json()["result_state"] != "kept");
+    }
+
+    /// Whoever asks now gets what everybody got, for one run and one charge at most.
+    pub(super) fn check(mut self, node: &Gateway) {
+        for is_streamed in [false, true] {
+            let told = self.answer_of(node, is_streamed);
+            self.told.push(told);
+        }
+        let (cell, runs) = (self.cell, self.runs());
+        let row = cell.row;
+        let (before, last) = self.told.split_at(self.told.len() - 2);
+        let status = last[0].status;
+        assert!(last[0].is_like(&last[1]), "{cell:?}: {last:?}");
+        let is_purged = cell.retry == Retry::AfterPurge && status == 410;
+        for told in before {
+            let is_same = told.is_like(&last[0]) || (is_purged && told.status == 200);
+            assert!(is_same, "{cell:?}: {told:?} was {last:?}");
+        }
+        let charge = match status {
+            200 => CHARGE,
+            410 if is_purged => CHARGE,
+            502 => 0,
+            _ => panic!("{cell:?}: {last:?}"),
+        };
+        assert!(runs <= 1 && (charge == 0 || runs == 1), "{cell:?} ran {runs} times: {last:?}");
+        match (row.found, cell.fault) {
+            (Found::NotBound, Fault::Killed) | (Found::Settled, _) => {
+                assert_eq!(charge, CHARGE, "{cell:?}: {last:?}");
+                let is_late = cell.retry == Retry::AfterPurge && row.found == Found::Settled;
+                assert!(!is_late || is_purged, "{cell:?}: {last:?}");
+            }
+            (Found::Unknown, Fault::Killed) => {
+                assert_eq!((status, runs), (502, row.runs), "{cell:?}: {last:?}");
+            }
+            // It depends on who is first, the process itself or those who take over: a claim that is
+            // committed late may be given up at once.
+            (Found::NotBound | Found::Unknown, Fault::Frozen) => {}
+        }
+        let balance = self.stage.site.balance(&self.account);
+        assert_eq!(balance, (FUNDS - charge, 0), "{cell:?}");
+    }
+}
+
+/// Does this with each at once.
+pub(super) fn parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(|| work(item))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a cell in order")).collect()
+    })
+}

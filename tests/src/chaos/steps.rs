@@ -1,0 +1,58 @@
+//! What a request leaves behind at each of its steps: the rows that kills and stops are judged by.
+
+/// The names of the steps at which a gateway can be stopped.
+pub const STEPS: [&str; 9] = [
+    "claim_offered",
+    "claim_committed",
+    "sending",
+    "answered",
+    "settlement_offered",
+    "settlement_committed",
+    "batch_begun",
+    "batch_written",
+    "batch_committed",
+];
+
+/// What a caller finds after a kill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing was bound: the retry runs.
+    NotBound,
+    /// It may have run: nobody pays, and it never runs again.
+    Unknown,
+    /// It was settled: the retry gets the answer that was never told.
+    Settled,
+}
+
+/// One moment between two effects of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The step.
+    pub step: &'static str,
+    /// Which arrival at it.
+    pub nth: u32,
+    /// How often the model has run by then.
+    pub runs: usize,
+    /// What is found after a kill there.
+    pub found: Found,
+}
+
+const fn row(step: &'static str, nth: u32, runs: usize, found: Found) -> Row {
+    Row { step, nth, runs, found }
+}
+
+/// A request from its claim to its answer.
+pub const ROWS: [Row; 12] = [
+    row("claim_offered", 1, 0, Found::NotBound),
+    row("batch_begun", 1, 0, Found::NotBound),
+    row("batch_written", 1, 0, Found::NotBound),
+    row("batch_committed", 1, 0, Found::Unknown),
+    row("claim_committed", 1, 0, Found::Unknown),
+    row("sending", 1, 0, Found::Unknown),
+    row("answered", 1, 1, Found::Unknown),
+    row("settlement_offered", 1, 1, Found::Unknown),
+    row("batch_begun", 2, 1, Found::Unknown),
+    row("batch_written", 2, 1, Found::Unknown),
+    row("batch_committed", 2, 1, Found::Settled),
+    row("settlement_committed", 1, 1, Found::Settled),
+];
