@@ -13,7 +13,9 @@ mod heard;
 mod load;
 pub mod matrix;
 mod model;
+pub mod racers;
 mod rest;
+mod server;
 pub mod steps;
 mod work;
 
@@ -22,6 +24,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use self::load::World;
+use self::server::Blow;
 use self::steps::STEPS;
 
 /// Faults of one folder, before a new one is begun: its book is audited whole again and again.
@@ -46,6 +49,8 @@ pub enum Topology {
     File,
     /// Three processes on a PostgreSQL database.
     Nodes,
+    /// The same, on a database server of their own, which is what fails.
+    Server,
 }
 
 /// Which faults a run is made of.
@@ -57,6 +62,12 @@ pub enum Moments {
     Steps,
     /// Stopped at any moment, past the end of the lease, and resumed.
     Frozen,
+    /// Connections of the nodes cut in the middle of a COMMIT: before, within, after.
+    CommitsCut,
+    /// The database server killed and started again.
+    ServerKilled,
+    /// The database server killed, and its synchronous standby promoted.
+    Promoted,
     /// All that the topology knows, in turn.
     All,
 }
@@ -77,6 +88,8 @@ pub struct Plan {
 /// What was done.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
+    /// Turns of the plan.
+    pub faults: u32,
     /// Processes that were killed, all with SIGKILL.
     pub kills: u32,
     /// Those killed with a thread stopped at an armed step.
@@ -85,6 +98,12 @@ pub struct Report {
     pub cutting: u32,
     /// Processes that were stopped past the end of their lease, with SIGSTOP, and went on.
     pub frozen: u32,
+    /// COMMITs that were cut in the middle.
+    pub commits_cut: u32,
+    /// Database servers that were killed and started again.
+    pub server_kills: u32,
+    /// Database servers that were killed and replaced by their standby.
+    pub promotions: u32,
     /// Times that everything was brought to rest and checked.
     pub checks: u32,
     /// Logical requests, each with a key of its own.
@@ -122,6 +141,10 @@ impl Report {
         vec![
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
             format!("stopped past the lease and resumed: {}", self.frozen),
+            format!(
+                "of the database: {} COMMITs cut, {} kills, {} promotions",
+                self.commits_cut, self.server_kills, self.promotions
+            ),
             format!("stopped at a step: {at_steps} ({})", steps.join(", ")),
             format!("checks at rest: {}", self.checks),
             format!(
@@ -153,6 +176,8 @@ enum Moment {
     At(&'static str, u64, Duration),
     /// Stopped so long after its load began, and so long past the time that others wait.
     Frozen(Duration, Duration),
+    /// Not a gateway, but the database server.
+    Server(Blow),
 }
 
 /// Carries a plan out; ends the test at the first thing that is wrong. `tell` hears of progress.
@@ -177,11 +202,14 @@ fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
     while next < faults.end {
         let at_once = match plan.topology {
             Topology::File => 1,
-            Topology::Nodes => 1 + u32::try_from(dice.below(FAULTS_PER_LOAD_MAX)).expect("few"),
+            Topology::Nodes | Topology::Server => {
+                1 + u32::try_from(dice.below(FAULTS_PER_LOAD_MAX)).expect("few")
+            }
         };
         let until = faults.end.min(next + at_once);
         let moments: Vec<_> = (next..until).map(|turn| moment(dice, plan, turn)).collect();
         world.load(dice, &moments, report);
+        report.faults += until - next;
         next = until;
         // Now and then the next load finds what the one before has left, and is killed over it.
         if next == faults.end || dice.one_in(2) {
@@ -196,7 +224,10 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
     let kinds: &[Moments] = match (plan.moments, plan.topology) {
         (Moments::All, Topology::File) => &[Moments::Random, Moments::Steps],
         (Moments::All, Topology::Nodes) => &[Moments::Random, Moments::Steps, Moments::Frozen],
-        (one, Topology::File | Topology::Nodes) => &[one],
+        (Moments::All, Topology::Server) => {
+            &[Moments::CommitsCut, Moments::ServerKilled, Moments::Promoted]
+        }
+        (one, Topology::File | Topology::Nodes | Topology::Server) => &[one],
     };
     let turn = usize::try_from(turn).expect("few");
     let random = Duration::from_millis(dice.below(RANDOM_MS_MAX));
@@ -209,6 +240,9 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         Moments::Frozen => {
             Moment::Frozen(random, Duration::from_millis(dice.below(OVERDUE_MS_MAX)))
         }
+        Moments::CommitsCut => Moment::Server(Blow::CommitsCut),
+        Moments::ServerKilled => Moment::Server(Blow::Killed),
+        Moments::Promoted => Moment::Server(Blow::Promoted),
         Moments::Random | Moments::All => Moment::After(random),
     }
 }

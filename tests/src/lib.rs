@@ -14,11 +14,13 @@
 
 pub mod chaos;
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod database;
 pub mod events;
 pub mod gateway;
 pub mod http;
+pub mod line;
 pub mod postgres;
 pub mod proxy;
 pub mod site;

@@ -40,22 +40,37 @@ WHERE w.available <> coalesce(posted.paid_in, 0) + coalesce(moved.available, 0)
 /// A database that is empty at first.
 #[derive(Debug)]
 pub struct Database {
+    /// The URL of its server.
+    server: String,
     name: String,
 }
 
 impl Database {
-    /// Makes one.
+    /// Makes one on the server of the tests.
     #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
     pub fn make() -> Self {
+        Self::make_on(
+            std::env::var(SERVER).expect(
+                "HOLDFAST_TEST_POSTGRES is not set: run `cargo xtask test tests`, which does",
+            ),
+        )
+    }
+
+    /// Makes one on the server at this URL.
+    #[must_use]
+    pub fn make_on(server: String) -> Self {
         let name = format!("e2e_{}", crate::request_key().replace('-', ""));
-        drop(run("postgres", &format!("CREATE DATABASE {name}")).ok());
-        Self { name }
+        let database = Self { server, name };
+        let make = format!("CREATE DATABASE {}", database.name);
+        drop(database.run("postgres", &make).ok());
+        database
     }
 
     /// The configuration of a node that keeps everything in here.
     #[must_use]
     pub fn configure(&self, config: Config) -> Config {
-        config.set("database", "url", &format!("\"{}\"", url(&self.name))).set(
+        config.set("database", "url", &format!("\"{}\"", self.url(&self.name))).set(
             "server",
             "secrets",
             &format!("[\"{SECRET}\"]"),
@@ -66,7 +81,7 @@ impl Database {
     #[track_caller]
     #[must_use]
     pub fn execute(&self, sql: &str) -> Vec<String> {
-        run(&self.name, sql).ok().lines().map(str::to_owned).collect()
+        self.run(&self.name, sql).ok().lines().map(str::to_owned).collect()
     }
 
     /// Adds the book up by itself and compares, at any moment: it must always be right.
@@ -82,27 +97,25 @@ impl Database {
              WHERE datname = current_database() AND pid <> pg_backend_pid()",
         ));
     }
+
+    fn url(&self, database: &str) -> String {
+        match self.server.split_once('?') {
+            Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
+            None => format!("{}/{database}", self.server),
+        }
+    }
+
+    fn run(&self, database: &str, sql: &str) -> Ran {
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
+        psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql]);
+        Ran::of(psql.args(["--dbname", &self.url(database)]))
+    }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let ran = run("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        let ran = self.run("postgres", &format!("DROP DATABASE {} WITH (FORCE)", self.name));
         assert!(ran.code == Some(0) || std::thread::panicking(), "{ran:?}");
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
-fn url(database: &str) -> String {
-    let server = std::env::var(SERVER)
-        .expect("HOLDFAST_TEST_POSTGRES is not set: run `cargo xtask test tests`, which does");
-    match server.split_once('?') {
-        Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
-        None => format!("{server}/{database}"),
-    }
-}
-
-fn run(database: &str, sql: &str) -> Ran {
-    let mut psql = Command::new("psql");
-    psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
-    Ran::of(psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql, "--dbname", &url(database)]))
 }

@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// What is run, and how much of it where nobody says otherwise.
-const KINDS: [(&str, u32); 3] = [("file", 200), ("nodes", 60), ("matrix", 288)];
+const KINDS: [(&str, u32); 5] =
+    [("file", 200), ("nodes", 60), ("server", 24), ("matrix", 288), ("racers", 1_000)];
 /// The one that needs no database server.
 const FILE: &str = "file";
 
@@ -42,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
         cargo.args([kind, &kills.to_string(), &seed.to_string()]).envs(gateway.env());
         if let Some(server) = &server {
-            cargo.env(Server::VARIABLE, server.url());
+            cargo.envs(server.env());
         }
         if !shell::run(&mut cargo)? {
             say(&format!("again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"))?;

@@ -42,8 +42,8 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
-/// Where the tests find a database server, and what the names of those begin with that need one.
-const POSTGRES: (&str, &str) = (Server::VARIABLE, "postgres");
+/// What the names of those tests begin with that need a database server.
+const POSTGRES: &str = "postgres";
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
 /// Whether the benchmark still runs; it drives the real binary too.
@@ -129,19 +129,17 @@ fn server(notes: &mut Vec<String>) -> Result<Option<Server>> {
     match Server::start() {
         Ok(server) => Ok(Some(server)),
         Err(error) => {
-            let (_variable, name) = POSTGRES;
             say(&format!("PostgreSQL: not to be had: {error:#}"))?;
-            notes.push(format!("skipped, the tests named {name}_*: {error:#}"));
+            notes.push(format!("skipped, the tests named {POSTGRES}_*: {error:#}"));
             Ok(None)
         }
     }
 }
 
 fn with_server(runner: &Runner, package: &str, server: Option<&Server>) -> Result<Tally> {
-    let (variable, name) = POSTGRES;
     match server {
-        Some(server) => runner.run(package, &[(variable, server.url())], &[]),
-        None => runner.run(package, &[], &[format!("{name}_")]),
+        Some(server) => runner.run(package, &server.env(), &[]),
+        None => runner.run(package, &[], &[format!("{POSTGRES}_")]),
     }
 }
 
@@ -178,8 +176,8 @@ fn end_to_end(
         }
     }
     match server {
-        Some(server) => env.push((POSTGRES.0, server.url())),
-        None => skip.push(POSTGRES.1),
+        Some(server) => env.extend(server.env()),
+        None => skip.push(POSTGRES),
     }
     for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
         notes.push(format!("skipped, the tests named {name}_*: {reason}"));

@@ -4,14 +4,16 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use holdfast_tests::Reply;
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
+use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
-        println!("usage: chaos file|nodes|matrix N SEED");
+        println!("usage: chaos file|nodes|server|matrix|racers N SEED");
         return ExitCode::from(2);
     };
     println!("time: {} s, seed {seed}", started.elapsed().as_secs());
@@ -27,6 +29,13 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
     match kind {
         "file" => kill(count, seed, Topology::File, started),
         "nodes" => kill(count, seed, Topology::Nodes, started),
+        "server" => kill(count, seed, Topology::Server, started),
+        "racers" => {
+            let track = Track::new(Reply::saying("Good day"));
+            track.race(usize::try_from(count).ok()?, |rounds| {
+                println!("{:>5} s: {rounds:>6} rounds, all in order", started.elapsed().as_secs());
+            });
+        }
         "matrix" => {
             let mut cells = shuffled(seed);
             cells.truncate(usize::try_from(count).ok()?);
@@ -42,7 +51,7 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
 fn kill(faults: u32, seed: u64, topology: Topology, started: Instant) {
     let report = run(Plan { seed, faults, moments: Moments::All, topology }, |report| {
         let (seconds, keys) = (started.elapsed().as_secs(), report.keys);
-        println!("{seconds:>5} s: {:>6} kills, {keys} keys, all in order", report.kills);
+        println!("{seconds:>5} s: {:>6} faults, {keys} keys, all in order", report.faults);
     });
     for line in report.lines() {
         println!("{line}");

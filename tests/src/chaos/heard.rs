@@ -92,6 +92,11 @@ impl Told {
         is_told
     }
 
+    /// Whether it says that somebody else had it first.
+    pub(super) fn is_replayed(&self) -> bool {
+        self.head.header("idempotent-replayed") == Some("true")
+    }
+
     /// What both are has to be the same.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let bodies = self.body.as_ref().zip(other.body.as_ref());

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::fleet::Fleet;
 use super::heard::Heard;
 use super::model::{Key, Runbook, Way};
+use super::server::Supply;
 use super::work::Work;
 use super::{Dice, Moment, Report, STEP_PATIENCE, Topology, wait_until};
 use crate::postgres::Database;
@@ -52,6 +53,8 @@ pub(super) struct World {
     pub(super) fleet: Fleet,
     pub(super) topology: Topology,
     pub(super) database: Option<Database>,
+    /// The server of that database, where it is the world's own.
+    pub(super) supply: Option<Supply>,
     pub(super) site: Site,
     pub(super) accounts: Vec<Account>,
     pub(super) runbook: Runbook,
@@ -72,10 +75,12 @@ impl World {
         let runbook = Runbook::default();
         let upstream = runbook.upstream();
         let config = Config::upstream(&upstream);
+        let supply = (topology == Topology::Server).then(Supply::start);
         let (places, database, site) = match topology {
             Topology::File => (1, None, Site::configured(&config)),
-            Topology::Nodes => {
-                let database = Database::make();
+            Topology::Nodes | Topology::Server => {
+                let url = supply.as_ref().map(|supply| supply.line.url());
+                let database = url.map_or_else(Database::make, Database::make_on);
                 let config = impatient(database.configure(config));
                 (NODES, Some(database), Site::unwatched_in(&std::env::temp_dir(), &config))
             }
@@ -89,6 +94,7 @@ impl World {
             fleet: Fleet::of(places),
             topology,
             database,
+            supply,
             site,
             accounts,
             runbook,
@@ -129,7 +135,7 @@ impl World {
         });
     }
 
-    fn clients(&self) -> usize {
+    pub(super) fn clients(&self) -> usize {
         CLIENTS * self.fleet.places()
     }
 
@@ -157,6 +163,7 @@ impl World {
                 }
                 sleep(around);
             }
+            Moment::Server(blow) => return self.strike_server(dice, blow, work, report),
             Moment::Frozen(time, overdue) => {
                 self.start_all();
                 work.add(self.plan(dice));
@@ -198,7 +205,7 @@ impl World {
     }
 
     /// What is sent: everything without a final answer, what is new, a few old keys.
-    fn plan(&self, dice: &mut Dice) -> VecDeque<usize> {
+    pub(super) fn plan(&self, dice: &mut Dice) -> VecDeque<usize> {
         let accounts = self.accounts.len();
         let mut keys = self.keys();
         let old = keys.len();
@@ -225,13 +232,13 @@ impl World {
         while let Some(at) = work.next() {
             let way = self.keys()[at].way();
             match (self.send(at, way), self.topology) {
-                (Sent::Final, Topology::File | Topology::Nodes) => {}
+                (Sent::Final, _) => {}
                 // Its caller asks again at once.
-                (Sent::Again, Topology::File | Topology::Nodes) => work.add([at]),
+                (Sent::Again, _) => work.add([at]),
                 // Nobody is there until the next load, or there are others.
                 (Sent::Cut, Topology::File) => return,
-                (Sent::Cut, Topology::Nodes) => work.add([at]),
-                (Sent::TurnedAway, Topology::File | Topology::Nodes) => {
+                (Sent::Cut, Topology::Nodes | Topology::Server) => work.add([at]),
+                (Sent::TurnedAway, _) => {
                     std::thread::sleep(TURNED_AWAY);
                     work.add([at]);
                 }

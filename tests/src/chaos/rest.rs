@@ -33,7 +33,7 @@ impl World {
         report.checks += 1;
         let ended = match self.topology {
             Topology::File => self.fleet.take(0),
-            Topology::Nodes => None,
+            Topology::Nodes | Topology::Server => None,
         };
         if let Some((gateway, _has_flying)) = ended {
             if dice.one_in(2) {

@@ -60,6 +60,24 @@ fn postgres_nodes_stopped_past_their_lease_change_nothing_when_they_go_on() {
 }
 
 #[test]
+fn postgres_commits_that_are_cut_in_the_middle_are_found_out_about() {
+    let report = run(plan(3, Moments::CommitsCut, Topology::Server), |_| {});
+    assert!(report.commits_cut > 12, "hardly anything was cut: {report:?}");
+}
+
+#[test]
+fn postgres_a_server_killed_under_load_loses_nothing_that_was_told() {
+    let report = run(plan(3, Moments::ServerKilled, Topology::Server), |_| {});
+    assert_eq!(report.server_kills, 3);
+}
+
+#[test]
+fn postgres_a_standby_promoted_under_load_has_everything_that_was_told() {
+    let report = run(plan(2, Moments::Promoted, Topology::Server), |_| {});
+    assert_eq!(report.promotions, 2);
+}
+
+#[test]
 fn postgres_killed_at_each_step_a_key_comes_to_rest_in_every_way() {
     try_cells(&some_cells(Fault::Killed, SEED), |_| {});
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::{
     Account, Answer, Config, Gate, Gateway, Reply, Request, Site, Upstream, request_key,
 };
@@ -12,11 +13,12 @@ use crate::{CHARGE, FUNDS, acme, check_completion, check_wallet, until};
 /// Within this a revocation bites, and some for a slow machine's own time.
 const REVOKED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Sends all of these at once.
-fn send_all(gateway: &Gateway, requests: &[Request]) -> Vec<Answer> {
+/// Sends all of these at once, to each of the gateways in turn.
+fn send_all(gateways: &[Gateway], requests: &[Request]) -> Vec<Answer> {
     std::thread::scope(|scope| {
+        let sent = gateways.iter().cycle().zip(requests);
         let sent: Vec<_> =
-            requests.iter().map(|request| scope.spawn(|| gateway.send(request))).collect();
+            sent.map(|(gateway, request)| scope.spawn(|| gateway.send(request))).collect();
         sent.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
@@ -39,12 +41,30 @@ fn hold(site: &Site, gateway: &Gateway) -> i64 {
 
 #[test]
 fn of_two_hundred_requests_the_hundred_run_that_can_be_paid() {
-    const REQUESTS: usize = 200;
-    const HOLDS: i64 = 100;
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, _rich) = Site::funded(&Config::upstream(&upstream));
-    let gateway = site.serve();
-    let hold = hold(&site, &gateway);
+    let gateways = [site.serve()];
+    race_for_funds(&site, &gateways, &upstream);
+}
+
+#[test]
+fn postgres_of_two_hundred_requests_to_three_nodes_the_hundred_run_that_can_be_paid() {
+    let track = Track::new(Reply::saying("Good day"));
+    race_for_funds(&track.site, &track.nodes, &track.upstream);
+    track.database.check_book();
+}
+
+#[test]
+fn postgres_of_sixty_four_callers_at_three_nodes_one_runs_and_all_get_its_answer() {
+    let track = Track::new(Reply::saying("Good day"));
+    track.race(12, |_| {});
+}
+
+fn race_for_funds(site: &Site, gateways: &[Gateway], upstream: &Upstream) {
+    const REQUESTS: usize = 200;
+    const HOLDS: i64 = 100;
+    let gateway = &gateways[0];
+    let hold = hold(site, gateway);
     let probes = upstream.runs();
     let funds = HOLDS * hold;
     let spelled = format!("{}.{:06}", funds / 1_000_000, funds % 1_000_000);
@@ -60,7 +80,7 @@ fn of_two_hundred_requests_the_hundred_run_that_can_be_paid() {
         let watching = scope.spawn(|| {
             let mut lowest = funds;
             while !is_over.load(Ordering::Acquire) {
-                let (available, held) = wallet(&gateway, &account);
+                let (available, held) = wallet(gateway, &account);
                 assert!(available >= 0 && held >= 0, "{available} available, {held} held");
                 assert!(available + held <= funds, "{available} available, {held} held");
                 assert_eq!(held % hold, 0, "a hold is there whole or not at all");
@@ -68,9 +88,9 @@ fn of_two_hundred_requests_the_hundred_run_that_can_be_paid() {
             }
             lowest
         });
-        let racing = scope.spawn(|| send_all(&gateway, &requests));
+        let racing = scope.spawn(|| send_all(gateways, &requests));
         upstream.wait_for(probes + 100);
-        until("the wallet is spent", || (wallet(&gateway, &account) == (0, funds)).then_some(()));
+        until("the wallet is spent", || (wallet(gateway, &account) == (0, funds)).then_some(()));
         gate.open();
         let answers = racing.join().unwrap();
         is_over.store(true, Ordering::Release);
@@ -85,14 +105,14 @@ fn of_two_hundred_requests_the_hundred_run_that_can_be_paid() {
         assert_eq!(answer.status, 402, "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], "insufficient_funds");
     }
-    check_wallet(&gateway, &account, funds - HOLDS * CHARGE);
+    check_wallet(gateway, &account, funds - HOLDS * CHARGE);
     assert_eq!(site.verify()["operations"], 101, "a refused claim leaves nothing");
 
     // What was given back pays for the rest, under the same keys.
     for (request, _) in refused {
         check_completion(&gateway.send(request));
     }
-    check_wallet(&gateway, &account, funds - 2 * HOLDS * CHARGE);
+    check_wallet(gateway, &account, funds - 2 * HOLDS * CHARGE);
     for (request, answer) in ran {
         assert_eq!(gateway.send(request).body, answer.body);
     }
@@ -116,9 +136,10 @@ fn all_who_retry_a_dead_key_at_once_get_one_answer() {
     gateway.kill();
 
     // The reconciler starts with the process: it and every caller want the same rows.
-    let gateway = site.serve();
+    let gateway = [site.serve()];
     let retries: Vec<_> = (0..CALLERS).flat_map(|_| requests.clone()).collect();
     let answers = send_all(&gateway, &retries);
+    let [gateway] = gateway;
     for (at, answer) in answers.iter().enumerate() {
         assert_eq!(answer.status, 502, "{answer:?}");
         assert_eq!(answer.json()["error"]["code"], "outcome_unknown");

@@ -39,11 +39,17 @@ const SETTINGS: [&str; 7] = [
 pub(crate) struct Server {
     child: Child,
     folder: PathBuf,
+    binaries: PathBuf,
 }
 
 impl Server {
-    /// Where tests find one.
-    pub(crate) const VARIABLE: &str = "HOLDFAST_TEST_POSTGRES";
+    /// Where tests find it, and the programs to start others.
+    pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
+        [
+            ("HOLDFAST_TEST_POSTGRES", self.url()),
+            ("HOLDFAST_TEST_POSTGRES_BINARIES", self.binaries.clone()),
+        ]
+    }
 
     /// Starts one, and installs the package first where there is none.
     pub(crate) fn start() -> Result<Self> {
@@ -61,21 +67,21 @@ impl Server {
             fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
         }
         let child = started?;
-        let server = Self { child, folder };
-        server.wait(&binaries)?;
-        say(&format!("PostgreSQL: {} in {}", binaries.display(), server.folder.display()))?;
+        let server = Self { child, folder, binaries };
+        server.wait()?;
+        say(&format!("PostgreSQL: {} in {}", server.binaries.display(), server.folder.display()))?;
         Ok(server)
     }
 
     /// The URL of the server, without a database.
-    pub(crate) fn url(&self) -> PathBuf {
+    fn url(&self) -> PathBuf {
         format!("postgres://holdfast@localhost?host={}", self.folder.display()).into()
     }
 
-    fn wait(&self, binaries: &Path) -> Result<()> {
+    fn wait(&self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let mut ready = Command::new(binaries.join("pg_isready"));
+            let mut ready = Command::new(self.binaries.join("pg_isready"));
             if hear(ready.arg("-q").arg("-h").arg(&self.folder))?.status.success() {
                 return Ok(());
             }

@@ -1,0 +1,197 @@
+//! PostgreSQL servers of a test's own, to be killed, started again and replaced by their standby. They
+//! listen on sockets in their folders and on no network. Nothing waits for a disk: what a process wrote
+//! stays when the process dies, and only that is tried here.
+
+use std::fs::File;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::{PATIENCE, Ran, watchdog};
+
+/// Where the programs of a server are.
+const BINARIES: &str = "HOLDFAST_TEST_POSTGRES_BINARIES";
+/// Whom a server runs as where the tests are root's: it refuses to run as root.
+const USER: &str = "postgres";
+const SETTINGS: [&str; 5] = [
+    "listen_addresses=",
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=100",
+    "shared_buffers=32MB",
+];
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A server that can be killed, with or without another one that has all it has.
+#[derive(Debug)]
+pub struct Cluster {
+    primary: Server,
+    standby: Option<Server>,
+    folder: TempDir,
+    /// Servers that were ever made.
+    made: u32,
+}
+
+/// One server and its data.
+#[derive(Debug)]
+struct Server {
+    folder: PathBuf,
+    process: Option<Child>,
+}
+
+impl Cluster {
+    /// A server that is empty.
+    #[must_use]
+    pub fn start() -> Self {
+        let folder = TempDir::with_prefix("holdfast-cluster-").expect("a folder");
+        give(folder.path());
+        let data = folder.path().join("server-1");
+        std::fs::create_dir(&data).expect("a folder");
+        give(&data);
+        let mut initdb = program("initdb");
+        initdb.args(["--no-sync", "--auth=trust", "--username=holdfast"]);
+        initdb.args(["--encoding=UTF8", "--locale=C"]).arg("-D").arg(data.join("data"));
+        drop(Ran::of(initdb.current_dir(&data)).ok());
+        Self { primary: Server::start(data), standby: None, folder, made: 1 }
+    }
+
+    /// The socket of the server that takes what is written.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.primary.folder.join(".s.PGSQL.5432")
+    }
+
+    /// Ends every process of the server at once, as a crash of it does.
+    pub fn kill(&mut self) {
+        self.primary.kill();
+    }
+
+    /// Starts it again with what it has.
+    pub fn start_again(&mut self) {
+        self.primary.restart();
+    }
+
+    /// Makes a standby, without which nothing is committed from then on.
+    pub fn follow(&mut self) {
+        self.made += 1;
+        let folder = self.folder.path().join(format!("server-{}", self.made));
+        std::fs::create_dir(&folder).expect("a folder");
+        give(&folder);
+        let mut copy = program("pg_basebackup");
+        copy.arg("-h").arg(&self.primary.folder).args(["-U", "holdfast", "-D"]);
+        copy.arg(folder.join("data")).args(["-R", "-X", "stream", "-c", "fast", "--no-sync"]);
+        drop(Ran::of(copy.current_dir(&folder)).ok());
+        self.standby = Some(Server::start(folder));
+        drop(self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'"));
+        drop(self.primary.execute("SELECT pg_reload_conf()"));
+        let sync = "SELECT count(*) FROM pg_stat_replication
+            WHERE state = 'streaming' AND sync_state = 'sync'";
+        until("the standby follows", || self.primary.execute(sync).ok().trim() == "1");
+    }
+
+    /// Kills the primary and has its standby take its place.
+    pub fn fail_over(&mut self) {
+        let standby = self.standby.take().expect("it has a standby");
+        self.primary.kill();
+        drop(standby.execute("SELECT pg_promote(true, 30)"));
+        let is_primary = "SELECT NOT pg_is_in_recovery()";
+        until("it is promoted", || standby.execute(is_primary).ok().trim() == "t");
+        let old = std::mem::replace(&mut self.primary, standby);
+        std::fs::remove_dir_all(&old.folder).expect("nobody writes there any more");
+    }
+}
+
+impl Server {
+    fn start(folder: PathBuf) -> Self {
+        let mut server = Self { folder, process: None };
+        server.restart();
+        server
+    }
+
+    fn restart(&mut self) {
+        let mut command = program("postgres");
+        command.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
+        for setting in SETTINGS {
+            command.arg("-c").arg(setting);
+        }
+        let log = File::options().create(true).append(true).open(self.folder.join("log"));
+        command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
+        let process = command.stderr(log.expect("a log")).spawn().expect("a server");
+        watchdog::started(process.id());
+        self.process = Some(process);
+        until("the server answers", || {
+            let mut ready = program("pg_isready");
+            Ran::of(ready.arg("-q").arg("-h").arg(&self.folder)).code == Some(0)
+        });
+    }
+
+    /// The processes of a server are children of its first one. That is stopped first: it starts no
+    /// others, and does not see them die.
+    fn kill(&mut self) {
+        let Some(mut first) = self.process.take() else { return };
+        watchdog::signal(first.id(), "STOP");
+        let children = format!("/proc/{0}/task/{0}/children", first.id());
+        let children = std::fs::read_to_string(children).expect("the system tells");
+        for child in children.split_whitespace() {
+            watchdog::signal(child.parse().expect("a process"), "KILL");
+        }
+        first.kill().expect("it was started here");
+        first.wait().expect("it was started here");
+        watchdog::ended(first.id());
+    }
+
+    fn execute(&self, sql: &str) -> Ran {
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--host"]);
+        psql.arg(&self.folder).args(["--username=holdfast", "--dbname=postgres", "--command", sql]);
+        Ran::of(&mut psql)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "never: {what}");
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A folder is the server's own.
+fn give(folder: &Path) {
+    if let Some((user, group)) = user() {
+        chown(folder, Some(user), Some(group)).expect("root may give it away");
+    }
+}
+
+/// Whom a server runs as; nothing where it is whoever runs the tests.
+fn user() -> Option<(u32, u32)> {
+    let id = |arguments: &[&str]| -> u32 {
+        Ran::of(Command::new("id").args(arguments)).ok().trim().parse().expect("a number")
+    };
+    (id(&["-u"]) == 0).then(|| (id(&["-u", USER]), id(&["-g", USER])))
+}
+
+/// A server's program, which ends with this process.
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+fn program(name: &str) -> Command {
+    let binaries = std::env::var(BINARIES)
+        .expect("HOLDFAST_TEST_POSTGRES_BINARIES is not set: run `cargo xtask test tests`");
+    let mut command = Command::new("setpriv");
+    command.arg("--pdeathsig=KILL");
+    if let Some((user, group)) = user() {
+        command.arg(format!("--reuid={user}")).arg(format!("--regid={group}"));
+        command.arg("--clear-groups");
+    }
+    command.arg(Path::new(&binaries).join(name));
+    command
+}
