@@ -77,8 +77,8 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable>;
 
-    /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, and
-    /// says of how many. The rows stay for ever.
+    /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of
+    /// fewer where it is large, and says of how many: none once there are no more. The rows stay for ever.
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
 }
 

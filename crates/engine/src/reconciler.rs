@@ -153,7 +153,7 @@ impl Engine {
         for _commit in 0..PURGES_MAX {
             let purged = self.ports.journal.purge(age, RESULTS_PER_PURGE).await?;
             all = all.saturating_add(purged);
-            if purged < u64::from(RESULTS_PER_PURGE) {
+            if purged == 0 {
                 left = Purged::All;
                 break;
             }

@@ -1,6 +1,6 @@
 //! What the statements that both databases understand have to be told of the one that they are for.
 
-use sea_orm::{AccessMode, DbBackend, IsolationLevel, Statement, TransactionOptions, Value};
+use sea_orm::{DbBackend, Statement, Value};
 
 use crate::{postgres, sqlite};
 
@@ -20,30 +20,53 @@ impl Dialect {
         }
     }
 
-    /// A statement for the readers. Its binds are `$1` and so on.
-    pub(crate) fn statement<const N: usize>(self, sql: &str, values: [Value; N]) -> Statement {
+    /// A statement. Its binds are `$1` and so on.
+    pub(crate) fn statement<const N: usize>(self, sql: &str, binds: [Bind; N]) -> Statement {
         let backend = match self {
             Self::Sqlite => DbBackend::Sqlite,
             Self::Postgres => DbBackend::Postgres,
         };
-        Statement::from_sql_and_values(backend, sql, values)
+        Statement::from_sql_and_values(backend, sql, binds.map(Value::from))
     }
+}
 
-    /// How a transaction begins whose reads all see one moment.
-    pub(crate) fn one_moment(self) -> TransactionOptions {
-        match self {
-            // A transaction of SQLite sees what its first read saw.
-            Self::Sqlite => TransactionOptions::default(),
-            Self::Postgres => TransactionOptions {
-                isolation_level: Some(IsolationLevel::RepeatableRead),
-                access_mode: Some(AccessMode::ReadOnly),
-                ..TransactionOptions::default()
-            },
+/// What a statement is asked with.
+#[derive(Clone)]
+pub(crate) enum Bind {
+    Int(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl From<i64> for Bind {
+    fn from(int: i64) -> Self {
+        Self::Int(int)
+    }
+}
+
+impl From<&str> for Bind {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Vec<u8>> for Bind {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Blob(bytes)
+    }
+}
+
+impl From<Bind> for Value {
+    fn from(bind: Bind) -> Self {
+        match bind {
+            Bind::Int(int) => int.into(),
+            Bind::Text(text) => text.into(),
+            Bind::Blob(bytes) => bytes.into(),
         }
     }
 }
 
 /// An id as a bind.
-pub(crate) fn blob<const N: usize>(id: [u8; N]) -> Value {
-    id.to_vec().into()
+pub(crate) fn blob<const N: usize>(id: [u8; N]) -> Bind {
+    Bind::Blob(id.to_vec())
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::operation::{Change, Effect, Receipt};
@@ -22,6 +23,7 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct Job {
     change: Arc<Change>,
+    offered: Instant,
     to: Option<oneshot::Sender<Verdict>>,
     is_in_hand: bool,
 }
@@ -41,11 +43,16 @@ struct Shared<E: std::error::Error + 'static>(#[source] Arc<E>);
 impl Job {
     pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<Verdict>) {
         let (to, verdict) = oneshot::channel();
-        (Self { change, to: Some(to), is_in_hand: false }, verdict)
+        (Self { change, offered: Instant::now(), to: Some(to), is_in_hand: false }, verdict)
     }
 
     pub(crate) fn change(&self) -> &Change {
         &self.change
+    }
+
+    /// How long its caller waits.
+    pub(crate) fn age(&self) -> Duration {
+        self.offered.elapsed()
     }
 
     /// Whether it may be told that there is no room: nothing has happened yet, and its caller may come

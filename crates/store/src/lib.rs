@@ -34,15 +34,15 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::dialect::Dialect;
+use crate::dialect::{Bind, Dialect};
 pub use crate::lock::{LockError, ServeLock};
 pub use crate::migrate::SchemaError;
 use crate::ports::Texts;
-use crate::postgres::Postgres;
+use crate::postgres::{Line, Postgres};
 use crate::sqlite::Sqlite;
 use crate::url::Place;
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
@@ -100,6 +100,9 @@ pub enum ConnectError {
     /// The server is too old.
     #[error("the server is PostgreSQL {0}: at least 15 is needed")]
     Version(u32),
+    /// The server follows another one.
+    #[error("the PostgreSQL server is a standby: name its primary")]
+    Standby,
 }
 
 /// An open database. Clones share it.
@@ -110,10 +113,16 @@ pub struct Store {
 
 struct Inner {
     dialect: Dialect,
-    readers: DatabaseConnection,
+    readers: Readers,
     writing: Writing,
     texts: Texts,
     tasks: TaskTracker,
+}
+
+/// What a database is read through.
+enum Readers {
+    Sqlite(DatabaseConnection),
+    Postgres(Line),
 }
 
 /// How a database is written: what is a database's own of each port.
@@ -141,12 +150,12 @@ impl Store {
         let (writing, readers) = match options.url.place() {
             Place::File(file) => {
                 let (sqlite, readers) = Sqlite::open(file, &options).await?;
-                (Writing::Sqlite(sqlite), readers)
+                (Writing::Sqlite(sqlite), Readers::Sqlite(readers))
             }
             Place::Server(server) => {
                 let opened = Postgres::open(server.options(), &options, &tasks).await;
                 let (postgres, readers) = opened?;
-                (Writing::Postgres(postgres), readers)
+                (Writing::Postgres(postgres), Readers::Postgres(readers))
             }
         };
         tasks.close();
@@ -168,10 +177,19 @@ impl Store {
         }
         self.closed().await;
         self.inner.tasks.wait().await;
-        let closed = self.inner.readers.close_by_ref().await.map_err(unavailable);
+        let closed = match self.readers() {
+            Readers::Sqlite(readers) => readers.close_by_ref().await.map_err(unavailable),
+            Readers::Postgres(readers) => {
+                readers.close().await;
+                Ok(())
+            }
+        };
         match self.writing() {
             Writing::Sqlite(sqlite) => sqlite.close().await.and(closed),
-            Writing::Postgres(_) => closed,
+            Writing::Postgres(postgres) => {
+                postgres.close().await;
+                closed
+            }
         }
     }
 
@@ -187,10 +205,15 @@ impl Store {
     async fn query<const N: usize>(
         &self,
         sql: &str,
-        values: [Value; N],
+        binds: [Bind; N],
     ) -> Result<Vec<QueryResult>, Unavailable> {
-        let statement = self.dialect().statement(sql, values);
-        self.inner.readers.query_all_raw(statement).await.map_err(unavailable)
+        match self.readers() {
+            Readers::Sqlite(readers) => {
+                let statement = self.dialect().statement(sql, binds);
+                readers.query_all_raw(statement).await.map_err(unavailable)
+            }
+            Readers::Postgres(line) => line.query(sql, binds.into()).await.map_err(unavailable),
+        }
     }
 
     /// The clock as a read sees it.
@@ -210,7 +233,7 @@ impl Store {
         self.inner.tasks.spawn(work)
     }
 
-    fn readers(&self) -> &DatabaseConnection {
+    fn readers(&self) -> &Readers {
         &self.inner.readers
     }
 

@@ -226,7 +226,7 @@ async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
             sqlite::connect::writers(file, BUSY).await.map_err(SchemaError::Connect)
         }
         Place::Server(server) => {
-            let db = postgres::connect::pool(server.options(), BUSY, 1).await;
+            let db = postgres::connect::single(server.options(), BUSY).await;
             db.map_err(|error| refused(error, url))
         }
     }
@@ -245,7 +245,8 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
         | ConnectError::Open(..)
         | ConnectError::Library(_)
         | ConnectError::Server(_)
-        | ConnectError::Version(_)) => SchemaError::Connect(other),
+        | ConnectError::Version(_)
+        | ConnectError::Standby) => SchemaError::Connect(other),
     }
 }
 

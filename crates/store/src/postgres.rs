@@ -5,10 +5,12 @@
 //! wallets, and by the versions of operations.
 
 mod arrays;
+mod aside;
 mod batch;
 pub(crate) mod connect;
 mod journal;
 mod keys;
+mod line;
 mod nodes;
 mod pack;
 mod prices;
@@ -17,34 +19,40 @@ mod wallets;
 mod writer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::ports::CommitError;
-use sea_orm::DatabaseConnection;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use self::batch::Memory;
-use self::connect::CLOCK;
+use self::connect::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
+pub(crate) use self::line::{Line, Moment};
 use self::writer::Writer;
 use crate::job::{Job, WriterEnded};
 use crate::{OpenError, Options};
 
-/// Connections beside those of readers: one for a heartbeat, one for whatever else is written.
-const WRITERS: u32 = 2;
+/// Connections for what is written beside the changes: administration, price versions, purges.
+const ERRANDS: u32 = 2;
+/// Longer than the server lets a statement run: who has not answered by then is cut off.
+const READ: Duration = Duration::from_secs(12);
+const ERRAND: Duration = Duration::from_secs(35);
+const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
+const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
+/// A heartbeat that takes longer is of no use: its lease is as good as over when the next one comes.
+const BEAT: Duration = Duration::from_secs(4);
 
 /// A database of a server, and what writes it.
 pub(crate) struct Postgres {
-    pool: PgPool,
+    errands: Line,
+    /// Nothing else runs there: whatever keeps the others waiting, a lease is renewed.
+    beats: Line,
     jobs: mpsc::Sender<Job>,
-    tasks: TaskTracker,
     /// Ends the writer with the last clone of the store, where nobody closed it.
     closing: DropGuard,
+    ended: CancellationToken,
 }
 
 impl Postgres {
@@ -54,25 +62,37 @@ impl Postgres {
         url: &PgConnectOptions,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, DatabaseConnection), OpenError> {
+    ) -> Result<(Self, Line), OpenError> {
         let lock_timeout = options.busy_timeout;
-        let connections = options.readers.max(1).saturating_add(WRITERS);
-        let db = connect::pool(url, lock_timeout, connections).await.map_err(OpenError::Connect)?;
-        let connection = writer::connect(url, lock_timeout).await;
-        let connection = connection.map_err(|error| OpenError::Writer(Box::new(error)))?;
-        let closing = CancellationToken::new();
-        let (jobs, queue) = mpsc::channel(options.commit_queue.max(1));
-        let writer = Writer {
-            url: url.clone(),
-            lock_timeout,
-            closing: closing.clone(),
-            connection: Some(connection),
-            memory: Memory::default(),
+        let line = |connections, statement_timeout, patience, plans| {
+            let session = Session { lock_timeout, statement_timeout, plans };
+            Line::new(url, session, connections, patience, tasks)
         };
-        tasks.spawn(writer.run(queue));
-        let pool = db.get_postgres_connection_pool().clone();
+        let readers = line(options.readers, READ_STATEMENT, READ, "");
+        let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
+        let beats = line(1, BEAT, BEAT, BY_INDEX);
+        let writer = Writer::connected(url, lock_timeout).await;
+        let writer = writer.map_err(|error| OpenError::Writer(Box::new(error)))?;
+        let closing = CancellationToken::new();
+        let room = options.commit_queue.max(1);
+        let (jobs, queue) = mpsc::channel(room);
+        let (aside, waiting) = aside::way(url, room, lock_timeout);
+        tasks.spawn(writer::run(writer, queue, aside, closing.clone()));
+        let ended = CancellationToken::new();
+        let ending = ended.clone().drop_guard();
+        tasks.spawn(async move {
+            waiting.run().await;
+            drop(ending);
+        });
         let closing = closing.drop_guard();
-        Ok((Self { pool, jobs, tasks: tasks.clone(), closing }, db))
+        Ok((Self { errands, beats, jobs, closing, ended }, readers))
+    }
+
+    /// Closes the connections, once nothing uses them any more.
+    pub(crate) async fn close(&self) {
+        for line in [&self.errands, &self.beats] {
+            line.close().await;
+        }
     }
 
     /// Takes in nothing more; the writer ends when what waits is committed.
@@ -80,9 +100,9 @@ impl Postgres {
         self.closing.token().cancel();
     }
 
-    /// Completes when nothing is committed any more.
+    /// Completes when nothing is committed any more: the writer has drained, or it is gone.
     pub(crate) async fn closed(&self) {
-        self.jobs.closed().await;
+        self.ended.cancelled().await;
     }
 
     /// Queues a change for the writer and waits for its verdict.
@@ -99,43 +119,5 @@ impl Postgres {
         }
         let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));
         verdict.await.unwrap_or_else(ended)
-    }
-
-    /// Does this on a connection of the pool, to its end whether or not the caller waits for it: a
-    /// statement that is dropped halfway may have happened, and leaves its connection behind.
-    async fn run<T, W>(&self, work: W) -> Result<T, sqlx::Error>
-    where
-        T: Send + 'static,
-        W: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, sqlx::Error>>
-            + Send
-            + 'static,
-    {
-        let pool = self.pool.clone();
-        let running = self.tasks.spawn(async move {
-            let mut connection = pool.acquire().await?;
-            work(&mut connection).await
-        });
-        running.await.map_err(|_panic_or_end| sqlx::Error::WorkerCrashed)?
-    }
-
-    /// Does this in a transaction, which says its isolation whatever the server's default is. It
-    /// happens whether or not the caller waits for it.
-    async fn write<T, W>(&self, work: W) -> Result<T, sqlx::Error>
-    where
-        T: Send + 'static,
-        W: for<'c> FnOnce(&'c mut PgConnection, Timestamp) -> BoxFuture<'c, Result<T, sqlx::Error>>
-            + Send
-            + 'static,
-    {
-        let pool = self.pool.clone();
-        let running = self.tasks.spawn(async move {
-            let mut transaction = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
-            let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
-            let now = clock.fetch_one(&mut *transaction).await?;
-            let value = work(&mut transaction, Timestamp::from_micros(now)).await?;
-            transaction.commit().await?;
-            Ok(value)
-        });
-        running.await.map_err(|_panic_or_end| sqlx::Error::WorkerCrashed)?
     }
 }

@@ -7,21 +7,22 @@ pub(crate) mod usage;
 mod verify;
 
 use futures_util::future::BoxFuture;
-use holdfast_domain::ports::Unavailable;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, TransactionTrait, Value};
+use holdfast_domain::ports::{Cause, Unavailable};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult, TransactionTrait};
 use tokio::task::JoinError;
 
-use crate::dialect::Dialect;
+use crate::dialect::{Bind, Dialect};
+use crate::postgres::Moment;
 use crate::rows::BadRow;
 use crate::statement::TooMuch;
 use crate::usage::TooLarge;
-use crate::{Store, unavailable};
+use crate::{Readers, Store, unavailable};
 
 /// Why such a read was not finished.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error("the rows cannot be read")]
-    Read(#[source] DbErr),
+    Read(#[source] Cause),
     #[error("a row cannot be understood")]
     Row(#[source] BadRow),
     #[error("a wallet's transfers do not add up")]
@@ -33,9 +34,10 @@ enum Failed {
 }
 
 /// A transaction that reads.
-struct Read {
-    dialect: Dialect,
-    transaction: DatabaseTransaction,
+enum Read {
+    /// It sees what its first read saw.
+    Sqlite(DatabaseTransaction),
+    Postgres(Moment),
 }
 
 impl Store {
@@ -43,28 +45,52 @@ impl Store {
     async fn at_one_moment<T, W>(&self, work: W) -> Result<T, Unavailable>
     where
         T: Send + 'static,
-        W: for<'t> FnOnce(&'t Read) -> BoxFuture<'t, Result<T, Failed>> + Send + 'static,
+        W: for<'t> FnOnce(&'t mut Read) -> BoxFuture<'t, Result<T, Failed>> + Send + 'static,
     {
-        let (dialect, readers) = (self.dialect(), self.readers().clone());
+        let store = self.clone();
         let reading = self.spawn(async move {
-            let options = dialect.one_moment();
-            let transaction = readers.begin_with_options(options).await.map_err(Failed::Read)?;
-            let read = Read { dialect, transaction };
-            let found = work(&read).await?;
-            read.transaction.rollback().await.map_err(Failed::Read)?;
-            Ok(found)
+            let mut read = store.begin().await?;
+            let found = work(&mut read).await;
+            read.end().await?;
+            found
         });
         reading.await.map_err(Failed::Stopped).flatten().map_err(unavailable)
+    }
+
+    async fn begin(&self) -> Result<Read, Failed> {
+        match self.readers() {
+            Readers::Sqlite(readers) => readers.begin().await.map(Read::Sqlite).map_err(read),
+            Readers::Postgres(line) => line.moment().await.map(Read::Postgres).map_err(read),
+        }
     }
 }
 
 impl Read {
     async fn query<const N: usize>(
-        &self,
+        &mut self,
         sql: &str,
-        values: [Value; N],
+        binds: [Bind; N],
     ) -> Result<Vec<QueryResult>, Failed> {
-        let statement = self.dialect.statement(sql, values);
-        self.transaction.query_all_raw(statement).await.map_err(Failed::Read)
+        match self {
+            Self::Sqlite(transaction) => {
+                let statement = Dialect::Sqlite.statement(sql, binds);
+                transaction.query_all_raw(statement).await.map_err(read)
+            }
+            Self::Postgres(moment) => moment.query(sql, binds.into()).await.map_err(read),
+        }
     }
+
+    async fn end(self) -> Result<(), Failed> {
+        match self {
+            Self::Sqlite(transaction) => transaction.rollback().await.map_err(read),
+            Self::Postgres(moment) => {
+                moment.end().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn read(error: impl std::error::Error + Send + Sync + 'static) -> Failed {
+    Failed::Read(Box::new(error))
 }

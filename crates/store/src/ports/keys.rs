@@ -9,9 +9,9 @@ use holdfast_domain::ports::{
     CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Standing, Unavailable,
 };
 use holdfast_domain::{ApiKeyId, CredentialId, Keys, Timestamp};
-use sea_orm::{QueryResult, Value};
+use sea_orm::QueryResult;
 
-use crate::dialect::blob;
+use crate::dialect::{Bind, blob};
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, Writing, unavailable};
 
@@ -56,10 +56,10 @@ impl Keys for Store {
         let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
         let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
-        let id: Value = blob(api_key.to_bytes());
+        let id = blob(api_key.to_bytes());
         let windows = Counter::ALL.map(|counter| {
             let window = counter.window(now).as_micros();
-            (Value::from(rows::counter_code(counter)), Value::from(window))
+            (Bind::from(rows::counter_code(counter)), Bind::from(window))
         });
         let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
         let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;

@@ -2,9 +2,8 @@
 //! writes those that passed. It says what is certain about a failure; what follows from that is
 //! [`super::writer`]'s.
 
-use std::collections::HashMap;
-use std::io;
-use std::time::Duration;
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::operation::{Change, Receipt, Version};
@@ -17,11 +16,11 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
 use super::arrays::Rows;
-use super::connect::WRITE_STATEMENT;
+use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
 use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, LOCK, OPERATION_ROW, POSTING_ROW, PRICES, SEQ_ROW, Texts,
-    Wanted, counted,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, PRICES, SEQ_ROW,
+    Texts, Wanted, counted,
 };
 use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
 use crate::metrics;
@@ -45,14 +44,18 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 const COMMIT: &str = "SELECT 1; COMMIT";
 
 /// What the writer remembers from batch to batch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Memory {
     texts: Texts,
     /// Price versions never change, so those that were read once need not be read again.
     prices: HashMap<PriceVersionId, PriceVersion>,
-    /// The moment of the last batch: windows of counters are read from here on.
-    last: Timestamp,
+    /// The moment of the last batch, and when that was: windows of counters are read from there on.
+    last: Option<(Timestamp, Instant)>,
 }
+
+/// For so long windows are read from the last batch on. After that other processes may have counted
+/// many: the clock is read first.
+const RECENT: Duration = Duration::from_secs(60);
 
 /// What is certain when a batch did not go through.
 #[derive(Debug)]
@@ -62,7 +65,9 @@ pub(super) enum Failure {
     /// Nothing was committed, and trying again comes to the same: one of the changes, or a row that it
     /// touches, does not fit.
     Refused(sqlx::Error),
-    /// Nothing was committed; the database does not work, or somebody else has the rows.
+    /// Nothing was committed: somebody else has a row, and keeps it.
+    Locked(sqlx::Error),
+    /// Nothing was committed; the database does not work.
     Unavailable(sqlx::Error),
     /// COMMIT was sent and its answer is missing.
     Uncertain(sqlx::Error),
@@ -79,10 +84,11 @@ struct OtherRows {
     judged: i64,
 }
 
-impl Default for Memory {
-    fn default() -> Self {
-        let last = Timestamp::from_micros(i64::MAX);
-        Self { texts: Texts::default(), prices: HashMap::new(), last }
+impl Memory {
+    /// A moment that is not after the batch that is to come; the last one there is where none is known.
+    fn since(&self) -> Timestamp {
+        let recent = self.last.filter(|(_, at)| at.elapsed() < RECENT);
+        recent.map_or(Timestamp::from_micros(i64::MAX), |(last, _)| last)
     }
 }
 
@@ -129,19 +135,22 @@ pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::
     within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
 }
 
+/// The wallets among these that somebody else has locked.
+pub(super) async fn held(
+    connection: &mut PgConnection,
+    wallets: impl Iterator<Item = WalletId>,
+) -> Result<BTreeSet<WalletId>, sqlx::Error> {
+    begin(connection).await?;
+    let rows = fetch(connection, HELD, ids(wallets)).await?;
+    rollback(connection).await?;
+    rows.iter().map(|row| array(row, 0).map(WalletId::from_bytes)).collect()
+}
+
 /// Waits no longer than the server may take.
 async fn answered<T>(
     statement: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
     within(ANSWER, statement).await
-}
-
-async fn within<T>(
-    patience: Duration,
-    statement: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    let silent = |_elapsed| Err(sqlx::Error::Io(io::Error::from(io::ErrorKind::TimedOut)));
-    tokio::time::timeout(patience, statement).await.unwrap_or_else(silent)
 }
 
 /// What is read first.
@@ -169,8 +178,8 @@ async fn read(
         }
     }
     loop {
-        let since = memory.last;
-        let wanted = wanted(memory, changes);
+        let since = memory.since();
+        let wanted = wanted(since, changes);
         let (counts, numbers) = (!wanted.counters.is_empty(), wanted.numbers);
         let wanted = wanted.in_order();
         let text = memory.texts.read(&wanted);
@@ -182,9 +191,9 @@ async fn read(
         for row in answered(connection.fetch_all(query)).await? {
             take_row(&row, &mut head, &mut book)?;
         }
-        memory.last = head.now;
-        // Windows were read from the last batch on. They are all there unless the clock was set back
-        // meanwhile: then once more, from where it is now.
+        memory.last = Some((head.now, Instant::now()));
+        // Windows were read from the last batch on. They are all there unless none is known, or the clock
+        // was set back meanwhile: then once more, from where it is now.
         if head.now >= since || !counts {
             return Ok((book, head));
         }
@@ -237,20 +246,22 @@ fn ids(wallets: impl Iterator<Item = WalletId>) -> Rows {
 }
 
 /// What is to be looked for.
-fn wanted(memory: &Memory, changes: &[&Change]) -> Wanted {
+fn wanted(since: Timestamp, changes: &[&Change]) -> Wanted {
     let mut wanted = Wanted::default();
+    // Changes of one API key look for the same.
+    let mut counters = BTreeSet::new();
     for change in changes {
         match change {
             Change::Operation(transition) => {
                 wanted.numbers += i64::from(transition.expected.is_none());
                 wanted.operations.row().blob(&transition.operation.to_bytes());
-                for ((api_key, counter, window), _) in windows(transition, memory.last) {
+                for ((api_key, counter, window), _) in windows(transition, since) {
                     let latest = match transition.admitted_at {
                         Some(_) => window.as_micros(),
                         None => i64::MAX,
                     };
-                    let counters = wanted.counters.row().blob(&api_key.to_bytes());
-                    counters.int(rows::counter_code(counter)).int(window.as_micros()).int(latest);
+                    let code = rows::counter_code(counter);
+                    counters.insert((api_key, code, window.as_micros(), latest));
                 }
             }
             Change::Posting(posting) => {
@@ -260,6 +271,9 @@ fn wanted(memory: &Memory, changes: &[&Change]) -> Wanted {
                 }
             }
         }
+    }
+    for (api_key, counter, earliest, latest) in counters {
+        wanted.counters.row().blob(&api_key.to_bytes()).int(counter).int(earliest).int(latest);
     }
     wanted
 }
@@ -352,6 +366,8 @@ impl Failure {
             Self::Changed(error)
         } else if is_refusal(&error) {
             Self::Refused(error)
+        } else if is_locked(&error) {
+            Self::Locked(error)
         } else {
             Self::Unavailable(error)
         }
@@ -381,6 +397,11 @@ fn is_refusal(error: &sqlx::Error) -> bool {
         || has_code(error, &["22", "23"])
 }
 
+/// Whether somebody else has kept a row for longer than the session waits.
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
+    has_code(error, &["55P03"])
+}
+
 /// Whether the rows that were written are other ones than those that were judged.
 pub(super) fn are_other_rows(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Decode(error) if error.is::<OtherRows>())
@@ -396,4 +417,33 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let told = error.as_database_error().and_then(|error| error.code());
     told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::limits::Limits;
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    #[test]
+    fn windows_are_read_from_the_last_batch_on_while_it_is_recent() {
+        let unknown = Timestamp::from_micros(i64::MAX);
+        let mut memory = Memory::default();
+        assert_eq!(memory.since(), unknown);
+        memory.last = Some((sample::NOW, Instant::now()));
+        assert_eq!(memory.since(), sample::NOW);
+        memory.last = Instant::now().checked_sub(RECENT).map(|at| (sample::NOW, at));
+        assert_eq!(memory.since(), unknown, "a day of minutes is not read for one batch");
+    }
+
+    #[test]
+    fn changes_of_one_api_key_look_for_their_counters_once() {
+        let limits = Limits { requests_per_minute: Some(9), ..Limits::default() };
+        let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
+        let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
+        let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
+        let wanted = wanted(sample::NOW, &changes);
+        assert_eq!((wanted.operations.count(), wanted.counters.count()), (3, 1));
+    }
 }

@@ -1,22 +1,23 @@
-//! Connections to a PostgreSQL server: their settings, the pool that reads and administers, the one
-//! that the writer keeps. It makes no tables.
+//! Connections to a PostgreSQL server: their settings, and how one is found to be of no use. It makes no
+//! tables.
 //!
-//! A future that is dropped while it begins a transaction leaves a connection of the pool inside one
-//! that the driver knows nothing of (sqlx 0.9.0): whatever the next borrower wrote would be lost
-//! though it was told otherwise. So a connection is looked at before it is given out.
+//! A future that is dropped while it begins a transaction leaves a connection inside one that the driver
+//! knows nothing of (sqlx 0.9.0): whatever was written there next would be lost though it was told
+//! otherwise. So a connection is looked at before it is used again.
 
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
-use sqlx::pool::PoolConnectionMetadata;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor, Row as _};
 
+use super::batch::is_lost;
+use super::line::AUDIT_STATEMENT;
 use crate::ConnectError;
 
 /// Microseconds since the epoch by the server's clock, read as the expression is evaluated: after the
@@ -25,80 +26,120 @@ pub(crate) const CLOCK: &str = "CAST(extract(epoch FROM clock_timestamp()) * 100
 
 /// Before this version `MATERIALIZED` and the locks may not be what is relied on.
 const VERSION_MIN: u32 = 150_000;
-/// How long a caller waits for a connection of the pool.
+/// How long connecting may take.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// How long a statement may run: a report reads a page in far less.
-const STATEMENT: Duration = Duration::from_secs(30);
+/// How long a statement may run that somebody waits for.
+pub(super) const READ_STATEMENT: Duration = Duration::from_secs(10);
+/// How long one of administration may run, or of a purge.
+pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
+/// How long one of a migration may run, which may rewrite or index all there is.
+const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
 /// How long one of the writer may run: it touches no row that it does not name.
 pub(super) const WRITE_STATEMENT: Duration = Duration::from_secs(10);
 /// How long a transaction may stand still before the server ends it and frees its locks: that of a
-/// process which was stopped, or cut off.
-const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(15);
-/// Connections that nobody has used for so long are closed, down to none.
-const IDLE: Duration = Duration::from_secs(300);
+/// process which was stopped, or cut off. Others wait for those locks.
+const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 
 /// What the planner would choose for tables that were empty when it looked; kept for the life of a
 /// prepared statement, it reads whole tables.
-const WRITER_PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off;
+pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan";
 
-/// Connections that read and administer.
-pub(crate) async fn pool(
+/// What is said on a connection before it is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Session {
+    pub(super) lock_timeout: Duration,
+    pub(super) statement_timeout: Duration,
+    /// [`BY_INDEX`], or nothing.
+    pub(super) plans: &'static str,
+}
+
+/// What a server that follows another one is told apart by.
+#[derive(Debug, thiserror::Error)]
+#[error("the server is a standby")]
+struct IsStandby;
+
+/// A connection for migrations, and for looking at what is there, as a pool of one. It says at once what
+/// is wrong, where a pool would try again and again.
+pub(crate) async fn single(
     url: &PgConnectOptions,
     lock_timeout: Duration,
-    connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
     probe(url).await?;
-    let (url, settings) =
-        (url.clone().disable_statement_logging(), settings(lock_timeout, STATEMENT));
+    let url = url.clone().disable_statement_logging();
+    let session = Session { lock_timeout, statement_timeout: MIGRATION_STATEMENT, plans: "" };
     let mut options = ConnectOptions::new("postgres://");
     options
-        .max_connections(connections)
+        .max_connections(1)
         .min_connections(0)
         .acquire_timeout(ACQUIRE)
-        .idle_timeout(IDLE)
         .max_lifetime(None::<Duration>)
         .test_before_acquire(false)
         .sqlx_logging(false)
         .record_stmt_in_spans(false)
         // Not written into another URL, where it would be decoded again.
         .map_sqlx_postgres_opts(move |_from_url| url.clone())
-        .map_sqlx_postgres_before_acquire(is_outside_of_transactions)
+        .map_sqlx_postgres_before_acquire(|connection, _| Box::pin(is_well(connection)))
         .map_sqlx_postgres_pool_opts(move |options| {
-            let settings = settings.clone();
-            options.after_connect(move |connection, _| Box::pin(set(connection, settings.clone())))
+            options.after_connect(move |connection, _| Box::pin(set(connection, session)))
         });
     Database::connect(options).await.map_err(ConnectError::Server)
 }
 
-/// Connects once, to say at once what is wrong where a pool would try again and again.
+/// Connects once, to say what is wrong.
 async fn probe(url: &PgConnectOptions) -> Result<(), ConnectError> {
     let failed = |error| ConnectError::Server(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))));
-    let connected = tokio::time::timeout(ACQUIRE, url.connect()).await;
-    let connected = connected.unwrap_or_else(|_elapsed| Err(sqlx::Error::PoolTimedOut));
-    let connection = connected.map_err(failed)?;
+    let mut connection = within(ACQUIRE, url.connect()).await.map_err(failed)?;
     let version = connection.server_version_num();
+    let follows = within(ACQUIRE, follows(&mut connection)).await.map_err(failed)?;
     connection.close().await.map_err(failed)?;
     match version {
         Some(version) if version < VERSION_MIN => Err(ConnectError::Version(version / 10_000)),
+        _ if follows => Err(ConnectError::Standby),
         // Whatever says another thing there is not what was asked for, but may do.
         Some(_) | None => Ok(()),
     }
 }
 
-/// A connection that no pool knows, for the writer.
+/// A connection for the writer.
 pub(super) async fn writer(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
+    let statement_timeout = WRITE_STATEMENT;
+    session(url, Session { lock_timeout, statement_timeout, plans: BY_INDEX }).await
+}
+
+/// A connection that no pool knows.
+pub(super) async fn session(
+    url: &PgConnectOptions,
+    session: Session,
+) -> Result<PgConnection, sqlx::Error> {
     let mut connection = url.clone().disable_statement_logging().connect().await?;
-    connection.execute(AssertSqlSafe(settings(lock_timeout, WRITE_STATEMENT))).await?;
-    connection.execute(WRITER_PLANS).await?;
+    set(&mut connection, session).await?;
     Ok(connection)
 }
 
+/// How a read of several statements begins, which all see one moment.
+pub(super) fn one_moment() -> AssertSqlSafe<String> {
+    let statement = AUDIT_STATEMENT.as_millis();
+    AssertSqlSafe(format!(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+         SET LOCAL statement_timeout = {statement}"
+    ))
+}
+
+/// Waits no longer than this for a server that may be cut off.
+pub(super) async fn within<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let silent = |_elapsed| Err(sqlx::Error::Io(io::Error::from(io::ErrorKind::TimedOut)));
+    tokio::time::timeout(patience, work).await.unwrap_or_else(silent)
+}
+
 /// Whatever the server, the database or the role has set: what is relied on is said.
-fn settings(lock_timeout: Duration, statement_timeout: Duration) -> String {
+fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> String {
     let idle = IDLE_IN_TRANSACTION.as_millis();
     format!(
         "SET default_transaction_isolation = 'read committed';
@@ -106,25 +147,40 @@ fn settings(lock_timeout: Duration, statement_timeout: Duration) -> String {
          SET synchronous_commit = on;
          SET statement_timeout = {};
          SET lock_timeout = {};
-         SET idle_in_transaction_session_timeout = {idle}",
+         SET idle_in_transaction_session_timeout = {idle};
+         {plans}",
         statement_timeout.as_millis(),
         lock_timeout.as_millis().max(1)
     )
 }
 
-async fn set(connection: &mut PgConnection, settings: String) -> Result<(), sqlx::Error> {
-    connection.execute(AssertSqlSafe(settings)).await.map(drop)
+/// Settles a new connection. One to a server that follows another one is refused: it cannot be written,
+/// and what is read there was true a while ago. After a switch-over an address may lead to such a
+/// server, until it leads to the right one.
+async fn set(connection: &mut PgConnection, session: Session) -> Result<(), sqlx::Error> {
+    connection.execute(AssertSqlSafe(settings(session))).await?;
+    if follows(connection).await? {
+        return Err(sqlx::Error::Configuration(Box::new(IsStandby)));
+    }
+    Ok(())
 }
 
-/// Whether a statement of its own is a transaction of its own there.
-fn is_outside_of_transactions(
-    connection: &mut PgConnection,
-    _: PoolConnectionMetadata,
-) -> BoxFuture<'_, Result<bool, sqlx::Error>> {
-    Box::pin(async move {
-        let row = connection.fetch_one("SELECT now() = statement_timestamp()").await?;
-        row.try_get(0)
-    })
+async fn follows(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    connection.fetch_one("SELECT pg_is_in_recovery()").await?.try_get(0)
+}
+
+/// Whether a connection that was kept can be used: a statement of its own is a transaction of its own
+/// there, and the server still is no standby.
+pub(super) async fn is_well(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let asked = "SELECT now() = statement_timestamp() AND NOT pg_is_in_recovery()";
+    connection.fetch_one(asked).await?.try_get(0)
+}
+
+/// Whether a connection is of no use any more: nobody answers there, or the server is a standby by now
+/// (25), or ends what runs on it (57).
+pub(super) fn is_broken(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_))
+        || is_lost(error)
 }
 
 /// Whether a row was refused because another one has its name or id.

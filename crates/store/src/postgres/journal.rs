@@ -43,7 +43,7 @@ static FORGET: LazyLock<String> = LazyLock::new(|| {
 impl Postgres {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        let purged = self.run(move |connection| {
+        let purged = self.errands.run(move |connection| {
             Box::pin(async move {
                 let purges = [(&PURGE, age), (&SWEEP, KEPT), (&FORGET, KEPT)];
                 let mut deleted = Vec::new();

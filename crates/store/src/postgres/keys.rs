@@ -30,7 +30,7 @@ impl Postgres {
         credential: &Credential,
     ) -> Result<ApiKey, CreateError> {
         let (key, credential) = (key.clone(), credential.clone());
-        let issued = self.write(move |connection, now| {
+        let issued = self.errands.write(move |connection, now| {
             Box::pin(async move { issue(connection, key, &credential, now).await })
         });
         match issued.await {
@@ -47,7 +47,7 @@ impl Postgres {
         grace: Duration,
     ) -> Result<Rotation, RotateError> {
         let credential = credential.clone();
-        let rotated = self.write(move |connection, now| {
+        let rotated = self.errands.write(move |connection, now| {
             Box::pin(async move { rotate(connection, &credential, now, grace).await })
         });
         match rotated.await {
@@ -58,7 +58,7 @@ impl Postgres {
     }
 
     pub(crate) async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
-        let revoked = self.write(move |connection, now| {
+        let revoked = self.errands.write(move |connection, now| {
             Box::pin(async move {
                 let id = api_key.to_bytes().to_vec();
                 for sql in [REVOKE, END] {

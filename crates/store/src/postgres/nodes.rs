@@ -46,7 +46,7 @@ impl Postgres {
         entry: Entry,
     ) -> Result<Beat, Unavailable> {
         let node = node.clone();
-        let beat = self.run(move |connection| {
+        let beat = self.beats.run(move |connection| {
             Box::pin(async move {
                 match enter(connection, &node, lease, entry).await? {
                     Some((ends_at, now)) => Ok(Beat::Held { lease: Lease { node, ends_at }, now }),
@@ -59,7 +59,7 @@ impl Postgres {
 
     pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         let node = node.clone();
-        let left = self.run(move |connection| {
+        let left = self.beats.run(move |connection| {
             Box::pin(async move {
                 sqlx::query("DELETE FROM nodes WHERE name = $1 AND incarnation = $2")
                     .bind(node.name.as_str())

@@ -26,7 +26,7 @@ impl Postgres {
         loop {
             tries -= 1;
             let versions = versions.to_vec();
-            let pinned = self.write(move |connection, _now| {
+            let pinned = self.errands.write(move |connection, _now| {
                 Box::pin(async move { pin(connection, versions).await })
             });
             match pinned.await {

@@ -16,6 +16,13 @@ use super::connect::CLOCK;
 pub(super) const LOCK: &str = "SELECT id, available, held FROM wallets WHERE id = ANY($1)
     ORDER BY id FOR NO KEY UPDATE";
 
+/// Which of these wallets somebody else has locked. It waits for none.
+pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
+        SELECT id FROM wallets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT w.id FROM wallets AS w
+    WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
+
 /// What the rows of [`read`] begin with.
 pub(super) const CLOCK_ROW: i64 = 0;
 pub(super) const SEQ_ROW: i64 = 1;

@@ -18,7 +18,7 @@ impl Postgres {
         currency: Currency,
     ) -> Result<Wallet, CreateError> {
         let name = name.to_owned();
-        let created = self.write(move |connection, now| {
+        let created = self.errands.write(move |connection, now| {
             Box::pin(async move {
                 sqlx::query(CREATE)
                     .bind(id.to_bytes().to_vec())

@@ -5,17 +5,19 @@
 //! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
 //! were answered by the batch before.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use holdfast_domain::WalletId;
 use holdfast_domain::operation::Change;
 use holdfast_domain::ports::{Cause, CommitError};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::aside::Aside;
 use super::batch::{self, Failure, Memory};
 use super::connect;
 use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
@@ -25,6 +27,8 @@ use crate::metrics;
 const YIELDS: usize = 3;
 /// How often a batch is judged again when somebody else was faster, before it is halved.
 const TRIES: usize = 4;
+/// How long a batch waits for a lock, before what wants it goes aside: everybody waits with it.
+const LOCK_WAIT: Duration = Duration::from_millis(250);
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -33,75 +37,146 @@ const CHECK: &str = "23514";
 const UNIQUE: &str = "23505";
 const REFUSED: &str = "23000";
 
-/// What the writer needs to live. It is not shown: the address may hold a password.
+/// Commits batches on a connection of its own. It is not shown: the address may hold a password.
 pub(super) struct Writer {
-    pub(super) url: PgConnectOptions,
-    pub(super) lock_timeout: Duration,
-    pub(super) closing: CancellationToken,
-    pub(super) connection: Option<PgConnection>,
-    pub(super) memory: Memory,
+    url: PgConnectOptions,
+    lock_timeout: Duration,
+    connection: Option<PgConnection>,
+    memory: Memory,
+    /// Whether the last attempt to connect failed.
+    pub(super) is_cut_off: bool,
 }
 
+/// The server was not reached.
+#[derive(Debug, thiserror::Error)]
+#[error("the database server cannot be reached")]
+pub(super) struct CutOff;
+
 /// What became of an attempt at a batch.
-enum Tried {
+pub(super) enum Tried {
     /// Everybody has a verdict.
     Answered,
     /// Nothing was committed, because of one of these.
     Bad(Vec<Job>, sqlx::Error),
+    /// Nothing was committed: somebody else keeps what one of these wants.
+    Locked(Vec<Job>, sqlx::Error),
 }
 
-impl Writer {
-    /// Writes until the store closes and the queue is drained.
-    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        let closing = self.closing.clone();
-        let mut arrived = VecDeque::new();
-        loop {
-            let mut taken = Vec::new();
-            tokio::select! {
-                () = closing.cancelled(), if !jobs.is_closed() => jobs.close(),
-                count = jobs.recv_many(&mut taken, BATCH_MAX) => {
-                    if count == 0 {
-                        return;
-                    }
+/// Writes until the store closes and the queue is drained.
+pub(super) async fn run(
+    mut writer: Writer,
+    mut jobs: mpsc::Receiver<Job>,
+    aside: Aside,
+    closing: CancellationToken,
+) {
+    let mut arrived = VecDeque::new();
+    loop {
+        let mut taken = Vec::new();
+        tokio::select! {
+            () = closing.cancelled(), if !jobs.is_closed() => jobs.close(),
+            count = jobs.recv_many(&mut taken, BATCH_MAX) => {
+                if count == 0 {
+                    return;
                 }
             }
-            if taken.is_empty() {
-                continue;
+        }
+        if taken.is_empty() {
+            continue;
+        }
+        arrived.extend(taken);
+        gather(&mut jobs, &mut arrived).await;
+        loop {
+            aside.take_from(&mut arrived);
+            if arrived.is_empty() {
+                break;
             }
-            arrived.extend(taken);
-            gather(&mut jobs, &mut arrived).await;
-            while !arrived.is_empty() {
-                self.run_batch(take_batch(&mut arrived)).await;
+            let batch = take_batch(&mut arrived);
+            writer.guarded(async |writer| writer.commit_batch(batch, &aside).await).await;
+            if writer.is_cut_off {
+                turn_away(&mut jobs, &mut arrived);
             }
         }
     }
+}
 
-    /// A panic in here loses the answers of the batch in hand, which says `Uncertain`, and no more.
-    async fn run_batch(&mut self, batch: Vec<Job>) {
-        let work = AssertUnwindSafe(self.commit_batch(batch));
-        if work.catch_unwind().await.is_err() {
+impl Writer {
+    pub(super) fn new(url: &PgConnectOptions, lock_timeout: Duration) -> Self {
+        Self {
+            url: url.clone(),
+            lock_timeout,
+            connection: None,
+            memory: Memory::default(),
+            is_cut_off: false,
+        }
+    }
+
+    /// For all wallets: it waits for none of them for long.
+    pub(super) async fn connected(
+        url: &PgConnectOptions,
+        lock_timeout: Duration,
+    ) -> Result<Self, sqlx::Error> {
+        let mut writer = Self::new(url, lock_timeout.min(LOCK_WAIT));
+        writer.connection = Some(connect(url, writer.lock_timeout).await?);
+        Ok(writer)
+    }
+
+    /// A panic in there loses the answers of the batch in hand, which says `Uncertain`, and no more.
+    pub(super) async fn guarded(&mut self, work: impl AsyncFnOnce(&mut Self)) {
+        if AssertUnwindSafe(work(self)).catch_unwind().await.is_err() {
             tracing::error!("the writer panicked over a batch");
             self.connection = None;
         }
     }
 
-    /// A change that does not fit the tables must not take the others with it: what fails is halved
-    /// until it stands alone.
-    async fn commit_batch(&mut self, batch: Vec<Job>) {
+    /// A change that does not fit the tables, or waits for somebody, must not take the others with it:
+    /// what fails is halved until it stands alone.
+    async fn commit_batch(&mut self, batch: Vec<Job>, aside: &Aside) {
         let mut waiting = vec![batch];
         while let Some(batch) = waiting.pop() {
-            let Tried::Bad(mut batch, error) = self.try_batch(batch).await else { continue };
-            if batch.len() <= 1 {
-                answer_bad(batch, error);
-            } else {
-                let later = batch.split_off(batch.len() / 2);
-                waiting.extend([later, batch]);
+            match self.try_batch(batch).await {
+                Tried::Answered => {}
+                Tried::Bad(mut batch, error) => {
+                    if batch.len() <= 1 {
+                        answer_bad(batch, error);
+                    } else {
+                        waiting.extend(halves(&mut batch));
+                    }
+                }
+                Tried::Locked(mut batch, error) => {
+                    let held = self.held(&batch).await;
+                    let is_held = |job: &mut Job| held.contains(&job.change().wallet());
+                    let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
+                    tracing::info!(%error, changes = kept.len(), "somebody else keeps wallets locked");
+                    if kept.is_empty() && batch.len() > 1 {
+                        waiting.extend(halves(&mut batch));
+                    } else if kept.is_empty() {
+                        aside.put(batch);
+                    } else {
+                        aside.put(kept);
+                        waiting.push(batch);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The wallets of these that somebody else has locked; none where that is not to be learned.
+    async fn held(&mut self, batch: &[Job]) -> BTreeSet<WalletId> {
+        let Some(connection) = &mut self.connection else { return BTreeSet::new() };
+        match batch::held(connection, batch.iter().map(|job| job.change().wallet())).await {
+            Ok(held) => held,
+            Err(error) => {
+                self.undo(&error).await;
+                BTreeSet::new()
             }
         }
     }
 
     /// Tries until it is not somebody else's change that stands in the way.
-    async fn try_batch(&mut self, mut batch: Vec<Job>) -> Tried {
+    pub(super) async fn try_batch(&mut self, mut batch: Vec<Job>) -> Tried {
+        if batch.is_empty() {
+            return Tried::Answered;
+        }
         let started = Instant::now();
         let mut tries = TRIES;
         loop {
@@ -135,6 +210,10 @@ impl Writer {
                 Failure::Refused(error) => {
                     self.undo(&error).await;
                     return Tried::Bad(batch, error);
+                }
+                Failure::Locked(error) => {
+                    self.undo(&error).await;
+                    return Tried::Locked(batch, error);
                 }
                 Failure::Unavailable(error) => {
                     tracing::warn!(%error, "a batch was not committed");
@@ -183,20 +262,34 @@ impl Writer {
                 Err(error) => tracing::info!(%error, "the writer connects anew"),
             }
         }
+        self.is_cut_off = true;
         let mut connection = connect(&self.url, self.lock_timeout).await?;
         batch::begin(&mut connection).await?;
+        self.is_cut_off = false;
         self.connection = Some(connection);
         Ok(())
     }
 }
 
-/// A connection for the writer; a server that does not answer is as good as none.
-pub(super) async fn connect(
+fn halves(batch: &mut Vec<Job>) -> [Vec<Job>; 2] {
+    let later = batch.split_off(batch.len() / 2);
+    [later, std::mem::take(batch)]
+}
+
+/// A connection for a writer; a server that does not answer is as good as none.
+async fn connect(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
-    let connected = tokio::time::timeout(CONNECT, connect::writer(url, lock_timeout)).await;
-    connected.unwrap_or_else(|_elapsed| Err(sqlx::Error::PoolTimedOut))
+    connect::within(CONNECT, connect::writer(url, lock_timeout)).await
+}
+
+/// Nobody waits for one attempt to connect after the other: who has come by now is told.
+fn turn_away(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
+    while let Ok(job) = jobs.try_recv() {
+        arrived.push_back(job);
+    }
+    answer_all(arrived.drain(..), CutOff, CommitError::Unavailable);
 }
 
 /// Takes in what has arrived, and what those send who were answered last.
@@ -212,7 +305,7 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
 }
 
 /// A change that was tried alone and does not fit the tables.
-fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
+pub(super) fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
     let told = error.as_database_error();
     let code = told.and_then(|error| error.code());

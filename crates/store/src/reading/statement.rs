@@ -6,11 +6,11 @@ use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource, Unavailable};
 use holdfast_domain::{Micros, OperationId, PostingId};
-use sea_orm::{QueryResult, Value};
+use sea_orm::QueryResult;
 
 use super::{Failed, Read};
 use crate::Store;
-use crate::dialect::blob;
+use crate::dialect::{Bind, blob};
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::{Balance, Period, Statement};
 
@@ -63,7 +63,7 @@ impl Store {
 }
 
 async fn read(
-    db: &Read,
+    db: &mut Read,
     wallet: WalletId,
     period: Period,
     limit: u32,
@@ -81,7 +81,7 @@ async fn read(
 const NOTHING: Balance = Balance { available: Micros::ZERO, held: Micros::ZERO };
 
 /// What [`LINES`] is asked with.
-pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Value; 4] {
+pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Bind; 4] {
     let (from, to) = period.bounds();
     [blob(wallet.to_bytes()), from.into(), to.into(), i64::from(limit).into()]
 }

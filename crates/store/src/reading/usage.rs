@@ -31,7 +31,7 @@ impl Store {
     }
 }
 
-async fn read(db: &Read, by: By, period: Period) -> Result<Vec<Usage>, Failed> {
+async fn read(db: &mut Read, by: By, period: Period) -> Result<Vec<Usage>, Failed> {
     let sql = page(by);
     let (from, to) = period.bounds();
     let last = db.query(LAST, []).await?;
@@ -102,7 +102,7 @@ fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow>
 }
 
 /// The names of what is grouped by id.
-async fn names(db: &Read, by: By) -> Result<BTreeMap<[u8; 16], String>, Failed> {
+async fn names(db: &mut Read, by: By) -> Result<BTreeMap<[u8; 16], String>, Failed> {
     let sql = match by {
         By::Day | By::Model => return Ok(BTreeMap::new()),
         By::ApiKey => "SELECT id, name FROM api_keys",

@@ -40,7 +40,7 @@ impl Store {
     }
 }
 
-async fn audit(db: &Read) -> Result<Verification, Failed> {
+async fn audit(db: &mut Read) -> Result<Verification, Failed> {
     let mut audit = Audit::default();
     for row in db.query(&format!("SELECT {} FROM wallets AS w", rows::WALLET), []).await? {
         let mut cells = Cells::new(&row);
@@ -71,7 +71,7 @@ async fn audit(db: &Read) -> Result<Verification, Failed> {
     Ok(audit.finish(orphans.map_err(Failed::Row)?))
 }
 
-async fn operations(db: &Read, audit: &mut Audit) -> Result<(), Failed> {
+async fn operations(db: &mut Read, audit: &mut Audit) -> Result<(), Failed> {
     let sql = format!(
         "SELECT o.seq, r.op_seq, r.finished_at, {} FROM operations AS o
          LEFT JOIN prices AS p ON p.price_version = o.price_version
@@ -102,7 +102,7 @@ async fn operations(db: &Read, audit: &mut Audit) -> Result<(), Failed> {
 
 /// The transfers of a page by the numbers of their operations.
 async fn lines(
-    db: &Read,
+    db: &mut Read,
     after: i64,
     last: i64,
 ) -> Result<BTreeMap<i64, Result<Vec<Line>, BadRow>>, Failed> {

@@ -11,8 +11,18 @@ use crate::unavailable;
 /// nobody looks at any more. Days and months are few, and stay.
 const MINUTES_KEPT: Duration = Duration::from_secs(2 * 86_400);
 
+/// Sealed bytes that one purge deletes, beside those of its last result: SQLite reads every page that
+/// it frees, and all who write wait meanwhile.
+const BYTES: i64 = 4 << 20;
+
+/// The oldest, up to a number of rows and of bytes. A length is read without the bytes.
 pub(super) const PURGE: &str = "DELETE FROM results WHERE op_seq IN
-    (SELECT op_seq FROM results WHERE finished_at < ?1 ORDER BY finished_at LIMIT ?2)";
+    (SELECT op_seq FROM
+        (SELECT op_seq, sum(bytes) OVER (ORDER BY finished_at, op_seq
+            ROWS UNBOUNDED PRECEDING) - bytes AS before FROM
+            (SELECT op_seq, finished_at, length(sealed) AS bytes FROM results
+             WHERE finished_at < ?1 ORDER BY finished_at, op_seq LIMIT ?2))
+     WHERE before < ?3)";
 
 pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
     (SELECT api_key_id, counter, window_start FROM counters
@@ -25,7 +35,7 @@ impl Sqlite {
         };
         let purged = self.write(move |transaction, now| {
             let now = now.as_micros();
-            let purged = transaction.execute(PURGE, (before(now, age), limit))?;
+            let purged = transaction.execute(PURGE, (before(now, age), limit, BYTES))?;
             transaction.execute(SWEEP, (before(now, MINUTES_KEPT), limit))?;
             Ok(u64::try_from(purged).unwrap_or(u64::MAX))
         });

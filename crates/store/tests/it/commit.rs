@@ -277,6 +277,22 @@ async fn a_sweep_takes_old_minutes_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_purge_of_large_results_has_an_end() {
+    let scratch = Scratch::open().await;
+    let tenant = Tenant::new(&scratch, 10_000).await;
+    for _ in 0..5 {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(operation.id, finish(&operation, 1, 1)).await;
+    }
+    Raw::reckless(&scratch).await.run("UPDATE results SET sealed = zeroblob(3 << 20)").await;
+    let mut purged = Vec::new();
+    while purged.last() != Some(&0) {
+        purged.push(scratch.store.purge(Duration::ZERO, 9).await.unwrap());
+    }
+    assert_eq!(purged, [2, 2, 1, 0]);
+}
+
+#[tokio::test]
 async fn counters_hold_across_a_restart() {
     let scratch = Scratch::open().await;
     let spend = SpendLimit { micros: Micros::new(100), window: SpendWindow::Month };

@@ -13,6 +13,7 @@ mod report;
 mod schema;
 mod scratch;
 mod server;
+mod silence;
 mod statement;
 mod usage;
 mod verify;

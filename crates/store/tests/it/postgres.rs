@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Journal, OperationId};
 use holdfast_store::{Options, SchemaError, Store, migrate};
@@ -100,6 +100,57 @@ async fn postgres_a_locked_wallet_is_unavailable_until_it_is_free() {
     raw.execute("ROLLBACK").await.unwrap();
     tenant.admit(&claim).await;
     assert_eq!(tenant.balances().await, (900, 100));
+}
+
+#[tokio::test]
+async fn postgres_nobody_waits_with_those_whose_wallet_is_locked() {
+    let server = Server::with(|options| options.busy_timeout = Duration::from_secs(60)).await;
+    let locked = Tenant::new(&server, 10_000).await;
+    let free = Tenant::new(&server, 10_000).await;
+    let mut raw = server.database.connect().await;
+    raw.execute("BEGIN; SELECT 1 FROM wallets WHERE seq = 1 FOR UPDATE").await.unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        // In one batch with the others, and then while it is known that they wait.
+        for _ in 0..10 {
+            let (store, change) =
+                (server.store.clone(), sample::admission(&locked.claim().build()));
+            waiting.spawn(async move { store.commit(change).await });
+        }
+        tokio::task::yield_now().await;
+        let claims: Vec<_> = (0..10).map(|_| free.claim().build()).collect();
+        for verdict in join_all(claims.iter().map(|claim| free.offer(claim))).await {
+            verdict.unwrap();
+        }
+    }
+    assert!(waiting.try_join_next().is_none(), "they wait");
+    assert_eq!(free.balances().await, (7_000, 3_000));
+    raw.execute("ROLLBACK").await.unwrap();
+    for verdict in waiting.join_all().await {
+        verdict.unwrap();
+    }
+    assert_eq!(locked.balances().await, (7_000, 3_000));
+}
+
+#[tokio::test]
+async fn postgres_a_row_that_is_locked_fails_its_own_change_alone() {
+    let server = Server::with(|options| options.busy_timeout = Duration::from_millis(500)).await;
+    let locked = Tenant::new(&server, 10_000).await;
+    let free = Tenant::new(&server, 10_000).await;
+    let operation = locked.admit(&locked.claim().build()).await;
+    let ending = judged(&locked.load(operation.id).await, finish(&operation, 10, 10));
+    let mut raw = server.database.connect().await;
+    raw.execute("BEGIN; SELECT 1 FROM operations FOR UPDATE").await.unwrap();
+    let claims: Vec<_> = (0..20).map(|_| free.claim().build()).collect();
+    let offers = join_all(claims.iter().map(|claim| free.offer(claim)));
+    let (offers, ended) = join(offers, server.store.commit(Arc::clone(&ending))).await;
+    for verdict in offers {
+        verdict.unwrap();
+    }
+    assert!(matches!(ended, Err(CommitError::Unavailable(_))), "{ended:?}");
+    raw.execute("ROLLBACK").await.unwrap();
+    server.store.commit(ending).await.unwrap();
+    assert_eq!(server.store.verify().await.unwrap().mismatches, []);
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
-//! A server's socket with somebody in between, who cuts one connection at a moment that is named.
+//! A server's socket with somebody in between, who cuts one connection at a moment that is named, or
+//! lets connections fall silent without an end.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use holdfast_store::DatabaseUrl;
 use sqlx::postgres::PgConnectOptions;
@@ -29,8 +30,16 @@ pub(crate) enum Cut {
 pub(crate) struct Proxy {
     folder: TempDir,
     database: String,
-    cut: Arc<Mutex<Option<Cut>>>,
+    state: Arc<Mutex<State>>,
     _accepting: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    cut: Option<Cut>,
+    /// Connections that came, and how many of the first of them say nothing any more.
+    came: usize,
+    silent: usize,
 }
 
 impl Proxy {
@@ -40,10 +49,10 @@ impl Proxy {
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
         let server: PgConnectOptions = database.url_text().parse().unwrap();
         let server = server.get_socket().unwrap().join(SOCKET);
-        let cut = Arc::new(Mutex::new(None));
+        let state = Arc::default();
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, server, Arc::clone(&cut)));
-        Self { folder, database: database.name.clone(), cut, _accepting: accepting }
+        accepting.spawn(accept(listener, server, Arc::clone(&state)));
+        Self { folder, database: database.name.clone(), state, _accepting: accepting }
     }
 
     pub(crate) fn url(&self) -> DatabaseUrl {
@@ -54,51 +63,89 @@ impl Proxy {
 
     /// Cuts the next connection that comes to it, and no other.
     pub(crate) fn cut(&self, at: Cut) {
-        *self.cut.lock().unwrap() = Some(at);
+        self.state().cut = Some(at);
     }
 
     /// Whether that has happened.
     pub(crate) fn has_cut(&self) -> bool {
-        self.cut.lock().unwrap().is_none()
+        self.state().cut.is_none()
+    }
+
+    /// From now on the connections that there are hand nothing on and do not end, as where a network
+    /// has forgotten them.
+    pub(crate) fn silence(&self) {
+        let mut state = self.state();
+        state.silent = state.came;
+    }
+
+    /// So do all that come.
+    pub(crate) fn silence_for_good(&self) {
+        self.state().silent = usize::MAX;
+    }
+
+    /// How many connections came.
+    pub(crate) fn came(&self) -> usize {
+        self.state().came
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
     }
 }
 
-async fn accept(listener: UnixListener, server: PathBuf, cut: Arc<Mutex<Option<Cut>>>) {
+async fn accept(listener: UnixListener, server: PathBuf, state: Arc<Mutex<State>>) {
     let mut passing = JoinSet::new();
     loop {
         let (client, _) = listener.accept().await.unwrap();
         let server = UnixStream::connect(&server).await.unwrap();
-        passing.spawn(pass(client, server, Arc::clone(&cut)));
+        let number = state.lock().unwrap().came;
+        state.lock().unwrap().came += 1;
+        passing.spawn(pass(client, server, number, Arc::clone(&state)));
     }
 }
 
 /// Passes bytes on until one side hangs up, or the cut.
-async fn pass(mut client: UnixStream, mut server: UnixStream, cut: Arc<Mutex<Option<Cut>>>) {
+async fn pass(
+    mut client: UnixStream,
+    mut server: UnixStream,
+    number: usize,
+    state: Arc<Mutex<State>>,
+) {
     let (mut asked, mut told) = (Vec::new(), Vec::new());
     loop {
-        tokio::select! {
-            read = client.read_buf(&mut asked) => {
-                let at = next_cut(&asked, &mut cut.lock().unwrap());
-                if !matches!(read, Ok(1..)) || matches!(at, Some(Cut::Begin | Cut::Commit)) {
-                    return;
-                }
-                if server.write_all(&asked).await.is_err() {
-                    return;
-                }
-                asked.clear();
-                if at == Some(Cut::Answer) {
-                    // It has answered, so it is done.
-                    assert!(server.read_buf(&mut told).await.unwrap() > 0);
-                    return;
-                }
-            }
-            read = server.read_buf(&mut told) => {
-                if !matches!(read, Ok(1..)) || client.write_all(&told).await.is_err() {
-                    return;
-                }
-                told.clear();
-            }
+        let is_asked = tokio::select! {
+            read = client.read_buf(&mut asked) => matches!(read, Ok(1..)).then_some(true),
+            read = server.read_buf(&mut told) => matches!(read, Ok(1..)).then_some(false),
+        };
+        if number < state.lock().unwrap().silent {
+            return swallow(client).await;
         }
+        let Some(is_asked) = is_asked else { return };
+        if !is_asked {
+            if client.write_all(&told).await.is_err() {
+                return;
+            }
+            told.clear();
+            continue;
+        }
+        let at = next_cut(&asked, &mut state.lock().unwrap().cut);
+        if matches!(at, Some(Cut::Begin | Cut::Commit)) || server.write_all(&asked).await.is_err() {
+            return;
+        }
+        asked.clear();
+        if at == Some(Cut::Answer) {
+            // It has answered, so it is done.
+            assert!(server.read_buf(&mut told).await.unwrap() > 0);
+            return;
+        }
+    }
+}
+
+/// Hears all and says nothing, until the client has had enough.
+async fn swallow(mut client: UnixStream) {
+    let mut asked = Vec::new();
+    while matches!(client.read_buf(&mut asked).await, Ok(1..)) {
+        asked.clear();
     }
 }
 

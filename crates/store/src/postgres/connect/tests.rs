@@ -18,7 +18,7 @@ fn server() -> PgConnectOptions {
 #[tokio::test]
 async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with_it() {
     const TRIES: u32 = 200;
-    let db = pool(&server(), Duration::from_secs(5), 1).await.unwrap();
+    let db = single(&server(), Duration::from_secs(5)).await.unwrap();
     let table = format!("dropped_{}", std::process::id());
     db.execute_unprepared(&format!("CREATE TABLE {table} (n int)")).await.unwrap();
     for n in 0..TRIES {
@@ -47,17 +47,20 @@ async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with
 #[tokio::test]
 async fn postgres_no_connection_waits_or_stands_still_for_ever() {
     let url = server();
-    let db = pool(&url, Duration::from_millis(1_500), 1).await.unwrap();
-    let connection = db.get_postgres_connection_pool().acquire().await.unwrap();
-    let mut pooled = connection.detach();
-    let mut writer = writer(&url, Duration::from_millis(1_500)).await.unwrap();
-    for (connection, statement) in [(&mut pooled, "30s"), (&mut writer, "10s")] {
+    let lock_timeout = Duration::from_millis(1_500);
+    let session = Session { lock_timeout, statement_timeout: READ_STATEMENT, plans: "" };
+    let mut kept = super::session(&url, session).await.unwrap();
+    let mut audit = super::session(&url, session).await.unwrap();
+    audit.execute(one_moment()).await.unwrap();
+    let mut writer = writer(&url, lock_timeout).await.unwrap();
+    let sessions = [(&mut kept, "10s"), (&mut audit, "15min"), (&mut writer, "10s")];
+    for (connection, statement) in sessions {
         let mut shown = Vec::new();
         for name in ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] {
             let sql = AssertSqlSafe(format!("SHOW {name}"));
             let value: String = sqlx::query_scalar(sql).fetch_one(&mut *connection).await.unwrap();
             shown.push(value);
         }
-        assert_eq!(shown, [statement, "1500ms", "15s"]);
+        assert_eq!(shown, [statement, "1500ms", "5s"]);
     }
 }

@@ -1,0 +1,161 @@
+//! Changes of wallets that somebody else keeps locked: a process that was stopped in the middle of a
+//! batch, or a hand at the SQL prompt. They wait here, on a connection of their own, so that nobody
+//! waits with them; whoever comes for such a wallet meanwhile comes after them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::WalletId;
+use holdfast_domain::ports::CommitError;
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::mpsc::{self, error::TrySendError};
+
+use super::writer::{CutOff, Tried, Writer, answer_bad};
+use crate::job::{Job, answer_all, take_batch};
+
+/// How long a try waits for one wallet, before it is another one's turn.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Where such changes go.
+pub(super) struct Aside {
+    to: mpsc::Sender<Job>,
+    counts: Arc<Counts>,
+}
+
+/// Where they arrive.
+pub(super) struct Waiting {
+    writer: Writer,
+    jobs: mpsc::Receiver<Job>,
+    counts: Arc<Counts>,
+    /// How long a change waits at most.
+    patience: Duration,
+}
+
+/// There is no room aside.
+#[derive(Debug, thiserror::Error)]
+#[error("too many changes wait for locked wallets")]
+struct NoRoom;
+
+/// How many changes of each wallet are here.
+#[derive(Default)]
+struct Counts(Mutex<BTreeMap<WalletId, usize>>);
+
+/// A way aside, and who waits at its end, for `patience` at most.
+pub(super) fn way(url: &PgConnectOptions, room: usize, patience: Duration) -> (Aside, Waiting) {
+    let (to, jobs) = mpsc::channel(room);
+    let counts = Arc::<Counts>::default();
+    let writer = Writer::new(url, patience.min(TURN));
+    (Aside { to, counts: Arc::clone(&counts) }, Waiting { writer, jobs, counts, patience })
+}
+
+impl Aside {
+    /// Takes what would come between changes that are here already.
+    pub(super) fn take_from(&self, arrived: &mut VecDeque<Job>) {
+        if self.counts.lock().is_empty() {
+            return;
+        }
+        let (aside, on) = arrived
+            .drain(..)
+            .partition::<VecDeque<Job>, _>(|job| self.counts.has(job.change().wallet()));
+        *arrived = on;
+        self.put(aside);
+    }
+
+    pub(super) fn put(&self, jobs: impl IntoIterator<Item = Job>) {
+        for job in jobs {
+            let wallet = job.change().wallet();
+            self.counts.add(wallet);
+            if let Err(TrySendError::Full(job) | TrySendError::Closed(job)) = self.to.try_send(job)
+            {
+                self.counts.take(wallet);
+                job.answer(Err(CommitError::Unavailable(Box::new(NoRoom))));
+            }
+        }
+    }
+}
+
+impl Waiting {
+    /// Goes from wallet to wallet, until the writer has ended and nothing waits any more.
+    pub(super) async fn run(mut self) {
+        let mut waiting = VecDeque::new();
+        loop {
+            while let Ok(job) = self.jobs.try_recv() {
+                waiting.push_back(job);
+            }
+            let Some(first) = waiting.pop_front() else {
+                match self.jobs.recv().await {
+                    Some(job) => waiting.push_back(job),
+                    None => return,
+                }
+                continue;
+            };
+            let wallet = Job::change(&first).wallet();
+            let (mut its, others) = std::iter::once(first)
+                .chain(waiting)
+                .partition::<VecDeque<Job>, _>(|job| job.change().wallet() == wallet);
+            waiting = others;
+            let batch = take_batch(&mut its);
+            let count = batch.len();
+            let mut left = Vec::new();
+            let counts = Arc::clone(&self.counts);
+            let patience = self.patience;
+            self.writer.guarded(async |writer| left = commit(writer, batch, patience).await).await;
+            (left.len()..count).for_each(|_answered| counts.take(wallet));
+            // In their order, and after the others.
+            waiting.extend(left);
+            waiting.extend(its);
+            if self.writer.is_cut_off {
+                waiting.iter().for_each(|job| counts.take(job.change().wallet()));
+                answer_all(waiting.drain(..), CutOff, CommitError::Unavailable);
+            }
+        }
+    }
+}
+
+/// Tries to commit these; gives back what waits on.
+async fn commit(writer: &mut Writer, batch: Vec<Job>, patience: Duration) -> Vec<Job> {
+    let mut trying = vec![batch];
+    let mut left = Vec::new();
+    while let Some(mut batch) = trying.pop() {
+        match writer.try_batch(batch).await {
+            Tried::Answered => {}
+            Tried::Bad(alone, error) if alone.len() <= 1 => answer_bad(alone, error),
+            Tried::Bad(several, _error) => {
+                batch = several;
+                let later = batch.split_off(batch.len() / 2);
+                trying.extend([later, batch]);
+            }
+            Tried::Locked(locked, error) => {
+                let (over, on) = locked.into_iter().partition(|job| job.age() >= patience);
+                left.extend::<Vec<Job>>(on);
+                answer_all::<_>(Vec::into_iter(over), error, CommitError::Unavailable);
+            }
+        }
+    }
+    left
+}
+
+impl Counts {
+    fn add(&self, wallet: WalletId) {
+        *self.lock().entry(wallet).or_default() += 1;
+    }
+
+    fn take(&self, wallet: WalletId) {
+        let mut counts = self.lock();
+        if let Some(count) = counts.get_mut(&wallet) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&wallet);
+            }
+        }
+    }
+
+    fn has(&self, wallet: WalletId) -> bool {
+        self.lock().contains_key(&wallet)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<WalletId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
