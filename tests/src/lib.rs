@@ -12,6 +12,7 @@
     reason = "a harness that cannot go on ends its test, at the line that says why"
 )]
 
+pub mod balancer;
 pub mod chaos;
 pub mod cli;
 pub mod cluster;
@@ -29,6 +30,7 @@ pub mod watchdog;
 
 use std::time::Duration;
 
+pub use crate::balancer::Balancer;
 pub use crate::cli::Ran;
 pub use crate::config::Config;
 pub use crate::events::{Events, Streamed};

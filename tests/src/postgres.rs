@@ -70,11 +70,17 @@ impl Database {
     /// The configuration of a node that keeps everything in here.
     #[must_use]
     pub fn configure(&self, config: Config) -> Config {
-        config.set("database", "url", &format!("\"{}\"", self.url(&self.name))).set(
+        config.set("database", "url", &format!("\"{}\"", self.url())).set(
             "server",
             "secrets",
             &format!("[\"{SECRET}\"]"),
         )
+    }
+
+    /// Where it is, as a configuration names it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_of(&self.name)
     }
 
     /// Runs statements as somebody else would: the rows, columns between `|`.
@@ -98,7 +104,7 @@ impl Database {
         ));
     }
 
-    fn url(&self, database: &str) -> String {
+    fn url_of(&self, database: &str) -> String {
         match self.server.split_once('?') {
             Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
             None => format!("{}/{database}", self.server),
@@ -109,7 +115,7 @@ impl Database {
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
         psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql]);
-        Ran::of(psql.args(["--dbname", &self.url(database)]))
+        Ran::of(psql.args(["--dbname", &self.url_of(database)]))
     }
 }
 

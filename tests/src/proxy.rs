@@ -113,7 +113,12 @@ impl Drop for Proxy {
 }
 
 /// Hands on in both directions until one side ends, or until the client has had as much as it may.
-fn hand_on(client: &TcpStream, to: SocketAddr, cut: Option<usize>, told: &dyn Fn(usize)) {
+pub(crate) fn hand_on(
+    client: &TcpStream,
+    to: SocketAddr,
+    cut: Option<usize>,
+    told: &dyn Fn(usize),
+) {
     // The gateway may be gone.
     let Ok(server) = TcpStream::connect(to) else { return };
     for socket in [client, &server] {

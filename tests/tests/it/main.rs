@@ -16,6 +16,7 @@ mod cancel;
 mod check;
 mod cli;
 mod clients;
+mod compose;
 mod configuration;
 mod coverage;
 mod crash;

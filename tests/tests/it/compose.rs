@@ -1,0 +1,268 @@
+//! What `deploy/` describes: that its files say the same, and that the gateways which they start, behind a
+//! balancer and on one PostgreSQL database, are replaced one after the other without losing a request. No
+//! container runs here: the processes are plain ones, started by the commands, the environment and the
+//! configuration file that `compose.yaml` names.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use holdfast_tests::config::{ACME, UPSTREAM_MODEL};
+use holdfast_tests::postgres::Database;
+use holdfast_tests::{
+    Account, Balancer, Gate, Gateway, Reply, Request, Site, Upstream, Waiting, request_key,
+};
+use saphyr::{LoadableYamlNode as _, Yaml};
+use serde_json::{Value, json};
+
+use crate::bodies::acme;
+use crate::check::{check_completion, until};
+
+const COMPOSE: &str = include_str!("../../../deploy/compose.yaml");
+const CONFIG: &str = include_str!("../../../deploy/compose.toml");
+const BALANCER: &str = include_str!("../../../deploy/haproxy.cfg");
+const CONTAINERFILE: &str = include_str!("../../../deploy/Containerfile");
+const CONFIG_IN_IMAGE: &str = "/etc/holdfast/holdfast.toml";
+const CHARGE: i64 = 367;
+const FUNDS: i64 = 10_000_000;
+
+/// `compose.yaml`, its aliases followed.
+fn compose() -> Value {
+    let documents = Yaml::load_from_str(COMPOSE).unwrap();
+    assert_eq!(documents.len(), 1);
+    value(&documents[0])
+}
+
+fn value(yaml: &Yaml<'_>) -> Value {
+    if let Some(members) = yaml.as_mapping() {
+        let name = |key: &Yaml<'_>| key.as_str().unwrap().to_owned();
+        members.iter().map(|(key, member)| (name(key), value(member))).collect()
+    } else if let Some(items) = yaml.as_sequence() {
+        items.iter().map(value).collect()
+    } else if let Some(text) = yaml.as_str() {
+        json!(text)
+    } else if let Some(number) = yaml.as_integer() {
+        json!(number)
+    } else if let Some(flag) = yaml.as_bool() {
+        json!(flag)
+    } else {
+        panic!("neither text, number nor flag: {yaml:?}")
+    }
+}
+
+fn words(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
+}
+
+/// Seconds of a span like `30s` or `15m`.
+fn seconds(span: &str) -> u64 {
+    let (number, unit) = span.split_at(span.len() - 1);
+    let unit = BTreeMap::from([("s", 1), ("m", 60)])[unit];
+    number.parse::<u64>().unwrap() * unit
+}
+
+/// What follows these words on a line of its own.
+#[track_caller]
+fn setting<'t>(text: &'t str, words: &str) -> &'t str {
+    let mut found = text.lines().filter_map(|line| line.trim().strip_prefix(words));
+    found.next().unwrap_or_else(|| panic!("no {words}")).trim().trim_matches('"')
+}
+
+#[test]
+fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
+    let compose = compose();
+    let services = &compose["services"];
+    let gateways = ["gateway-1", "gateway-2"];
+    assert_eq!(services["migrate"]["command"], json!(["migrate", "up"]));
+    let healthy = json!({"condition": "service_healthy"});
+    assert_eq!(services["migrate"]["depends_on"], json!({"postgres": healthy}));
+    assert_eq!(services["migrate"]["restart"], "no");
+    for name in gateways {
+        let gateway = &services[name];
+        assert_eq!(gateway["command"], json!(["serve"]));
+        let migrated = json!({"migrate": {"condition": "service_completed_successfully"}});
+        assert_eq!(gateway["depends_on"], migrated);
+        for member in ["image", "build", "environment", "volumes"] {
+            assert_eq!(gateway[member], services["migrate"][member], "{member}");
+        }
+        let asked = words(&gateway["healthcheck"]["test"]);
+        let port = setting(CONFIG, "listen = ").rsplit_once(':').unwrap().1;
+        assert_eq!(asked.last(), Some(&&*format!("http://127.0.0.1:{port}/healthz")));
+        assert!(BALANCER.contains(&format!("server {name} {name}:{port}\n")));
+        assert_eq!(services["balancer"]["depends_on"][name], healthy);
+        let patience = seconds(gateway["stop_grace_period"].as_str().unwrap());
+        assert!(patience > seconds(setting(CONFIG, "drain = ")) + 5, "{patience}");
+    }
+    assert!(BALANCER.contains("uri /readyz "));
+    assert_eq!(BALANCER.matches("    server ").count(), gateways.len());
+}
+
+#[test]
+fn the_balancer_outlasts_a_run_and_sends_nothing_twice() {
+    // limits.retry_wait is not set, and its default is what holdfast.toml shows.
+    assert!(!CONFIG.contains("retry_wait"));
+    let shown = include_str!("../../../deploy/holdfast.toml");
+    let longest = seconds(setting(shown, "retry_wait = "));
+    for side in ["timeout client ", "timeout server "] {
+        assert!(seconds(setting(BALANCER, side)) > longest, "{side}");
+    }
+    assert_eq!(setting(BALANCER, "retry-on "), "conn-failure");
+    assert!(BALANCER.contains("option http-server-close\n"));
+    assert!(!BALANCER.contains("option http-buffer-request"));
+}
+
+#[test]
+fn secrets_are_in_none_of_the_files_and_the_image_runs_as_nobody() {
+    let compose = compose();
+    let services = &compose["services"];
+    for (name, service) in services.as_object().unwrap() {
+        let variables = service.get("environment").and_then(Value::as_object);
+        for (variable, value) in variables.into_iter().flatten() {
+            let is_secret = !["POSTGRES_USER", "POSTGRES_DB"].contains(&variable.as_str());
+            let value = value.as_str().unwrap();
+            assert_eq!(value.starts_with("${") && value.ends_with('}'), is_secret, "{name}");
+            assert_eq!(value.contains(":?"), is_secret, "{name}: {variable} must be given");
+        }
+    }
+    let inside = [("postgres", 1), ("migrate", 1), ("gateway-1", 2), ("gateway-2", 2)];
+    for (name, networks) in inside {
+        assert_eq!(services[name]["networks"].as_array().unwrap().len(), networks, "{name}");
+    }
+    assert_eq!(compose["networks"]["inside"], json!({"internal": true}));
+    assert_eq!(services["balancer"]["networks"], json!(["outside"]));
+    for (service, file) in [("gateway-1", CONFIG_IN_IMAGE), ("balancer", "haproxy.cfg")] {
+        let mounted = services[service]["volumes"][0].as_str().unwrap();
+        assert!(mounted.ends_with(&format!("{file}:ro")), "{mounted}");
+    }
+    let build = json!({"context": "..", "dockerfile": "deploy/Containerfile"});
+    assert_eq!(services["gateway-2"]["build"], build);
+    assert!(CONTAINERFILE.contains("USER 10001:10001\n"));
+    assert_eq!(setting(CONTAINERFILE, "ENV HOLDFAST_CONFIG="), CONFIG_IN_IMAGE);
+    let toolchain = include_str!("../../../rust-toolchain.toml");
+    let version = setting(toolchain, "channel = ").rsplit_once('.').unwrap().0;
+    assert!(CONTAINERFILE.contains(&format!("rust:{version}-")), "{version}");
+}
+
+/// Everything but the containers: processes that are started as `compose.yaml` says, on addresses of the
+/// test, and one model more.
+struct World {
+    site: Site,
+    account: Account,
+    upstream: Upstream,
+    _database: Database,
+}
+
+impl World {
+    fn new(gate: &Gate) -> Self {
+        let compose = compose();
+        let (migrate, gateway) =
+            (&compose["services"]["migrate"], &compose["services"]["gateway-1"]);
+        let upstream = Upstream::start(Reply::saying("Good day").after(gate));
+        let database = Database::make();
+        let mounted = gateway["volumes"][0].as_str().unwrap();
+        assert_eq!(mounted, format!("./compose.toml:{CONFIG_IN_IMAGE}:ro"));
+        let mut site = Site::empty().with_env("HOLDFAST_CONFIG", "compose.toml");
+        for (name, value) in gateway["environment"].as_object().unwrap() {
+            assert!(value.as_str().unwrap().starts_with(&format!("${{{name}:?")), "{value}");
+            site = site.with_env(name, "given-by-the-environment");
+        }
+        let admin = setting(CONFIG.split_once("[admin]").unwrap().1, "listen = ");
+        let config = CONFIG.replace(admin, "127.0.0.1:0");
+        site.write("compose.toml", &(config + &model(&upstream)));
+        // The file's own address of the database is understood, though nobody is there.
+        drop(site.cli(&["check-config"]).ok());
+        let site = site
+            .with_env("HOLDFAST_DATABASE_URL", database.url())
+            .with_env("HOLDFAST_LISTEN", "127.0.0.1:0");
+        drop(site.cli(&words(&migrate["command"])).ok());
+        let account = site.account("main", "USD", "10.00");
+        Self { site, account, upstream, _database: database }
+    }
+
+    fn gateway(&self) -> Gateway {
+        let compose = compose();
+        let mut command = self.site.command();
+        command.args(words(&compose["services"]["gateway-1"]["command"]));
+        self.site.start(command)
+    }
+
+    fn begin(&self, to: SocketAddr, key: &str) -> Waiting {
+        Request::completion(&self.account.key, key, acme("Say hello")).begin(to)
+    }
+
+    /// Stops a gateway while it runs something, and asks for more meanwhile; `other` is there too.
+    fn replace(&self, gate: &Gate, old: Gateway, other: &Gateway, balancer: &Balancer) -> Gateway {
+        self.upstream.otherwise(Reply::saying("Good day").after(gate));
+        let before = self.upstream.runs();
+        let key = request_key();
+        let on_old = self.begin(old.address(), &key);
+        let mut asked: Vec<(String, Waiting)> = Vec::new();
+        let ask = |asked: &mut Vec<_>| {
+            let key = request_key();
+            let waiting = self.begin(balancer.address(), &key);
+            asked.push((key, waiting));
+        };
+        (0..6).for_each(|_| ask(&mut asked));
+        self.upstream.wait_for(before + 7);
+        old.terminate();
+        until("it drains", || (old.send(&Request::get("/readyz")).status == 503).then_some(()));
+        (0..6).for_each(|_| ask(&mut asked));
+        self.upstream.wait_for(before + 13);
+        // Asked for again, over the balancer: another gateway's run is waited for.
+        let again = self.begin(balancer.address(), &key);
+        gate.open();
+        let told = on_old.answer();
+        check_completion(&told, &key, false);
+        let replayed = again.answer();
+        check_completion(&replayed, &key, true);
+        assert_eq!(replayed.body, told.body);
+        for (key, waiting) in asked {
+            check_completion(&waiting.answer(), &key, false);
+        }
+        assert!(old.wait().success());
+        assert_eq!(self.upstream.runs(), before + 13, "each ran once");
+        let new = self.gateway();
+        balancer.turn_to(&[new.address(), other.address()]);
+        check_completion(&self.begin(balancer.address(), &key).answer(), &key, true);
+        new
+    }
+}
+
+/// A model of the test's provider, as an operator adds one.
+fn model(upstream: &Upstream) -> String {
+    let base_url = upstream.base_url();
+    format!(
+        r#"
+[providers.acme]
+kind = "openai"
+base_url = "{base_url}"
+[[models]]
+id = "{ACME}"
+contract = 1
+context_tokens = 8_000
+max_output_tokens = 500
+[[models.prices]]
+effective_from = 2026-01-01T00:00:00Z
+micros_per_million = {{ input = 2_500_000, cached_input = 250_000, output = 10_000_000 }}
+micros_each = {{ request = 7 }}
+[[models.routes]]
+provider = "acme"
+model = "{UPSTREAM_MODEL}"
+"#
+    )
+}
+
+#[test]
+fn postgres_gateways_are_replaced_one_by_one_and_no_request_is_lost() {
+    let gate = Gate::new();
+    let world = World::new(&gate);
+    let [first, second] = [world.gateway(), world.gateway()];
+    let balancer = Balancer::before(&[first.address(), second.address()]);
+    let third = world.replace(&gate, first, &second, &balancer);
+    let fourth = world.replace(&Gate::new(), second, &third, &balancer);
+    let runs = i64::try_from(world.upstream.runs()).unwrap();
+    assert_eq!(runs, 26);
+    assert_eq!(world.site.balance(&world.account), (FUNDS - runs * CHARGE, 0));
+    world.site.verify();
+    third.stop();
+    fourth.stop();
+}
