@@ -51,6 +51,8 @@ pub enum Topology {
     Nodes,
     /// The same, on a database server of their own, which is what fails.
     Server,
+    /// The same, where the nodes' clocks are an hour apart from each other, and the server's steps.
+    Clocks,
 }
 
 /// Which faults a run is made of.
@@ -68,6 +70,8 @@ pub enum Moments {
     ServerKilled,
     /// The database server killed, and its synchronous standby promoted.
     Promoted,
+    /// The clock of the database server set an hour forward or back, and right again.
+    ClockStepped,
     /// All that the topology knows, in turn.
     All,
 }
@@ -104,6 +108,8 @@ pub struct Report {
     pub server_kills: u32,
     /// Database servers that were killed and replaced by their standby.
     pub promotions: u32,
+    /// Times that the clock of a database server was set.
+    pub clock_steps: u32,
     /// Times that everything was brought to rest and checked.
     pub checks: u32,
     /// Logical requests, each with a key of its own.
@@ -142,8 +148,8 @@ impl Report {
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
             format!("stopped past the lease and resumed: {}", self.frozen),
             format!(
-                "of the database: {} COMMITs cut, {} kills, {} promotions",
-                self.commits_cut, self.server_kills, self.promotions
+                "of the database: {} COMMITs cut, {} kills, {} promotions, {} steps of its clock",
+                self.commits_cut, self.server_kills, self.promotions, self.clock_steps
             ),
             format!("stopped at a step: {at_steps} ({})", steps.join(", ")),
             format!("checks at rest: {}", self.checks),
@@ -202,7 +208,7 @@ fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
     while next < faults.end {
         let at_once = match plan.topology {
             Topology::File => 1,
-            Topology::Nodes | Topology::Server => {
+            Topology::Nodes | Topology::Server | Topology::Clocks => {
                 1 + u32::try_from(dice.below(FAULTS_PER_LOAD_MAX)).expect("few")
             }
         };
@@ -227,7 +233,8 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         (Moments::All, Topology::Server) => {
             &[Moments::CommitsCut, Moments::ServerKilled, Moments::Promoted]
         }
-        (one, Topology::File | Topology::Nodes | Topology::Server) => &[one],
+        (Moments::All, Topology::Clocks) => &[Moments::Random, Moments::ClockStepped],
+        (one, Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks) => &[one],
     };
     let turn = usize::try_from(turn).expect("few");
     let random = Duration::from_millis(dice.below(RANDOM_MS_MAX));
@@ -242,6 +249,7 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         }
         Moments::CommitsCut => Moment::Server(Blow::CommitsCut),
         Moments::ServerKilled => Moment::Server(Blow::Killed),
+        Moments::ClockStepped => Moment::Server(Blow::ClockStepped),
         Moments::Promoted => Moment::Server(Blow::Promoted),
         Moments::Random | Moments::All => Moment::After(random),
     }

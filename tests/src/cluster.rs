@@ -39,13 +39,14 @@ pub struct Cluster {
 #[derive(Debug)]
 struct Server {
     folder: PathBuf,
+    env: Vec<(&'static str, PathBuf)>,
     process: Option<Child>,
 }
 
 impl Cluster {
-    /// A server that is empty.
+    /// A server that is empty, with these variables in its environment.
     #[must_use]
-    pub fn start() -> Self {
+    pub fn start_with(env: Vec<(&'static str, PathBuf)>) -> Self {
         let folder = TempDir::with_prefix("holdfast-cluster-").expect("a folder");
         give(folder.path());
         let data = folder.path().join("server-1");
@@ -55,7 +56,7 @@ impl Cluster {
         initdb.args(["--no-sync", "--auth=trust", "--username=holdfast"]);
         initdb.args(["--encoding=UTF8", "--locale=C"]).arg("-D").arg(data.join("data"));
         drop(Ran::of(initdb.current_dir(&data)).ok());
-        Self { primary: Server::start(data), standby: None, folder, made: 1 }
+        Self { primary: Server::start(data, env), standby: None, folder, made: 1 }
     }
 
     /// The socket of the server that takes what is written.
@@ -84,7 +85,7 @@ impl Cluster {
         copy.arg("-h").arg(&self.primary.folder).args(["-U", "holdfast", "-D"]);
         copy.arg(folder.join("data")).args(["-R", "-X", "stream", "-c", "fast", "--no-sync"]);
         drop(Ran::of(copy.current_dir(&folder)).ok());
-        self.standby = Some(Server::start(folder));
+        self.standby = Some(Server::start(folder, self.primary.env.clone()));
         drop(self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'"));
         drop(self.primary.execute("SELECT pg_reload_conf()"));
         let sync = "SELECT count(*) FROM pg_stat_replication
@@ -105,8 +106,8 @@ impl Cluster {
 }
 
 impl Server {
-    fn start(folder: PathBuf) -> Self {
-        let mut server = Self { folder, process: None };
+    fn start(folder: PathBuf, env: Vec<(&'static str, PathBuf)>) -> Self {
+        let mut server = Self { folder, env, process: None };
         server.restart();
         server
     }
@@ -117,6 +118,7 @@ impl Server {
         for setting in SETTINGS {
             command.arg("-c").arg(setting);
         }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         let log = File::options().create(true).append(true).open(self.folder.join("log"));
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
         let process = command.stderr(log.expect("a log")).spawn().expect("a server");

@@ -15,6 +15,7 @@
 pub mod balancer;
 pub mod chaos;
 pub mod cli;
+pub mod clock;
 pub mod cluster;
 pub mod config;
 pub mod database;

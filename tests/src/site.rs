@@ -177,6 +177,14 @@ impl Site {
         self.start(command)
     }
 
+    /// The same with these variables in its environment.
+    #[must_use]
+    pub fn serve_with(&self, env: &[(&'static str, PathBuf)]) -> Gateway {
+        let mut command = self.command();
+        command.arg("serve").envs(env.iter().map(|(name, value)| (name, value)));
+        self.start(command)
+    }
+
     /// Starts a command that serves, and waits until it listens.
     #[must_use]
     pub fn start(&self, command: Command) -> Gateway {

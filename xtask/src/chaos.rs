@@ -14,8 +14,14 @@ use crate::{
 };
 
 /// What is run, and how much of it where nobody says otherwise.
-const KINDS: [(&str, u32); 5] =
-    [("file", 200), ("nodes", 60), ("server", 24), ("matrix", 288), ("racers", 1_000)];
+const KINDS: [(&str, u32); 6] = [
+    ("file", 200),
+    ("nodes", 60),
+    ("server", 24),
+    ("clocks", 24),
+    ("matrix", 288),
+    ("racers", 1_000),
+];
 /// The one that needs no database server.
 const FILE: &str = "file";
 

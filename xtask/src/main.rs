@@ -34,10 +34,11 @@ usage: cargo xtask <command>
   ci                  test, then lint
   docs                write the documents that are made from the code
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|matrix|racers] [--kills N] [--seed S]
+  chaos [--on file|nodes|server|clocks|matrix|racers] [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file,
                       three on a database, their database server, or one at each step
-                      in every way; the last has 64 callers race for one key, again and again
+                      in every way; clocks are set wrong too, and racers are 64 callers of
+                      one key, again and again
   chaos --fuzz [--seconds N]
                       fuzz the request parser and the canonical feed, a minute each
   chaos --mutants [--file PATH]... [--shard K/N]

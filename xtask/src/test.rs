@@ -52,6 +52,7 @@ const BENCH: &str = "bench";
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
     ("sqlite", "python3", "there is no python3, whose SQLite reads and changes the file"),
+    ("postgres_clock", "cc", "there is no cc, which builds the library that a wrong clock is"),
     ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
 ];
 /// Every example of the workspace, run to its end.

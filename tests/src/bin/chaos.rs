@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
-        println!("usage: chaos file|nodes|server|matrix|racers N SEED");
+        println!("usage: chaos file|nodes|server|clocks|matrix|racers N SEED");
         return ExitCode::from(2);
     };
     println!("time: {} s, seed {seed}", started.elapsed().as_secs());
@@ -29,6 +29,7 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
     match kind {
         "file" => kill(count, seed, Topology::File, started),
         "nodes" => kill(count, seed, Topology::Nodes, started),
+        "clocks" => kill(count, seed, Topology::Clocks, started),
         "server" => kill(count, seed, Topology::Server, started),
         "racers" => {
             let track = Track::new(Reply::saying("Good day"));

@@ -96,10 +96,9 @@ impl Fleet {
         }
     }
 
-    /// Where one of them is.
-    pub(super) fn address(&self) -> SocketAddr {
+    /// Where those are that run.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let nodes = self.nodes();
-        let running = nodes.iter().find_map(|node| node.gateway.as_ref());
-        running.expect("one that runs").address()
+        nodes.iter().filter_map(|node| Some(node.gateway.as_ref()?.address())).collect()
     }
 }

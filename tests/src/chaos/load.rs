@@ -2,7 +2,7 @@
 //! killed under them.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +67,8 @@ pub(super) struct World {
     pub(super) begun: AtomicU64,
     pub(super) answers: AtomicU64,
     pub(super) turned_away: AtomicU64,
+    /// Whether what is sent or answered now may end unknown, whatever is known of its node.
+    pub(super) is_in_doubt: AtomicBool,
     _upstream: Upstream,
 }
 
@@ -75,10 +77,14 @@ impl World {
         let runbook = Runbook::default();
         let upstream = runbook.upstream();
         let config = Config::upstream(&upstream);
-        let supply = (topology == Topology::Server).then(Supply::start);
+        let supply = match topology {
+            Topology::File | Topology::Nodes => None,
+            Topology::Server => Some(Supply::start()),
+            Topology::Clocks => Some(Supply::start_with_clocks()),
+        };
         let (places, database, site) = match topology {
             Topology::File => (1, None, Site::configured(&config)),
-            Topology::Nodes | Topology::Server => {
+            Topology::Nodes | Topology::Server | Topology::Clocks => {
                 let url = supply.as_ref().map(|supply| supply.line.url());
                 let database = url.map_or_else(Database::make, Database::make_on);
                 let config = impatient(database.configure(config));
@@ -106,6 +112,7 @@ impl World {
             begun: AtomicU64::new(0),
             answers: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
+            is_in_doubt: AtomicBool::new(false),
             _upstream: upstream,
         }
     }
@@ -183,7 +190,8 @@ impl World {
     /// Starts a gateway wherever none runs.
     pub(super) fn start_all(&self) {
         for place in self.fleet.empty() {
-            self.fleet.place(place, self.site.serve());
+            let env = self.supply.as_ref().map_or_else(Vec::new, |supply| supply.env(place));
+            self.fleet.place(place, self.site.serve_with(&env));
         }
     }
 
@@ -237,7 +245,9 @@ impl World {
                 (Sent::Again, _) => work.add([at]),
                 // Nobody is there until the next load, or there are others.
                 (Sent::Cut, Topology::File) => return,
-                (Sent::Cut, Topology::Nodes | Topology::Server) => work.add([at]),
+                (Sent::Cut, Topology::Nodes | Topology::Server | Topology::Clocks) => {
+                    work.add([at]);
+                }
                 (Sent::TurnedAway, _) => {
                     std::thread::sleep(TURNED_AWAY);
                     work.add([at]);
@@ -250,7 +260,8 @@ impl World {
     pub(super) fn send(&self, at: usize, way: Way) -> Sent {
         let Some((place, address)) = self.fleet.board(at, way.whom) else { return Sent::Cut };
         let (request, had_answer) = {
-            let key = &self.keys()[at];
+            let key = &mut self.keys()[at];
+            key.cut |= self.is_in_doubt.load(Ordering::Acquire) && key.told.is_none();
             let bearer = &self.accounts[key.account].key;
             let body = key.body(way.is_streamed);
             (Request::completion(bearer, &key.id, body), key.told.is_some())
@@ -279,7 +290,9 @@ impl World {
                     let replayed = answer.head.header("idempotent-replayed");
                     assert_eq!(replayed, Some("true"), "{answer:?}");
                 }
-                let is_final = self.keys()[at].tell(answer, had_answer);
+                let key = &mut self.keys()[at];
+                key.cut |= self.is_in_doubt.load(Ordering::Acquire) && key.told.is_none();
+                let is_final = key.tell(answer, had_answer);
                 if is_final { Sent::Final } else { Sent::Again }
             }
             Heard::Part(part) => {

@@ -24,6 +24,7 @@ impl World {
         let all: Vec<usize> = (0..self.keys().len()).collect();
         self.retry(&all);
         self.check_sums();
+        self.check_clocks();
         if let Some(database) = &self.database {
             database.check_book();
         }
@@ -33,7 +34,7 @@ impl World {
         report.checks += 1;
         let ended = match self.topology {
             Topology::File => self.fleet.take(0),
-            Topology::Nodes | Topology::Server => None,
+            Topology::Nodes | Topology::Server | Topology::Clocks => None,
         };
         if let Some((gateway, _has_flying)) = ended {
             if dice.one_in(2) {
@@ -84,7 +85,7 @@ impl World {
         }
         for account in &self.accounts {
             let request = Request::get("/v1/wallet").bearer(&account.key);
-            let wallet = request.send(self.fleet.address()).json();
+            let wallet = request.send(self.fleet.addresses()[0]).json();
             let paid = paid.get(account.wallet.as_str()).copied().unwrap_or(0);
             assert_eq!(wallet["held_micros"], 0, "{wallet}");
             assert_eq!(wallet["available_micros"], FUNDS.1 - paid, "paid: {paid}, {wallet}");

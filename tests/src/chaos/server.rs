@@ -1,11 +1,16 @@
 //! A database server of a world's own, and what is done to it under load.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::load::World;
+use super::load::{LEASE, World};
 use super::work::Work;
 use super::{Dice, RANDOM_MS_MAX, Report, STEP_PATIENCE, wait_until};
+use crate::Request;
+use crate::clock::Clocks;
 use crate::cluster::Cluster;
 use crate::line::{Cut, Line};
 
@@ -13,12 +18,18 @@ use crate::line::{Cut, Line};
 const CUTS: usize = 8;
 /// How long a server is away, at most, beside the time that it takes to start.
 const AWAY_MS_MAX: u64 = 1_500;
+/// How long its clock is wrong, at most.
+const WRONG_MS_MAX: u64 = 6_000;
+/// The clock of the server, and by how many seconds clocks are wrong.
+const SERVERS: &str = "server";
+const HOUR: i64 = 3_600;
 
 /// The server, and how it is reached.
 #[derive(Debug)]
 pub(super) struct Supply {
     pub(super) line: Line,
     cluster: Mutex<Cluster>,
+    clocks: Option<Clocks>,
 }
 
 /// What is done to it.
@@ -30,12 +41,34 @@ pub(super) enum Blow {
     Killed,
     /// It is killed, and its synchronous standby takes its place.
     Promoted,
+    /// Its clock is set an hour forward or back, and right again a few seconds later.
+    ClockStepped,
 }
 
 impl Supply {
+    /// A server with the time of day.
     pub(super) fn start() -> Self {
-        let cluster = Cluster::start();
-        Self { line: Line::to(cluster.socket()), cluster: Mutex::new(cluster) }
+        Self::of(Cluster::start_with(Vec::new()), None)
+    }
+
+    /// A server with a clock of its own, and clocks for each node: an hour behind, right, an hour ahead.
+    pub(super) fn start_with_clocks() -> Self {
+        let clocks = Clocks::build();
+        clocks.set(SERVERS, 0);
+        for (node, seconds) in [-HOUR, 0, HOUR].into_iter().enumerate() {
+            clocks.set(&node_clock(node), seconds);
+        }
+        Self::of(Cluster::start_with(clocks.env(SERVERS).to_vec()), Some(clocks))
+    }
+
+    fn of(cluster: Cluster, clocks: Option<Clocks>) -> Self {
+        Self { line: Line::to(cluster.socket()), cluster: Mutex::new(cluster), clocks }
+    }
+
+    /// What a node has in its environment.
+    pub(super) fn env(&self, node: usize) -> Vec<(&'static str, PathBuf)> {
+        let clocks = self.clocks.iter();
+        clocks.flat_map(|clocks| clocks.env(&node_clock(node))).collect()
     }
 
     fn cluster(&self) -> MutexGuard<'_, Cluster> {
@@ -56,6 +89,7 @@ impl World {
         let mut cluster = supply.cluster();
         self.start_all();
         work.add(self.plan(dice));
+        self.doubt(blow != Blow::CommitsCut);
         let mut sleep = |most| std::thread::sleep(Duration::from_millis(dice.below(most)));
         match blow {
             Blow::CommitsCut => {
@@ -65,11 +99,20 @@ impl World {
             Blow::Killed => {
                 sleep(RANDOM_MS_MAX);
                 cluster.kill();
-                self.doubt_all();
                 sleep(AWAY_MS_MAX);
                 cluster.start_again();
-                self.doubt_all();
                 report.server_kills += 1;
+            }
+            Blow::ClockStepped => {
+                let clocks = supply.clocks.as_ref().expect("clocks of their own");
+                let before = self.server_time();
+                clocks.set(SERVERS, if dice.one_in(2) { HOUR } else { -HOUR });
+                let step = self.server_time().abs_diff(before);
+                assert!(step > HOUR.unsigned_abs() / 2, "the server's clock did not step: {step}");
+                work.add(self.plan(dice));
+                std::thread::sleep(Duration::from_millis(dice.below(WRONG_MS_MAX)));
+                clocks.set(SERVERS, 0);
+                report.clock_steps += 2;
             }
             Blow::Promoted => {
                 cluster.follow();
@@ -77,9 +120,13 @@ impl World {
                 std::thread::sleep(Duration::from_millis(dice.below(RANDOM_MS_MAX)));
                 cluster.fail_over();
                 supply.line.lead_to(cluster.socket());
-                self.doubt_all();
                 report.promotions += 1;
             }
+        }
+        if blow != Blow::CommitsCut {
+            // All nodes beat again.
+            std::thread::sleep(LEASE);
+            self.doubt(false);
         }
     }
 
@@ -94,11 +141,39 @@ impl World {
         u32::try_from(n_cut()).expect("few")
     }
 
-    /// While a server is away, nodes may believe each other dead: what they have in hand may end
-    /// unknown.
-    fn doubt_all(&self) {
-        for key in self.keys().iter_mut() {
-            key.cut |= key.told.is_none();
+    /// The database's clock, in seconds.
+    fn server_time(&self) -> i64 {
+        let database = self.database.as_ref().expect("a database");
+        let told = database.execute("SELECT extract(epoch FROM clock_timestamp())::bigint");
+        told[0].parse().expect("a number")
+    }
+
+    /// Nodes that are to be hours apart say so.
+    pub(super) fn check_clocks(&self) {
+        if self.supply.as_ref().is_none_or(|supply| supply.clocks.is_none()) {
+            return;
+        }
+        let told = self.fleet.addresses().into_iter().map(|address| {
+            let answer = Request::get("/healthz").send(address);
+            let date = answer.header("date").expect("a date");
+            date.split(' ').nth(4).and_then(|time| time.split(':').next()).map(str::to_owned)
+        });
+        let hours: BTreeSet<Option<String>> = told.collect();
+        assert_eq!(hours.len(), self.fleet.places(), "each has an hour of its own: {hours:?}");
+    }
+
+    /// While a server is away or its clock is wrong, nodes may believe each other dead: what they have
+    /// in hand may end unknown, and is checked for everything else.
+    fn doubt(&self, is_in_doubt: bool) {
+        self.is_in_doubt.store(is_in_doubt, Ordering::Release);
+        if is_in_doubt {
+            for key in self.keys().iter_mut() {
+                key.cut |= key.told.is_none();
+            }
         }
     }
+}
+
+fn node_clock(node: usize) -> String {
+    format!("node-{node}")
 }

@@ -78,6 +78,19 @@ fn postgres_a_standby_promoted_under_load_has_everything_that_was_told() {
 }
 
 #[test]
+fn postgres_clock_of_a_node_an_hour_wrong_changes_nothing() {
+    let report = run(plan(3, Moments::Random, Topology::Clocks), |_| {});
+    assert_eq!(report.kills, 3);
+    assert!(report.completed > report.unknown, "{report:?}");
+}
+
+#[test]
+fn postgres_clock_of_the_server_that_steps_costs_nobody_anything() {
+    let report = run(plan(3, Moments::ClockStepped, Topology::Clocks), |_| {});
+    assert_eq!(report.clock_steps, 6);
+}
+
+#[test]
 fn postgres_killed_at_each_step_a_key_comes_to_rest_in_every_way() {
     try_cells(&some_cells(Fault::Killed, SEED), |_| {});
 }
