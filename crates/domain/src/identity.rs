@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use uuid::{Builder, Uuid, Variant, Version};
 
@@ -145,7 +146,7 @@ pub struct BadRequestKey;
 
 /// The configured or made-up name of a process; its row in the store carries the lease.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeName(Box<str>);
+pub struct NodeName(Arc<str>);
 
 impl NodeName {
     /// The longest name, in bytes.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::secret::ServerSecretId;
 
 /// `publisher/name`, compared exactly; there are no aliases, and it never names a provider's model.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PublicModelId(Box<str>);
+pub struct PublicModelId(Arc<str>);
 
 impl PublicModelId {
     /// The longest id, in bytes.

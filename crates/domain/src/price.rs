@@ -1,6 +1,7 @@
 //! What a unit of each kind costs. A price version never changes its numbers.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::model::PublicModelId;
 use crate::usage::{Kind, Meters};
@@ -49,7 +50,7 @@ impl Rates {
 
 /// `<model>/<currency>/<effective from>`: names a price version for ever.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PriceVersionId(Box<str>);
+pub struct PriceVersionId(Arc<str>);
 
 impl PriceVersionId {
     /// Names the prices of a model in a currency from a moment on, written in RFC 3339.
