@@ -7,18 +7,21 @@ use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::chat::request::BadRequest;
 use holdfast_wire::error::{Code, KeyPlace, malformed_key, repeated_key};
 use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING,
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Uri, Version};
 
 use crate::error::Problem;
+use crate::reply::IDEMPOTENCY_KEY;
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-const MAX_CHARGE: &str = "holdfast-max-charge-micros";
+const MAX_CHARGE: HeaderName = HeaderName::from_static("holdfast-max-charge-micros");
 /// Where official SDKs announce how long they wait.
-const ANNOUNCED: [&str; 2] = ["x-stainless-read-timeout", "x-stainless-timeout"];
+const ANNOUNCED: [HeaderName; 2] = [
+    HeaderName::from_static("x-stainless-read-timeout"),
+    HeaderName::from_static("x-stainless-timeout"),
+];
 /// The shortest announced timeout that is believed.
 const ANNOUNCED_MIN: Duration = Duration::from_secs(5);
 /// How long before its announced timeout a waiting caller is answered.
@@ -57,7 +60,7 @@ pub(crate) fn no_host() -> Problem {
 
 /// The bearer text; `None` for anything but exactly one bearer credential.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, text) = once(headers, AUTHORIZATION.as_str())?.to_str().ok()?.split_once(' ')?;
+    let (scheme, text) = once(headers, AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))
 }
 
@@ -90,10 +93,10 @@ fn read_key(text: &[u8], place: KeyPlace) -> Result<RequestKey, Problem> {
     })
 }
 
-/// The echo of a request key: only of one that is well formed.
+/// The echo of a request key: only of one that is well formed, of which there is one spelling.
 pub(crate) fn echo(headers: &HeaderMap) -> Option<HeaderValue> {
-    let key = request_key(headers).ok()?;
-    HeaderValue::from_str(&key.to_string()).ok()
+    let key = once(headers, IDEMPOTENCY_KEY)?;
+    read_key(key.as_bytes(), KeyPlace::Header).is_ok().then(|| key.clone())
 }
 
 /// The most that the caller lets a request hold. What cannot be read is a refusal of the request: it
@@ -126,12 +129,12 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
 /// Whether the body comes as it is, or in chunks of it.
 fn is_sent_plainly(headers: &HeaderMap) -> bool {
     !headers.contains_key(TRANSFER_ENCODING)
-        || once(headers, TRANSFER_ENCODING.as_str())
+        || once(headers, TRANSFER_ENCODING)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
 fn is_json_type(headers: &HeaderMap) -> bool {
-    once(headers, CONTENT_TYPE.as_str())
+    once(headers, CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split(';').next())
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
@@ -140,7 +143,7 @@ fn is_json_type(headers: &HeaderMap) -> bool {
 /// How long a caller waits for an operation that runs: until shortly before its own announced
 /// timeout, and never longer than `longest`.
 pub(crate) fn patience(headers: &HeaderMap, longest: Duration) -> Duration {
-    let announced = ANNOUNCED.iter().filter_map(|name| {
+    let announced = ANNOUNCED.into_iter().filter_map(|name| {
         let text = once(headers, name)?.to_str().ok()?;
         let seconds = text.split('.').next()?.parse().ok()?;
         Some(Duration::from_secs(seconds).max(ANNOUNCED_MIN).saturating_sub(ANNOUNCED_MARGIN))
@@ -148,7 +151,7 @@ pub(crate) fn patience(headers: &HeaderMap, longest: Duration) -> Duration {
     announced.fold(longest, Duration::min)
 }
 
-fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a HeaderValue> {
+fn once(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_first| values.next().is_none())
 }

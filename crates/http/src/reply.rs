@@ -74,7 +74,8 @@ pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: Retry) -
 
 /// Names the request that is answered.
 pub(crate) fn with_request_id(mut answer: Answer, id: Uuid) -> Answer {
-    if let Ok(id) = HeaderValue::from_str(&id.as_hyphenated().to_string()) {
+    let mut spelled = Uuid::encode_buffer();
+    if let Ok(id) = HeaderValue::from_str(id.as_hyphenated().encode_lower(&mut spelled)) {
         answer.headers_mut().insert(X_REQUEST_ID, id);
     }
     answer

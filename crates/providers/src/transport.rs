@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue};
+use http::header::{HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
@@ -20,6 +20,8 @@ use rustls::ClientConfig;
 
 use self::pool::{Answer, BoxError, Pool};
 
+/// What AWS calls an error.
+const AMZN_ERROR: HeaderName = HeaderName::from_static("x-amzn-errortype");
 /// How long a look at whether a server is there may take to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// The most white space before an answer that is looked through for what the answer is.
@@ -46,7 +48,7 @@ pub(crate) struct Transport(Pool);
 /// An answer whose body has not been read yet.
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
-    /// What AWS calls an error, in a header.
+    /// What a header calls an error.
     pub(crate) kind: Option<HeaderValue>,
     /// What was looked at and is still to be read.
     ahead: Bytes,
@@ -75,7 +77,7 @@ impl Transport {
         match self.0.ask(connection, addressed(request.map(prompt))).await {
             Some(response) => {
                 let (head, body) = response.into_parts();
-                let kind = head.headers.get("x-amzn-errortype").cloned();
+                let kind = head.headers.get(AMZN_ERROR).cloned();
                 Ok(Reply { status: head.status, kind, ahead: Bytes::new(), body })
             }
             None if taken.load(Ordering::Acquire) => Err(Break::Sent),
