@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 pub use self::draft::Draft;
+pub(crate) use self::text::plain_prefix;
 
 /// Arrays and objects within each other, at most.
 pub const DEPTH_MAX: usize = 64;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{MetersView, rfc3339};
+use crate::render::Raw;
 
 /// An operation.
 #[derive(Debug, Clone, Serialize)]
@@ -47,7 +48,7 @@ struct OperatorPart {
 
 #[derive(Debug, Clone, Serialize)]
 struct ResultPart {
-    result: Option<Box<RawValue>>,
+    result: Option<Raw<Box<str>>>,
     result_state: &'static str,
 }
 
@@ -125,7 +126,7 @@ impl OperationView {
     #[must_use]
     pub fn with_result(mut self, result: OperationResult) -> Self {
         let (result, result_state) = match result {
-            OperationResult::Kept(result) => (Some(result), "kept"),
+            OperationResult::Kept(result) => (Some(Raw(result.get().into())), "kept"),
             OperationResult::Expired => (None, "expired"),
             OperationResult::Sealed => (None, "sealed"),
             OperationResult::None => (None, "none"),

@@ -7,11 +7,9 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{Opaque, ToolKind};
 use holdfast_domain::usage::{Kind, UsageRecord};
 use holdfast_domain::{OperationId, Timestamp};
-use serde::ser::Error;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
-use crate::render;
+use crate::render::{self, Raw};
 
 /// What a completion is made of.
 #[derive(Debug, Clone, Copy)]
@@ -133,8 +131,7 @@ pub(super) struct Json<'a>(pub(super) &'a Opaque);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw = serde_json::from_str::<&RawValue>(self.0.as_str());
-        raw.map_err(S::Error::custom)?.serialize(serializer)
+        Raw(self.0.as_str()).serialize(serializer)
     }
 }
 

@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
 
 /// How many of the first bytes are neither quotation mark, backslash nor control character: eight at
 /// once, while there are eight.
-fn plain_prefix(bytes: &[u8]) -> usize {
+pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (before, word) in words.iter().enumerate() {
         if let Some(at) = first_special(*word) {

@@ -7,12 +7,11 @@ use holdfast_domain::request::{
     Audio, CacheOptions, CustomTool, Decimal, Function, FunctionChoice, JsonSchema, Modalities,
     Opaque, Request, ResponseFormat, Tool, ToolChoice, Voice,
 };
-use serde::ser::{Error, SerializeMap};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use self::turn::Turn;
-use crate::render;
+use crate::render::{self, Raw};
 
 /// Under which name a server reads the bound on output tokens. Never both: some servers refuse that,
 /// and one that ignores the name it is sent would run without a bound.
@@ -150,7 +149,7 @@ struct Number(Decimal);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        raw(&self.0.to_string(), serializer)
+        Raw(self.0.to_string()).serialize(serializer)
     }
 }
 
@@ -159,12 +158,8 @@ struct Json<'a>(&'a Opaque);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        raw(self.0.as_str(), serializer)
+        Raw(self.0.as_str()).serialize(serializer)
     }
-}
-
-fn raw<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serde_json::from_str::<&RawValue>(json).map_err(S::Error::custom)?.serialize(serializer)
 }
 
 /// An object of one member.
