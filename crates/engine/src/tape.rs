@@ -5,13 +5,13 @@ mod running;
 mod track;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdfast_domain::operation::{Binding, Snapshot};
 use holdfast_domain::{ClaimId, OperationId};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -28,8 +28,8 @@ enum Stage {
     Offered,
     /// It is this process's, and the model may be running.
     Running,
-    /// Its ending waits for the store.
-    Settling,
+    /// Its ending waits for the store, since then.
+    Settling(Instant),
     /// Over.
     Ended(Outcome),
 }
@@ -96,7 +96,12 @@ pub(crate) struct Tape {
     pub(crate) binding: Binding,
     /// What it says while it runs, where its first caller wanted to hear that.
     track: Option<Track>,
-    stage: watch::Sender<Stage>,
+    /// A std mutex: never held across an await.
+    stage: Mutex<Stage>,
+    /// Wakes whoever waits for the store's verdict of the claim.
+    judged: Notify,
+    /// Wakes whoever waits for the end, and for nothing before it: most of those who follow do.
+    over: Notify,
     readers: AtomicUsize,
     sent: AtomicBool,
     /// Its caller wants it to end, and the row says so.
@@ -120,7 +125,9 @@ impl Tape {
             claim,
             binding,
             track,
-            stage: watch::Sender::new(Stage::Offered),
+            stage: Mutex::new(Stage::Offered),
+            judged: Notify::new(),
+            over: Notify::new(),
             readers: AtomicUsize::new(0),
             sent: AtomicBool::new(false),
             cancelled: CancellationToken::new(),
@@ -136,19 +143,25 @@ impl Tape {
 
     /// Whether this run has bound the key: before that, another request may yet get it.
     pub(crate) fn is_admitted(&self) -> bool {
-        matches!(*self.stage.borrow(), Stage::Running | Stage::Settling)
+        matches!(*self.stage(), Stage::Running | Stage::Settling(_))
     }
 
     /// The claim was committed.
     pub(crate) fn running(&self) {
-        self.stage.send_replace(Stage::Running);
+        *self.stage() = Stage::Running;
+        self.judged.notify_waiters();
     }
 
     /// Completes when the store has judged the run's claim. Cancel safe.
     pub(crate) async fn judged(&self) {
-        let mut stages = self.stage.subscribe();
-        // Never closed: the sender lives as long as `self`.
-        drop(stages.wait_for(|stage| !matches!(stage, Stage::Offered)).await);
+        loop {
+            // Before the look: whatever comes after it is heard.
+            let judged = self.judged.notified();
+            if !matches!(*self.stage(), Stage::Offered) {
+                return;
+            }
+            judged.await;
+        }
     }
 
     pub(crate) fn track(&self) -> Option<&Track> {
@@ -171,24 +184,30 @@ impl Tape {
 
     /// The run is over and its ending is offered to the store.
     pub(crate) fn settling(&self) {
-        self.stage.send_replace(Stage::Settling);
+        *self.stage() = Stage::Settling(Instant::now());
         self.track().into_iter().for_each(Track::over);
     }
 
     /// The end. A second end changes nothing: the first was told to readers.
     pub(crate) fn end(&self, outcome: Outcome) {
-        self.stage.send_if_modified(|stage| {
-            let first = !matches!(stage, Stage::Ended(_));
-            if first {
-                *stage = Stage::Ended(outcome);
+        {
+            let mut stage = self.stage();
+            if matches!(*stage, Stage::Ended(_)) {
+                return;
             }
-            first
-        });
+            *stage = Stage::Ended(outcome);
+        }
+        self.judged.notify_waiters();
+        self.over.notify_waiters();
         self.track().into_iter().for_each(Track::over);
     }
 
     fn ended(&self) -> bool {
-        matches!(*self.stage.borrow(), Stage::Ended(_))
+        matches!(*self.stage(), Stage::Ended(_))
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -202,48 +221,42 @@ impl Reader {
     /// that bound the key to the run's request. `None`: there is no verdict yet. Cancel safe.
     pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
         let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
-        let mut stages = self.0.stage.subscribe();
-        let judged = stages.wait_for(|stage| !matches!(stage, Stage::Offered));
-        match timeout_at(limit, judged).await {
-            Ok(Ok(stage)) => Some(match &*stage {
-                Stage::Running | Stage::Settling => true,
-                Stage::Ended(outcome) => matches!(outcome, Outcome::Row { ran: true, .. }),
-                Stage::Offered => false,
-            }),
-            Ok(Err(_closed)) => Some(false),
-            Err(_elapsed) => None,
-        }
+        timeout_at(limit, self.0.judged()).await.ok()?;
+        Some(match &*self.0.stage() {
+            Stage::Running | Stage::Settling(_) => true,
+            Stage::Ended(outcome) => matches!(outcome, Outcome::Row { ran: true, .. }),
+            Stage::Offered => false,
+        })
     }
 
     /// Follows the tape to its end, at most until `patience`. Cancel safe.
     pub(crate) async fn follow(&self, patience: Option<Instant>) -> Followed {
-        let mut stages = self.0.stage.subscribe();
+        let begun = Instant::now();
+        let mut now = begun;
         loop {
-            let stage = stages.borrow_and_update().clone();
-            let (store, silent) = match stage {
-                Stage::Ended(outcome) => return Followed::Ended(outcome),
-                Stage::Offered => (Some(Options::COMMIT_WAIT), Followed::Unclaimed),
-                Stage::Settling => (Some(Options::COMMIT_WAIT), Followed::Unsettled),
+            // Before the look: whatever comes after it is heard.
+            let over = self.0.over.notified();
+            let (store, silent) = match &*self.0.stage() {
+                Stage::Ended(outcome) => return Followed::Ended(outcome.clone()),
+                Stage::Offered => (Some(begun), Followed::Unclaimed),
+                Stage::Settling(since) => (Some(begun.max(*since)), Followed::Unsettled),
                 Stage::Running => (None, Followed::StillRunning),
             };
-            let store = store.map(|wait| Instant::now() + wait);
+            let store = store.map(|since| since + Options::COMMIT_WAIT);
             let store_first = match (store, patience) {
                 (Some(store), Some(patience)) => store <= patience,
                 (Some(_), None) => true,
                 (None, _) => false,
             };
             let limit = if store_first { store } else { patience };
-            let changed = match limit {
-                Some(limit) => timeout_at(limit, stages.changed()).await,
-                None => Ok(stages.changed().await),
-            };
-            match changed {
-                Ok(Ok(())) => {}
-                // The sender lives in the tape that this reader holds.
-                Ok(Err(_closed)) => return Followed::Ended(Outcome::Lost),
-                Err(_elapsed) if store_first => return silent,
-                Err(_elapsed) => return Followed::StillRunning,
+            if limit.is_some_and(|limit| limit <= now) {
+                return if store_first { silent } else { Followed::StillRunning };
             }
+            // Nobody is woken by a stage before the last: it is found in time by looking again.
+            let look = now + Options::COMMIT_WAIT;
+            let look = limit.map_or(look, |limit| limit.min(look));
+            drop(timeout_at(look, over).await);
+            now = Instant::now();
         }
     }
 }
