@@ -128,8 +128,9 @@ impl Conduct<'_> {
                 Err(Refusal::Ended) => {
                     return Ok(Claimed::Ended(Box::new(Found { snapshot, moved })));
                 }
+                // Both in boxes: every claim would be moved about with room for what few come to.
                 Err(Refusal::Recorded) => {
-                    let tried = self.try_event(snapshot, Event::Settle).await;
+                    let tried = Box::pin(self.try_event(snapshot, Event::Settle)).await;
                     match tried.map_err(ClaimError::Load)? {
                         Tried::Moved(found) => Found { snapshot, moved } = found,
                         Tried::Stands(stands) => return Ok(Claimed::Recorded(Box::new(stands))),
@@ -140,7 +141,7 @@ impl Conduct<'_> {
                         return Ok(Claimed::Mine(Box::new(operation), Tally::default()));
                     }
                     let reap = Event::Reap { orphan_grace: self.orphan_grace };
-                    let tried = self.try_event(snapshot, reap).await;
+                    let tried = Box::pin(self.try_event(snapshot, reap)).await;
                     match tried.map_err(ClaimError::Load)? {
                         Tried::Moved(found) => Found { snapshot, moved } = found,
                         Tried::Stands(stands) => return Ok(Claimed::InProgress(Box::new(stands))),

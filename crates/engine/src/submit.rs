@@ -78,7 +78,7 @@ impl Engine {
                 if !readable {
                     return Reply::unbound(failure);
                 }
-                return self.refuse(&ask, None, body, failure).await;
+                return Box::pin(self.refuse(&ask, None, body, failure)).await;
             }
         };
         self.answer(&ask, Said { request, body }).await.travelling(&ask)
@@ -95,15 +95,18 @@ impl Engine {
     }
 
     /// Attaches to the run of this process, or starts one. `Continue`: the key is free again.
+    ///
+    /// What few requests come to is in boxes: all of them would be moved about with room for it.
     async fn turn(self: &Arc<Self>, ask: &Ask, said: Said) -> ControlFlow<Reply, Said> {
         if let Some(tape) = self.running.find(ask.id) {
-            return self.attach(ask, said, &tape).await;
+            return Box::pin(self.attach(ask, said, &tape)).await;
         }
         let bid = match self.admit(ask, &said) {
             Ok(bid) => bid,
             Err(failure) => {
                 let Said { request, body } = said;
-                return ControlFlow::Break(self.refuse(ask, Some(request), body, failure).await);
+                let refused = Box::pin(self.refuse(ask, Some(request), body, failure));
+                return ControlFlow::Break(refused.await);
             }
         };
         // Taken before the look: a drain that this request did not see waits for its operation.
@@ -118,7 +121,7 @@ impl Engine {
         let tape = match self.running.find_or_register(ask.id, claim, binding, track) {
             Registered::Found(tape) => {
                 drop(bid);
-                return self.attach(ask, said, &tape).await;
+                return Box::pin(self.attach(ask, said, &tape)).await;
             }
             Registered::New(tape) => tape,
         };
@@ -193,7 +196,7 @@ impl Engine {
                 let reply = Reply::from_run(&snapshot, body, &ask.caller, !ran);
                 Reply { rates, ..reply }
             }
-            Followed::Ended(Outcome::Elsewhere) => self.follow_row(ask).await,
+            Followed::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(ask)).await,
             Followed::Ended(Outcome::OtherRequest) => Reply::unbound(Failure::OtherRequest),
             Followed::Ended(Outcome::Lost) => Reply::unbound(Failure::Internal(Some(ask.id))),
             Followed::Unclaimed => Reply::unbound(Failure::Storage(None)),

@@ -90,7 +90,8 @@ impl Pool {
     ) -> Result<Connection, BoxError> {
         match self.idle(server) {
             Some(connection) => Ok(connection),
-            None => timeout(connect, self.connect(server.clone())).await?,
+            // In a box: every request would be moved about with room for what few come to.
+            None => timeout(connect, Box::pin(self.connect(server.clone()))).await?,
         }
     }
 
