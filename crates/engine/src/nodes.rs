@@ -135,8 +135,9 @@ impl Membership {
     /// Whether other nodes' dead leases may be believed: only when this process itself is in touch and
     /// has been for a lease, so that an outage of the database does not look like the death of all.
     pub(crate) fn believes_dead_leases(&self) -> bool {
-        let state = self.lock();
-        state.sent.elapsed() < self.lease && state.in_touch_since.elapsed() >= self.lease
+        let (state, now) = (self.lock(), Instant::now());
+        now.duration_since(state.sent) < self.lease
+            && now.duration_since(state.in_touch_since) >= self.lease
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
