@@ -291,7 +291,8 @@ impl Write for Quoted<'_> {
 fn escaped(line: &mut String, text: &str, is_special: fn(char) -> bool) -> fmt::Result {
     let may_be_special =
         |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\' || byte == 0x7f || byte == 0xc2;
-    if !text.bytes().any(may_be_special) {
+    // All of them, many at once: to stop at the first would be to look at one after the other.
+    if !text.bytes().fold(false, |any, byte| any | may_be_special(byte)) {
         return line.write_str(text);
     }
     let mut rest = text;
