@@ -58,6 +58,16 @@ impl TransferKind {
             Self::Release => "release",
         }
     }
+
+    /// The account that pays, and the one that is paid.
+    #[must_use]
+    pub const fn accounts(self) -> (Account, Account) {
+        match self {
+            Self::Hold => (Account::Available, Account::Held),
+            Self::Settle => (Account::Held, Account::Revenue),
+            Self::Rest | Self::Release => (Account::Held, Account::Available),
+        }
+    }
 }
 
 /// One debit, one credit, one positive amount.
@@ -71,6 +81,15 @@ pub struct Transfer {
     pub credit: Account,
     /// How much; never zero.
     pub amount: Micros,
+}
+
+impl Transfer {
+    /// A transfer between the accounts of its kind.
+    #[must_use]
+    pub const fn new(kind: TransferKind, amount: Micros) -> Self {
+        let (debit, credit) = kind.accounts();
+        Self { kind, debit, credit, amount }
+    }
 }
 
 /// What an operation's transition does to its wallet.
@@ -108,23 +127,15 @@ impl Funds {
 
     /// The transfers that say so in the book: at most two, none of zero.
     pub fn transfers(&self) -> impl Iterator<Item = Transfer> + use<> {
-        let transfer = |kind, debit, credit, amount| Transfer { kind, debit, credit, amount };
         let (first, second) = match *self {
             Self::Unmoved => (None, None),
-            Self::Hold(hold) => {
-                (Some(transfer(TransferKind::Hold, Account::Available, Account::Held, hold)), None)
-            }
+            Self::Hold(hold) => (Some(Transfer::new(TransferKind::Hold, hold)), None),
             Self::Capture { hold, charge } => {
                 let rest = hold.minus(charge).unwrap_or(Micros::ZERO);
-                (
-                    Some(transfer(TransferKind::Settle, Account::Held, Account::Revenue, charge)),
-                    Some(transfer(TransferKind::Rest, Account::Held, Account::Available, rest)),
-                )
+                let settle = Transfer::new(TransferKind::Settle, charge);
+                (Some(settle), Some(Transfer::new(TransferKind::Rest, rest)))
             }
-            Self::Release(hold) => (
-                Some(transfer(TransferKind::Release, Account::Held, Account::Available, hold)),
-                None,
-            ),
+            Self::Release(hold) => (Some(Transfer::new(TransferKind::Release, hold)), None),
         };
         first.into_iter().chain(second).filter(|transfer| transfer.amount > Micros::ZERO)
     }

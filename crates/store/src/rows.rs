@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Balance, Credential, Grant};
-use holdfast_domain::ledger::{Account, PostingKind, TransferKind};
+use holdfast_domain::ledger::{PostingKind, TransferKind};
 use holdfast_domain::limits::{Counter, Limits, Reserved, SpendLimit, SpendWindow};
 use holdfast_domain::model::{PublicModelId, Terms};
 use holdfast_domain::operation::{
@@ -455,12 +455,6 @@ pub(crate) fn transfer(leg: i64) -> Option<(u32, TransferKind)> {
         _ => TransferKind::Release,
     };
     Some((u32::try_from(leg.div_euclid(4)).ok()?, kind))
-}
-
-/// Reads the label of an account that an operation moves money between.
-pub(crate) fn account(cells: &mut Cells<'_>) -> Result<Account, BadRow> {
-    let known = [Account::Available, Account::Held, Account::Revenue];
-    cells.parse(|label: String| known.into_iter().find(|account| account.label() == label))
 }
 
 /// Attempts as a row holds them: a JSON array of `[route, class, nanoseconds, may be billed]`.

@@ -4,7 +4,7 @@
 //! Pure; the rows come from [`crate::Store::verify`]. What an operation's transfers should be is
 //! asked of the domain, never written down here a second time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use holdfast_domain::ledger::{Funds, Posting, PostingKind, Transfer};
@@ -96,11 +96,12 @@ pub(crate) enum Kept {
     Result { finished_at: Option<Timestamp> },
 }
 
-/// An audit in progress. Wallets and postings come first.
+/// An audit in progress. Wallets, API keys and postings come first.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     found: Verification,
     wallets: BTreeMap<WalletId, Tally>,
+    api_keys: BTreeSet<ApiKeyId>,
     refunds: BTreeMap<OperationId, Vec<Posting>>,
     reserved: BTreeMap<(ApiKeyId, Counter), i128>,
 }
@@ -119,6 +120,10 @@ impl Audit {
         self.found.wallets += 1;
         let tally = Tally { available: 0, held: 0, active: 0, wallet };
         self.wallets.insert(tally.wallet.id, tally);
+    }
+
+    pub(crate) fn api_key(&mut self, id: ApiKeyId) {
+        self.api_keys.insert(id);
     }
 
     pub(crate) fn posting(&mut self, posting: Posting) {
@@ -143,6 +148,9 @@ impl Audit {
         let mut wrong = Vec::new();
         if operation.id != OperationId::of(operation.api_key, operation.request_key) {
             wrong.push("its id does not follow from its API key and request key".to_owned());
+        }
+        if !self.api_keys.contains(&operation.api_key) {
+            wrong.push("its API key does not exist".to_owned());
         }
         check_transfers(operation, &dossier.lines, &mut wrong);
         check_usage(operation, &mut wrong);

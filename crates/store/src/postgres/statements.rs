@@ -240,10 +240,8 @@ const WRITES: [Write; 12] = [
     },
     Write {
         columns: Columns { ints: &["op_seq", "leg", "amount"], blobs: &[], texts: &[] },
-        sql: "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
-              SELECT op_seq, leg, CASE leg & 3 WHEN 0 THEN 'available' ELSE 'held' END,
-              CASE leg & 3 WHEN 0 THEN 'held' WHEN 1 THEN 'revenue' ELSE 'available' END,
-              amount, $1 FROM {v}",
+        sql: "INSERT INTO transfers (op_seq, leg, amount, created_at)
+              SELECT op_seq, leg, amount, $1 FROM {v}",
         counted: true,
     },
     Write {

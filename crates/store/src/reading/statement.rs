@@ -17,15 +17,14 @@ use crate::statement::{Balance, Period, Statement};
 /// The last transfers of a wallet in a period, oldest first. Those of one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.
 pub(crate) const LINES: &str = "SELECT l.at, l.place, l.leg, l.amount, coalesce(l.id, named.id),
-    l.debit, l.credit, l.kind, l.operation_id, l.reason
+    l.kind, l.operation_id, l.reason
 FROM (
     SELECT t.created_at AS at, CAST(1 AS bigint) AS place, t.op_seq AS seq, t.leg AS leg, t.amount AS amount,
-        NULL AS id, t.debit AS debit, t.credit AS credit, NULL AS kind, NULL AS operation_id,
-        NULL AS reason FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
+        NULL AS id, NULL AS kind, NULL AS operation_id, NULL AS reason FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
     WHERE o.wallet_id = $1 AND t.created_at >= $2 AND t.created_at < $3
     UNION ALL
     SELECT t.created_at, CASE t.kind WHEN 'refund' THEN 2 ELSE 0 END, t.seq, 0, t.amount,
-        t.id, NULL, NULL, t.kind, t.operation_id, t.reason
+        t.id, t.kind, t.operation_id, t.reason
     FROM postings AS t WHERE t.wallet_id = $1 AND t.created_at >= $2 AND t.created_at < $3
     ORDER BY at DESC, place DESC, seq DESC, leg DESC LIMIT $4
 ) AS l LEFT JOIN operations AS named ON l.place = 1 AND named.seq = l.seq
@@ -36,9 +35,8 @@ pub(crate) const SUMS: &str = "SELECT CAST(coalesce(sum(available), 0) AS bigint
     CAST(coalesce(sum(held), 0) AS bigint), count(*) FILTER (WHERE at >= $2)
 FROM (
     SELECT t.created_at AS at,
-        CASE 'available' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END
-            AS available,
-        CASE 'held' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END AS held
+        CASE t.leg & 3 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END AS available,
+        CASE t.leg & 3 WHEN 0 THEN t.amount ELSE -t.amount END AS held
     FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
     WHERE o.wallet_id = $1 AND t.created_at < $3
     UNION ALL
@@ -102,12 +100,11 @@ pub(crate) fn line(row: &QueryResult) -> Result<(LedgerEntry, Option<PostingKind
     let id = cells.bytes()?;
     if is_transfer {
         let (generation, kind) = rows::transfer(leg).ok_or(BadRow::Value(2))?;
-        let (debit, credit) = (rows::account(&mut cells)?, rows::account(&mut cells)?);
+        let (debit, credit) = kind.accounts();
         let source = LedgerSource::Operation(OperationId::from_bytes(id), generation);
         let kind = kind.label();
         return Ok((LedgerEntry { at, source, kind, debit, credit, amount }, None));
     }
-    cells.skip(2);
     let posted = rows::posting_kind(&mut cells)?;
     let source = LedgerSource::Posting(PostingId::from_bytes(id));
     let (debit, credit, amount) = if amount < Micros::ZERO {

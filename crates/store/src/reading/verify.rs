@@ -1,6 +1,6 @@
 //! Reads the rows of an audit in one transaction, since the book is written to meanwhile. Operations
-//! and their transfers are read page by page: they are larger than memory. Wallets, postings and
-//! counters are few, and are read at once.
+//! and their transfers are read page by page: they are larger than memory. Wallets, API keys, postings
+//! and counters are few, and are read at once.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::verify::{Audit, Dossier, Kept, Line, Subject, Verification};
 /// Operations read at once.
 const PAGE: i64 = 1_000;
 
-const TRANSFERS: &str = "SELECT op_seq, leg, debit, credit, amount FROM transfers
+const TRANSFERS: &str = "SELECT op_seq, leg, amount FROM transfers
     WHERE op_seq > $1 AND op_seq <= $2 ORDER BY op_seq, leg";
 const COUNTERS: &str = "SELECT api_key_id, counter, used FROM counters
     WHERE counter IN (2, 3) ORDER BY api_key_id, counter";
@@ -50,6 +50,9 @@ async fn audit(db: &mut Read) -> Result<Verification, Failed> {
                 audit.unreadable(Subject::Wallet(id(&row, 0, WalletId::from_bytes)?), &error);
             }
         }
+    }
+    for row in db.query("SELECT id FROM api_keys", []).await? {
+        audit.api_key(id(&row, 0, ApiKeyId::from_bytes)?);
     }
     let sql =
         format!("SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t", rows::POSTING_KIND);
@@ -122,8 +125,7 @@ async fn lines(
 
 fn line(cells: &mut Cells<'_>) -> Result<Line, BadRow> {
     let (generation, kind) = rows::transfer(cells.int()?).ok_or(BadRow::Value(1))?;
-    let (debit, credit) = (rows::account(cells)?, rows::account(cells)?);
-    Ok(Line { generation, transfer: Transfer { kind, debit, credit, amount: cells.micros()? } })
+    Ok(Line { generation, transfer: Transfer::new(kind, cells.micros()?) })
 }
 
 fn dossier(row: &QueryResult, lines: Vec<Line>) -> Result<Dossier, BadRow> {

@@ -4,7 +4,7 @@
 //! A statement that changes another number of rows than one has failed: the row is not the one that
 //! was judged.
 
-use holdfast_domain::ledger::{Moves, Posting, PostingKind, Transfer, TransferKind};
+use holdfast_domain::ledger::{Moves, Posting, PostingKind, Transfer};
 use holdfast_domain::operation::{
     Admission, Attempt, Effect, ProviderRefusal, SealedResult, Start, Transition, Version,
 };
@@ -58,12 +58,8 @@ const ASK_CANCEL: &str = "UPDATE operations SET cancel_asked = 1, version = vers
 const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
     finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";
-const HOLD: &str = "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
-    VALUES (?1, ?2, 'available', 'held', ?3, ?4)";
-const CAPTURE: &str = "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
-    VALUES (?1, ?2, 'held', 'revenue', ?3, ?4)";
-const GIVE_BACK: &str = "INSERT INTO transfers (op_seq, leg, debit, credit, amount, created_at)
-    VALUES (?1, ?2, 'held', 'available', ?3, ?4)";
+const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at)
+    VALUES (?1, ?2, ?3, ?4)";
 const POST: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason,
     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
@@ -94,9 +90,7 @@ pub(super) struct Statements<'c> {
     ask_cancel: Statement<'c>,
     result: Statement<'c>,
     settle_result: Statement<'c>,
-    hold: Statement<'c>,
-    capture: Statement<'c>,
-    give_back: Statement<'c>,
+    transfer: Statement<'c>,
     post: Statement<'c>,
     count: Statement<'c>,
     wallet_move: Statement<'c>,
@@ -141,9 +135,7 @@ impl<'c> Statements<'c> {
             ask_cancel: prepare(ASK_CANCEL)?,
             result: prepare(RESULT)?,
             settle_result: prepare(SETTLE_RESULT)?,
-            hold: prepare(HOLD)?,
-            capture: prepare(CAPTURE)?,
-            give_back: prepare(GIVE_BACK)?,
+            transfer: prepare(TRANSFER)?,
             post: prepare(POST)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
@@ -436,13 +428,8 @@ impl<'c> Statements<'c> {
         transfer: &Transfer,
         at: i64,
     ) -> rusqlite::Result<()> {
-        let statement = match transfer.kind {
-            TransferKind::Hold => &mut self.hold,
-            TransferKind::Settle => &mut self.capture,
-            TransferKind::Rest | TransferKind::Release => &mut self.give_back,
-        };
         let leg = rows::leg(generation, transfer.kind);
-        one(statement, &mut self.done, (seq, leg, transfer.amount.get(), at))
+        one(&mut self.transfer, &mut self.done, (seq, leg, transfer.amount.get(), at))
     }
 }
 

@@ -83,7 +83,7 @@ async fn postgres_what_was_touched_is_found() {
     for (sql, subject, sentence) in [
         ("UPDATE wallets SET available = available + 1", "wallet", "available is"),
         ("DELETE FROM transfers WHERE op_seq = 1", "operation", "the transfers of its generation"),
-        ("INSERT INTO transfers VALUES (99, 4, 'available', 'held', 1, 0)", "the book", "1 "),
+        ("INSERT INTO transfers VALUES (99, 4, 1, 0)", "the book", "1 "),
         ("UPDATE operations SET charge = 29 WHERE seq = 3", "operation", "its meters make 30"),
         ("UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency"),
     ] {
@@ -128,17 +128,16 @@ async fn transfers_that_were_touched_are_found() {
     of("DELETE FROM transfers WHERE op_seq = 1").await;
     of("DELETE FROM transfers WHERE op_seq = 3 AND leg = 5").await;
     of("UPDATE transfers SET amount = 31 WHERE op_seq = 3 AND leg = 5").await;
-    of("UPDATE transfers SET credit = 'revenue' WHERE op_seq = 4 AND leg = 7").await;
-    of("INSERT INTO transfers VALUES (1, 5, 'held', 'revenue', 100, 0)").await;
-    of("INSERT INTO transfers VALUES (8, 4, 'available', 'held', 1, 0)").await;
-    of("INSERT INTO transfers VALUES (6, 8, 'available', 'held', 1, 0)").await;
-    of("INSERT INTO transfers VALUES (6, 0, 'available', 'held', 1, 0)").await;
+    of("UPDATE transfers SET leg = 5 WHERE op_seq = 4 AND leg = 7").await;
+    of("INSERT INTO transfers VALUES (1, 5, 100, 0)").await;
+    of("INSERT INTO transfers VALUES (8, 4, 1, 0)").await;
+    of("INSERT INTO transfers VALUES (6, 8, 1, 0)").await;
+    of("INSERT INTO transfers VALUES (6, 0, 1, 0)").await;
     of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 7").await;
     of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 4").await;
     of("UPDATE operations SET hold = 101 WHERE seq = 6").await;
-    finds("INSERT INTO transfers VALUES (99, 4, 'available', 'held', 1, 0)", "the book", "1 ")
-        .await;
-    finds("UPDATE transfers SET debit = 'x' WHERE op_seq = 2", "operation", "be read").await;
+    finds("INSERT INTO transfers VALUES (99, 4, 1, 0)", "the book", "1 ").await;
+    finds("UPDATE transfers SET leg = -4 WHERE op_seq = 2", "operation", "be read").await;
 }
 
 #[tokio::test]
@@ -195,6 +194,7 @@ async fn ids_results_and_counters_that_were_touched_are_found() {
     finds("UPDATE operations SET id = zeroblob(16) WHERE seq = 1", "operation", "its id").await;
     let other_key = "UPDATE operations SET api_key_id = zeroblob(16) WHERE seq = 6";
     finds(other_key, "operation", "its id does not follow").await;
+    finds("DELETE FROM api_keys", "operation", "its API key does not exist").await;
     let given = |seq: u8| {
         format!("INSERT INTO results VALUES ({seq}, zeroblob(16), 1, zeroblob(12), x'', NULL)")
     };
