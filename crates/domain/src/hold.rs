@@ -2,7 +2,7 @@
 
 use crate::Micros;
 use crate::model::Contract;
-use crate::price::Rates;
+use crate::price::{Rates, Tariff};
 use crate::request::Facts;
 use crate::usage::Kind;
 
@@ -60,10 +60,19 @@ impl Bound {
         self.output_tokens.saturating_mul(u64::from(self.n))
     }
 
-    /// The amount to hold: each side at the dearest kind that the request can cause, rounded up once.
-    /// `None` where it does not fit into an amount: no wallet has that much.
+    /// The amount to hold: what the dearest of the tiers costs that the prompt can reach. `None` where it
+    /// does not fit into an amount: no wallet has that much.
     #[must_use]
-    pub fn hold(&self, rates: &Rates) -> Option<Micros> {
+    pub fn hold(&self, tariff: &Tariff) -> Option<Micros> {
+        let mut dearest = Micros::ZERO;
+        for (rates, prompt_tokens) in tariff.reachable(self.prompt_tokens) {
+            dearest = dearest.max(self.at(rates, prompt_tokens)?);
+        }
+        Some(dearest)
+    }
+
+    /// Each side at the dearest kind that the request can cause, rounded up once.
+    fn at(&self, rates: &Rates, prompt_tokens: u64) -> Option<Micros> {
         let heard = if self.hears { Kind::AudioInput } else { Kind::Input };
         let spoken = if self.speaks { Kind::AudioOutput } else { Kind::Output };
         let prompt = rates.dearest(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite, heard]);
@@ -72,7 +81,7 @@ impl Bound {
         let each = cost(self.images, rates.rate(Kind::Image))?
             .checked_add(u128::from(rates.rate(Kind::Request)))?
             .checked_mul(MILLION)?;
-        let millionths = cost(self.prompt_tokens, prompt)?
+        let millionths = cost(prompt_tokens, prompt)?
             .checked_add(cost(self.all_output_tokens(), output)?)?
             .checked_add(each)?;
         i64::try_from(millionths.div_ceil(MILLION)).ok().map(Micros::new)

@@ -10,7 +10,7 @@ use crate::{Currency, Micros};
 const MILLION: u128 = 1_000_000;
 
 /// The price of each kind: micros per million of a token kind, micros for each of the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rates([u64; Kind::COUNT]);
 
 impl Rates {
@@ -45,6 +45,113 @@ impl Rates {
     #[must_use]
     pub fn dearest(&self, kinds: &[Kind]) -> u64 {
         kinds.iter().map(|kind| self.rate(*kind)).max().unwrap_or(0)
+    }
+}
+
+/// What requests cost: by its first rates, and by those of a tier where the prompt is longer than that
+/// tier's threshold. One request has one tier, for all that it used up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Tariff {
+    rates: Rates,
+    tiers: Box<[Tier]>,
+}
+
+/// The rates of requests with long prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tier {
+    /// A prompt of more tokens than this has these rates.
+    pub above_prompt_tokens: u64,
+    /// The rates.
+    pub rates: Rates,
+}
+
+/// Tiers that are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadTiers {
+    /// There are more than [`Tariff::TIERS_MAX`].
+    #[error("there are more tiers than {}", Tariff::TIERS_MAX)]
+    TooMany,
+    /// A threshold is not above the one before it.
+    #[error("each tier begins above the one before it, and the first above 0")]
+    Order,
+}
+
+impl Tariff {
+    /// The most tiers beside the first rates.
+    pub const TIERS_MAX: usize = 8;
+
+    /// Rates with tiers, the lowest threshold first.
+    ///
+    /// # Errors
+    ///
+    /// [`BadTiers`] where they are too many or out of order.
+    pub fn tiered(rates: Rates, tiers: Vec<Tier>) -> Result<Self, BadTiers> {
+        if tiers.len() > Self::TIERS_MAX {
+            return Err(BadTiers::TooMany);
+        }
+        let thresholds = tiers.iter().map(|tier| tier.above_prompt_tokens);
+        let is_sorted = thresholds.clone().is_sorted_by(|lower, upper| lower < upper);
+        if !is_sorted || thresholds.min() == Some(0) {
+            return Err(BadTiers::Order);
+        }
+        Ok(Self { rates, tiers: tiers.into() })
+    }
+
+    /// The rates of the shortest prompts.
+    #[must_use]
+    pub const fn rates(&self) -> &Rates {
+        &self.rates
+    }
+
+    /// The tiers, the lowest threshold first.
+    #[must_use]
+    pub fn tiers(&self) -> &[Tier] {
+        &self.tiers
+    }
+
+    /// Each of the rates that a prompt of at most `tokens` can have, and how long it is with them at most.
+    pub fn reachable(&self, tokens: u64) -> impl Iterator<Item = (&Rates, u64)> {
+        let first = std::iter::once((0, &self.rates));
+        let all =
+            first.chain(self.tiers.iter().map(|tier| (tier.above_prompt_tokens, &tier.rates)));
+        let ends = self.tiers.iter().map(|tier| tier.above_prompt_tokens).chain([u64::MAX]);
+        all.zip(ends)
+            .filter(move |((above, _), _)| *above == 0 || *above < tokens)
+            .map(move |((_, rates), end)| (rates, end.min(tokens)))
+    }
+
+    /// Σ meters × the rates of the tier that their prompt has, rounded up once to a whole micro;
+    /// [`Micros::MAX`] where it does not fit.
+    #[must_use]
+    pub fn cost(&self, meters: &Meters) -> Micros {
+        let prompt = meters.prompt_tokens();
+        let tier = self.tiers.iter().rfind(|tier| tier.above_prompt_tokens < prompt);
+        tier.map_or(&self.rates, |tier| &tier.rates).cost(meters)
+    }
+}
+
+impl From<Rates> for Tariff {
+    /// One price for prompts of any length.
+    fn from(rates: Rates) -> Self {
+        Self { rates, tiers: Box::default() }
+    }
+}
+
+/// What a route costs the operator, who pays its provider. Callers never see it, and the ledger knows
+/// nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProviderCost {
+    /// It is kept of operations that are paid in this currency, so that both can be compared.
+    pub currency: Currency,
+    /// Its numbers.
+    pub tariff: Tariff,
+}
+
+impl ProviderCost {
+    /// What a run with these meters cost, where it was paid in the same currency.
+    #[must_use]
+    pub fn of(&self, meters: &Meters, paid_in: Currency) -> Option<Micros> {
+        (self.currency == paid_in).then(|| self.tariff.cost(meters))
     }
 }
 
@@ -86,5 +193,5 @@ pub struct PriceVersion {
     /// Only wallets of this currency pay by it.
     pub currency: Currency,
     /// Its numbers.
-    pub rates: Rates,
+    pub tariff: Tariff,
 }

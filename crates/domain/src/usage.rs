@@ -168,13 +168,16 @@ impl MetersSource {
     }
 }
 
-/// Meters and who counted them.
+/// Meters, who counted them, and what they cost the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metered {
     /// How much.
     pub meters: Meters,
     /// Says who.
     pub source: MetersSource,
+    /// What the provider takes for the run, in the wallet's currency; `None` where nobody has said. It
+    /// makes no charge and moves no money.
+    pub provider_cost: Option<Micros>,
 }
 
 /// The billing fact of an operation.
@@ -194,7 +197,7 @@ impl UsageRecord {
     /// Prices the meters; the charge ends at the hold and the rest is shortfall.
     #[must_use]
     pub fn of(metered: Metered, price: &PriceVersion, hold: Micros) -> Self {
-        let cost = price.rates.cost(&metered.meters);
+        let cost = price.tariff.cost(&metered.meters);
         let charge = cost.min(hold);
         let shortfall = cost.minus(charge).unwrap_or(Micros::ZERO);
         Self { metered, charge, shortfall, price_version: price.id.clone() }

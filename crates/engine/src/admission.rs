@@ -44,7 +44,7 @@ impl Engine {
             .takes(&model.routes, request)
             .map_err(|unsupported| Failure::BadRequest(Arc::new(unsupported.into())))?;
         let bound = Bound::of(&request.facts(), &model.contract);
-        let hold = bound.hold(&price.rates).unwrap_or(Micros::MAX);
+        let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
         let max_charge = ask.max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| Failure::BadRequest(Arc::clone(bad)))?;
         if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::model::{Contract, PublicModelId};
-use holdfast_domain::price::PriceVersion;
+use holdfast_domain::price::{PriceVersion, ProviderCost};
 use holdfast_domain::{Currency, Timestamp};
 
 /// Every model by its public id.
@@ -56,6 +56,8 @@ pub struct Route {
     pub provider: String,
     /// What that provider calls the model.
     pub model: Arc<str>,
+    /// What a run there costs the operator, where that is to be known.
+    pub cost: Option<Arc<ProviderCost>>,
 }
 
 impl Catalogue {

@@ -16,6 +16,7 @@ use holdfast_domain::operation::{
 use holdfast_domain::ports::{
     Arrival, Call, CommitError, Failure as ProviderFailure, NotRun, Unknown,
 };
+use holdfast_domain::price::ProviderCost;
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::chat::chunk::Chunks;
@@ -83,10 +84,17 @@ struct Run<'a> {
 
 /// What came of the routes.
 enum Verdict {
-    Answered(Answer, Option<Box<Chunks>>, Option<Meters>),
+    Answered(Answer, Option<Box<Chunks>>, Ran),
     Refused(ProviderRefusal),
     NotRun,
     Unknown,
+}
+
+/// What is known of the run behind an answer.
+struct Ran {
+    reported: Option<Meters>,
+    /// What its route costs the operator.
+    cost: Option<Arc<ProviderCost>>,
 }
 
 impl Run<'_> {
@@ -177,9 +185,10 @@ impl Run<'_> {
                 may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
             });
             match called {
-                Ok(meters) => {
+                Ok(reported) => {
                     let (answer, chunks) = answer.into_parts();
-                    return Verdict::Answered(answer, chunks, meters);
+                    let ran = Ran { reported, cost: route.cost.clone() };
+                    return Verdict::Answered(answer, chunks, ran);
                 }
                 Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
                 Err(ProviderFailure::Unknown(_)) => return Verdict::Unknown,
@@ -252,9 +261,9 @@ impl Run<'_> {
     /// What is told to the store, and the body that the caller gets if the store takes it.
     fn ending(self, verdict: Verdict) -> (Ending, Option<Bytes>) {
         match verdict {
-            Verdict::Answered(mut answer, chunks, meters) => {
+            Verdict::Answered(mut answer, chunks, ran) => {
                 answer.keep_to(&self.bid.request);
-                let metered = metered(meters, self.bid, &answer);
+                let metered = metered(&ran, self.bid, &answer);
                 let operation = self.operation;
                 let usage = UsageRecord::of(metered, &operation.price, operation.hold);
                 let view = CompletionView {
@@ -322,15 +331,18 @@ fn outcome(
     }
 }
 
-/// The reported meters, or an own count of the text. Pictures are what the request says they are.
-fn metered(reported: Option<Meters>, bid: &Bid, answer: &Answer) -> Metered {
-    let (meters, source) = match reported {
+/// The reported meters, or an own count of the text, and what they cost the operator. Pictures are what
+/// the request says they are.
+fn metered(ran: &Ran, bid: &Bid, answer: &Answer) -> Metered {
+    let (meters, source) = match ran.reported {
         Some(meters) => (meters, MetersSource::Reported),
         None => (estimate(bid, answer), MetersSource::Estimated),
     };
     // Counts of a body that was held in memory are never absurd.
     let meters = meters.with(Kind::Image, bid.bound.images).unwrap_or(meters);
-    Metered { meters, source }
+    let paid_in = bid.claim.price.currency;
+    let provider_cost = ran.cost.as_ref().and_then(|cost| cost.of(&meters, paid_in));
+    Metered { meters, source, provider_cost }
 }
 
 fn estimate(bid: &Bid, answer: &Answer) -> Meters {

@@ -5,6 +5,7 @@
 //! by that table: other tables without it are somebody else's and are left alone.
 
 mod loss;
+mod steps;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use sea_orm::{
 };
 
 pub use self::loss::{IfFilled, Loss};
+use self::steps::{MIGRATIONS, Migration};
 use crate::ConnectError;
 use crate::dialect::Dialect;
 use crate::url::{DatabaseUrl, Place};
@@ -27,33 +29,6 @@ const APPLICATION_ID: i64 = 0x4846_4442;
 const BUSY: Duration = Duration::from_secs(5);
 /// Whoever migrates a server's database has this lock of it: `HFDB`, too.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
-
-/// One step of the schema.
-#[derive(Debug, Clone, Copy)]
-struct Migration {
-    version: u32,
-    name: &'static str,
-    /// To this schema and back, in SQLite's words and in PostgreSQL's.
-    sqlite: [&'static str; 2],
-    postgres: [&'static str; 2],
-    /// Counts what taking it back deletes, as [`Loss`] tells it.
-    loss: &'static str,
-}
-
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "ledger",
-    sqlite: [
-        include_str!("../migrations/sqlite/0001_ledger.up.sql"),
-        include_str!("../migrations/sqlite/0001_ledger.down.sql"),
-    ],
-    postgres: [
-        include_str!("../migrations/postgres/0001_ledger.up.sql"),
-        include_str!("../migrations/postgres/0001_ledger.down.sql"),
-    ],
-    loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
-        (SELECT count(*) FROM operations)",
-}];
 
 /// A migration and whether the database has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,24 +164,6 @@ pub fn exists(url: &DatabaseUrl) -> Result<(), SchemaError> {
     match url.file() {
         Some(file) if !file.is_file() => Err(SchemaError::Missing(file.to_owned())),
         Some(_) | None => Ok(()),
-    }
-}
-
-impl Migration {
-    const fn texts(&self, dialect: Dialect) -> [&'static str; 2] {
-        match dialect {
-            Dialect::Sqlite => self.sqlite,
-            Dialect::Postgres => self.postgres,
-        }
-    }
-
-    fn digest(&self, dialect: Dialect) -> Vec<u8> {
-        let [up, _down] = self.texts(dialect);
-        blake3::hash(up.as_bytes()).as_bytes().to_vec()
-    }
-
-    fn step(&self, applied_at: Option<Timestamp>) -> Step {
-        Step { version: self.version, name: self.name.to_owned(), applied_at }
     }
 }
 
@@ -467,10 +424,16 @@ async fn loss(
 ) -> Result<Loss, DbErr> {
     // All of them: whoever writes one of these waits, and finds no table.
     if dialect == Dialect::Postgres {
-        let sql = "LOCK TABLE wallets, api_keys, operations IN ACCESS EXCLUSIVE MODE";
+        let sql = "LOCK TABLE wallets, api_keys, prices, operations IN ACCESS EXCLUSIVE MODE";
         db.execute_unprepared(sql).await?;
     }
     let row = db.query_one_raw(dialect.statement(migration.loss, [])).await?;
     let count = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index(at));
-    Ok(Loss { wallets: count(0)?, api_keys: count(1)?, operations: count(2)? })
+    Ok(Loss {
+        wallets: count(0)?,
+        api_keys: count(1)?,
+        operations: count(2)?,
+        tiered_prices: count(3)?,
+        provider_costs: count(4)?,
+    })
 }

@@ -1,6 +1,8 @@
 //! How the domain's values stand in rows, and how rows are read back. The same for every dialect:
 //! ids are raw bytes, enums their labels, moments and amounts integers.
 
+pub(crate) mod tariff;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
 use holdfast_domain::ports::Cause;
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::wallet::Wallet;
@@ -29,9 +31,9 @@ pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_
     o.created_at, o.generation, o.hold, o.reserved_counters, o.reserved_tokens, o.claim, o.node, \
     o.incarnation, o.admitted_at, o.deadline, o.phase, o.version, o.cancel_asked, o.attempts, \
     o.input, o.cached_input, o.cache_write, o.audio_input, o.output, o.reasoning, o.audio_output, \
-    o.request, o.image, o.meters_source, o.charge, o.shortfall, o.refusal, o.finished_at, \
-    p.price_version, p.currency, p.input, p.cached_input, p.cache_write, p.audio_input, p.output, \
-    p.reasoning, p.audio_output, p.request, p.image";
+    o.request, o.image, o.meters_source, o.charge, o.shortfall, o.provider_cost, o.refusal, \
+    o.finished_at, p.price_version, p.currency, p.input, p.cached_input, p.cache_write, \
+    p.audio_input, p.output, p.reasoning, p.audio_output, p.request, p.image, p.tiers";
 
 /// The columns that [`lease`] reads, of `nodes AS n`.
 pub(crate) const LEASE: &str = "n.name, n.incarnation, n.ends_at";
@@ -260,13 +262,15 @@ impl Ended {
         let meters = counts.and_then(|counts| Meters::by(|kind| of_kind(&counts, kind)));
         let charge = cells.opt_int()?.map(Micros::new);
         let shortfall = cells.opt_int()?.map(Micros::new);
+        let provider_cost = cells.opt_int()?.map(Micros::new);
         let refusal = cells.parse(|label: Option<String>| match label.as_deref() {
             Some("request") => Some(Some(ProviderRefusal::Request)),
             Some("context_length") => Some(Some(ProviderRefusal::ContextLength)),
             None => Some(None),
             Some(_) => None,
         })?;
-        let metered = meters.zip(source).map(|(meters, source)| Metered { meters, source });
+        let metered = |(meters, source)| Metered { meters, source, provider_cost };
+        let metered = meters.zip(source).map(metered);
         Ok(Self { metered, charge, shortfall, refusal, finished_at: cells.opt_timestamp()? })
     }
 
@@ -300,16 +304,11 @@ pub(crate) fn currency(cells: &mut Cells<'_>) -> Result<Currency, BadRow> {
     cells.parse(|text: String| text.parse().ok())
 }
 
-/// Reads a price version: its name, its currency and its rates.
+/// Reads a price version: its name, its currency, its rates and its tiers.
 pub(crate) fn price(cells: &mut Cells<'_>) -> Result<PriceVersion, BadRow> {
     let id = PriceVersionId::from_stored(&cells.text()?);
     let currency = currency(cells)?;
-    let at = cells.next;
-    let rates = cells
-        .counts()?
-        .and_then(|rates| Rates::by(|kind| of_kind(&rates, kind)))
-        .ok_or(BadRow::Value(at))?;
-    Ok(PriceVersion { id, currency, rates })
+    Ok(PriceVersion { id, currency, tariff: tariff::read(cells)? })
 }
 
 /// Reads [`LEASE`] of an outer join.

@@ -78,6 +78,12 @@ pub struct Totals {
     pub shortfall: Micros,
     /// What was given back of their charges.
     pub refunded: Micros,
+    /// How many of the completed have a known provider cost: their route has one in the currency.
+    pub costed: u64,
+    /// What providers took for those.
+    pub provider_cost: Micros,
+    /// What those were charged, less what was given back of it, less what providers took.
+    pub margin: Micros,
 }
 
 /// A sum that does not fit into 64 bits.
@@ -109,6 +115,9 @@ impl Totals {
         charge: Micros::ZERO,
         shortfall: Micros::ZERO,
         refunded: Micros::ZERO,
+        costed: 0,
+        provider_cost: Micros::ZERO,
+        margin: Micros::ZERO,
     };
 
     fn plus(&self, more: &Self) -> Option<Self> {
@@ -125,6 +134,9 @@ impl Totals {
             charge: self.charge.plus(more.charge)?,
             shortfall: self.shortfall.plus(more.shortfall)?,
             refunded: self.refunded.plus(more.refunded)?,
+            costed: self.costed.checked_add(more.costed)?,
+            provider_cost: self.provider_cost.plus(more.provider_cost)?,
+            margin: self.margin.plus(more.margin)?,
         })
     }
 }

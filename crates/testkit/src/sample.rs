@@ -15,7 +15,7 @@ use holdfast_domain::operation::{
     Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
 };
 use holdfast_domain::ports::{Arrival, Call};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates, Tariff, Tier};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
@@ -267,8 +267,21 @@ pub fn priced(effective_from: &str, micros_per_million: u64) -> PriceVersion {
     PriceVersion {
         id: PriceVersionId::new(&model(), usd(), effective_from),
         currency: usd(),
-        rates: Rates::by(rate).unwrap(),
+        tariff: Rates::by(rate).unwrap().into(),
     }
+}
+
+/// The same for prompts of up to 50 tokens; twice and three times as much above 50 and 500.
+#[must_use]
+pub fn tiered(effective_from: &str, micros_per_million: u64) -> PriceVersion {
+    let flat = |times| priced(effective_from, times * micros_per_million);
+    let tier = |above_prompt_tokens, times| Tier {
+        above_prompt_tokens,
+        rates: *flat(times).tariff.rates(),
+    };
+    let tiers = vec![tier(50, 2), tier(500, 3)];
+    let tariff = Tariff::tiered(*flat(1).tariff.rates(), tiers).unwrap();
+    PriceVersion { tariff, ..flat(1) }
 }
 
 /// The currency of everything here.
@@ -277,10 +290,14 @@ pub fn usd() -> Currency {
     "USD".parse().unwrap()
 }
 
-/// Reported meters of so many prompt and completion tokens.
+/// Reported meters of so many prompt and completion tokens. Where the prompt is even it is known what
+/// they cost the operator: a third of a micro a token.
 #[must_use]
 pub fn metered(input: u64, output: u64) -> Metered {
-    Metered { meters: Meters::text(input, output).unwrap(), source: MetersSource::Reported }
+    let meters = Meters::text(input, output).unwrap();
+    let cost = i64::try_from((input + output) / 3).unwrap();
+    let provider_cost = input.is_multiple_of(2).then_some(Micros::new(cost));
+    Metered { meters, source: MetersSource::Reported, provider_cost }
 }
 
 /// A sealed result, told apart by its bytes.

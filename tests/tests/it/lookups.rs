@@ -192,6 +192,7 @@ fn models_show_what_they_promise_and_cost() {
                 "audio_output": 4_000_000,
             },
             "micros_each": {"request": 7, "image": 0},
+            "tiers": [],
         }],
     });
     let list = check_json(&gateway.get(&account, "/v1/models"), 200);

@@ -18,6 +18,7 @@ mod cli;
 mod clients;
 mod compose;
 mod configuration;
+mod costs;
 mod coverage;
 mod crash;
 mod cut;

@@ -93,7 +93,7 @@ fn audio_and_pictures_are_held_for_where_a_request_has_them() {
         Kind::CachedInput | Kind::CacheWrite | Kind::Reasoning | Kind::Request => 0,
     })
     .unwrap();
-    let micros = |bound: Bound| bound.hold(&rates).map(Micros::get);
+    let micros = |bound: Bound| bound.hold(&rates.into()).map(Micros::get);
     let text = bound(100, 10, 2);
     assert_eq!(micros(text), Some(100 + 20));
     assert_eq!(micros(Bound { hears: true, ..text }), Some(300 + 20));
@@ -116,7 +116,7 @@ fn the_output_is_bounded_by_the_request_or_the_model_times_the_choices() {
 #[test]
 fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_once() {
     let bound = bound(100, 10, 2);
-    let micros = |rates: Rates| bound.hold(&rates).map(Micros::get);
+    let micros = |rates: Rates| bound.hold(&rates.into()).map(Micros::get);
     assert_eq!(micros(rates([1_000_000, 0, 0, 2_000_000, 0, 5])), Some(100 + 40 + 5));
     assert_eq!(micros(rates([1_000_000, 0, 3_000_000, 0, 0, 0])), Some(300));
     assert_eq!(micros(rates([0, 1_000_000, 0, 0, 4_000_000, 0])), Some(100 + 80));
@@ -129,9 +129,9 @@ fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_onc
 fn a_hold_that_is_no_amount_is_told() {
     let most = bound(u64::MAX, u64::MAX, u32::MAX);
     let dearest = rates([Rates::RATE_MAX, 0, 0, Rates::RATE_MAX, 0, 0]);
-    assert_eq!(most.hold(&dearest), None);
+    assert_eq!(most.hold(&dearest.into()), None);
     let huge = bound(1_000_000_000, 0, 1);
-    assert_eq!(huge.hold(&rates([Rates::RATE_MAX, 0, 0, 0, 0, 0])), None);
+    assert_eq!(huge.hold(&rates([Rates::RATE_MAX, 0, 0, 0, 0, 0]).into()), None);
 }
 
 /// Rates of every size, zero and odd ones among them.
@@ -178,7 +178,7 @@ proptest! {
         .unwrap();
         prop_assert!(meters.prompt_tokens() <= bound.prompt_tokens);
         prop_assert!(meters.completion_tokens() <= all_output);
-        let hold = bound.hold(&rates).unwrap();
+        let hold = bound.hold(&rates.into()).unwrap();
         prop_assert!(rates.cost(&meters) <= hold);
     }
 }

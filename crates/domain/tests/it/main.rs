@@ -21,5 +21,6 @@ mod names;
 mod posting;
 mod shown;
 mod situation;
+mod tariff;
 mod tiny_journal;
 mod usage;

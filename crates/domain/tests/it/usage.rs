@@ -23,8 +23,8 @@ proptest! {
     ) {
         let rates = Rates::by(by(rates)).unwrap();
         let meters = Meters::by(by(counts)).unwrap();
-        let price = PriceVersion { rates, ..sample::price() };
-        let metered = Metered { meters, source: MetersSource::Estimated };
+        let price = PriceVersion { tariff: rates.into(), ..sample::price() };
+        let metered = Metered { meters, source: MetersSource::Estimated, provider_cost: None };
         let hold = Micros::new(hold);
         let record = UsageRecord::of(metered, &price, hold);
         let cost = rates.cost(&meters);

@@ -56,7 +56,7 @@ impl Rows {
         let price = PriceVersion {
             id: PriceVersionId::new(&model, currency, "2026-01-01T00:00:00Z"),
             currency,
-            rates: Rates::by(rate).unwrap(),
+            tariff: Rates::by(rate).unwrap().into(),
         };
         let node = |(incarnation, name): (u128, &u8)| Node {
             name: NodeName::try_from(format!("node-{name}").as_str()).unwrap(),
@@ -239,7 +239,7 @@ fn binding(request: Request) -> Binding {
 
 fn metered(tokens: u8) -> Metered {
     let meters = Meters::text(0, u64::from(tokens)).unwrap();
-    Metered { meters, source: MetersSource::Reported }
+    Metered { meters, source: MetersSource::Reported, provider_cost: None }
 }
 
 fn small(number: u64) -> u8 {

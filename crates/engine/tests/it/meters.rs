@@ -48,9 +48,9 @@ async fn pictures_are_metered_as_the_request_has_them_whoever_counts_the_rest() 
     ] {
         let priced = setup().script(script).model(|model| {
             model.contract.image_tokens = Some(20);
-            let rates = sample::price().rates;
+            let rates = *sample::price().tariff.rates();
             let with_pictures = |kind| if kind == Kind::Image { 5 } else { rates.rate(kind) };
-            model.prices[0].version.rates = Rates::by(with_pictures).unwrap();
+            model.prices[0].version.tariff = Rates::by(with_pictures).unwrap().into();
         });
         let world = priced.start().await;
         body(&world.ask(1, PICTURES).await);

@@ -87,7 +87,8 @@ pub(crate) fn model() -> Model {
 }
 
 pub(crate) fn route(provider: &str) -> Route {
-    Route { provider: provider.to_owned(), model: format!("{provider}-model").into() }
+    let model = format!("{provider}-model").into();
+    Route { provider: provider.to_owned(), model, cost: None }
 }
 
 /// A world to be.

@@ -142,6 +142,7 @@ fn fields(
         ("charge", amount(charge)),
         ("shortfall", amount(usage.map(|usage| usage.shortfall).or(charge))),
         ("refunded", amount(Some(refunded))),
+        ("provider_cost", amount(usage.and_then(|usage| usage.metered.provider_cost))),
         ("meters_source", usage.map_or_else(dash, |u| u.metered.source.label().to_owned())),
         ("node", operation.owner.node.name.to_string()),
         ("created_at", rfc3339(operation.created_at)),

@@ -1,10 +1,10 @@
 //! `holdfast usage report`: what was used and charged, for whoever sends the bills.
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::Timestamp;
 use holdfast_domain::usage::Kind;
+use holdfast_domain::{Micros, Timestamp};
 use holdfast_store::Store;
-use holdfast_store::usage::{By, Group, Usage};
+use holdfast_store::usage::{By, Group, Totals, Usage};
 use holdfast_wire::api::{CountsView, UsageOwner, UsageView, rfc3339};
 
 use crate::cli::{Format, Report, UsageBy};
@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 
 /// The names of the sums in a table, and of those that are amounts in CSV.
-const COUNTS: [&str; 4] = ["completed", "refused", "abandoned", "estimated"];
-const AMOUNTS: [&str; 3] = ["charge", "shortfall", "refunded"];
+const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "costed"];
+const AMOUNTS: [&str; 5] = ["charge", "shortfall", "refunded", "provider_cost", "margin"];
 
 pub(super) async fn report(output: Output, store: &Store, report: Report) -> Result<(), Failure> {
     let period = report.period.period()?;
@@ -82,6 +82,9 @@ fn view(usage: &Usage) -> UsageView {
         charge_micros: totals.charge.get(),
         shortfall_micros: totals.shortfall.get(),
         refunded_micros: totals.refunded.get(),
+        costed: totals.costed,
+        provider_cost_micros: totals.provider_cost.get(),
+        margin_micros: totals.margin.get(),
     }
 }
 
@@ -110,20 +113,25 @@ fn row(usage: &Usage) -> [String; COLUMNS] {
         Group::Model(id) => id.clone(),
         Group::ApiKey { name, .. } | Group::Wallet { name, .. } => name.clone(),
     };
-    let amounts = [totals.charge, totals.shortfall, totals.refunded];
     let mut cells = [group, currency.to_string()]
         .into_iter()
         .chain(counts(usage).map(|count| count.to_string()))
-        .chain(amounts.map(|amount| amount.to_string()));
+        .chain(amounts(totals).map(|amount| amount.to_string()));
     std::array::from_fn(|_column| cells.next().unwrap_or_default())
 }
 
 /// Operations by their outcome, then meters.
 fn counts(usage: &Usage) -> impl Iterator<Item = u64> {
     let totals = usage.totals;
-    [totals.completed, totals.refused, totals.abandoned, totals.estimated]
+    [totals.completed, totals.refused, totals.abandoned, totals.estimated, totals.costed]
         .into_iter()
         .chain(totals.meters)
+}
+
+/// In the order of [`AMOUNTS`].
+const fn amounts(totals: &Totals) -> [Micros; AMOUNTS.len()] {
+    let Totals { charge, shortfall, refunded, provider_cost, margin, .. } = *totals;
+    [charge, shortfall, refunded, provider_cost, margin]
 }
 
 fn spell_csv(by: By, usages: &[Usage]) -> String {
@@ -133,9 +141,10 @@ fn spell_csv(by: By, usages: &[Usage]) -> String {
         By::ApiKey => &["api_key_id", "api_key_name"],
         By::Wallet => &["wallet_id", "wallet_name"],
     };
-    let amounts = AMOUNTS.map(|name| format!("{name}_micros"));
+    let amount_names = AMOUNTS.map(|name| format!("{name}_micros"));
     let names = group.iter().copied().chain(["currency"]).chain(COUNTS);
-    let names = names.chain(Kind::ALL.map(Kind::label)).chain(amounts.iter().map(String::as_str));
+    let names =
+        names.chain(Kind::ALL.map(Kind::label)).chain(amount_names.iter().map(String::as_str));
     let mut text = csv::record(names);
     for usage in usages {
         let Usage { group, currency, totals } = usage;
@@ -147,8 +156,7 @@ fn spell_csv(by: By, usages: &[Usage]) -> String {
         };
         fields.push(currency.to_string());
         fields.extend(counts(usage).map(|count| count.to_string()));
-        let amounts = [totals.charge, totals.shortfall, totals.refunded];
-        fields.extend(amounts.map(|amount| amount.get().to_string()));
+        fields.extend(amounts(totals).map(|amount| amount.get().to_string()));
         text.push_str(&csv::record(fields.iter().map(String::as_str)));
     }
     text

@@ -1,4 +1,4 @@
-//! `[[models]]`: what is on offer, at which prices, and who answers.
+//! `[[models]]`: what is on offer, and who answers. Not at which prices.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,18 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::model::{Contract, PublicModelId, Restricted};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
-use holdfast_domain::usage::{Kind, Meters};
-use holdfast_domain::{Currency, Timestamp};
-use holdfast_engine::{Model, Price, Route, Timeouts};
+use holdfast_domain::usage::Meters;
+use holdfast_engine::{Model, Route, Timeouts};
 use holdfast_providers::Simulated;
-use time::OffsetDateTime;
-use toml::de::DeValue;
 
-use super::document::{Field, Place, Table, meant};
+use super::document::{Field, Table, meant};
+use super::price::{PricePlaces, cost, prices};
 use super::process::Limits;
 use super::provider::ProviderKind;
-use super::value::spell_moment;
 
 /// Fewer tokens than the largest count that is believed of a report.
 const TOKENS_MAX: u64 = Meters::COUNT_MAX - 1;
@@ -46,9 +42,6 @@ const OWN_KEYS: [&str; 12] = [
 ];
 
 type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
-
-/// Where each price version stands.
-pub(super) type PricePlaces = BTreeMap<PriceVersionId, Place>;
 
 /// Every model without a mistake, and where their prices stand.
 pub(super) fn all(
@@ -221,101 +214,8 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
     timeouts
 }
 
-fn prices(model: &Table<'_>, id: Option<&PublicModelId>, places: &mut PricePlaces) -> Vec<Price> {
-    let tables = model.tables("prices");
-    if tables.is_empty() {
-        model.mistake(
-            "the model has no price: write a table [[models.prices]] with effective_from and \
-             micros_per_million",
-        );
-    }
-    let mut own = PricePlaces::new();
-    let prices: Vec<_> = tables.iter().filter_map(|table| price(table, id, &mut own)).collect();
-    places.extend(own);
-    let first = prices.iter().map(|price| price.effective_from).min();
-    if let (Some(table), Some(first)) = (tables.first(), first.filter(|first| *first > now()))
-        && prices.len() == tables.len()
-    {
-        let first = spell_moment(first);
-        table.mistake(format!(
-            "no price of the model is in force yet, the first begins at {first}: until then nobody could \
-             call it; add a price with an earlier effective_from"
-        ));
-    }
-    prices
-}
-
-/// This machine's clock: near enough to tell a price of the future.
-fn now() -> Timestamp {
-    let micros = OffsetDateTime::now_utc().unix_timestamp_nanos().div_euclid(1_000);
-    Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
-}
-
-fn price(
-    table: &Table<'_>,
-    model: Option<&PublicModelId>,
-    places: &mut PricePlaces,
-) -> Option<Price> {
-    let from = table.required(
-        "effective_from",
-        "effective_from = 2026-01-01T00:00:00Z, the moment from which it holds",
-    );
-    let from = from.and_then(|field| field.moment());
-    let usd = || "USD".parse().ok();
-    let currency: Option<Currency> =
-        table.field("currency").map_or_else(usd, |field| field.parse(str::parse));
-    let rates = rates(table);
-    refuse_misplaced(table);
-    table.refuse_unknown();
-    let from = from?;
-    let currency = currency?;
-    let id = PriceVersionId::new(model?, currency, &from.text);
-    if places.insert(id.clone(), table.place()).is_some() {
-        table.mistake(format!(
-            "price version {id} is here twice: prices differ in currency or effective_from"
-        ));
-    }
-    Some(Price { effective_from: from.at, version: PriceVersion { id, currency, rates: rates? } })
-}
-
-/// A kind without a price costs what its general kind costs.
-fn rates(table: &Table<'_>) -> Option<Rates> {
-    let tokens = table.table("micros_per_million");
-    if !tokens.is_present() {
-        table.mistake(
-            "`micros_per_million` is missing: add micros_per_million = { input = 150_000, output = \
-             600_000 }, in millionths of the currency for a million tokens",
-        );
-        tokens.ignore_unknown();
-        return None;
-    }
-    let input = tokens.required("input", "input = 150_000").and_then(rate);
-    let output = tokens.required("output", "output = 600_000").and_then(rate);
-    let or = |key, general| tokens.field(key).map_or(general, rate);
-    let (cached_input, cache_write) = (or("cached_input", input), or("cache_write", input));
-    let (reasoning, audio_input) = (or("reasoning", output), or("audio_input", input));
-    let audio_output = or("audio_output", output);
-    tokens.refuse_unknown();
-    let each = table.table("micros_each");
-    let each_of = |key| each.field(key).map_or(Some(0), rate);
-    let (request, image) = (each_of("request"), each_of("image"));
-    each.refuse_unknown();
-    let by_kind = |kind| match kind {
-        Kind::Input => input,
-        Kind::CachedInput => cached_input,
-        Kind::CacheWrite => cache_write,
-        Kind::AudioInput => audio_input,
-        Kind::Output => output,
-        Kind::Reasoning => reasoning,
-        Kind::AudioOutput => audio_output,
-        Kind::Request => request,
-        Kind::Image => image,
-    };
-    let is_whole = Kind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
-    is_whole.then(|| Rates::by(|kind| by_kind(kind).unwrap_or(0))).flatten()
-}
-
-fn refuse_misplaced(table: &Table<'_>) {
+/// Refuses what was meant for the model above.
+pub(super) fn refuse_misplaced(table: &Table<'_>) {
     for key in OWN_KEYS {
         table.refuse(
             key,
@@ -323,16 +223,6 @@ fn refuse_misplaced(table: &Table<'_>) {
              move it up, right below [[models]]",
         );
     }
-}
-
-fn rate(field: Field<'_>) -> Option<u64> {
-    if let DeValue::Float(_) = field.value {
-        field.expected(
-            "a whole number of micros, millionths of the currency: 0.15 for a million tokens is 150_000",
-        );
-        return None;
-    }
-    field.count(0..=Rates::RATE_MAX)
 }
 
 /// In the order in which they are tried: by priority, and as the file lists them where that is equal.
@@ -389,7 +279,9 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<(u64, Route)> {
         "is not available in this version: routes of equal priority are tried in the order of the file; \
          order them so, and remove it",
     );
+    let cost = cost(&table.table("cost"));
     refuse_misplaced(table);
     table.refuse_unknown();
-    Some((priority?, Route { provider: provider?.to_owned(), model: Arc::from(model?) }))
+    let (provider, cost) = (provider?.to_owned(), cost?.map(Arc::new));
+    Some((priority?, Route { provider, model: Arc::from(model?), cost }))
 }

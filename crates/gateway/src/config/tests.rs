@@ -5,6 +5,7 @@ mod contract;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use holdfast_domain::price::Rates;
 use holdfast_domain::usage::Kind;
 
 use super::*;
@@ -117,7 +118,7 @@ fn no_part_of_a_call_may_take_longer_than_the_whole() {
 fn a_kind_without_a_price_costs_what_its_general_kind_costs() {
     let config = good(LEAST);
     let price = config.models.first().unwrap().prices.first().unwrap();
-    let rates = Kind::ALL.map(|kind| price.version.rates.rate(kind));
+    let rates = Kind::ALL.map(|kind| price.version.tariff.rates().rate(kind));
     assert_eq!(rates, [3, 3, 3, 3, 5, 5, 5, 0, 0]);
     assert_eq!(price.version.id.as_str(), "holdfast/sim-1/USD/2026-01-01T00:00:00Z");
     assert_eq!(price.effective_from.as_seconds(), 1_767_225_600);
@@ -139,12 +140,46 @@ fn a_price_of_the_future_needs_one_that_is_in_force() {
 }
 
 #[test]
+fn longer_prompts_can_have_prices_of_their_own_and_a_route_a_cost() {
+    let tiers = "{ input = 3, output = 5 }\nmicros_each = { request = 8 }\n[[models.prices.tiers]]\n\
+        above_prompt_tokens = 200_000\nmicros_per_million = { input = 6, output = 7 }\n\
+        [[models.prices.tiers]]\nabove_prompt_tokens = 400_000\n\
+        micros_per_million = { input = 8, cached_input = 1, output = 9 }\nmicros_each = { image = 2 }";
+    let cost = "model = \"sim-1\"\ncost = { currency = \"EUR\", micros_per_million = { input = 1, \
+        output = 2 } }";
+    let text = LEAST.replace("{ input = 3, output = 5 }", tiers);
+    let config = good(&text.replace("model = \"sim-1\"", cost));
+    let model = config.models.first().unwrap();
+    let tariff = &model.prices.first().unwrap().version.tariff;
+    let rates = |rates: &Rates| Kind::ALL.map(|kind| rates.rate(kind));
+    assert_eq!(rates(tariff.rates()), [3, 3, 3, 3, 5, 5, 5, 8, 0]);
+    let tiers: Vec<_> =
+        tariff.tiers().iter().map(|t| (t.above_prompt_tokens, rates(&t.rates))).collect();
+    let (first, second) = ([6, 6, 6, 6, 7, 7, 7, 8, 0], [8, 1, 8, 8, 9, 9, 9, 8, 2]);
+    assert_eq!(tiers, [(200_000, first), (400_000, second)]);
+    let cost = model.routes.first().unwrap().cost.as_ref().unwrap();
+    assert_eq!(cost.currency.as_str(), "EUR");
+    assert_eq!(rates(cost.tariff.rates()), [1, 1, 1, 1, 2, 2, 2, 0, 0]);
+    assert!(good(LEAST).models.first().unwrap().routes.first().unwrap().cost.is_none());
+    for (above, mistake) in [
+        (
+            "200_000",
+            "file:12: these tiers are none: each tier begins above the one before it, and the first above 0",
+        ),
+        ("0", "file:16: `models.prices.tiers.above_prompt_tokens` must be from 1 to 1099511627776"),
+    ] {
+        let text = text.replace("400_000", above);
+        assert_eq!(mistakes(&text), [mistake]);
+    }
+}
+
+#[test]
 fn every_kind_can_have_its_own_price() {
     let tokens = "{ input = 1, output = 2, cached_input = 3, cache_write = 4, reasoning = 5, \
         audio_input = 6, audio_output = 7 }\nmicros_each = { request = 8, image = 9 }";
     let config = good(&LEAST.replace("{ input = 3, output = 5 }", tokens));
     let price = config.models.first().unwrap().prices.first().unwrap();
-    let rates = Kind::ALL.map(|kind| price.version.rates.rate(kind));
+    let rates = Kind::ALL.map(|kind| price.version.tariff.rates().rate(kind));
     assert_eq!(rates, [1, 3, 4, 6, 2, 5, 7, 8, 9]);
 }
 

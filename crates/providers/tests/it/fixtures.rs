@@ -219,8 +219,9 @@ fn completion(call: &Call, answer: &Answer, meters: Meters) -> Value {
         Kind::Request | Kind::Image => 0,
     });
     let id = PriceVersionId::new(model, usd, "2026-01-01T00:00:00Z");
-    let price = PriceVersion { id, currency: usd, rates: rates.unwrap() };
-    let metered = Metered { meters, source: MetersSource::Reported };
+    let price = PriceVersion { id, currency: usd, tariff: rates.unwrap().into() };
+    let source = MetersSource::Reported;
+    let metered = Metered { meters, source, provider_cost: None };
     let id: OperationId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
     let usage = UsageRecord::of(metered, &price, Micros::MAX);
     let created = Timestamp::from_micros(1_767_225_600_000_000);

@@ -121,6 +121,10 @@ impl Pack {
                     rows.int(signed(count));
                 }
                 rows.int(usage.charge.get()).int(usage.shortfall.get());
+                match usage.metered.provider_cost {
+                    Some(cost) => rows.int(cost.get()),
+                    None => rows.no_int(),
+                };
                 Some(match usage.metered.source {
                     MetersSource::Reported => "reported",
                     MetersSource::Estimated => "estimated",
@@ -130,7 +134,7 @@ impl Pack {
                 for _ in Kind::ALL {
                     rows.no_int();
                 }
-                rows.no_int().no_int();
+                rows.no_int().no_int().no_int();
                 None
             }
         };
@@ -161,10 +165,11 @@ impl Pack {
 
     fn price(&mut self, price: &PriceVersion) {
         let rows = self.writes.prices.row();
-        rows.text(price.id.as_str()).text(price.currency.as_str());
         for kind in Kind::ALL {
-            rows.int(signed(price.rates.rate(kind)));
+            rows.int(signed(price.tariff.rates().rate(kind)));
         }
+        let tiers = rows::tariff::tiers_text(&price.tariff);
+        rows.text(price.id.as_str()).text(price.currency.as_str()).text(&tiers);
     }
 }
 

@@ -8,14 +8,15 @@ use sqlx::postgres::PgConnection;
 use super::Postgres;
 use super::batch::price_version;
 use super::connect::is_taken;
+use crate::rows::tariff;
 
 const FIND: &str = "SELECT price_version, currency, input, cached_input, cache_write,
-    audio_input, output, reasoning, audio_output, request, image
+    audio_input, output, reasoning, audio_output, request, image, tiers
     FROM prices WHERE price_version = $1";
 const INSERT: &str =
     "INSERT INTO prices (price_version, currency, input, cached_input, cache_write,
-    audio_input, output, reasoning, audio_output, request, image)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    audio_input, output, reasoning, audio_output, request, image, tiers)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 /// How often versions are looked up again when another process was faster.
 const TRIES: u32 = 3;
@@ -62,9 +63,10 @@ async fn pin(
             .bind(version.id.as_str().to_owned())
             .bind(version.currency.as_str().to_owned());
         for kind in Kind::ALL {
-            query = query.bind(i64::try_from(version.rates.rate(kind)).unwrap_or(i64::MAX));
+            query =
+                query.bind(i64::try_from(version.tariff.rates().rate(kind)).unwrap_or(i64::MAX));
         }
-        query.execute(&mut *connection).await?;
+        query.bind(tariff::tiers_text(&version.tariff)).execute(&mut *connection).await?;
     }
     Ok(None)
 }

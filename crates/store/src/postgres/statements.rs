@@ -33,7 +33,7 @@ pub(super) const CHARGED_ROW: i64 = 5;
 
 /// Price versions by their names.
 pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
-    cache_write, audio_input, output, reasoning, audio_output, request, image
+    cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
     FROM prices WHERE price_version = ANY($1)";
 
 /// What a batch looks for beside its wallets and prices.
@@ -113,12 +113,12 @@ const WRITES: [Write; 12] = [
                 "image",
             ],
             blobs: &[],
-            texts: &["price_version", "currency"],
+            texts: &["price_version", "currency", "tiers"],
         },
         sql: "INSERT INTO prices (price_version, currency, input, cached_input, cache_write,
-              audio_input, output, reasoning, audio_output, request, image)
+              audio_input, output, reasoning, audio_output, request, image, tiers)
               SELECT price_version, currency, input, cached_input, cache_write, audio_input, output,
-              reasoning, audio_output, request, image FROM {v}",
+              reasoning, audio_output, request, image, tiers FROM {v}",
         counted: true,
     },
     Write {
@@ -194,6 +194,7 @@ const WRITES: [Write; 12] = [
                 "image",
                 "charge",
                 "shortfall",
+                "provider_cost",
             ],
             blobs: &[],
             texts: &["phase", "meters_source", "refusal", "attempts"],
@@ -204,7 +205,7 @@ const WRITES: [Write; 12] = [
               audio_input = v.audio_input, output = v.output, reasoning = v.reasoning,
               audio_output = v.audio_output, request = v.request, image = v.image,
               meters_source = v.meters_source, charge = v.charge, shortfall = v.shortfall,
-              refusal = v.refusal
+              provider_cost = v.provider_cost, refusal = v.refusal
               FROM {v} WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'leased'",
         counted: true,
     },

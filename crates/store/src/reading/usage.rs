@@ -18,6 +18,9 @@ use crate::usage::{By, DAY_MICROS, Part, Sums, Totals, Usage};
 /// Operations that are summed at once.
 const PAGE: i64 = 20_000;
 
+/// What was given back of an operation; nothing where nothing was.
+const REFUNDED: &str = "(SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)";
+
 const LAST: &str = "SELECT coalesce(max(seq), 0) FROM operations";
 
 impl Store {
@@ -65,13 +68,16 @@ pub(crate) fn page(by: By) -> String {
             count(*) FILTER (WHERE o.phase = 'refused'),
             count(*) FILTER (WHERE o.phase = 'abandoned'),
             count(*) FILTER (WHERE o.meters_source = 'estimated'),
-            {meters}, {}, {}, {}
+            {meters}, {}, {}, {}, count(o.provider_cost), {}, {}
          FROM operations AS o CROSS JOIN wallets AS w
          WHERE w.id = o.wallet_id AND o.seq > $1 AND o.seq <= $2 AND o.finished_at >= $3 AND o.finished_at < $4
          GROUP BY part, w.currency",
         sum("o.charge"),
         sum("o.shortfall"),
-        sum("(SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)")
+        sum(REFUNDED),
+        sum("o.provider_cost"),
+        // Nothing of what has no cost: it is absent there, and so is the difference.
+        sum(&format!("o.charge - coalesce({REFUNDED}, 0) - o.provider_cost"))
     )
 }
 
@@ -96,8 +102,20 @@ fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow>
         *count = cells.small()?;
     }
     let (charge, shortfall, refunded) = (cells.micros()?, cells.micros()?, cells.micros()?);
-    let totals =
-        Totals { completed, refused, abandoned, estimated, meters, charge, shortfall, refunded };
+    let (costed, provider_cost, margin) = (cells.small()?, cells.micros()?, cells.micros()?);
+    let totals = Totals {
+        completed,
+        refused,
+        abandoned,
+        estimated,
+        meters,
+        charge,
+        shortfall,
+        refunded,
+        costed,
+        provider_cost,
+        margin,
+    };
     Ok((part, currency, totals))
 }
 

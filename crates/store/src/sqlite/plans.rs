@@ -13,7 +13,10 @@ use crate::ports::{LEASED_TO, STANDING, Texts};
 use crate::reading::{statement, usage};
 use crate::usage::By;
 
-pub(super) const UP: &str = include_str!("../../migrations/sqlite/0001_ledger.up.sql");
+pub(super) const UP: &str = concat!(
+    include_str!("../../migrations/sqlite/0001_ledger.up.sql"),
+    include_str!("../../migrations/sqlite/0002_costs.up.sql"),
+);
 
 fn ledger() -> Connection {
     let connection = Connection::open_in_memory().unwrap();

@@ -15,8 +15,9 @@ use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, para
 
 use super::connect::CLOCK;
 use super::errand::WriteError;
+use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
 use crate::judge::{Balance, Charged, Passed, Row, Window};
-use crate::rows::{self, Cells};
+use crate::rows;
 
 const WALLET: &str = "SELECT available, held FROM wallets WHERE id = ?1";
 const OPERATION: &str = "SELECT seq, version FROM operations WHERE id = ?1";
@@ -26,13 +27,6 @@ const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
 const CHARGED: &str = "SELECT o.wallet_id, o.charge,
     (SELECT coalesce(sum(t.amount), 0) FROM postings AS t WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = ?1 AND o.phase = 'completed'";
-pub(super) const PRICE: &str = "SELECT price_version, currency, input, cached_input, cache_write,
-    audio_input, output, reasoning, audio_output, request, image
-    FROM prices WHERE price_version = ?1";
-
-pub(super) const KEEP_PRICE: &str = "INSERT INTO prices (price_version, currency, input,
-    cached_input, cache_write, audio_input, output, reasoning, audio_output, request, image)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet_id, model,
     server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
     generation, price_version, hold, reserved_counters, reserved_tokens, claim, node,
@@ -46,7 +40,7 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
 const END_METERED: &str = "UPDATE operations SET phase = ?3, version = version + 1, attempts = ?4,
     input = ?5, cached_input = ?6, cache_write = ?7, audio_input = ?8, output = ?9,
     reasoning = ?10, audio_output = ?11, request = ?12, image = ?13, meters_source = ?14,
-    charge = ?15, shortfall = ?16, finished_at = ?17
+    charge = ?15, shortfall = ?16, finished_at = ?17, provider_cost = ?18
     WHERE seq = ?1 AND version = ?2 AND phase = 'leased'";
 const END_UNMETERED: &str = "UPDATE operations SET phase = ?3, version = version + 1,
     attempts = ?4, refusal = ?5, finished_at = ?6
@@ -381,6 +375,7 @@ impl<'c> Statements<'c> {
             usage.charge.get(),
             usage.shortfall.get(),
             finished_at,
+            usage.metered.provider_cost.map(Micros::get),
         ];
         one(&mut self.end_metered, &mut self.done, params)
     }
@@ -440,31 +435,6 @@ struct Judged {
     version: u32,
 }
 
-/// The price version of this name.
-pub(super) fn find_price(
-    statement: &mut Statement<'_>,
-    id: &PriceVersionId,
-) -> Result<Option<PriceVersion>, WriteError> {
-    let mut found = statement.query([id.as_str()])?;
-    match found.next()? {
-        Some(row) => Ok(Some(rows::price(&mut Cells::written(row))?)),
-        None => Ok(None),
-    }
-}
-
-/// What [`KEEP_PRICE`] is run with.
-pub(super) fn keep_price(
-    statement: &mut Statement<'_>,
-    price: &PriceVersion,
-) -> rusqlite::Result<usize> {
-    let rates = Kind::ALL.map(|kind| signed(price.rates.rate(kind)));
-    let [input, cached, written, heard, output, reasoning, spoken, request, image] = rates;
-    let (id, currency) = (price.id.as_str(), price.currency.as_str());
-    statement.execute((
-        id, currency, input, cached, written, heard, output, reasoning, spoken, request, image,
-    ))
-}
-
 /// Runs a statement that changes one row.
 fn one(
     statement: &mut Statement<'_>,
@@ -481,6 +451,6 @@ fn counted(done: &mut Done, changed: usize) -> rusqlite::Result<()> {
 }
 
 /// Counts beyond the signed range are bounds that nothing reaches.
-fn signed(count: u64) -> i64 {
+pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

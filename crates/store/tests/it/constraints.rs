@@ -86,8 +86,11 @@ async fn keys_and_prices_keep_what_they_were_made_with() {
         ("UPDATE prices SET input = 1", "never changes"),
         ("DELETE FROM prices", "never deleted"),
         ("INSERT INTO prices SELECT * FROM prices", UNIQUE),
-        ("INSERT INTO prices VALUES ('x', 'USD', -1, 0, 0, 0, 0, 0, 0, 0, 0)", CHECK),
-        ("INSERT INTO prices VALUES ('x', 'usd', 0, 0, 0, 0, 0, 0, 0, 0, 0)", CHECK),
+        ("INSERT INTO prices VALUES ('x', 'USD', -1, 0, 0, 0, 0, 0, 0, 0, 0, '')", CHECK),
+        ("INSERT INTO prices VALUES ('x', 'usd', 0, 0, 0, 0, 0, 0, 0, 0, 0, '')", CHECK),
+        ("UPDATE prices SET tiers = '1 2 3'", "never changes"),
+        ("UPDATE operations SET provider_cost = -1 WHERE charge IS NOT NULL", CHECK),
+        ("UPDATE operations SET provider_cost = 1 WHERE charge IS NULL", CHECK),
     ])
     .await;
 }
@@ -143,7 +146,10 @@ async fn a_phase_has_its_columns_and_no_others() {
         ("UPDATE operations SET refusal = 'request' WHERE seq <> 4", "operation_phase"),
         ("UPDATE operations SET refusal = NULL WHERE seq = 4", "operation_phase"),
         ("UPDATE operations SET refusal = 'rude' WHERE seq = 4", CHECK),
-        ("UPDATE operations SET charge = NULL WHERE seq IN (2, 3)", "operation_usage"),
+        (
+            "UPDATE operations SET charge = NULL, provider_cost = NULL WHERE seq IN (2, 3)",
+            "operation_usage",
+        ),
         ("UPDATE operations SET input = NULL WHERE seq IN (2, 3)", "operation_usage"),
         ("UPDATE operations SET meters_source = NULL WHERE seq IN (2, 3)", "operation_usage"),
         ("UPDATE operations SET meters_source = 'guessed' WHERE seq = 3", CHECK),

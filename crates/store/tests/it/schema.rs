@@ -96,18 +96,22 @@ async fn migrations_go_up_and_down_one_by_one() {
         steps.iter().map(|step| step.applied_at.is_some()).collect()
     };
     let url = folder.url();
-    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false]);
+    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false, false]);
     assert!(!folder.file().exists(), "a look makes no file");
     assert!(matches!(migrate::down(&url, IfFilled::Refuse).await, Err(SchemaError::Missing(_))));
 
     let up = migrate::up(&url).await.unwrap();
-    assert_eq!(up.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["ledger"]);
+    assert_eq!(up.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["ledger", "costs"]);
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
     assert_eq!(migrate::status(&url).await.unwrap(), up);
     folder.open().await.unwrap().close().await.unwrap();
 
+    assert_eq!(migrate::down(&url, IfFilled::Refuse).await.unwrap().version, 2);
+    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [true, false]);
+    let refused = refusal(&folder).await;
+    assert!(matches!(refused, SchemaError::Older { found: 1, needed: 2 }), "{refused:?}");
     assert_eq!(migrate::down(&url, IfFilled::Refuse).await.unwrap().version, 1);
-    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false]);
+    assert_eq!(applied(&migrate::status(&url).await.unwrap()), [false, false]);
     assert!(matches!(
         migrate::down(&url, IfFilled::Refuse).await,
         Err(SchemaError::NothingApplied)
@@ -124,7 +128,7 @@ async fn concurrent_migrations_apply_each_step_once() {
     let folder = Folder::new();
     let url = folder.url();
     let (one, other) = tokio::join!(migrate::up(&url), migrate::up(&url));
-    assert_eq!(one.unwrap().len() + other.unwrap().len(), 1);
+    assert_eq!(one.unwrap().len() + other.unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -28,6 +28,9 @@ const NOTHING: Totals = Totals {
     charge: Micros::ZERO,
     shortfall: Micros::ZERO,
     refunded: Micros::ZERO,
+    costed: 0,
+    provider_cost: Micros::ZERO,
+    margin: Micros::ZERO,
 };
 
 /// Two wallets with two API keys each, one wallet of another currency, operations that ended in every
@@ -83,7 +86,7 @@ async fn furnished() -> Scratch {
 async fn live(tenant: &Tenant<'_>) {
     tenant.admit(&tenant.claim().build()).await;
     let ends: [fn(&Operation) -> Event; 6] = [
-        |o| finish(o, 20, 10),
+        |o| finish(o, 21, 10),
         |o| finish(o, 500, 0),
         |o| record(o, 1, 1),
         refuse,
@@ -103,15 +106,23 @@ async fn live(tenant: &Tenant<'_>) {
 /// What a finished operation adds.
 async fn totals(store: &Store, operation: &Operation) -> Totals {
     match &operation.phase {
-        Phase::Completed { usage, .. } => Totals {
-            completed: 1,
-            estimated: u64::from(usage.metered.source.label() == "estimated"),
-            meters: Kind::ALL.map(|kind| usage.metered.meters.count(kind)),
-            charge: usage.charge,
-            shortfall: usage.shortfall,
-            refunded: store.refunded(operation.id).await.unwrap(),
-            ..NOTHING
-        },
+        Phase::Completed { usage, .. } => {
+            let refunded = store.refunded(operation.id).await.unwrap();
+            let cost = usage.metered.provider_cost;
+            let margin = |cost| usage.charge.minus(refunded).unwrap().minus(cost).unwrap();
+            Totals {
+                completed: 1,
+                estimated: u64::from(usage.metered.source.label() == "estimated"),
+                meters: Kind::ALL.map(|kind| usage.metered.meters.count(kind)),
+                charge: usage.charge,
+                shortfall: usage.shortfall,
+                refunded,
+                costed: u64::from(cost.is_some()),
+                provider_cost: cost.unwrap_or(Micros::ZERO),
+                margin: cost.map_or(Micros::ZERO, margin),
+                ..NOTHING
+            }
+        }
         Phase::Refused { .. } => Totals { refused: 1, ..NOTHING },
         Phase::Abandoned { .. } => Totals { abandoned: 1, ..NOTHING },
         Phase::Leased | Phase::Recorded(_) | Phase::Open => NOTHING,
@@ -131,6 +142,9 @@ fn plus(a: &Totals, b: &Totals) -> Totals {
         charge: sum(a.charge, b.charge),
         shortfall: sum(a.shortfall, b.shortfall),
         refunded: sum(a.refunded, b.refunded),
+        costed: a.costed + b.costed,
+        provider_cost: sum(a.provider_cost, b.provider_cost),
+        margin: sum(a.margin, b.margin),
     }
 }
 
@@ -193,6 +207,9 @@ async fn a_report_sums_what_finished_in_its_period() {
             lengths.push(usages.len());
         }
     }
+    let whole = scratch.store.usage(By::Wallet, Period::default()).await.unwrap();
+    let some_cost = |usage: &Usage| (1..usage.totals.completed).contains(&usage.totals.costed);
+    assert!(whole.iter().any(some_cost), "costs of some and not of all: {whole:?}");
     // By day: two currencies on one of three days. One model, two currencies. Five keys, three wallets.
     let whole: Vec<_> = lengths.iter().step_by(7).copied().collect();
     assert_eq!(whole, [4, 2, 5, 3]);

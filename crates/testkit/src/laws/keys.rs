@@ -248,6 +248,14 @@ pub async fn prices_never_change(stores: &dyn Stores) {
     let other_second = sample::priced("2026-04-01T00:00:00Z", 3_000);
     stores.prices().unwrap().pin(&[first.clone(), other_second.clone()]).await.unwrap();
     stores.prices().unwrap().pin(&[other_second, first]).await.unwrap();
+    // Tiers are numbers, too.
+    let tiered = sample::tiered("2026-05-01T00:00:00Z", 1_000);
+    stores.prices().unwrap().pin(std::slice::from_ref(&tiered)).await.unwrap();
+    stores.prices().unwrap().pin(std::slice::from_ref(&tiered)).await.unwrap();
+    let flat = sample::priced("2026-05-01T00:00:00Z", 1_000);
+    assert_eq!((&flat.id, flat.tariff.rates()), (&tiered.id, tiered.tariff.rates()));
+    let refused = stores.prices().unwrap().pin(&[flat]).await;
+    assert!(matches!(&refused, Err(PinError::Conflict(id)) if *id == tiered.id), "{refused:?}");
 }
 
 /// Prices under a known name are those that are known: a claim with other ones is stopped.

@@ -144,6 +144,12 @@ pub struct UsageView {
     pub shortfall_micros: i64,
     /// What was given back of their charges, whenever that was.
     pub refunded_micros: i64,
+    /// Of how many of the completed it is known what they cost the operator.
+    pub costed: u64,
+    /// What those cost the operator.
+    pub provider_cost_micros: i64,
+    /// What those were charged, less what was given back of it, less what they cost.
+    pub margin_micros: i64,
 }
 
 /// Whose operations they are.

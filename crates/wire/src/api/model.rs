@@ -2,7 +2,7 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::model::Contract;
-use holdfast_domain::price::PriceVersion;
+use holdfast_domain::price::{PriceVersion, Rates, Tier};
 use serde::Serialize;
 
 use super::RatesView;
@@ -61,23 +61,51 @@ pub struct PriceView {
     currency: String,
     effective_from: Option<String>,
     price_version: String,
+    #[serde(flatten)]
+    rates: AllRatesView,
+    tiers: Vec<TierView>,
+}
+
+/// Every rate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct AllRatesView {
     micros_per_million: RatesView,
     micros_each: RatesView,
+}
+
+/// What requests with longer prompts cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct TierView {
+    above_prompt_tokens: u64,
+    #[serde(flatten)]
+    rates: AllRatesView,
+}
+
+impl AllRatesView {
+    const fn of(rates: Rates) -> Self {
+        Self {
+            micros_per_million: RatesView { rates, per_million: true },
+            micros_each: RatesView { rates, per_million: false },
+        }
+    }
 }
 
 impl PriceView {
     /// Shows a price version; its name ends with the moment from which it is in force.
     #[must_use]
     pub fn of(price: &PriceVersion) -> Self {
-        let rates = |per_million| RatesView { rates: price.rates, per_million };
+        let tier = |tier: &Tier| TierView {
+            above_prompt_tokens: tier.above_prompt_tokens,
+            rates: AllRatesView::of(tier.rates),
+        };
         let effective_from =
             price.id.as_str().rsplit_once('/').map(|(_, moment)| moment.to_owned());
         Self {
             currency: price.currency.to_string(),
             effective_from,
             price_version: price.id.to_string(),
-            micros_per_million: rates(true),
-            micros_each: rates(false),
+            rates: AllRatesView::of(*price.tariff.rates()),
+            tiers: price.tariff.tiers().iter().map(tier).collect(),
         }
     }
 }

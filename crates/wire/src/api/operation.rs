@@ -42,6 +42,7 @@ struct OperatorPart {
     wallet_id: String,
     currency: String,
     refunded_micros: i64,
+    provider_cost_micros: Option<i64>,
     attempts: Vec<AttemptView>,
     node: String,
 }
@@ -109,13 +110,17 @@ impl OperationView {
         }
     }
 
-    /// Adds what only the operator may see: who paid, what was given back, routes and nodes.
+    /// Adds what only the operator may see: who paid, what was given back, what the run cost, routes and
+    /// nodes.
     #[must_use]
     pub fn for_operator(mut self, operation: &Operation, refunded: Micros) -> Self {
+        let usage = operation.phase.usage();
+        let provider_cost = usage.and_then(|usage| usage.metered.provider_cost);
         self.operator = Some(OperatorPart {
             wallet_id: operation.wallet.to_string(),
             currency: operation.price.currency.to_string(),
             refunded_micros: refunded.get(),
+            provider_cost_micros: provider_cost.map(Micros::get),
             attempts: operation.attempts.iter().map(AttemptView::of).collect(),
             node: operation.owner.node.name.to_string(),
         });

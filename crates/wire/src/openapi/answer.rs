@@ -255,15 +255,35 @@ fn model_view() -> Value {
     let kinds = |per_million: bool| {
         Kind::ALL.into_iter().filter(move |kind| kind.per_million() == per_million)
     };
+    let per_million = || by_kind(kinds(true), "Micros for a million of each kind.");
+    let each = || by_kind(kinds(false), "Micros for each.");
+    let tier = open(
+        json!({
+            "above_prompt_tokens": natural(),
+            "micros_per_million": per_million(),
+            "micros_each": each(),
+        }),
+        &["above_prompt_tokens", "micros_per_million", "micros_each"],
+    );
+    let tiers =
+        "What a whole request costs whose prompt has more tokens than that, the lowest first.";
     let price = open(
         json!({
             "currency": string(),
             "effective_from": nullable(moment()),
             "price_version": string(),
-            "micros_per_million": by_kind(kinds(true), "Micros for a million of each kind."),
-            "micros_each": by_kind(kinds(false), "Micros for each."),
+            "micros_per_million": per_million(),
+            "micros_each": each(),
+            "tiers": described(array(tier, 0, None), tiers),
         }),
-        &["currency", "effective_from", "price_version", "micros_per_million", "micros_each"],
+        &[
+            "currency",
+            "effective_from",
+            "price_version",
+            "micros_per_million",
+            "micros_each",
+            "tiers",
+        ],
     );
     open(
         json!({

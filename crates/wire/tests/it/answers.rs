@@ -48,7 +48,11 @@ fn shown(answer: &Answer) -> Value {
         model: &PublicModelId::try_from("a/b").unwrap(),
         answer,
         usage: &UsageRecord {
-            metered: Metered { meters: meters.unwrap(), source: MetersSource::Reported },
+            metered: Metered {
+                meters: meters.unwrap(),
+                source: MetersSource::Reported,
+                provider_cost: None,
+            },
             charge: Micros::new(123),
             shortfall: Micros::new(9),
             price_version: PriceVersionId::from_stored("a/b/USD/2026-01-01T00:00:00Z"),

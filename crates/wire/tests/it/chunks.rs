@@ -31,7 +31,11 @@ fn model() -> PublicModelId {
 
 fn usage() -> UsageRecord {
     UsageRecord {
-        metered: Metered { meters: Meters::text(7, 11).unwrap(), source: MetersSource::Reported },
+        metered: Metered {
+            meters: Meters::text(7, 11).unwrap(),
+            source: MetersSource::Reported,
+            provider_cost: None,
+        },
         charge: Micros::new(123),
         shortfall: Micros::new(9),
         price_version: PriceVersionId::from_stored("a/b/USD/2026-01-01T00:00:00Z"),

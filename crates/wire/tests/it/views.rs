@@ -55,13 +55,14 @@ fn price() -> PriceVersion {
     PriceVersion {
         id: PriceVersionId::from_stored("a/b/USD/2026-01-01T00:00:00Z"),
         currency: "USD".parse().unwrap(),
-        rates: Rates::by(|kind| match kind {
+        tariff: Rates::by(|kind| match kind {
             Kind::Request => 9,
             Kind::Image => 0,
             Kind::Output | Kind::Reasoning | Kind::AudioOutput => 600_000,
             Kind::Input | Kind::CachedInput | Kind::CacheWrite | Kind::AudioInput => 150_000,
         })
-        .unwrap(),
+        .unwrap()
+        .into(),
     }
 }
 
@@ -106,7 +107,9 @@ pub(crate) fn operation(phase: Phase) -> Operation {
 }
 
 pub(crate) fn usage() -> UsageRecord {
-    let metered = Metered { meters: Meters::text(10, 5).unwrap(), source: MetersSource::Estimated };
+    let meters = Meters::text(10, 5).unwrap();
+    let metered =
+        Metered { meters, source: MetersSource::Estimated, provider_cost: Some(Micros::new(3)) };
     UsageRecord {
         metered,
         charge: Micros::new(40),
@@ -154,7 +157,7 @@ fn a_completed_operation_shows_its_bill() {
         shown(&view.clone().for_operator(&operation, Micros::new(3))),
         with(json!({
             "wallet_id": operation.wallet.to_string(), "currency": "USD", "refunded_micros": 3,
-            "attempts": [attempt], "node": "gw-1",
+            "provider_cost_micros": 3, "attempts": [attempt], "node": "gw-1",
         }))
     );
     let kept = OperationResult::kept(br#"{"id":"chatcmpl_1","x":1.50}"#).unwrap();
@@ -215,6 +218,7 @@ fn models_are_openai_s_list_with_promises_and_prices() {
                     "audio_output": 600_000,
                 },
                 "micros_each": {"request": 9, "image": 0},
+                "tiers": [],
             }],
         }]})
     );
@@ -336,6 +340,9 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
         charge_micros: 5,
         shortfall_micros: 6,
         refunded_micros: 7,
+        costed: 8,
+        provider_cost_micros: 9,
+        margin_micros: -10,
     };
     let (key, wallet) = ("k".to_owned(), "w".to_owned());
     let key = UsageOwner::ApiKey { api_key_id: key.clone(), api_key_name: key };
@@ -353,6 +360,7 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
                 "reasoning": 6, "audio_output": 7, "request": 8, "image": 1_u64 << 60,
             },
             "charge_micros": 5, "shortfall_micros": 6, "refunded_micros": 7,
+            "costed": 8, "provider_cost_micros": 9, "margin_micros": -10,
         });
         expected.as_object_mut().unwrap().extend(group.as_object().unwrap().clone());
         assert_eq!(shown(&view), expected);

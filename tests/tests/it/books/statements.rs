@@ -304,9 +304,9 @@ fn a_table_shows_units_and_a_plain_csv_shows_micros() {
     let lines: Vec<_> = csv.split("\r\n").collect();
     assert_eq!(
         lines[0],
-        "wallet_id,wallet_name,currency,completed,refused,abandoned,estimated,input,cached_input,\
+        "wallet_id,wallet_name,currency,completed,refused,abandoned,estimated,costed,input,cached_input,\
          cache_write,audio_input,output,reasoning,audio_output,request,image,charge_micros,\
-         shortfall_micros,refunded_micros"
+         shortfall_micros,refunded_micros,provider_cost_micros,margin_micros"
     );
     assert_eq!((lines.len(), lines[4]), (5, ""), "each line ends: {csv:?}");
     let first =

@@ -331,11 +331,15 @@ impl History {
         }
     }
 
-    /// Two versions, sometimes with other numbers than before.
+    /// Two versions, one with tiers, sometimes with other numbers than before.
     fn price(&mut self) -> PriceVersion {
         let from = self.pick(&["2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"]);
-        let rate = if from.starts_with("2026-01") { 1_000_000 } else { 1_300_001 };
-        sample::priced(from, if self.dice.roll(10) == 0 { 7 } else { rate })
+        let is_flat = from.starts_with("2026-01");
+        match (self.dice.roll(10), is_flat) {
+            (0, _) => sample::priced(from, 7),
+            (_, true) => sample::priced(from, 1_000_000),
+            (_, false) => sample::tiered(from, 1_300_001),
+        }
     }
 
     /// One that exists, or not, or not yet.

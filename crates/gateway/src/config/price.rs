@@ -1,0 +1,172 @@
+//! `[[models.prices]]`, and `cost` of a route: what callers pay, and what the operator pays. Both say it
+//! in the same words.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::price::{PriceVersion, PriceVersionId, ProviderCost, Rates, Tariff, Tier};
+use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::{Currency, Timestamp};
+use holdfast_engine::Price;
+use time::OffsetDateTime;
+use toml::de::DeValue;
+
+use super::document::{Field, Place, Table};
+use super::model::refuse_misplaced;
+use super::value::spell_moment;
+
+/// Where each price version stands.
+pub(super) type PricePlaces = BTreeMap<PriceVersionId, Place>;
+
+/// Every price without a mistake, and where each stands.
+pub(super) fn prices(
+    model: &Table<'_>,
+    id: Option<&PublicModelId>,
+    places: &mut PricePlaces,
+) -> Vec<Price> {
+    let tables = model.tables("prices");
+    if tables.is_empty() {
+        model.mistake(
+            "the model has no price: write a table [[models.prices]] with effective_from and \
+             micros_per_million",
+        );
+    }
+    let mut own = PricePlaces::new();
+    let prices: Vec<_> = tables.iter().filter_map(|table| price(table, id, &mut own)).collect();
+    places.extend(own);
+    let first = prices.iter().map(|price| price.effective_from).min();
+    if let (Some(table), Some(first)) = (tables.first(), first.filter(|first| *first > now()))
+        && prices.len() == tables.len()
+    {
+        let first = spell_moment(first);
+        table.mistake(format!(
+            "no price of the model is in force yet, the first begins at {first}: until then nobody could \
+             call it; add a price with an earlier effective_from"
+        ));
+    }
+    prices
+}
+
+/// This machine's clock: near enough to tell a price of the future.
+fn now() -> Timestamp {
+    let micros = OffsetDateTime::now_utc().unix_timestamp_nanos().div_euclid(1_000);
+    Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
+}
+
+fn price(
+    table: &Table<'_>,
+    model: Option<&PublicModelId>,
+    places: &mut PricePlaces,
+) -> Option<Price> {
+    let from = table.required(
+        "effective_from",
+        "effective_from = 2026-01-01T00:00:00Z, the moment from which it holds",
+    );
+    let from = from.and_then(|field| field.moment());
+    let currency = currency(table);
+    let tariff = tariff(table);
+    refuse_misplaced(table);
+    table.refuse_unknown();
+    let from = from?;
+    let currency = currency?;
+    let id = PriceVersionId::new(model?, currency, &from.text);
+    if places.insert(id.clone(), table.place()).is_some() {
+        table.mistake(format!(
+            "price version {id} is here twice: prices differ in currency or effective_from"
+        ));
+    }
+    Some(Price { effective_from: from.at, version: PriceVersion { id, currency, tariff: tariff? } })
+}
+
+/// What a route costs the operator; nothing where the file does not say.
+pub(super) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
+    if !table.is_present() {
+        return Some(None);
+    }
+    let (currency, tariff) = (currency(table), tariff(table));
+    refuse_misplaced(table);
+    table.refuse_unknown();
+    Some(Some(ProviderCost { currency: currency?, tariff: tariff? }))
+}
+
+fn currency(table: &Table<'_>) -> Option<Currency> {
+    let usd = || "USD".parse().ok();
+    table.field("currency").map_or_else(usd, |field| field.parse(str::parse))
+}
+
+fn tariff(table: &Table<'_>) -> Option<Tariff> {
+    let first = rates(table, None);
+    let tables = table.tables("tiers");
+    let tiers: Vec<_> = tables.iter().map(|tier_of| tier(tier_of, first.as_ref())).collect();
+    let tiers = tiers.into_iter().collect::<Option<Vec<_>>>()?;
+    match Tariff::tiered(first?, tiers) {
+        Ok(tariff) => Some(tariff),
+        Err(error) => {
+            if let Some(table) = tables.first() {
+                table.mistake(format!("these tiers are none: {error}"));
+            }
+            None
+        }
+    }
+}
+
+/// The rates of longer prompts; each image and request costs what it costs otherwise, if it does not say.
+fn tier(table: &Table<'_>, first: Option<&Rates>) -> Option<Tier> {
+    let above = table
+        .required("above_prompt_tokens", "above_prompt_tokens = 200_000, the longest before it")
+        .and_then(|field| field.count(1..=Meters::COUNT_MAX));
+    let rates = rates(table, first);
+    refuse_misplaced(table);
+    table.refuse_unknown();
+    Some(Tier { above_prompt_tokens: above?, rates: rates? })
+}
+
+/// A kind without a price costs what its general kind costs.
+fn rates(table: &Table<'_>, usual: Option<&Rates>) -> Option<Rates> {
+    let tokens = table.table("micros_per_million");
+    if !tokens.is_present() {
+        table.mistake(
+            "`micros_per_million` is missing: add micros_per_million = { input = 150_000, output = \
+             600_000 }, in millionths of the currency for a million tokens",
+        );
+        tokens.ignore_unknown();
+        return None;
+    }
+    let input = tokens.required("input", "input = 150_000").and_then(rate);
+    let output = tokens.required("output", "output = 600_000").and_then(rate);
+    let or = |key, general| tokens.field(key).map_or(general, rate);
+    let (cached_input, cache_write) = (or("cached_input", input), or("cache_write", input));
+    let (reasoning, audio_input) = (or("reasoning", output), or("audio_input", input));
+    let audio_output = or("audio_output", output);
+    tokens.refuse_unknown();
+    let each = table.table("micros_each");
+    let each_of = |key, kind| {
+        let usual = usual.map_or(0, |usual| usual.rate(kind));
+        each.field(key).map_or(Some(usual), rate)
+    };
+    let (request, image) = (each_of("request", Kind::Request), each_of("image", Kind::Image));
+    each.refuse_unknown();
+    let by_kind = |kind| match kind {
+        Kind::Input => input,
+        Kind::CachedInput => cached_input,
+        Kind::CacheWrite => cache_write,
+        Kind::AudioInput => audio_input,
+        Kind::Output => output,
+        Kind::Reasoning => reasoning,
+        Kind::AudioOutput => audio_output,
+        Kind::Request => request,
+        Kind::Image => image,
+    };
+    let is_whole = Kind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
+    is_whole.then(|| Rates::by(|kind| by_kind(kind).unwrap_or(0))).flatten()
+}
+
+fn rate(field: Field<'_>) -> Option<u64> {
+    if let DeValue::Float(_) = field.value {
+        field.expected(
+            "a whole number of micros, millionths of the currency: 0.15 for a million tokens is 150_000",
+        );
+        return None;
+    }
+    field.count(0..=Rates::RATE_MAX)
+}

@@ -1,0 +1,68 @@
+//! Every step of the schema, as text. Not how it is applied.
+
+use holdfast_domain::Timestamp;
+
+use super::Step;
+use crate::dialect::Dialect;
+
+/// One step of the schema.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Migration {
+    pub(super) version: u32,
+    pub(super) name: &'static str,
+    /// To this schema and back, in SQLite's words and in PostgreSQL's.
+    pub(super) sqlite: [&'static str; 2],
+    pub(super) postgres: [&'static str; 2],
+    /// Counts what taking it back deletes, as [`Loss`](super::Loss) tells it.
+    pub(super) loss: &'static str,
+}
+
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "ledger",
+        sqlite: [
+            include_str!("../../migrations/sqlite/0001_ledger.up.sql"),
+            include_str!("../../migrations/sqlite/0001_ledger.down.sql"),
+        ],
+        postgres: [
+            include_str!("../../migrations/postgres/0001_ledger.up.sql"),
+            include_str!("../../migrations/postgres/0001_ledger.down.sql"),
+        ],
+        loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
+            (SELECT count(*) FROM operations), CAST(0 AS bigint), CAST(0 AS bigint)",
+    },
+    Migration {
+        version: 2,
+        name: "costs",
+        sqlite: [
+            include_str!("../../migrations/sqlite/0002_costs.up.sql"),
+            include_str!("../../migrations/sqlite/0002_costs.down.sql"),
+        ],
+        postgres: [
+            include_str!("../../migrations/postgres/0002_costs.up.sql"),
+            include_str!("../../migrations/postgres/0002_costs.down.sql"),
+        ],
+        loss: "SELECT CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint),
+            (SELECT count(*) FROM prices WHERE tiers <> ''),
+            (SELECT count(*) FROM operations WHERE provider_cost IS NOT NULL)",
+    },
+];
+
+impl Migration {
+    pub(super) const fn texts(&self, dialect: Dialect) -> [&'static str; 2] {
+        match dialect {
+            Dialect::Sqlite => self.sqlite,
+            Dialect::Postgres => self.postgres,
+        }
+    }
+
+    pub(super) fn digest(&self, dialect: Dialect) -> Vec<u8> {
+        let [up, _down] = self.texts(dialect);
+        blake3::hash(up.as_bytes()).as_bytes().to_vec()
+    }
+
+    pub(super) fn step(&self, applied_at: Option<Timestamp>) -> Step {
+        Step { version: self.version, name: self.name.to_owned(), applied_at }
+    }
+}
