@@ -171,7 +171,7 @@ fn alone_for_long(stage: &Stage, cells: &[Cell]) {
     let struck = parallel(cells.to_vec(), |cell| Struck::strike(stage, cell));
     std::thread::sleep(LEASE + GRACE);
     for struck in &struck {
-        struck.check_untouched();
+        assert!(struck.is_as_at_the_step(), "nobody was there: {:?}", struck.cell());
     }
     let node = stage.site.serve();
     parallel(struck, |mut struck| {
