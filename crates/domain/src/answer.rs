@@ -6,6 +6,7 @@ mod shown;
 use std::collections::BTreeMap;
 
 use crate::request::{Opaque, Request, ServiceTier, ToolKind};
+use crate::state::ProviderState;
 
 /// Why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,8 @@ pub struct ToolCallDelta {
     pub name: Option<String>,
     /// More of the `arguments` or the `input`.
     pub input: Option<String>,
+    /// What the provider wants back with the call's result.
+    pub state: Option<ProviderState>,
 }
 
 /// What a function call in the older form gained.
@@ -171,6 +174,8 @@ pub struct ToolCall {
     pub name: String,
     /// A function's `arguments` or a custom tool's `input`.
     pub input: String,
+    /// What the provider wants back with the call's result: nothing that a caller gets.
+    pub state: Option<ProviderState>,
 }
 
 /// A function call in the older form.
@@ -282,10 +287,12 @@ impl Choice {
                 kind: ToolKind::Function,
                 name: String::new(),
                 input: String::new(),
+                state: None,
             });
             call.kind = piece.kind.unwrap_or(call.kind);
             call.name.push_str(piece.name.as_deref().unwrap_or_default());
             call.input.push_str(piece.input.as_deref().unwrap_or_default());
+            call.state = piece.state.or(call.state.take());
         }
         if let Some(piece) = gained.function_call {
             let call = self.function_call.get_or_insert_default();

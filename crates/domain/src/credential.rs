@@ -3,18 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::base62::{self, LEN_OF_128, LEN_OF_256};
 use crate::limits::Limits;
 use crate::model::PublicModelId;
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
 use crate::{ApiKeyId, CredentialId, Timestamp, WalletId};
 
 const PREFIX: &str = "hfk_";
-/// Digits of 128 bits in base62.
-const ID_LEN: usize = 22;
-/// Digits of 256 bits in base62.
-const SECRET_LEN: usize = 43;
-/// In the order of ASCII.
-const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What a caller bears: the id of a credential and the secret that proves it.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,25 +25,25 @@ impl Bearer {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-        if id.len() != ID_LEN || secret.len() != SECRET_LEN {
+        if id.len() != LEN_OF_128 || secret.len() != LEN_OF_256 {
             return None;
         }
         Some(Self {
-            id: CredentialId::from_bytes(from_base62(id)?),
-            secret: CredentialSecret::new(from_base62(secret)?),
+            id: CredentialId::from_bytes(base62::read(id)?),
+            secret: CredentialSecret::new(base62::read(secret)?),
         })
     }
 
     /// What the whole text begins with: it tells one credential from others, and nothing of its secret.
     #[must_use]
     pub fn beginning(id: CredentialId) -> String {
-        format!("{PREFIX}{}", to_base62(&id.to_bytes(), ID_LEN))
+        format!("{PREFIX}{}", base62::write(&id.to_bytes(), LEN_OF_128))
     }
 
     /// The whole text. It is shown once, to whoever gets the key, and is not kept.
     #[must_use]
     pub fn expose(&self) -> String {
-        let secret = to_base62(self.secret.bytes(), SECRET_LEN);
+        let secret = base62::write(self.secret.bytes(), LEN_OF_256);
         format!("{}_{secret}", Self::beginning(self.id))
     }
 }
@@ -57,59 +52,6 @@ impl fmt::Debug for Bearer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bearer({}, …)", self.id)
     }
-}
-
-/// Repeated division of a big-endian number: `number` is left at zero.
-fn to_base62(bytes: &[u8], len: usize) -> String {
-    let mut number = bytes.to_vec();
-    let mut text = vec![0; len];
-    for digit in text.iter_mut().rev() {
-        let mut rest: u32 = 0;
-        for byte in &mut number {
-            let value = (rest << 8) | u32::from(*byte);
-            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
-            rest = value % 62;
-        }
-        *digit = usize::try_from(rest).ok().and_then(|at| DIGITS.get(at)).copied().unwrap_or(b'0');
-    }
-    text.into_iter().map(char::from).collect()
-}
-
-/// `None` for another character, or for a number that does not fit. Five digits and four bytes at a time.
-fn from_base62<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let mut number = [0; N];
-    let (words, []) = number.as_chunks_mut::<4>() else { return None };
-    for digits in text.as_bytes().chunks(5) {
-        let (mut scale, mut carry) = (1_u64, 0_u64);
-        for digit in digits {
-            scale = scale.wrapping_mul(62);
-            carry = carry.wrapping_mul(62).wrapping_add(from_digit(*digit)?);
-        }
-        for word in words.iter_mut().rev() {
-            let word_before = u64::from(u32::from_be_bytes(*word));
-            let value = word_before.wrapping_mul(scale).wrapping_add(carry);
-            let [high @ .., a, b, c, d] = value.to_be_bytes();
-            *word = [a, b, c, d];
-            carry = u64::from(u32::from_be_bytes(high));
-        }
-        if carry != 0 {
-            return None;
-        }
-    }
-    Some(number)
-}
-
-fn from_digit(digit: u8) -> Option<u64> {
-    let value = if digit.is_ascii_digit() {
-        digit.wrapping_sub(b'0')
-    } else if digit.is_ascii_uppercase() {
-        digit.wrapping_sub(b'A').wrapping_add(10)
-    } else if digit.is_ascii_lowercase() {
-        digit.wrapping_sub(b'a').wrapping_add(36)
-    } else {
-        return None;
-    };
-    Some(u64::from(value))
 }
 
 /// An API key as it is kept: never with a secret.

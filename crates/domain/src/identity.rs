@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use uuid::{Builder, Uuid, Variant, Version};
 
+use crate::base62::{self, LEN_OF_128};
+
 /// Writes an identifier that is 128 bits and prints as a hyphenated UUID.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
@@ -203,6 +205,29 @@ impl OperationId {
     #[must_use]
     pub fn completion_id(self) -> String {
         format!("chatcmpl_{}", self.0.as_simple())
+    }
+
+    /// The id that callers see of a call of a tool: ours, not the provider's, and the same at every
+    /// replay. `at` is its choice and its place among that choice's calls. Servers take at most 40
+    /// characters.
+    #[must_use]
+    pub fn tool_call_id(self, at: [u32; 2]) -> String {
+        let [choice, call] = at;
+        format!("call_{}_{choice}_{call}", base62::write(&self.to_bytes(), LEN_OF_128))
+    }
+
+    /// Reads what [`OperationId::tool_call_id`] wrote: whose call it is and where it stands there.
+    /// `None` for any other text.
+    #[must_use]
+    pub fn of_tool_call(id: &str) -> Option<(Self, [u32; 2])> {
+        let (operation, at) = id.strip_prefix("call_")?.split_once('_')?;
+        let (choice, call) = at.split_once('_')?;
+        if operation.len() != LEN_OF_128 {
+            return None;
+        }
+        let operation = Self::from_bytes(base62::read(operation)?);
+        let at = [choice.parse().ok()?, call.parse().ok()?];
+        (operation.tool_call_id(at) == id).then_some((operation, at))
     }
 
     /// The hold of one generation.

@@ -51,6 +51,7 @@
 #![warn(missing_docs, clippy::arithmetic_side_effects, clippy::float_arithmetic)]
 
 pub mod answer;
+mod base62;
 pub mod conduct;
 pub mod credential;
 pub mod hold;
@@ -64,6 +65,7 @@ pub mod ports;
 pub mod price;
 pub mod request;
 pub mod secret;
+pub mod state;
 pub mod usage;
 pub mod wallet;
 

@@ -17,6 +17,7 @@ use crate::limits::{Reached, Tally};
 use crate::operation::{Change, Lease, Node, Operation, ProviderRefusal, Receipt, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
+use crate::state::ProviderStates;
 use crate::usage::Meters;
 use crate::wallet::Wallet;
 use crate::{
@@ -338,6 +339,9 @@ pub struct Call {
     pub connect: Duration,
     /// How the answer is wanted.
     pub arrival: Arrival,
+    /// What came with calls of the request's earlier turns that the same route answered, as far as it is
+    /// still kept. There may be less than was said: whoever wants it must do without.
+    pub states: ProviderStates,
 }
 
 /// How an answer is wanted from a provider. Not how its caller gets it: one that was wanted in pieces may
@@ -385,6 +389,12 @@ pub trait Provider: Send + Sync {
     /// The first thing that it cannot do. The same request has the same answer.
     fn can(&self, _request: &Request) -> Result<(), Unsupported> {
         Ok(())
+    }
+
+    /// The shape of what its models say with calls of tools and want back: another shape of the same
+    /// name may not be. Nothing where they want nothing back, as a rule.
+    fn state_shape(&self) -> Option<&'static str> {
+        None
     }
 
     /// Runs the call at most once: it is never sent again by whoever implements this. Returns the

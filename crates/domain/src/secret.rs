@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::{ApiKeyId, OperationId};
 
-fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     for part in parts {
         let length = u64::try_from(part.len()).unwrap_or(u64::MAX);

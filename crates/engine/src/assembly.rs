@@ -28,6 +28,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) is_sent: bool,
     /// Whether it was ended here.
     pub(crate) is_cut: bool,
+    /// Bytes that the provider wants back.
+    state_bytes: usize,
 }
 
 /// What is told of an answer while it arrives.
@@ -63,6 +65,19 @@ impl<'a> Assembly<'a> {
             meters: None,
             is_sent: false,
             is_cut: false,
+            state_bytes: 0,
+        }
+    }
+
+    /// Forgets what the provider wants back beyond what is kept.
+    fn keep_within(&mut self, delta: &mut Delta) {
+        let calls = delta.choices.iter_mut().flat_map(|choice| &mut choice.tool_calls);
+        for call in calls {
+            let bytes = call.state.as_ref().map_or(0, |state| state.as_str().len());
+            self.state_bytes = self.state_bytes.saturating_add(bytes);
+            if self.state_bytes > Options::STATE_BYTES_MAX {
+                call.state = None;
+            }
         }
     }
 
@@ -92,11 +107,12 @@ impl Sink for Assembly<'_> {
         }
     }
 
-    fn delta(&mut self, delta: Delta) {
+    fn delta(&mut self, mut delta: Delta) {
         // Whoever says something was asked, even where the provider forgot to tell.
         if !self.is_sent {
             self.sending();
         }
+        self.keep_within(&mut delta);
         let delta = match &mut self.telling {
             Some(telling) => telling.tell(delta),
             None => Some(delta),

@@ -23,6 +23,7 @@ mod rates;
 mod reconciler;
 mod reply;
 mod seal;
+mod states;
 mod streaming;
 mod submit;
 mod tape;

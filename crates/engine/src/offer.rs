@@ -8,6 +8,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::{Provider, Unsupported};
 use holdfast_domain::request::Request;
+use holdfast_domain::state::Origin;
 
 use crate::callers::Caller;
 use crate::catalogue::{Catalogue, Model, Price, Route};
@@ -44,6 +45,12 @@ impl Offer {
     /// when it is called.
     pub(crate) fn can(&self, route: &Route, request: &Request) -> Result<(), Unsupported> {
         self.providers.get(&route.provider).map_or(Ok(()), |provider| provider.can(request))
+    }
+
+    /// Where what a route's model wants back comes from and goes to; `None` where it wants nothing.
+    pub(crate) fn origin(&self, route: &Route) -> Option<Origin> {
+        let shape = self.providers.get(&route.provider)?.state_shape()?;
+        Some(Origin::of(shape, &route.provider, &route.model))
     }
 
     /// Whether any of the routes can; if not, what the first of them cannot do. Those that cannot are

@@ -17,6 +17,7 @@ use holdfast_domain::ports::{
     Arrival, Call, CommitError, Failure as ProviderFailure, NotRun, Unknown,
 };
 use holdfast_domain::price::ProviderCost;
+use holdfast_domain::state::{Kept, ProviderStates};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::chat::chunk::Chunks;
@@ -95,6 +96,8 @@ struct Ran {
     reported: Option<Meters>,
     /// What its route costs the operator.
     cost: Option<Arc<ProviderCost>>,
+    /// What the provider wants back in a later turn.
+    kept: Option<Box<Kept>>,
 }
 
 impl Run<'_> {
@@ -157,6 +160,15 @@ impl Run<'_> {
 
     /// Tries the routes in their order: the next one only after proof that the last did not run.
     async fn answer(self, attempts: &mut Vec<Attempt>) -> Verdict {
+        // Before anything is sent: without it a provider may refuse for good what it would have taken.
+        let earlier = match self.engine.earlier(self.ask, self.bid).await {
+            Ok(earlier) => earlier,
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(operation.id = %self.operation.id, error, "no earlier turn was read");
+                return Verdict::NotRun;
+            }
+        };
         for route in &self.bid.model.routes {
             let started = Instant::now();
             let is_late = started >= self.until || self.engine.cut.is_cancelled();
@@ -169,7 +181,8 @@ impl Run<'_> {
             let pulse = Pulse::new();
             let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, &pulse);
             reach(Step::Sending);
-            let called = self.call(route, &mut answer, &pulse).await;
+            let origin = self.ask.offer.origin(route);
+            let called = self.call(route, earlier.of(origin), &mut answer, &pulse).await;
             reach(Step::Answered);
             let latency = started.elapsed();
             let class = match &called {
@@ -187,7 +200,8 @@ impl Run<'_> {
             match called {
                 Ok(reported) => {
                     let (answer, chunks) = answer.into_parts();
-                    let ran = Ran { reported, cost: route.cost.clone() };
+                    let kept = origin.and_then(|origin| Kept::of(&answer, origin));
+                    let ran = Ran { reported, cost: route.cost.clone(), kept: kept.map(Box::new) };
                     return Verdict::Answered(answer, chunks, ran);
                 }
                 Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
@@ -208,6 +222,7 @@ impl Run<'_> {
     async fn call(
         self,
         route: &Route,
+        states: ProviderStates,
         answer: &mut Assembly<'_>,
         pulse: &Pulse,
     ) -> Result<Option<Meters>, ProviderFailure> {
@@ -221,6 +236,7 @@ impl Run<'_> {
             max_output_tokens: self.bid.bound.output_tokens,
             connect: self.bid.model.timeouts.connect,
             arrival,
+            states,
         };
         let n = self.bid.request.n;
         let (why, keeps) = tokio::select! {
@@ -278,11 +294,14 @@ impl Run<'_> {
                     track.close_with(Closing { finish, usage });
                 }
                 let body = render(&view);
-                self.sealed(body, |result| Ending::Finished { metered, result })
+                self.sealed(body, ran.kept.as_deref(), |result| Ending::Finished {
+                    metered,
+                    result,
+                })
             }
             Verdict::Refused(refusal) => {
                 let body = holdfast_wire::error::refused(refusal, self.operation.id).render();
-                self.sealed(body, |result| Ending::Refused { refusal, result })
+                self.sealed(body, None, |result| Ending::Refused { refusal, result })
             }
             Verdict::NotRun => (Ending::NotRun, None),
             Verdict::Unknown => (Ending::Unknown, None),
@@ -294,11 +313,12 @@ impl Run<'_> {
     fn sealed(
         self,
         body: Vec<u8>,
+        kept: Option<&Kept>,
         ending: impl FnOnce(SealedResult) -> Ending,
     ) -> (Ending, Option<Bytes>) {
         let bearer = &self.ask.caller.bearer;
         let key = bearer.secret.result_key(self.operation.id);
-        match seal::seal(&key, bearer.id, self.operation, &body) {
+        match seal::seal(&key, bearer.id, self.operation, (&body, kept)) {
             Ok(result) => (ending(result), Some(body.into())),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;

@@ -32,6 +32,13 @@ impl Options {
     /// The most of a streamed answer that is kept for its readers, as rendered chunks. A longer answer
     /// is ended there.
     pub const STREAM_BYTES_MAX: usize = 64 << 20;
+    /// Earlier operations that one request looks up for what its provider wants back: those of its newest
+    /// turns.
+    pub const LOOK_UPS_MAX: usize = 256;
+    /// How many of them are looked up at once.
+    pub const LOOK_UPS_AT_ONCE: usize = 8;
+    /// The most bytes that are kept of what a provider wants back of one answer.
+    pub const STATE_BYTES_MAX: usize = 4 << 20;
     /// What a deadline adds to a model's total timeout.
     pub const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 }

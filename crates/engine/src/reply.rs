@@ -247,7 +247,7 @@ pub(crate) fn content(snapshot: &Snapshot, operation: &Operation, caller: &Calle
     }
     let key = caller.bearer.secret.result_key(operation.id);
     match seal::open(&key, operation, result) {
-        Ok(body) => Content::Kept(body.into()),
+        Ok(opened) => Content::Kept(opened.body.into()),
         Err(error) => {
             let error: &dyn std::error::Error = &error;
             tracing::error!(operation.id = %operation.id, error, "a result does not open");

@@ -2,16 +2,25 @@
 //!
 //! AES-256-GCM-SIV under a key that only the caller's secret yields, bound to the operation and its
 //! fingerprint: content moved to another row does not open.
+//!
+//! Beside the body that callers get, there may be what the provider wants back in a later turn. It is
+//! sealed with the body and goes with it: an answer without it is sealed as if there were no such thing.
+
+use std::collections::BTreeMap;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use holdfast_domain::CredentialId;
 use holdfast_domain::operation::{Operation, SealedResult};
 use holdfast_domain::secret::ResultKey;
+use holdfast_domain::state::{Kept, Origin, ProviderState};
 use uuid::Uuid;
 
-/// The layout of what is sealed: the bytes of the body that callers get.
-const FORMAT: u8 = 1;
+/// A layout of what is sealed: the bytes of the body that callers get.
+const BODY: u8 = 1;
+/// Another: the same after their length, then the origin of states, and each with its choice, its call
+/// and its length. Numbers are of four bytes, the largest first.
+const BODY_AND_STATES: u8 = 2;
 
 /// Why content was not sealed or opened.
 #[derive(Debug, thiserror::Error)]
@@ -22,26 +31,44 @@ pub(crate) enum SealError {
     /// The row holds a layout that this version does not know.
     #[error("sealed in format {0}, which this version does not know")]
     Format(u8),
+    /// What was opened is not laid out as its format says.
+    #[error("not laid out as its format says")]
+    Layout,
 }
 
-/// Seals a body.
+/// What was sealed.
+pub(crate) struct Opened {
+    pub(crate) body: Vec<u8>,
+    pub(crate) kept: Option<Kept>,
+}
+
+/// Seals a body with what the provider wants back.
 pub(crate) fn seal(
     key: &ResultKey,
     credential: CredentialId,
     operation: &Operation,
-    body: &[u8],
+    (body, kept): (&[u8], Option<&Kept>),
 ) -> Result<SealedResult, SealError> {
     let nonce = nonce();
     let mut sealed = Vec::with_capacity(body.len().saturating_add(AES_256_GCM_SIV.tag_len()));
-    sealed.extend_from_slice(body);
+    let format = match kept.and_then(|kept| laid_out(body, kept)) {
+        Some(both) => {
+            sealed.extend_from_slice(&both);
+            BODY_AND_STATES
+        }
+        None => {
+            sealed.extend_from_slice(body);
+            BODY
+        }
+    };
     cipher(key)?
         .seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
-            additional_data(operation, FORMAT),
+            additional_data(operation, format),
             &mut sealed,
         )
         .map_err(SealError::Cipher)?;
-    Ok(SealedResult { credential, format: FORMAT, nonce, sealed })
+    Ok(SealedResult { credential, format, nonce, sealed })
 }
 
 /// Opens what [`seal`] sealed for the same operation.
@@ -49,8 +76,8 @@ pub(crate) fn open(
     key: &ResultKey,
     operation: &Operation,
     result: &SealedResult,
-) -> Result<Vec<u8>, SealError> {
-    if result.format != FORMAT {
+) -> Result<Opened, SealError> {
+    if ![BODY, BODY_AND_STATES].contains(&result.format) {
         return Err(SealError::Format(result.format));
     }
     let mut body = result.sealed.clone();
@@ -63,7 +90,52 @@ pub(crate) fn open(
         .map_err(SealError::Cipher)?
         .len();
     body.truncate(length);
-    Ok(body)
+    if result.format == BODY {
+        return Ok(Opened { body, kept: None });
+    }
+    read(&body).ok_or(SealError::Layout)
+}
+
+/// `None` where a length is none of four bytes.
+fn laid_out(body: &[u8], kept: &Kept) -> Option<Vec<u8>> {
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_be_bytes);
+    let mut all = Vec::new();
+    all.extend(length(body)?);
+    all.extend_from_slice(body);
+    all.extend(kept.origin.to_bytes());
+    for ([choice, call], state) in &kept.states {
+        let state = state.as_str().as_bytes();
+        all.extend([choice.to_be_bytes(), call.to_be_bytes(), length(state)?].concat());
+        all.extend_from_slice(state);
+    }
+    Some(all)
+}
+
+/// Reads what [`laid_out`] wrote.
+fn read(mut rest: &[u8]) -> Option<Opened> {
+    let body = take_counted(&mut rest)?.to_vec();
+    let (origin, mut rest) = rest.split_first_chunk()?;
+    let mut states = BTreeMap::new();
+    while !rest.is_empty() {
+        let at = [take_number(&mut rest)?, take_number(&mut rest)?];
+        let state = str::from_utf8(take_counted(&mut rest)?).ok()?;
+        states.insert(at, ProviderState::new(state)?);
+    }
+    let kept = Kept { origin: Origin::from_bytes(*origin), states };
+    Some(Opened { body, kept: Some(kept) })
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u32> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u32::from_be_bytes(*number))
+}
+
+fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(take_number(rest)?).ok()?;
+    let (counted, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(counted)
 }
 
 /// The random bytes of an id, without the two that are not all random. A generator of the thread makes
@@ -81,4 +153,24 @@ fn additional_data(operation: &Operation, format: u8) -> Aad<Vec<u8>> {
     let id = operation.id.to_bytes();
     let fingerprint = operation.binding.fingerprint.to_bytes();
     Aad::from([&id[..], &fingerprint[..], &[format]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_laid_out_reads_as_it_was_and_half_of_it_does_not() {
+        let state = |text| ProviderState::new(text).unwrap();
+        let states = [([0, 1], state("é")), ([7, 0], state("second"))].into();
+        let kept = Kept { origin: Origin::of("shape", "provider", "model"), states };
+        let all = laid_out(b"the body", &kept).unwrap();
+        let opened = read(&all).unwrap();
+        assert_eq!(opened.body, b"the body");
+        assert_eq!(opened.kept, Some(kept.clone()));
+        for length in 0..all.len() {
+            let whole = read(&all[..length]).and_then(|opened| opened.kept);
+            assert_ne!(whole, Some(kept.clone()), "{length}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Arrival, Call, Sink};
+use holdfast_domain::state::ProviderStates;
 use holdfast_providers::translation::Kind;
 use holdfast_wire::chat::request::parse;
 use serde_json::{Value, json};
@@ -121,6 +122,7 @@ fn call(arrival: Arrival) -> (Call, usize) {
         max_output_tokens: 1_000,
         connect: Duration::from_secs(1),
         arrival,
+        states: ProviderStates::new(),
     };
     (call, body.len())
 }

@@ -17,6 +17,10 @@ use crate::proof;
 use crate::server::{
     BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached,
 };
+use crate::turns::NO_STATES;
+
+/// The name of the thoughts that come with calls. Another layout has another.
+const SHAPE: &str = "anthropic 1";
 
 /// The version of the API that is spoken here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -88,7 +92,11 @@ impl Anthropic {
 #[async_trait]
 impl Provider for Anthropic {
     fn can(&self, request: &Request) -> Result<(), Unsupported> {
-        request::translate(request, self.sampling).map(drop)
+        request::translate(request, self.sampling, &NO_STATES).map(drop)
+    }
+
+    fn state_shape(&self) -> Option<&'static str> {
+        Some(SHAPE)
     }
 
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {

@@ -20,6 +20,10 @@ use crate::proof;
 use crate::server::{
     BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
 };
+use crate::turns::NO_STATES;
+
+/// The name of the thoughts that come with calls. Another layout has another.
+const SHAPE: &str = "bedrock 1";
 
 pub(crate) const DIALECT: Dialect = Dialect {
     framing: Framing::Aws,
@@ -95,7 +99,11 @@ impl Bedrock {
 #[async_trait]
 impl Provider for Bedrock {
     fn can(&self, request: &Request) -> Result<(), Unsupported> {
-        request::translate(request).map(drop)
+        request::translate(request, &NO_STATES).map(drop)
+    }
+
+    fn state_shape(&self) -> Option<&'static str> {
+        Some(SHAPE)
     }
 
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {

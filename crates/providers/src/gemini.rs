@@ -15,6 +15,10 @@ use crate::proof;
 use crate::server::{
     BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
 };
+use crate::turns::NO_STATES;
+
+/// The name of the signatures that come with calls. Another layout has another.
+const SHAPE: &str = "gemini 1";
 
 pub(crate) const DIALECT: Dialect = Dialect {
     framing: Framing::Events,
@@ -28,8 +32,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
 pub struct GeminiOptions {
     /// How to reach it.
     pub server: ServerOptions,
-    /// Whether earlier calls of functions are sent as calls of another model, so that the signatures
-    /// that they came with are not asked for: models from Gemini 3 on refuse them otherwise.
+    /// Whether earlier calls of functions whose signatures are not kept are sent as calls of another
+    /// model, so that the signatures are not asked for: models from Gemini 3 on refuse them otherwise.
     pub skip_signatures: bool,
 }
 
@@ -80,7 +84,11 @@ impl Gemini {
 #[async_trait]
 impl Provider for Gemini {
     fn can(&self, request: &Request) -> Result<(), Unsupported> {
-        request::translate(request, self.skip_signatures).map(drop)
+        request::translate(request, self.skip_signatures, &NO_STATES).map(drop)
+    }
+
+    fn state_shape(&self) -> Option<&'static str> {
+        Some(SHAPE)
     }
 
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {

@@ -67,6 +67,7 @@ mod proof;
 mod reading;
 mod server;
 mod simulated;
+mod thoughts;
 pub mod translation;
 mod transport;
 mod turns;

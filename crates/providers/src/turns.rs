@@ -4,9 +4,17 @@
 
 use holdfast_domain::ports::Unsupported;
 use holdfast_domain::request::{Content, Message, Part, Reply, Role, ToolCall, ToolKind};
+use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
 use crate::unable::{LEFT_OUT, arguments, unsupported};
+
+/// What is wanted back makes no difference to what can be done.
+pub(crate) static NO_STATES: ProviderStates = ProviderStates::new();
+
+/// What a caller was told that the model thought, where it sends it back. The model wants its thoughts as it
+/// said them: what is kept of them stands for it.
+const REASONING: &str = "reasoning_content";
 
 /// What the conversation becomes.
 pub(crate) struct Conversation<'a> {
@@ -156,7 +164,7 @@ impl<'a> Blocks<'a> {
         if function_call.is_some() {
             return self.refused("function_call", "sent as `tool_calls` for this model");
         }
-        if let Some(name) = extras.keys().next() {
+        if let Some(name) = extras.keys().find(|name| *name != REASONING) {
             return self.refused(name, LEFT_OUT);
         }
         self.text(spelling, refusal.as_deref().unwrap_or_default());

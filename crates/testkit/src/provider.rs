@@ -16,6 +16,7 @@ use holdfast_domain::usage::Meters;
 /// and counts as a run.
 pub struct ScriptedProvider {
     state: Mutex<State>,
+    shape: Option<&'static str>,
 }
 
 struct State {
@@ -96,7 +97,13 @@ impl ScriptedProvider {
     #[must_use]
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let (scripts, calls) = (scripts.into_iter().collect(), Vec::new());
-        Self { state: Mutex::new(State { scripts, calls }) }
+        Self { state: Mutex::new(State { scripts, calls }), shape: None }
+    }
+
+    /// The same, which wants states of this shape back.
+    #[must_use]
+    pub fn wanting(self, shape: &'static str) -> Self {
+        Self { shape: Some(shape), ..self }
     }
 
     /// How often it ran.
@@ -130,6 +137,10 @@ impl fmt::Debug for ScriptedProvider {
 
 #[async_trait]
 impl Provider for ScriptedProvider {
+    fn state_shape(&self) -> Option<&'static str> {
+        self.shape
+    }
+
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
         let Some(script) = self.next(call) else {
             return Err(Failure::Unknown(Unknown::Broken));

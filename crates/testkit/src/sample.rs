@@ -18,6 +18,7 @@ use holdfast_domain::ports::{Arrival, Call};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates, Tariff, Tier};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
+use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, RequestKey,
@@ -251,6 +252,7 @@ pub fn call(text: &str) -> Call {
         max_output_tokens: 100,
         connect: Duration::from_secs(2),
         arrival: Arrival::Whole,
+        states: ProviderStates::new(),
     }
 }
 

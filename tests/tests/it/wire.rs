@@ -31,11 +31,23 @@ struct Sort {
     sent: &'static str,
     /// What the upstream answers beside its marks: its choices, and other members.
     answered: (Value, Value),
-    /// What the caller is told: the choices, and other members. `<24>` and `<32>` are the first digits
-    /// of the operation's id.
+    /// What the caller is told: the choices, and other members. `<22>` and `<32>` are the operation's
+    /// id, in base62 and in hexadecimal digits.
     told: (Value, Value),
     /// What of the answer is passed on as it is spelled.
     kept: &'static [&'static str],
+}
+
+/// The same number in the digits that ids of calls are written in.
+fn base62(hexadecimal: &str) -> String {
+    let digits = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut number = u128::from_str_radix(hexadecimal, 16).unwrap();
+    let mut text = [b'0'; 22];
+    for digit in text.iter_mut().rev() {
+        *digit = digits[usize::try_from(number % 62).unwrap()];
+        number /= 62;
+    }
+    String::from_utf8(text.to_vec()).unwrap()
 }
 
 /// One line of what is written in several.
@@ -63,7 +75,7 @@ impl World {
         let body = told.json();
         let digits = body["id"].as_str().unwrap().trim_start_matches("chatcmpl_").to_owned();
         let own = |value: &Value| -> Value {
-            let text = value.to_string().replace("<24>", &digits[..24]).replace("<32>", &digits);
+            let text = value.to_string().replace("<22>", &base62(&digits)).replace("<32>", &digits);
             serde_json::from_str(&text).unwrap()
         };
         assert_eq!(body["choices"], own(&sort.told.0));
@@ -244,7 +256,7 @@ fn tools_arrive_in_their_order_and_so_do_their_calls() {
     ]);
     let mut own = calls.clone();
     for at in 0..2 {
-        own[at]["id"] = json!(format!("call_<24>_0_{at}"));
+        own[at]["id"] = json!(format!("call_<22>_0_{at}"));
     }
     world().check(&Sort {
         asked: r#""parallel_tool_calls":false,"tool_choice":{"allowed_tools":{"tools":[

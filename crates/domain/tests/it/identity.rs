@@ -145,3 +145,40 @@ fn names_are_of_the_shape_that_rows_and_paths_can_bear() {
         assert!(PublicModelId::try_from(id).is_err(), "{id:?}");
     }
 }
+
+#[test]
+fn the_id_of_a_call_says_whose_it_is_and_is_short_enough_for_every_server() {
+    let id = OperationId::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
+    assert_eq!(id.tool_call_id([0, 3]), "call_0296tiiBb3U904RIpygpjj_0_3");
+    let all = [0, 1, u128::MAX, 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef];
+    for operation in all.map(OperationId::from_u128) {
+        for at in [[0, 0], [1, 11], [11, 1], [127, 9_999]] {
+            let text = operation.tool_call_id(at);
+            assert!(text.len() <= 40, "{text}");
+            assert_eq!(OperationId::of_tool_call(&text), Some((operation, at)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn other_ids_of_calls_are_nobodys() {
+    let own = operation().tool_call_id([1, 2]);
+    let digits = &own["call_".len()..][..22];
+    for other in [
+        String::new(),
+        "call_".to_owned(),
+        "call_abc123".to_owned(),
+        own.replacen("call_", "tool_", 1),
+        own.replace("_1_2", "_1"),
+        own.replace("_1_2", "_1_2_3"),
+        own.replace("_1_2", "_01_2"),
+        own.replace("_1_2", "_+1_2"),
+        own.replace("_1_2", "_1_4294967296"),
+        own.replace(digits, &digits[1..]),
+        own.replace(digits, &"z".repeat(22)),
+        own.replace(digits, &"-".repeat(22)),
+        format!("{own} "),
+    ] {
+        assert_eq!(OperationId::of_tool_call(&other), None, "{other}");
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::fmt::Debug;
 
-use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::request::{
     Content, CustomTool, Function, FunctionCall, FunctionChoice, Item, JsonSchema, Message, Opaque,
     Part, RecordingFormat, Reply, ResponseFormat, Role, Tool, ToolCall, ToolChoice, ToolKind,
     ToolMode, Voice,
 };
+use holdfast_domain::state::ProviderState;
 use holdfast_domain::{Currency, RequestKey};
 use holdfast_testkit::{MemoryJournal, NoPause, sample};
 
@@ -102,6 +103,19 @@ fn answers_tell_their_length() {
     let beside =
         "service_tier: None, predicted: Predicted { accepted: 0, rejected: 0 }, moderation: None";
     check(&answer, &format!("Answer {{ choices: {{0: Choice({shown}}}, {beside} }}"));
+}
+
+#[test]
+fn what_a_provider_wants_back_tells_its_length() {
+    let state = ProviderState::new(SECRET);
+    check(&state, "Some(ProviderState(33 bytes))");
+    let call = ToolCallDelta { state, ..ToolCallDelta::default() };
+    check(&call, "ToolCallDelta(0: None, name None, input None)");
+    let choice = ChoiceDelta { tool_calls: vec![call], ..ChoiceDelta::default() };
+    let mut answer = Answer::default();
+    answer.append(Delta::from(vec![choice]));
+    let called = answer.choices().flat_map(|(_, choice)| choice.tool_calls.values());
+    check(&called.collect::<Vec<_>>(), "[ToolCall(Function, name 0, input 0)]");
 }
 
 #[test]

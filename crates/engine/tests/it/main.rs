@@ -18,6 +18,7 @@ mod results;
 mod routes;
 mod running;
 mod stale;
+mod states;
 mod store;
 mod storm;
 mod streams;

@@ -122,7 +122,7 @@ async fn content_of_an_unknown_format_or_of_another_fingerprint_does_not_open() 
     body(&world.ask(1, HELLO).await);
     world.store.alter(|snapshot| {
         if let Some(result) = &mut snapshot.result {
-            result.format = 2;
+            result.format = 3;
         }
     });
     assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(..));

@@ -36,6 +36,8 @@ pub(crate) struct Store {
     buggy: AtomicBool,
     commits: Mutex<Option<Gate>>,
     loads: Mutex<Option<Gate>>,
+    /// Reads of operations.
+    pub(crate) reads: AtomicUsize,
     beats: Mutex<Option<Gate>>,
     wallets: Mutex<Option<Gate>>,
     alter: Mutex<Option<Alter>>,
@@ -63,6 +65,7 @@ impl Store {
             buggy: AtomicBool::new(false),
             commits: Mutex::default(),
             loads: Mutex::default(),
+            reads: AtomicUsize::new(0),
             beats: Mutex::default(),
             wallets: Mutex::default(),
             alter: Mutex::default(),
@@ -183,6 +186,7 @@ impl Store {
 #[async_trait]
 impl Journal for Store {
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.enter(&self.loads).await.map_err(Unavailable)?;
         let mut snapshot = self.journal.load(operation).await?;
         // Not called under the lock: some of them panic.

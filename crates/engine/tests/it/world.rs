@@ -104,6 +104,7 @@ pub(crate) struct Setup {
     scripts: HashMap<&'static str, Vec<Script>>,
     others: BTreeMap<String, Arc<dyn Provider>>,
     unconfigured: Option<&'static str>,
+    shape: Option<&'static str>,
 }
 
 pub(crate) fn setup() -> Setup {
@@ -129,6 +130,7 @@ pub(crate) fn setup() -> Setup {
         scripts: HashMap::new(),
         others: BTreeMap::new(),
         unconfigured: None,
+        shape: None,
     }
 }
 
@@ -203,6 +205,12 @@ impl Setup {
         self
     }
 
+    /// The scripted providers want states of this shape back.
+    pub(crate) fn wanting(mut self, shape: &'static str) -> Self {
+        self.shape = Some(shape);
+        self
+    }
+
     /// No provider has this name.
     pub(crate) fn unconfigured(mut self, provider: &'static str) -> Self {
         self.unconfigured = Some(provider);
@@ -232,7 +240,12 @@ impl Setup {
         let scripted: BTreeMap<String, Arc<ScriptedProvider>> = names
             .map(|route| {
                 let scripts = self.scripts.remove(&*route.provider).unwrap_or_default();
-                (route.provider.clone(), Arc::new(ScriptedProvider::new(scripts)))
+                let provider = ScriptedProvider::new(scripts);
+                let provider = match self.shape {
+                    Some(shape) => provider.wanting(shape),
+                    None => provider,
+                };
+                (route.provider.clone(), Arc::new(provider))
             })
             .collect();
         let mut providers: BTreeMap<String, Arc<dyn Provider>> = BTreeMap::new();

@@ -5,10 +5,11 @@ use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
-use holdfast_wire::json::{Node, parse_answer};
+use holdfast_wire::json::{Draft, Node, parse_answer};
 
 use super::usage::Usage;
 use crate::reading::{append, says_something, text};
+use crate::thoughts::{Thought, Thoughts};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
@@ -18,8 +19,9 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
     }
     let blocks = answer.get("content").and_then(Node::as_array).ok_or(Unreadable::Choices)?;
     let mut choice = ChoiceDelta::default();
+    let mut thoughts = Thoughts::default();
     for block in blocks {
-        add(&mut choice, block)?;
+        add(&mut choice, &mut thoughts, block)?;
     }
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
@@ -40,12 +42,24 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
     Ok(Completion { delta, meters })
 }
 
-fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
+fn add(
+    choice: &mut ChoiceDelta,
+    thoughts: &mut Thoughts,
+    block: &Node<'_>,
+) -> Result<(), Unreadable> {
     match text(block, "type") {
-        Some("text") => append(&mut choice.content, text(block, "text"))?,
-        Some("thinking") => append(&mut choice.reasoning, text(block, "thinking"))?,
-        // Thoughts that only the provider can read.
-        Some("redacted_thinking") => {}
+        Some("text") => {
+            thoughts.text();
+            append(&mut choice.content, text(block, "text"))?;
+        }
+        Some("thinking") => {
+            let said = text(block, "thinking");
+            append(&mut choice.reasoning, said)?;
+            let signature = text(block, "signature").map(str::to_owned);
+            let said = said.unwrap_or_default().to_owned();
+            thoughts.add(Thought::Said { text: said, signature });
+        }
+        Some("redacted_thinking") => thoughts.add(redacted(block)),
         Some("tool_use") => {
             let index = u32::try_from(choice.tool_calls.len());
             let input = block.get("input").ok_or(Unreadable::ToolCalls)?;
@@ -54,11 +68,32 @@ fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
                 kind: Some(ToolKind::Function),
                 name: Some(text(block, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
                 input: Some(input.to_string()),
+                state: thoughts.before_call(spell),
             });
         }
         Some(_) | None => return Err(Unreadable::Content),
     }
     Ok(())
+}
+
+/// Thoughts that only the provider can read.
+pub(super) fn redacted(block: &Node<'_>) -> Thought {
+    Thought::Redacted(text(block, "data").unwrap_or_default().to_owned())
+}
+
+/// A thought as it came and is wanted back.
+pub(super) fn spell(thought: &Thought) -> Draft<'_> {
+    match thought {
+        Thought::Said { text, signature } => Draft::object([
+            Some(("type", Draft::from("thinking"))),
+            Some(("thinking", text.as_str().into())),
+            signature.as_deref().map(|signature| ("signature", signature.into())),
+        ]),
+        Thought::Redacted(data) => Draft::object([
+            ("type", Draft::from("redacted_thinking")),
+            ("data", data.as_str().into()),
+        ]),
+    }
 }
 
 /// Why it ended, in the words that callers know.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use holdfast_domain::ports::{Arrival, Call, Unsupported};
 use holdfast_domain::request::{
-    Function, JsonSchema, Message, Modalities, ReasoningEffort, Request, ResponseFormat, Role,
+    Function, JsonSchema, Message, Modalities, ReasoningEffort, Request, ResponseFormat,
     ServiceTier, ToolChoice, ToolKind, ToolMode, Verbosity,
 };
+use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
 use super::turns::Spoken;
@@ -41,7 +42,7 @@ const WRITTEN: [&str; 15] = [
 pub(crate) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported> {
     let mut members =
         vec![("model", Draft::from(&*call.model)), ("max_tokens", call.max_output_tokens.into())];
-    members.extend(translate(&call.request, sampling)?);
+    members.extend(translate(&call.request, sampling, &call.states)?);
     if call.arrival == Arrival::Streamed {
         members.push(("stream", true.into()));
     }
@@ -49,9 +50,13 @@ pub(crate) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported
 }
 
 /// Everything but the model's name and the bound on output.
-pub(super) fn translate(request: &Request, sampling: bool) -> Result<Vec<Member<'_>>, Unsupported> {
+pub(super) fn translate<'a>(
+    request: &'a Request,
+    sampling: bool,
+    states: &'a ProviderStates,
+) -> Result<Vec<Member<'a>>, Unsupported> {
     refuse_what_has_no_place(request)?;
-    let mut members = conversation(&request.messages)?;
+    let mut members = conversation(&request.messages, states)?;
     members.extend(tools(request)?);
     if !request.stop.is_empty() {
         let stop: Vec<_> = request.stop.iter().map(|text| text.as_str().into()).collect();
@@ -127,8 +132,11 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
     ])
 }
 
-fn conversation(messages: &[Message]) -> Result<Vec<Member<'_>>, Unsupported> {
-    let Conversation { system, turns } = turns::translate(messages, Spoken::default())?;
+fn conversation<'a>(
+    messages: &'a [Message],
+    states: &'a ProviderStates,
+) -> Result<Vec<Member<'a>>, Unsupported> {
+    let Conversation { system, turns } = turns::translate(messages, Spoken::new(states))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("system", system.into()));
@@ -222,9 +230,8 @@ fn output(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
             | ReasoningEffort::Max),
         ) => Some(effort.label()),
     };
-    if effort.is_some() && uses_tools(request) {
-        // What it thought before a call must come back with the call's result, and is not kept.
-        let rule = "none or left out where there are tools for this model";
+    if effort.is_some() && must_call(request) {
+        let rule = "none or left out where a tool must be called for this model";
         return Err(unsupported("reasoning_effort".to_owned(), rule));
     }
     let format = request.response_format.as_ref().map(format).transpose()?;
@@ -241,11 +248,16 @@ fn output(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
     Ok(members)
 }
 
-fn uses_tools(request: &Request) -> bool {
-    !request.tools.is_empty()
-        || request.messages.iter().any(|message| {
-            matches!(&message.role, Role::Assistant(reply) if !reply.tool_calls.is_empty())
-        })
+/// Models refuse to think before a call that they are told to make.
+fn must_call(request: &Request) -> bool {
+    match &request.tool_choice {
+        None => false,
+        Some(ToolChoice::Named { .. }) => true,
+        Some(ToolChoice::Mode(mode) | ToolChoice::Allowed { mode, .. }) => match mode {
+            ToolMode::None | ToolMode::Auto => false,
+            ToolMode::Required => true,
+        },
+    }
 }
 
 fn format(format: &ResponseFormat) -> Result<Draft<'_>, Unsupported> {

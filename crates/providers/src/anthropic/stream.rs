@@ -11,16 +11,18 @@ use holdfast_wire::chat::upstream::Unreadable;
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use super::answer::finish;
+use super::answer::{finish, redacted, spell};
 use super::usage::Usage;
 use crate::reading::{append, count, says_something, text};
 use crate::server::{Heard, Pieces};
+use crate::thoughts::Thoughts;
 
 /// What was said so far.
 #[derive(Default)]
 pub(super) struct Stream {
     /// Blocks that have not ended, by their place.
     open: BTreeMap<u64, Block>,
+    thoughts: Thoughts,
     n_calls: u32,
     has_text: bool,
     says_something: bool,
@@ -94,13 +96,22 @@ impl Stream {
 
     fn begin(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
         let block = event.get("content_block").ok_or(Unreadable::Content)?;
+        let place = place(event)?;
         let begun = match text(block, "type") {
             Some("text") => {
+                self.thoughts.text();
                 self.has_text = true;
                 choice.content = text(block, "text").map(str::to_owned);
                 Block::Text
             }
-            Some("thinking" | "redacted_thinking") => Block::Thinking,
+            Some("thinking") => {
+                self.thoughts.gain(place, text(block, "thinking"), text(block, "signature"));
+                Block::Thinking
+            }
+            Some("redacted_thinking") => {
+                self.thoughts.add(redacted(block));
+                Block::Thinking
+            }
             Some("tool_use") => {
                 let number = self.n_calls;
                 self.n_calls = number.checked_add(1).ok_or(Unreadable::ToolCalls)?;
@@ -109,22 +120,26 @@ impl Stream {
                     kind: Some(ToolKind::Function),
                     name: Some(text(block, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
                     input: None,
+                    state: self.thoughts.before_call(spell),
                 });
                 Block::Call(number, Input::None)
             }
             Some(_) | None => return Err(Unreadable::Content),
         };
-        self.open.insert(place(event)?, begun);
+        self.open.insert(place, begun);
         Ok(())
     }
 
     fn gain(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
         let delta = event.get("delta").ok_or(Unreadable::Content)?;
-        let block = self.open.get_mut(&place(event)?).ok_or(Unreadable::Content)?;
+        let place = place(event)?;
+        let block = self.open.get_mut(&place).ok_or(Unreadable::Content)?;
         match (text(delta, "type"), block) {
             (Some("text_delta"), Block::Text) => append(&mut choice.content, text(delta, "text"))?,
             (Some("thinking_delta"), Block::Thinking) => {
-                append(&mut choice.reasoning, text(delta, "thinking"))?;
+                let said = text(delta, "thinking");
+                append(&mut choice.reasoning, said)?;
+                self.thoughts.gain(place, said, None);
             }
             (Some("input_json_delta"), Block::Call(number, input)) => {
                 let piece = text(delta, "partial_json").ok_or(Unreadable::ToolCalls)?;
@@ -133,7 +148,10 @@ impl Stream {
                     choice.tool_calls.push(more_of(*number, piece));
                 }
             }
-            // What the provider wants back, and sources.
+            (Some("signature_delta"), Block::Thinking) => {
+                self.thoughts.gain(place, None, text(delta, "signature"));
+            }
+            // Sources, and signatures of nothing that is wanted back.
             (Some("signature_delta" | "citations_delta"), _) => {}
             (Some(_) | None, _) => return Err(Unreadable::Content),
         }
@@ -142,9 +160,11 @@ impl Stream {
 
     /// A call without input has an empty one.
     fn end_block(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
-        match self.open.remove(&place(event)?) {
+        let place = place(event)?;
+        match self.open.remove(&place) {
             Some(Block::Call(number, Input::None)) => choice.tool_calls.push(more_of(number, "{}")),
-            Some(Block::Call(_, Input::Some) | Block::Text | Block::Thinking) | None => {}
+            Some(Block::Thinking) => self.thoughts.end(place),
+            Some(Block::Call(_, Input::Some) | Block::Text) | None => {}
         }
         Ok(())
     }

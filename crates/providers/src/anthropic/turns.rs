@@ -2,8 +2,10 @@
 
 use holdfast_domain::ports::Unsupported;
 use holdfast_domain::request::{Content, Item, Part, ToolCall};
+use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
+use crate::thoughts;
 use crate::turns::{Blocks, Spelling};
 use crate::unable::{LEFT_OUT, data_url};
 
@@ -13,13 +15,20 @@ const MARKS_MAX: usize = 4;
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Spells as Anthropic does.
-#[derive(Default)]
-pub(super) struct Spoken {
+pub(super) struct Spoken<'a> {
+    /// What came with earlier calls.
+    states: &'a ProviderStates,
     /// Marks for the cache so far.
     marks: usize,
 }
 
-impl<'a> Spelling<'a> for Spoken {
+impl<'a> Spoken<'a> {
+    pub(super) const fn new(states: &'a ProviderStates) -> Self {
+        Self { states, marks: 0 }
+    }
+}
+
+impl<'a> Spelling<'a> for Spoken<'a> {
     const MODEL: &'static str = "assistant";
     const BLOCKS: &'static str = "content";
 
@@ -88,6 +97,9 @@ impl<'a> Spelling<'a> for Spoken {
         let ToolCall { id, name, .. } = call;
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
+        }
+        if let Some(state) = self.states.get(id) {
+            thoughts::put_back(blocks, state);
         }
         blocks.all.push(Draft::object([
             ("type", Draft::from("tool_use")),

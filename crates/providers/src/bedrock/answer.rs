@@ -8,11 +8,12 @@ use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
-use holdfast_wire::json::{Node, parse_answer};
+use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
 use crate::reading::{append, count, says_something, text};
 use crate::server::{Heard, Pieces};
+use crate::thoughts::{Thought, Thoughts};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
@@ -20,8 +21,9 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
     let message = answer.get("output").and_then(|output| output.get("message"));
     let blocks = message.and_then(|message| message.get("content")).and_then(Node::as_array);
     let mut choice = ChoiceDelta::default();
+    let mut thoughts = Thoughts::default();
     for block in blocks.ok_or(Unreadable::Choices)? {
-        add(&mut choice, block)?;
+        add(&mut choice, &mut thoughts, block)?;
     }
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
@@ -38,16 +40,25 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
     Ok(Completion { delta: Delta::from(vec![choice]), meters })
 }
 
-fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
+fn add(
+    choice: &mut ChoiceDelta,
+    thoughts: &mut Thoughts,
+    block: &Node<'_>,
+) -> Result<(), Unreadable> {
     if block.get("text").is_some() {
+        thoughts.text();
         return append(&mut choice.content, text(block, "text"));
     }
     if let Some(thought) = block.get("reasoningContent") {
-        // Of thoughts that only the provider can read there is no text.
-        return match thought.get("reasoningText") {
-            Some(said) => append(&mut choice.reasoning, text(said, "text")),
-            None => Ok(()),
+        let Some(said) = thought.get("reasoningText") else {
+            thoughts.add(redacted(thought));
+            return Ok(());
         };
+        append(&mut choice.reasoning, text(said, "text"))?;
+        let signature = text(said, "signature").map(str::to_owned);
+        let said = text(said, "text").unwrap_or_default().to_owned();
+        thoughts.add(Thought::Said { text: said, signature });
+        return Ok(());
     }
     let call = block.get("toolUse").ok_or(Unreadable::Content)?;
     let index = u32::try_from(choice.tool_calls.len());
@@ -57,8 +68,27 @@ fn add(choice: &mut ChoiceDelta, block: &Node<'_>) -> Result<(), Unreadable> {
         kind: Some(ToolKind::Function),
         name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
         input: Some(input),
+        state: thoughts.before_call(spell),
     });
     Ok(())
+}
+
+/// Thoughts that only the provider can read.
+fn redacted(thought: &Node<'_>) -> Thought {
+    Thought::Redacted(text(thought, "redactedContent").unwrap_or_default().to_owned())
+}
+
+/// A thought as it came and is wanted back.
+fn spell(thought: &Thought) -> Draft<'_> {
+    let thought = match thought {
+        Thought::Said { text, signature } => {
+            let signature = signature.as_deref().map(|signature| ("signature", signature.into()));
+            let said = Draft::object([Some(("text", text.as_str().into())), signature]);
+            Draft::object([("reasoningText", said)])
+        }
+        Thought::Redacted(data) => Draft::object([("redactedContent", data.as_str().into())]),
+    };
+    Draft::object([("reasoningContent", thought)])
 }
 
 /// Follows the answer to a call.
@@ -71,6 +101,7 @@ pub(super) fn follow(_call: &Call) -> Box<dyn Pieces> {
 struct Stream {
     /// Calls that have not ended, by the place of their block: the number, and whether input has come.
     open: BTreeMap<u64, (u32, Input)>,
+    thoughts: Thoughts,
     n_calls: u32,
     has_text: bool,
     says_something: bool,
@@ -129,24 +160,32 @@ impl Stream {
             kind: Some(ToolKind::Function),
             name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
             input: None,
+            state: self.thoughts.before_call(spell),
         });
         self.open.insert(place(said)?, (number, Input::None));
         Ok(())
     }
 
-    fn gain(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
-        let delta = said.get("delta").ok_or(Unreadable::Content)?;
+    fn gain(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+        let delta = event.get("delta").ok_or(Unreadable::Content)?;
         if delta.get("text").is_some() {
             self.has_text = true;
+            self.thoughts.text();
             return append(&mut choice.content, text(delta, "text"));
         }
         if let Some(thought) = delta.get("reasoningContent") {
-            choice.reasoning = text(thought, "text").map(str::to_owned);
+            let said = text(thought, "text");
+            choice.reasoning = said.map(str::to_owned);
+            if thought.get("redactedContent").is_some() {
+                self.thoughts.add(redacted(thought));
+            } else {
+                self.thoughts.gain(place(event)?, said, text(thought, "signature"));
+            }
             return Ok(());
         }
         let call = delta.get("toolUse").ok_or(Unreadable::Content)?;
         let piece = text(call, "input").ok_or(Unreadable::ToolCalls)?;
-        let (number, input) = self.open.get_mut(&place(said)?).ok_or(Unreadable::ToolCalls)?;
+        let (number, input) = self.open.get_mut(&place(event)?).ok_or(Unreadable::ToolCalls)?;
         if !piece.is_empty() {
             *input = Input::Some;
             choice.tool_calls.push(more_of(*number, piece));
@@ -156,9 +195,11 @@ impl Stream {
 
     /// A call without input has an empty one.
     fn end_block(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
-        if let Some((number, Input::None)) = self.open.remove(&place(said)?) {
+        let place = place(said)?;
+        if let Some((number, Input::None)) = self.open.remove(&place) {
             choice.tool_calls.push(more_of(number, "{}"));
         }
+        self.thoughts.end(place);
         Ok(())
     }
 

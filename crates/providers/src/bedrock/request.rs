@@ -8,6 +8,7 @@ use holdfast_domain::request::{
     Function, JsonSchema, Modalities, Request, ResponseFormat, ServiceTier, ToolChoice, ToolMode,
     Verbosity,
 };
+use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
 use super::turns::Spoken;
@@ -36,16 +37,19 @@ pub(super) struct Translated<'a> {
 
 /// The body for a call. The model's name is part of the address.
 pub(crate) fn render(call: &Call) -> Result<Vec<u8>, Unsupported> {
-    let Translated { mut members, mut inference } = translate(&call.request)?;
+    let Translated { mut members, mut inference } = translate(&call.request, &call.states)?;
     inference.insert(0, ("maxTokens", call.max_output_tokens.into()));
     members.push(("inferenceConfig", Draft::Object(inference)));
     Ok(Draft::Object(members).to_bytes())
 }
 
 /// Everything but the bound on output.
-pub(super) fn translate(request: &Request) -> Result<Translated<'_>, Unsupported> {
+pub(super) fn translate<'a>(
+    request: &'a Request,
+    states: &'a ProviderStates,
+) -> Result<Translated<'a>, Unsupported> {
     refuse_what_has_no_place(request)?;
-    let Conversation { system, turns } = turns::translate(&request.messages, Spoken::default())?;
+    let Conversation { system, turns } = turns::translate(&request.messages, Spoken::new(states))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("system", system.into()));

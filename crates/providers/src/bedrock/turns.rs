@@ -2,8 +2,10 @@
 
 use holdfast_domain::ports::Unsupported;
 use holdfast_domain::request::{Content, Item, Part, ToolCall};
+use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
+use crate::thoughts;
 use crate::turns::{Blocks, Spelling};
 use crate::unable::{LEFT_OUT, data_url};
 
@@ -17,13 +19,20 @@ const DOCUMENTS: [(&str, &str); 4] = [
 ];
 
 /// Spells as Bedrock does.
-#[derive(Default)]
-pub(super) struct Spoken {
+pub(super) struct Spoken<'a> {
+    /// What came with earlier calls.
+    states: &'a ProviderStates,
     /// Documents so far: each has a name, and no two the same.
     documents: usize,
 }
 
-impl<'a> Spelling<'a> for Spoken {
+impl<'a> Spoken<'a> {
+    pub(super) const fn new(states: &'a ProviderStates) -> Self {
+        Self { states, documents: 0 }
+    }
+}
+
+impl<'a> Spelling<'a> for Spoken<'a> {
     const MODEL: &'static str = "assistant";
     const BLOCKS: &'static str = "content";
 
@@ -89,6 +98,9 @@ impl<'a> Spelling<'a> for Spoken {
         let ToolCall { id, name, .. } = call;
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
+        }
+        if let Some(state) = self.states.get(id) {
+            thoughts::put_back(blocks, state);
         }
         let call = Draft::object([
             ("toolUseId", Draft::from(id.as_str())),

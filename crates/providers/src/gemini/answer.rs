@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
+use holdfast_domain::state::ProviderState;
 use holdfast_domain::usage::{Kind, Meters};
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::json::{Node, parse_answer};
@@ -131,6 +132,7 @@ impl Said {
                 kind: Some(ToolKind::Function),
                 name: Some(name.to_owned()),
                 input: Some(input),
+                state: text(part, "thoughtSignature").and_then(ProviderState::new),
             });
             self.n_calls = self.n_calls.checked_add(1).ok_or(Unreadable::ToolCalls)?;
             self.says_something = true;

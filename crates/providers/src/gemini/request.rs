@@ -6,6 +6,7 @@ use holdfast_domain::request::{
     Function, JsonSchema, Modalities, ReasoningEffort, Request, ResponseFormat, ServiceTier,
     ToolChoice, ToolMode, Verbosity,
 };
+use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
 use super::turns::Spoken;
@@ -43,20 +44,22 @@ pub(super) struct Translated<'a> {
 
 /// The body for a call. The model's name is part of the address.
 pub(crate) fn render(call: &Call, skip_signatures: bool) -> Result<Vec<u8>, Unsupported> {
-    let Translated { mut members, mut generation } = translate(&call.request, skip_signatures)?;
+    let Translated { mut members, mut generation } =
+        translate(&call.request, skip_signatures, &call.states)?;
     generation.insert(0, ("maxOutputTokens", call.max_output_tokens.into()));
     members.push(("generationConfig", Draft::Object(generation)));
     Ok(Draft::Object(members).to_bytes())
 }
 
 /// Everything but the bound on output.
-pub(super) fn translate(
-    request: &Request,
+pub(super) fn translate<'a>(
+    request: &'a Request,
     skip_signatures: bool,
-) -> Result<Translated<'_>, Unsupported> {
+    states: &'a ProviderStates,
+) -> Result<Translated<'a>, Unsupported> {
     refuse_what_has_no_place(request)?;
     let Conversation { system, turns } =
-        turns::translate(&request.messages, Spoken::new(skip_signatures))?;
+        turns::translate(&request.messages, Spoken::new(skip_signatures, states))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("systemInstruction", Draft::object([("parts", system.into())])));

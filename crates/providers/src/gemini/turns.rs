@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::ports::Unsupported;
 use holdfast_domain::request::{Content, Item, Part, RecordingFormat, ToolCall};
+use holdfast_domain::state::{ProviderState, ProviderStates};
 use holdfast_wire::json::Draft;
 
 use crate::turns::{Blocks, Spelling};
@@ -18,13 +19,15 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// Spells as Gemini does.
 pub(super) struct Spoken<'a> {
     skip_signatures: bool,
+    /// The signatures that earlier calls came with.
+    states: &'a ProviderStates,
     /// Which function each earlier call called: a result says it again.
     called: BTreeMap<&'a str, &'a str>,
 }
 
-impl Spoken<'_> {
-    pub(super) const fn new(skip_signatures: bool) -> Self {
-        Self { skip_signatures, called: BTreeMap::new() }
+impl<'a> Spoken<'a> {
+    pub(super) const fn new(skip_signatures: bool, states: &'a ProviderStates) -> Self {
+        Self { skip_signatures, states, called: BTreeMap::new() }
     }
 }
 
@@ -95,9 +98,10 @@ impl<'a> Spelling<'a> for Spoken<'a> {
             ("args", Draft::Json(input)),
         ]);
         // Of calls that were made at once, the first one has the signature.
-        let unsigned = (self.skip_signatures && at == 0)
-            .then(|| ("thoughtSignature", Draft::from(NO_SIGNATURE)));
-        blocks.all.push(Draft::object([Some(("functionCall", call)), unsigned]));
+        let unsigned = (self.skip_signatures && at == 0).then_some(NO_SIGNATURE);
+        let signature = self.states.get(id).map(ProviderState::as_str).or(unsigned);
+        let signature = signature.map(|text| ("thoughtSignature", Draft::from(text)));
+        blocks.all.push(Draft::object([Some(("functionCall", call)), signature]));
         Ok(())
     }
 

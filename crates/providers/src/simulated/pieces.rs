@@ -29,8 +29,8 @@ fn pieces(choice: ChoiceDelta) -> Vec<ChoiceDelta> {
         let words = std::iter::once("").chain(text.split_inclusive(char::is_whitespace));
         pieces.extend(words.map(|word| ChoiceDelta { content: Some(word.to_owned()), ..piece() }));
     }
-    for ToolCallDelta { index, kind, name, input } in tool_calls {
-        let begun = ToolCallDelta { index, kind, name, input: None };
+    for ToolCallDelta { index, kind, name, input, state } in tool_calls {
+        let begun = ToolCallDelta { index, kind, name, input: None, state };
         let parts = input.as_deref().map(parts).unwrap_or_default().into_iter();
         let more = parts.map(|part| ToolCallDelta {
             index,

@@ -50,7 +50,8 @@ impl Use {
                     ToolKind::Function => self.arguments(said),
                     ToolKind::Custom => said.to_owned(),
                 });
-                let called = ToolCallDelta { index: 0, kind: Some(kind), name, input };
+                let called =
+                    ToolCallDelta { kind: Some(kind), name, input, ..ToolCallDelta::default() };
                 ChoiceDelta {
                     tool_calls: vec![called],
                     finish: Some(FinishReason::ToolCalls),

@@ -7,6 +7,7 @@ use holdfast_domain::answer::{Answer, Delta, FinishReason};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink};
 use holdfast_domain::request::{Content, Message, Request, Role};
+use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
 
 pub(crate) fn message(role: Role, text: &str) -> Message {
@@ -27,6 +28,7 @@ pub(crate) fn call(request: Request) -> Call {
         max_output_tokens: 1_000,
         connect: Duration::from_secs(5),
         arrival: Arrival::Whole,
+        states: ProviderStates::new(),
     }
 }
 

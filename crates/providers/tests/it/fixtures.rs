@@ -1,7 +1,8 @@
 //! Every folder of `fixtures/<kind>/<case>` over a real socket: what a caller asks for (`request.json`),
 //! what the provider is sent for it (`upstream.json`), what it answers (`answer.json`), and what the
 //! caller gets (`reply.json`): a completion, or the failure's name, or the field that is refused before
-//! anything is sent. `options.json` is what the operator set. Where the answer is `answer.sse`, or
+//! anything is sent. `options.json` is what the operator set, `states.json` what came with earlier calls,
+//! by their ids, and `kept.json` what comes with those of this answer. Where the answer is `answer.sse`, or
 //! `answer.frames` with a name and a payload in each line, it was asked for as a stream; cut after any of
 //! its events, it is no other answer. A new case needs no code.
 //!
@@ -16,6 +17,7 @@ use holdfast_domain::answer::Answer;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Arrival, Call, Failure, Provider};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::state::{Kept, Origin, ProviderState, ProviderStates};
 use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
@@ -113,13 +115,16 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     let bound = request.max_output_tokens.unwrap_or(1_000);
     let model = "upstream-model".into();
     let arrival = if pieces.is_none() { Arrival::Whole } else { Arrival::Streamed };
-    let asked = Call { model, max_output_tokens: bound, arrival, ..call(request) };
+    let states = states_of(read(case, "states"));
+    let asked = Call { model, max_output_tokens: bound, arrival, states, ..call(request) };
     let ran = run(&*provider, &asked).await;
     let arrived = upstream.arrived();
     assert_eq!(arrived.len(), 1, "{}", case.display());
     let sent = serde_json::from_str(&arrived[0].body).unwrap();
     compare("what is sent", Some(sent), read(case, "upstream"))?;
     let (choices, is_answered) = (ran.answer.clone(), ran.outcome.is_ok());
+    let kept = read(case, "kept").unwrap_or_else(|| json!({}));
+    compare("what is kept", Some(kept_of(&ran.answer)), Some(kept))?;
     let told = reply(&asked, ran);
     assert!(!told.to_string().contains("mark-of"), "{}: {told}", case.display());
     compare("what is told", Some(told), expected)?;
@@ -135,6 +140,23 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn states_of(states: Option<Value>) -> ProviderStates {
+    let states = states.iter().filter_map(Value::as_object).flatten();
+    let state = |text: &Value| ProviderState::new(text.as_str().unwrap()).unwrap();
+    states.map(|(id, text)| (id.clone(), state(text))).collect()
+}
+
+/// By the ids that callers get.
+fn kept_of(answer: &Answer) -> Value {
+    let kept = Kept::of(answer, Origin::of("shape", "provider", "model"));
+    let states = kept.into_iter().flat_map(|kept| kept.states);
+    states.map(|(at, state)| (operation().tool_call_id(at), json!(state.as_str()))).collect()
+}
+
+fn operation() -> OperationId {
+    "00000000-0000-4000-8000-000000000001".parse().unwrap()
 }
 
 /// The events of an answer that streams.
@@ -222,9 +244,8 @@ fn completion(call: &Call, answer: &Answer, meters: Meters) -> Value {
     let price = PriceVersion { id, currency: usd, tariff: rates.unwrap().into() };
     let source = MetersSource::Reported;
     let metered = Metered { meters, source, provider_cost: None };
-    let id: OperationId = "00000000-0000-4000-8000-000000000001".parse().unwrap();
     let usage = UsageRecord::of(metered, &price, Micros::MAX);
     let created = Timestamp::from_micros(1_767_225_600_000_000);
-    let body = render(&CompletionView { id, created, model, answer, usage: &usage });
+    let body = render(&CompletionView { id: operation(), created, model, answer, usage: &usage });
     serde_json::from_slice(&body).unwrap()
 }

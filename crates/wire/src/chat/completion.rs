@@ -209,25 +209,18 @@ fn choice_of(id: OperationId, (index, choice): (u32, &Choice)) -> ChoiceFields<'
 }
 
 fn tool_call_of(id: OperationId, at: [u32; 2], call: &ToolCall) -> ToolCallFields<'_> {
-    let ToolCall { kind, name, input } = call;
+    let ToolCall { kind, name, input, state: _ } = call;
     let (function, custom) = match kind {
         ToolKind::Function => (Some(Function { name, arguments: input }), None),
         ToolKind::Custom => (None, Some(Custom { name, input })),
     };
-    ToolCallFields { id: tool_call_id(id, at), kind: kind.label(), function, custom }
-}
-
-/// The id of a tool call: ours, not the provider's, and the same at every replay. `at` is its choice and
-/// its place among that choice's calls. Servers take at most 40 characters.
-#[must_use]
-pub fn tool_call_id(id: OperationId, at: [u32; 2]) -> String {
-    let [choice, call] = at;
-    format!("call_{}_{choice}_{call}", digits(id, 24))
+    ToolCallFields { id: id.tool_call_id(at), kind: kind.label(), function, custom }
 }
 
 /// The id of what a choice spoke: ours as well.
 pub(super) fn audio_id(id: OperationId, choice: u32) -> String {
-    format!("audio_{}_{choice}", digits(id, 32))
+    let digits: String = id.to_string().chars().filter(char::is_ascii_hexdigit).collect();
+    format!("audio_{digits}_{choice}")
 }
 
 fn audio_of(id: OperationId, choice: u32, audio: &Audio) -> AudioFields<'_> {
@@ -237,11 +230,6 @@ fn audio_of(id: OperationId, choice: u32, audio: &Audio) -> AudioFields<'_> {
         data: &audio.data,
         transcript: &audio.transcript,
     }
-}
-
-/// The first hexadecimal digits of an operation's id.
-fn digits(id: OperationId, n: usize) -> String {
-    id.to_string().chars().filter(char::is_ascii_hexdigit).take(n).collect()
 }
 
 pub(super) const fn label(finish: FinishReason) -> &'static str {

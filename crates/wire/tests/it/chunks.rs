@@ -202,6 +202,7 @@ fn a_call_has_our_id_once() {
         kind: name.map(|_first| ToolKind::Function),
         name: name.map(str::to_owned),
         input: Some(input.to_owned()),
+        state: None,
     };
     let pieces =
         [piece(Some("look"), ""), piece(None, "{\"q\""), piece(None, ""), piece(None, ":1}")];
@@ -217,7 +218,7 @@ fn a_call_has_our_id_once() {
     let said: Vec<_> = all.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
     assert_eq!(said[0], &json!({"role": "assistant", "content": null, "refusal": null}));
     let first = json!({
-        "index": 1, "id": "call_000000000000000000000000_2_1", "type": "function",
+        "index": 1, "id": "call_00000000000000000000iK_2_1", "type": "function",
         "function": {"name": "look", "arguments": ""},
     });
     assert_eq!(said[1], &json!({"tool_calls": [first]}));
@@ -316,7 +317,7 @@ fn entries() -> impl Strategy<Value = Option<Vec<Opaque>>> {
 fn calls(kinds: &'static [ToolKind]) -> impl Strategy<Value = Vec<ToolCallDelta>> {
     let piece = (0..3_u32, of(texts()), of(texts())).prop_map(|(index, name, input)| {
         let kind = kinds.iter().cycle().nth(usize::try_from(index).unwrap()).copied();
-        ToolCallDelta { index, kind, name, input }
+        ToolCallDelta { index, kind, name, input, state: None }
     });
     prop::collection::vec(piece, 0..3)
 }

@@ -169,7 +169,7 @@ fn read(message: &str, finish: &str, members: &str) -> Result<ChoiceDelta, Unrea
 
 fn called(index: u32, kind: ToolKind, name: &str, input: &str) -> ToolCallDelta {
     let (name, input) = (Some(name.to_owned()), Some(input.to_owned()));
-    ToolCallDelta { index, kind: Some(kind), name, input }
+    ToolCallDelta { index, kind: Some(kind), name, input, state: None }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use holdfast_domain::answer::{
 use holdfast_domain::request::ToolKind;
 use serde::Serialize;
 
-use crate::chat::completion::{Json, audio_id, tool_call_id};
+use crate::chat::completion::{Json, audio_id};
 
 /// A choice whose first chunk has been rendered, and what of it has begun.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Begun {
         choice: u32,
         call: &'a ToolCallDelta,
     ) -> Option<CallPiece<'a>> {
-        let ToolCallDelta { index, kind, name, input } = call;
+        let ToolCallDelta { index, kind, name, input, state: _ } = call;
         let known = self.calls.get(index).copied();
         let is_first = known.is_none();
         let kind = known.or(*kind).unwrap_or(ToolKind::Function);
@@ -89,7 +89,7 @@ impl Begun {
         };
         (function.is_some() || custom.is_some()).then(|| CallPiece {
             index: *index,
-            id: is_first.then(|| tool_call_id(id, [choice, *index])),
+            id: is_first.then(|| id.tool_call_id([choice, *index])),
             kind: is_first.then(|| kind.label()),
             function,
             custom,

@@ -84,6 +84,7 @@ impl Calls {
             kind: is_new.then_some(call.kind),
             name: name.map(str::to_owned),
             input,
+            state: None,
         }))
     }
 

@@ -87,7 +87,7 @@ fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, Unreadable> {
         ToolKind::Custom => "input",
     };
     let (name, input) = (name(called)?, input_text(called.get(input))?);
-    Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input) })
+    Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input), state: None })
 }
 
 fn function_call(call: &Node<'_>) -> Result<FunctionCallDelta, Unreadable> {

@@ -1,0 +1,96 @@
+//! What providers want back of earlier turns. The id of a call says whose operation made it, so a look-up
+//! needs no index of content; what is found opens for the credential that sealed it and no other. A
+//! request without calls of ours looks nothing up, nor does one whose routes want nothing back.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::Snapshot;
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::request::{Request, Role};
+use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
+
+use crate::Engine;
+use crate::admission::Bid;
+use crate::callers::Caller;
+use crate::options::Options;
+use crate::seal;
+use crate::submit::Ask;
+
+/// What came with calls of earlier turns, from wherever.
+#[derive(Default)]
+pub(crate) struct Earlier(Vec<(Origin, String, ProviderState)>);
+
+impl Earlier {
+    /// What of it goes back there.
+    pub(crate) fn of(&self, origin: Option<Origin>) -> ProviderStates {
+        let there = self.0.iter().filter(|(from, _, _)| Some(*from) == origin);
+        there.map(|(_, id, state)| (id.clone(), state.clone())).collect()
+    }
+}
+
+impl Engine {
+    /// Looks up what came with the calls that a request gives the results of. What is gone, or was sealed
+    /// by another credential, is as if it had never been.
+    pub(crate) async fn earlier(&self, ask: &Ask, bid: &Bid) -> Result<Earlier, Unavailable> {
+        let routes = &bid.model.routes;
+        if !routes.iter().any(|route| ask.offer.origin(route).is_some()) {
+            return Ok(Earlier::default());
+        }
+        let calls = calls(&bid.request);
+        let operations: Vec<_> = calls.iter().collect();
+        let mut found = Vec::new();
+        for some in operations.chunks(Options::LOOK_UPS_AT_ONCE) {
+            let loads = some.iter().map(|(operation, _)| self.ports.journal.load(**operation));
+            for (snapshot, (_, calls)) in try_join_all(loads).await?.into_iter().zip(some) {
+                found.extend(opened(snapshot, &ask.caller, calls));
+            }
+        }
+        Ok(Earlier(found))
+    }
+}
+
+/// The newest calls of ours, by the operation that made them.
+fn calls(request: &Request) -> BTreeMap<OperationId, Vec<[u32; 2]>> {
+    let mut calls = BTreeMap::<_, Vec<_>>::new();
+    for message in request.messages.iter().rev() {
+        let Role::Assistant(reply) = &message.role else { continue };
+        for call in &reply.tool_calls {
+            let Some((operation, at)) = OperationId::of_tool_call(&call.id) else { continue };
+            if calls.len() < Options::LOOK_UPS_MAX || calls.contains_key(&operation) {
+                calls.entry(operation).or_default().push(at);
+            }
+        }
+    }
+    calls
+}
+
+/// What came with these calls of an operation, if the caller bears what sealed it: no other API key does.
+fn opened(
+    snapshot: Snapshot,
+    caller: &Caller,
+    calls: &[[u32; 2]],
+) -> Vec<(Origin, String, ProviderState)> {
+    let Snapshot { operation: Some(operation), result: Some(result), .. } = snapshot else {
+        return Vec::new();
+    };
+    if result.credential != caller.bearer.id {
+        return Vec::new();
+    }
+    let key = caller.bearer.secret.result_key(operation.id);
+    let kept = match seal::open(&key, &operation, &result) {
+        Ok(opened) => opened.kept,
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::error!(operation.id = %operation.id, error, "a result does not open");
+            None
+        }
+    };
+    let Some(mut kept) = kept else { return Vec::new() };
+    let state_of = |at: &[u32; 2]| {
+        let state = kept.states.remove(at)?;
+        Some((kept.origin, operation.id.tool_call_id(*at), state))
+    };
+    calls.iter().filter_map(state_of).collect()
+}

@@ -1,0 +1,102 @@
+//! What a model thought before it called tools, kept for those that want it back with the results: with
+//! each call what came before it, in the words and under the signature that it came with. Callers get
+//! none of it from here. How a kind spells a thought is its own.
+
+use std::collections::BTreeMap;
+
+use holdfast_domain::state::ProviderState;
+use holdfast_wire::json::Draft;
+
+use crate::turns::Blocks;
+
+/// One thought.
+pub(crate) enum Thought {
+    /// In words, with what proves whose they are.
+    Said { text: String, signature: Option<String> },
+    /// For the provider alone.
+    Redacted(String),
+}
+
+/// Thoughts that no call has come after yet.
+#[derive(Default)]
+pub(crate) struct Thoughts {
+    before_text: Vec<Thought>,
+    /// All of them where there is no text yet, so that the place of none is lost.
+    before_call: Vec<Thought>,
+    /// Those that still arrive, by their place.
+    open: BTreeMap<u64, (String, Option<String>)>,
+    n_calls: u64,
+    bytes: usize,
+}
+
+impl Thoughts {
+    /// A text begins. What is said between two calls stands before both: callers have one text.
+    pub(crate) fn text(&mut self) {
+        if self.n_calls == 0 {
+            self.before_text.append(&mut self.before_call);
+        }
+    }
+
+    /// A whole thought.
+    pub(crate) fn add(&mut self, thought: Thought) {
+        let bytes = match &thought {
+            Thought::Said { text, signature } => {
+                text.len().saturating_add(signature.as_ref().map_or(0, String::len))
+            }
+            Thought::Redacted(data) => data.len(),
+        };
+        if self.takes(bytes) {
+            self.before_call.push(thought);
+        }
+    }
+
+    /// More of a thought that arrives in pieces.
+    pub(crate) fn gain(&mut self, place: u64, text: Option<&str>, signature: Option<&str>) {
+        let bytes = [text, signature].into_iter().flatten().map(str::len).sum();
+        if self.takes(bytes) {
+            let (said, signed) = self.open.entry(place).or_default();
+            said.push_str(text.unwrap_or_default());
+            if let Some(signature) = signature {
+                signed.get_or_insert_default().push_str(signature);
+            }
+        }
+    }
+
+    /// A thought that came in pieces is whole.
+    pub(crate) fn end(&mut self, place: u64) {
+        if let Some((text, signature)) = self.open.remove(&place) {
+            self.before_call.push(Thought::Said { text, signature });
+        }
+    }
+
+    /// What the call that comes now wants back. More than can be kept is nothing: half of it is refused.
+    pub(crate) fn before_call(
+        &mut self,
+        spell: fn(&Thought) -> Draft<'_>,
+    ) -> Option<ProviderState> {
+        self.n_calls = self.n_calls.saturating_add(1);
+        let lines = |thoughts: Vec<Thought>| -> Vec<_> {
+            thoughts.iter().map(|thought| spell(thought).to_string()).collect()
+        };
+        let before_text = lines(std::mem::take(&mut self.before_text));
+        let before_call = lines(std::mem::take(&mut self.before_call));
+        if before_text.is_empty() && before_call.is_empty() || self.bytes > ProviderState::LEN_MAX {
+            return None;
+        }
+        ProviderState::new(&[before_text.join("\n"), before_call.join("\n")].join("\n\n"))
+    }
+
+    /// Whether there is room for so much more of the answer.
+    fn takes(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes <= ProviderState::LEN_MAX
+    }
+}
+
+/// Puts back what a call came with: before the text of its turn what came before that, and the rest before
+/// the call, which is next.
+pub(crate) fn put_back<'a>(blocks: &mut Blocks<'a>, state: &'a ProviderState) {
+    let Some((before_text, before_call)) = state.as_str().split_once("\n\n") else { return };
+    blocks.all.splice(..0, before_text.lines().map(Draft::Json));
+    blocks.all.extend(before_call.lines().map(Draft::Json));
+}
