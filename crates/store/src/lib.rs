@@ -103,6 +103,9 @@ pub enum ConnectError {
     /// The server follows another one.
     #[error("the PostgreSQL server is a standby: name its primary")]
     Standby,
+    /// What is between does not keep sessions apart.
+    #[error("a pooler between shares sessions among transactions: have it keep them apart")]
+    Shared,
 }
 
 /// An open database. Clones share it.

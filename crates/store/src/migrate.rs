@@ -203,7 +203,8 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
         | ConnectError::Library(_)
         | ConnectError::Server(_)
         | ConnectError::Version(_)
-        | ConnectError::Standby) => SchemaError::Connect(other),
+        | ConnectError::Standby
+        | ConnectError::Shared) => SchemaError::Connect(other),
     }
 }
 

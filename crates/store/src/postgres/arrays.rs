@@ -192,3 +192,37 @@ impl Encode<'_, Postgres> for Array {
         Some(self.element.array())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, ConnectOptions as _};
+
+    use super::*;
+    use crate::postgres::connect::tests::server;
+
+    /// The cells of a row.
+    type Cells = (i64, Option<i64>, Option<Vec<u8>>, Option<String>);
+
+    #[tokio::test]
+    async fn postgres_cells_that_are_missing_arrive_beside_the_others() {
+        const COLUMNS: Columns = Columns { ints: &["n", "m"], blobs: &["b"], texts: &["t"] };
+        let mut rows = Rows::default();
+        rows.row().int(1).no_int().blob(b"").opt_text(None);
+        rows.row().int(i64::MIN).int(-1).no_blob().text("");
+        rows.row().int(3).no_int().no_blob().opt_text(Some("a'b"));
+        let columns = [&rows.ints, &rows.blobs, &rows.texts].map(|group| group.columns.len());
+        assert_eq!((columns, rows.count()), ([2, 1, 1], 3));
+        let sql = format!("SELECT n, m, b, t FROM {}", COLUMNS.table(1));
+        let mut connection = server().connect().await.unwrap();
+        let found = rows.bind(sqlx::query(AssertSqlSafe(sql)));
+        let found = found.fetch_all(&mut connection).await.unwrap();
+        let found: Vec<Cells> =
+            found.iter().map(|row| sqlx::FromRow::from_row(row).unwrap()).collect();
+        let expected: [Cells; 3] = [
+            (1, None, Some(Vec::new()), None),
+            (i64::MIN, Some(-1), None, Some(String::new())),
+            (3, None, None, Some("a'b".to_owned())),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -11,7 +11,7 @@ use holdfast_domain::ports::CommitError;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use super::writer::{CutOff, Tried, Writer, answer_bad};
+use super::writer::{CutOff, Tried, Writer, answer_bad, halves};
 use crate::job::{Job, answer_all, take_batch};
 
 /// How long a try waits for one wallet, before it is another one's turn.
@@ -36,6 +36,11 @@ pub(super) struct Waiting {
 #[derive(Debug, thiserror::Error)]
 #[error("too many changes wait for locked wallets")]
 struct NoRoom;
+
+/// Its turn came too late.
+#[derive(Debug, thiserror::Error)]
+#[error("too many locked wallets were waited for")]
+struct Late;
 
 /// How many changes of each wallet are here.
 #[derive(Default)]
@@ -114,22 +119,22 @@ impl Waiting {
 }
 
 /// Tries to commit these; gives back what waits on.
-async fn commit(writer: &mut Writer, batch: Vec<Job>, patience: Duration) -> Vec<Job> {
+async fn commit(writer: &mut Writer, mut batch: Vec<Job>, patience: Duration) -> Vec<Job> {
+    // Whose time went by while others were tried is told so.
+    let late: Vec<Job> = batch.extract_if(.., |job| job.age() >= patience + TURN).collect();
+    answer_all(late, Late, CommitError::Unavailable);
     let mut trying = vec![batch];
     let mut left = Vec::new();
-    while let Some(mut batch) = trying.pop() {
+    while let Some(batch) = trying.pop() {
         match writer.try_batch(batch).await {
             Tried::Answered => {}
             Tried::Bad(alone, error) if alone.len() <= 1 => answer_bad(alone, error),
-            Tried::Bad(several, _error) => {
-                batch = several;
-                let later = batch.split_off(batch.len() / 2);
-                trying.extend([later, batch]);
-            }
+            Tried::Bad(several, _error) => trying.extend(halves(several)),
             Tried::Locked(locked, error) => {
-                let (over, on) = locked.into_iter().partition(|job| job.age() >= patience);
-                left.extend::<Vec<Job>>(on);
-                answer_all::<_>(Vec::into_iter(over), error, CommitError::Unavailable);
+                let is_over = |job: &Job| job.age() >= patience;
+                let (over, on): (Vec<Job>, Vec<Job>) = locked.into_iter().partition(is_over);
+                left.extend(on);
+                answer_all(over, error, CommitError::Unavailable);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! otherwise. So a connection is looked at before it is used again.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::io;
 use std::sync::Arc;
@@ -65,9 +65,9 @@ pub(crate) async fn single(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
-    probe(url).await?;
-    let url = url.clone().disable_statement_logging();
     let session = Session { lock_timeout, statement_timeout: MIGRATION_STATEMENT, plans: "" };
+    probe(url, session).await?;
+    let url = url.clone().disable_statement_logging();
     let mut options = ConnectOptions::new("postgres://");
     options
         .max_connections(1)
@@ -87,18 +87,34 @@ pub(crate) async fn single(
 }
 
 /// Connects once, to say what is wrong.
-async fn probe(url: &PgConnectOptions) -> Result<(), ConnectError> {
+async fn probe(url: &PgConnectOptions, session: Session) -> Result<(), ConnectError> {
     let failed = |error| ConnectError::Server(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))));
-    let mut connection = within(ACQUIRE, url.connect()).await.map_err(failed)?;
+    let mut connection = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
     let version = connection.server_version_num();
     let follows = within(ACQUIRE, follows(&mut connection)).await.map_err(failed)?;
+    let other = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
+    let is_shared = within(ACQUIRE, is_shared(&mut connection, other)).await.map_err(failed)?;
     connection.close().await.map_err(failed)?;
     match version {
         Some(version) if version < VERSION_MIN => Err(ConnectError::Version(version / 10_000)),
-        _ if follows => Err(ConnectError::Standby),
+        Some(_) | None if follows => Err(ConnectError::Standby),
+        Some(_) | None if is_shared => Err(ConnectError::Shared),
         // Whatever says another thing there is not what was asked for, but may do.
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether two connections at once are one to the server: a pooler gives it to whoever has a transaction,
+/// and settings and prepared statements with it.
+async fn is_shared(
+    connection: &mut PgConnection,
+    mut other: PgConnection,
+) -> Result<bool, sqlx::Error> {
+    let process = "SELECT pg_backend_pid()";
+    let theirs: i32 = other.fetch_one(process).await?.try_get(0)?;
+    let ours: i32 = connection.fetch_one(process).await?.try_get(0)?;
+    other.close().await?;
+    Ok(ours == theirs)
 }
 
 /// A connection for the writer.
@@ -110,13 +126,19 @@ pub(super) async fn writer(
     session(url, Session { lock_timeout, statement_timeout, plans: BY_INDEX }).await
 }
 
-/// A connection that no pool knows.
+/// A connection that no pool knows. One to a server that follows another one is refused.
 pub(super) async fn session(
     url: &PgConnectOptions,
     session: Session,
 ) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = connected(url, session).await?;
+    refuse_standby(&mut connection).await?;
+    Ok(connection)
+}
+
+async fn connected(url: &PgConnectOptions, session: Session) -> Result<PgConnection, sqlx::Error> {
     let mut connection = url.clone().disable_statement_logging().connect().await?;
-    set(&mut connection, session).await?;
+    connection.execute(AssertSqlSafe(settings(session))).await?;
     Ok(connection)
 }
 
@@ -154,15 +176,17 @@ fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> Stri
     )
 }
 
-/// Settles a new connection. One to a server that follows another one is refused: it cannot be written,
-/// and what is read there was true a while ago. After a switch-over an address may lead to such a
-/// server, until it leads to the right one.
-async fn set(connection: &mut PgConnection, session: Session) -> Result<(), sqlx::Error> {
-    connection.execute(AssertSqlSafe(settings(session))).await?;
+/// A server that follows another one cannot be written, and what is read there was true a while ago.
+/// After a switch-over an address may lead to such a server, until it leads to the right one.
+async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     if follows(connection).await? {
         return Err(sqlx::Error::Configuration(Box::new(IsStandby)));
     }
     Ok(())
+}
+
+async fn set(connection: &mut PgConnection, session: Session) -> Result<(), sqlx::Error> {
+    connection.execute(AssertSqlSafe(settings(session))).await.map(drop)
 }
 
 async fn follows(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {

@@ -128,28 +128,22 @@ impl Writer {
         }
     }
 
-    /// A change that does not fit the tables, or waits for somebody, must not take the others with it:
-    /// what fails is halved until it stands alone.
+    /// A change that does not fit the tables must not take the others with it: what fails is halved until
+    /// it stands alone. What somebody else keeps locked goes aside.
     async fn commit_batch(&mut self, batch: Vec<Job>, aside: &Aside) {
         let mut waiting = vec![batch];
         while let Some(batch) = waiting.pop() {
             match self.try_batch(batch).await {
                 Tried::Answered => {}
-                Tried::Bad(mut batch, error) => {
-                    if batch.len() <= 1 {
-                        answer_bad(batch, error);
-                    } else {
-                        waiting.extend(halves(&mut batch));
-                    }
-                }
+                Tried::Bad(alone, error) if alone.len() <= 1 => answer_bad(alone, error),
+                Tried::Bad(several, _error) => waiting.extend(halves(several)),
                 Tried::Locked(mut batch, error) => {
                     let held = self.held(&batch).await;
                     let is_held = |job: &mut Job| held.contains(&job.change().wallet());
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
                     tracing::info!(%error, changes = kept.len(), "somebody else keeps wallets locked");
-                    if kept.is_empty() && batch.len() > 1 {
-                        waiting.extend(halves(&mut batch));
-                    } else if kept.is_empty() {
+                    if kept.is_empty() {
+                        // It is another row, or a whole table: there they are tried wallet by wallet.
                         aside.put(batch);
                     } else {
                         aside.put(kept);
@@ -271,9 +265,10 @@ impl Writer {
     }
 }
 
-fn halves(batch: &mut Vec<Job>) -> [Vec<Job>; 2] {
+/// The second one first: what is taken from the end comes in its order.
+pub(super) fn halves(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
     let later = batch.split_off(batch.len() / 2);
-    [later, std::mem::take(batch)]
+    [later, batch]
 }
 
 /// A connection for a writer; a server that does not answer is as good as none.

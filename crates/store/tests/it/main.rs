@@ -5,9 +5,11 @@
 mod commit;
 mod constraints;
 mod differential;
+mod heat;
 mod laws;
 mod postgres;
 mod proxy;
+mod purge;
 mod raw;
 mod report;
 mod schema;

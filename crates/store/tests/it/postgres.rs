@@ -58,7 +58,6 @@ async fn postgres_one_of_two_processes_has_the_last_word_on_an_operation() {
 #[tokio::test]
 async fn postgres_settings_of_the_server_are_not_relied_on() {
     let database = Database::new().await;
-    let mut raw = database.connect().await;
     for setting in [
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
@@ -66,8 +65,7 @@ async fn postgres_settings_of_the_server_are_not_relied_on() {
         "statement_timeout = 1",
         "plan_cache_mode = force_custom_plan",
     ] {
-        let sql = format!("ALTER DATABASE {} SET {setting}", database.name);
-        raw.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+        database.set(setting).await;
     }
     migrate::up(&database.url()).await.unwrap();
     let server = Server { store: database.open().await.unwrap(), database };
@@ -154,6 +152,29 @@ async fn postgres_a_row_that_is_locked_fails_its_own_change_alone() {
 }
 
 #[tokio::test]
+async fn postgres_a_table_that_is_locked_keeps_nobody_for_long() {
+    let server = Server::with(|options| options.busy_timeout = Duration::from_millis(500)).await;
+    let tenants = [
+        Tenant::new(&server, 100_000).await,
+        Tenant::new(&server, 100_000).await,
+        Tenant::new(&server, 100_000).await,
+    ];
+    let mut raw = server.database.connect().await;
+    raw.execute("BEGIN; LOCK TABLE operations IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let claims: Vec<_> = (0..300).map(|n| tenants[n % 3].claim().build()).collect();
+    let offers = || join_all(claims.iter().map(|claim| tenants[0].offer(claim)));
+    // Far less than one try of the lock for each would take.
+    let refused = tokio::time::timeout(Duration::from_secs(60), offers()).await.unwrap();
+    for verdict in refused {
+        assert!(matches!(verdict, Err(CommitError::Unavailable(_))), "{verdict:?}");
+    }
+    raw.execute("ROLLBACK").await.unwrap();
+    for verdict in offers().await {
+        verdict.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn postgres_a_broken_connection_is_replaced() {
     let server = Server::open().await;
     let tenant = Tenant::new(&server, 1_000).await;
@@ -213,6 +234,45 @@ async fn postgres_schemas_are_told_apart() {
     let gone = migrate::up(&url).await.unwrap_err();
     assert!(matches!(gone, SchemaError::NotMade(_)), "{gone:?}");
     assert!(gone.to_string().contains(&nowhere), "{gone}");
+}
+
+#[tokio::test]
+async fn postgres_another_schema_than_ours_is_refused() {
+    for (sql, words) in [
+        ("DELETE FROM holdfast_migrations", "holdfast migrate up"),
+        (
+            "INSERT INTO holdfast_migrations SELECT 999, 'later', digest, 0 FROM holdfast_migrations
+             WHERE version = 1",
+            "at schema 999, which this program does not know",
+        ),
+        (
+            "UPDATE holdfast_migrations SET digest = sha256('')",
+            "migration 1 of the database is not this program's",
+        ),
+    ] {
+        let server = Server::open().await;
+        server.database.connect().await.execute(sql).await.unwrap();
+        let refused = server.database.open().await.unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn postgres_what_runs_goes_on_beside_a_migration_that_adds_columns() {
+    let server = Server::open().await;
+    let tenant = Tenant::new(&server, 1_000).await;
+    let mut raw = server.database.connect().await;
+    let live = async || {
+        let operation = tenant.admit(&tenant.claim().build()).await;
+        tenant.step(operation.id, finish(&operation, 10, 10)).await;
+        assert_eq!(server.store.verify().await.unwrap().mismatches, []);
+    };
+    live().await;
+    for table in ["operations", "prices", "wallets", "results", "counters", "nodes"] {
+        let sql = format!("ALTER TABLE {table} ADD COLUMN later TEXT NOT NULL DEFAULT ''");
+        raw.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    }
+    live().await;
 }
 
 #[tokio::test]

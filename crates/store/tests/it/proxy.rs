@@ -16,6 +16,12 @@ use crate::server::Database;
 /// What a server calls its socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 
+/// More than is sent at once.
+const ROOM: usize = 1 << 16;
+
+/// How long a client's first message is where it asks for TLS before it says who it is.
+const ASKS_FOR_TLS: usize = 8;
+
 /// Where a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
@@ -40,11 +46,26 @@ struct State {
     /// Connections that came, and how many of the first of them say nothing any more.
     came: usize,
     silent: usize,
+    /// How often somebody asked, and how often before the answer to what was asked before.
+    asked: usize,
+    hurried: usize,
 }
 
 impl Proxy {
     /// Stands in front of a database, and lets everything through at first.
     pub(crate) fn of(database: &Database) -> Self {
+        Self::start(database, accept)
+    }
+
+    /// Has all who come share one session, as a pooler does between transactions.
+    pub(crate) fn sharing(database: &Database) -> Self {
+        Self::start(database, share)
+    }
+
+    fn start<F: Future<Output = ()> + Send + 'static>(
+        database: &Database,
+        accept: fn(UnixListener, PathBuf, Arc<Mutex<State>>) -> F,
+    ) -> Self {
         let folder = TempDir::new().unwrap();
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
         let server: PgConnectOptions = database.url_text().parse().unwrap();
@@ -83,6 +104,13 @@ impl Proxy {
         self.state().silent = usize::MAX;
     }
 
+    /// How often something was asked, and how often before the answer to what was asked before: a network
+    /// holds such a packet back until the one before it is acknowledged.
+    pub(crate) fn asked(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.asked, state.hurried)
+    }
+
     /// How many connections came.
     pub(crate) fn came(&self) -> usize {
         self.state().came
@@ -111,7 +139,8 @@ async fn pass(
     number: usize,
     state: Arc<Mutex<State>>,
 ) {
-    let (mut asked, mut told) = (Vec::new(), Vec::new());
+    let (mut asked, mut told) = (Vec::with_capacity(ROOM), Vec::with_capacity(ROOM));
+    let mut is_waiting = false;
     loop {
         let is_asked = tokio::select! {
             read = client.read_buf(&mut asked) => matches!(read, Ok(1..)).then_some(true),
@@ -121,6 +150,12 @@ async fn pass(
             return swallow(client).await;
         }
         let Some(is_asked) = is_asked else { return };
+        if is_asked {
+            let mut state = state.lock().unwrap();
+            state.asked += 1;
+            state.hurried += usize::from(is_waiting);
+        }
+        is_waiting = is_asked;
         if !is_asked {
             if client.write_all(&told).await.is_err() {
                 return;
@@ -147,6 +182,63 @@ async fn swallow(mut client: UnixStream) {
     while matches!(client.read_buf(&mut asked).await, Ok(1..)) {
         asked.clear();
     }
+}
+
+/// The one session, and what it was greeted with.
+#[derive(Default)]
+struct Session(Option<(UnixStream, Vec<u8>)>);
+
+async fn share(listener: UnixListener, server: PathBuf, _state: Arc<Mutex<State>>) {
+    let session = Arc::<tokio::sync::Mutex<Session>>::default();
+    let mut passing = JoinSet::new();
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        passing.spawn(take_turns(client, server.clone(), Arc::clone(&session)));
+    }
+}
+
+/// Whoever asks has the session until it is answered. Transactions are not kept together.
+async fn take_turns(
+    mut client: UnixStream,
+    server: PathBuf,
+    session: Arc<tokio::sync::Mutex<Session>>,
+) {
+    let mut asked = Vec::with_capacity(ROOM);
+    let mut is_new = true;
+    while matches!(client.read_buf(&mut asked).await, Ok(1..)) && !asked.starts_with(b"X") {
+        if is_new && asked.len() == ASKS_FOR_TLS {
+            client.write_all(b"N").await.unwrap();
+            asked.clear();
+            continue;
+        }
+        let mut session = session.lock().await;
+        let told = match &mut session.0 {
+            Some((_, greeting)) if is_new => greeting.clone(),
+            Some((server, _)) => ask(server, &asked).await,
+            None => {
+                let mut server = UnixStream::connect(&server).await.unwrap();
+                let greeting = ask(&mut server, &asked).await;
+                session.0 = Some((server, greeting.clone()));
+                greeting
+            }
+        };
+        if client.write_all(&told).await.is_err() {
+            return;
+        }
+        is_new = false;
+        asked.clear();
+    }
+}
+
+/// Asks, and hears until the server is ready to be asked again.
+async fn ask(server: &mut UnixStream, asked: &[u8]) -> Vec<u8> {
+    const READY: &[u8] = b"Z\0\0\0\x05";
+    server.write_all(asked).await.unwrap();
+    let mut told = Vec::with_capacity(ROOM);
+    while told.len() < 6 || told[told.len() - 6..told.len() - 1] != *READY {
+        assert!(server.read_buf(&mut told).await.unwrap() > 0);
+    }
+    told
 }
 
 /// Whether this is to be cut; it is then not cut again.

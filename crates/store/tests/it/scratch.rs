@@ -7,6 +7,8 @@ use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::Stores;
 use tempfile::TempDir;
 
+use crate::raw::Raw;
+
 /// The URL of a file.
 pub(crate) fn url(file: &Path) -> DatabaseUrl {
     DatabaseUrl::parse(&format!("sqlite://{}", file.display())).unwrap()
@@ -59,13 +61,24 @@ impl Scratch {
 }
 
 /// A store of its own, whatever keeps it, with what only the store itself can do.
-pub(crate) trait Home: Stores {
+pub(crate) trait Home: Stores + Sized {
+    /// Another one, with nothing in it.
+    fn make() -> impl Future<Output = Self>;
     fn store(&self) -> &Store;
+    fn raw(&self) -> impl Future<Output = Raw>;
 }
 
 impl Home for Scratch {
+    fn make() -> impl Future<Output = Self> {
+        Self::open()
+    }
+
     fn store(&self) -> &Store {
         &self.store
+    }
+
+    fn raw(&self) -> impl Future<Output = Raw> {
+        Raw::of_file(self)
     }
 }
 

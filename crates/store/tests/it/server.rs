@@ -8,6 +8,7 @@ use holdfast_testkit::laws::Stores;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
+use crate::raw::Raw;
 use crate::scratch::Home;
 
 /// The URL of a server whose role may make databases, without one: `postgres://USER@HOST:PORT`, and
@@ -40,6 +41,11 @@ impl Database {
         Store::open(Options::new(self.url())).await
     }
 
+    /// What sessions begin with from now on.
+    pub(crate) async fn set(&self, setting: &str) {
+        run_on("postgres", &format!("ALTER DATABASE {} SET {setting}", self.name)).await;
+    }
+
     /// A connection that knows nothing of the store.
     pub(crate) async fn connect(&self) -> PgConnection {
         connect(&self.name).await
@@ -70,6 +76,15 @@ impl Server {
         Self::with(|_options| {}).await
     }
 
+    /// One whose sessions are as isolated as may be, unless they say otherwise.
+    pub(crate) async fn serializable() -> Self {
+        let database = Database::new().await;
+        database.set("default_transaction_isolation = 'serializable'").await;
+        migrate::up(&database.url()).await.unwrap();
+        let store = database.open().await.unwrap();
+        Self { store, database }
+    }
+
     pub(crate) async fn with(set: impl FnOnce(&mut Options)) -> Self {
         let database = Database::new().await;
         let mut options = Options::new(database.url());
@@ -81,8 +96,16 @@ impl Server {
 }
 
 impl Home for Server {
+    fn make() -> impl Future<Output = Self> {
+        Self::open()
+    }
+
     fn store(&self) -> &Store {
         &self.store
+    }
+
+    fn raw(&self) -> impl Future<Output = Raw> {
+        Raw::of_server(self)
     }
 }
 

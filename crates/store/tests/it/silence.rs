@@ -171,3 +171,31 @@ async fn postgres_one_attempt_to_connect_answers_all_who_wait() {
     assert_eq!(proxy.came() - before, 1, "three batches");
     soon(store.close()).await.unwrap();
 }
+
+#[tokio::test]
+async fn postgres_a_batch_is_five_packets_each_after_the_answer_to_the_one_before() {
+    const BATCHES: usize = 10;
+    let server = Server::open().await;
+    let proxy = Proxy::of(&server.database);
+    let store = Store::open(Options::new(proxy.url())).await.unwrap();
+    let tenant = Tenant::new(&server, 10_000).await;
+    // Prepares its statements.
+    store.commit(sample::admission(&tenant.claim().build())).await.unwrap();
+    let (before, _) = proxy.asked();
+    for _ in 0..BATCHES {
+        store.commit(sample::admission(&tenant.claim().build())).await.unwrap();
+    }
+    let (asked, hurried) = proxy.asked();
+    assert_eq!((asked - before, hurried), (5 * BATCHES, 0));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn postgres_a_pooler_that_shares_sessions_is_refused() {
+    let server = Server::open().await;
+    let proxy = Proxy::sharing(&server.database);
+    let refused = Store::open(Options::new(proxy.url())).await.unwrap_err();
+    let OpenError::Schema(SchemaError::Connect(ConnectError::Shared)) = refused else {
+        panic!("{refused:?}");
+    };
+}

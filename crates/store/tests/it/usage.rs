@@ -15,8 +15,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, r
 use holdfast_testkit::sample;
 
 use crate::raw::Raw;
-use crate::scratch::Scratch;
-use crate::server::Server;
+use crate::scratch::Home;
 
 const DAY: i64 = 86_400_000_000;
 const NOTHING: Totals = Totals {
@@ -54,10 +53,9 @@ async fn fill(opened: &dyn Stores) {
 }
 
 /// The same over three days, far apart in the table.
-async fn furnished() -> Scratch {
-    let scratch = Scratch::open().await;
-    fill(&scratch).await;
-    let mut raw = Raw::reckless(&scratch).await;
+async fn furnish(home: &impl Home) {
+    fill(home).await;
+    let mut raw = Raw::reckless(home).await;
     raw.run("UPDATE operations SET seq = seq * 7001").await;
     raw.run(&format!(
         "UPDATE operations SET finished_at = {DAY} * (20000 + seq % 3)
@@ -80,7 +78,6 @@ async fn furnished() -> Scratch {
         WHERE seq = (SELECT max(seq) FROM operations WHERE phase = 'completed')",
     )
     .await;
-    scratch
 }
 
 async fn live(tenant: &Tenant<'_>) {
@@ -181,9 +178,8 @@ async fn expected(opened: &dyn Stores, store: &Store, by: By, period: Period) ->
     sums.into_iter().map(usage).collect()
 }
 
-#[tokio::test]
-async fn a_report_sums_what_finished_in_its_period() {
-    let scratch = furnished().await;
+async fn a_report_sums_what_finished_in_its_period(home: &impl Home) {
+    furnish(home).await;
     let at = |micros| Some(Timestamp::from_micros(micros));
     let day = 20_001 * DAY;
     let mut lengths = Vec::new();
@@ -198,16 +194,12 @@ async fn a_report_sums_what_finished_in_its_period() {
             (at(day + 9 * DAY), None),
         ] {
             let period = Period { from, to };
-            let usages = scratch.store.usage(by, period).await.unwrap();
-            assert_eq!(
-                usages,
-                expected(&scratch, &scratch.store, by, period).await,
-                "{by:?} {period:?}"
-            );
+            let usages = home.store().usage(by, period).await.unwrap();
+            assert_eq!(usages, expected(home, home.store(), by, period).await, "{by:?} {period:?}");
             lengths.push(usages.len());
         }
     }
-    let whole = scratch.store.usage(By::Wallet, Period::default()).await.unwrap();
+    let whole = home.store().usage(By::Wallet, Period::default()).await.unwrap();
     let some_cost = |usage: &Usage| (1..usage.totals.completed).contains(&usage.totals.costed);
     assert!(whole.iter().any(some_cost), "costs of some and not of all: {whole:?}");
     // By day: two currencies on one of three days. One model, two currencies. Five keys, three wallets.
@@ -215,24 +207,15 @@ async fn a_report_sums_what_finished_in_its_period() {
     assert_eq!(whole, [4, 2, 5, 3]);
 }
 
-#[tokio::test]
-async fn postgres_a_report_sums_what_finished() {
-    let server = Server::open().await;
-    fill(&server).await;
-    let mut lengths = Vec::new();
-    for by in [By::Day, By::Model, By::ApiKey, By::Wallet] {
-        let usages = server.store.usage(by, Period::default()).await.unwrap();
-        assert_eq!(usages, expected(&server, &server.store, by, Period::default()).await, "{by:?}");
-        lengths.push(usages.len());
-    }
-    assert_eq!(lengths.split_first().map(|(_days, rest)| rest), Some(&[2, 5, 3][..]));
+async fn a_sum_that_does_not_fit_is_an_error_and_not_a_number(home: &impl Home) {
+    furnish(home).await;
+    let mut raw = Raw::reckless(home).await;
+    raw.run("UPDATE operations SET charge = 9223372036854775807 WHERE charge IS NOT NULL").await;
+    let summed = home.store().usage(By::Model, Period::default()).await;
+    assert!(summed.is_err(), "{summed:?}");
 }
 
-#[tokio::test]
-async fn a_sum_that_does_not_fit_is_an_error_and_not_a_number() {
-    let scratch = furnished().await;
-    let mut raw = Raw::reckless(&scratch).await;
-    raw.run("UPDATE operations SET charge = 9223372036854775807 WHERE charge IS NOT NULL").await;
-    let summed = scratch.store.usage(By::Model, Period::default()).await;
-    assert!(summed.is_err(), "{summed:?}");
+crate::scratch::on_every_store! {
+    a_report_sums_what_finished_in_its_period,
+    a_sum_that_does_not_fit_is_an_error_and_not_a_number,
 }

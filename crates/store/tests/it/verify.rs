@@ -3,15 +3,12 @@
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::{Event, Micros};
-use holdfast_store::Store;
 use holdfast_store::verify::Verification;
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
-use sqlx::Executor;
 
 use crate::raw::Raw;
-use crate::scratch::Scratch;
-use crate::server::Server;
+use crate::scratch::Home;
 
 /// Rows of each kind. Operations by their numbers: 1 leased, 2 recorded, 3 completed and refunded,
 /// 4 refused, 5 open, 6 abandoned, 7 completed in its second generation, 8 completed for nothing.
@@ -41,32 +38,14 @@ async fn fill(opened: &dyn Stores) {
     tenant.post(PostingKind::Adjustment("goodwill".to_owned()), -7).await.unwrap();
 }
 
-async fn furnished() -> Scratch {
-    let scratch = Scratch::open().await;
-    fill(&scratch).await;
-    scratch
-}
-
 async fn operation_is_completed(tenant: &Tenant<'_>, id: holdfast_domain::OperationId) -> bool {
     let row = tenant.load(id).await.operation.unwrap();
     matches!(row.phase, holdfast_domain::Phase::Completed { .. })
 }
 
-#[tokio::test]
-async fn a_book_that_the_store_wrote_is_in_order() {
-    let scratch = Scratch::open().await;
-    in_order(&scratch, &scratch.store).await;
-}
-
-#[tokio::test]
-async fn postgres_a_book_that_the_store_wrote_is_in_order() {
-    let server = Server::open().await;
-    in_order(&server, &server.store).await;
-}
-
-async fn in_order(opened: &dyn Stores, store: &Store) {
-    fill(opened).await;
-    let found = store.verify().await.unwrap();
+async fn a_book_that_the_store_wrote_is_in_order(home: &impl Home) {
+    fill(home).await;
+    let found = home.store().verify().await.unwrap();
     // 8 holds but one of nothing; settle and rest, settle alone; 5 releases; 3 postings.
     let expected = Verification {
         wallets: 1,
@@ -78,53 +57,32 @@ async fn in_order(opened: &dyn Stores, store: &Store) {
     assert_eq!(found, expected);
 }
 
-#[tokio::test]
-async fn postgres_what_was_touched_is_found() {
-    for (sql, subject, sentence) in [
-        ("UPDATE wallets SET available = available + 1", "wallet", "available is"),
-        ("DELETE FROM transfers WHERE op_seq = 1", "operation", "the transfers of its generation"),
-        ("INSERT INTO transfers VALUES (99, 4, 1, 0)", "the book", "1 "),
-        ("UPDATE operations SET charge = 29 WHERE seq = 3", "operation", "its meters make 30"),
-        ("UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency"),
-    ] {
-        let server = Server::open().await;
-        fill(&server).await;
-        let mut raw = server.database.connect().await;
-        raw.execute("SET session_replication_role = replica").await.unwrap();
-        raw.execute(sql).await.unwrap();
-        let found = server.store.verify().await.unwrap();
-        let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
-        let is_found = told.iter().any(|it| it.starts_with(subject) && it.contains(sentence));
-        assert!(is_found, "{sql}: {told:#?}");
-    }
-}
-
 /// Breaks a book and expects a mismatch that says this of this kind of subject.
-async fn finds(sql: &str, subject: &str, sentence: &str) {
-    let scratch = furnished().await;
-    Raw::reckless(&scratch).await.run(sql).await;
-    let found = scratch.store.verify().await.unwrap();
+async fn finds<H: Home>(_: &H, sql: &str, subject: &str, sentence: &str) {
+    let home = H::make().await;
+    fill(&home).await;
+    Raw::reckless(&home).await.run(sql).await;
+    let found = home.store().verify().await.unwrap();
     let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
     let is_found = told.iter().any(|told| told.starts_with(subject) && told.contains(sentence));
     assert!(is_found, "{sql}: {told:#?}");
 }
 
-#[tokio::test]
-async fn balances_that_were_touched_are_found() {
-    finds("UPDATE wallets SET available = available + 1", "wallet", "available is").await;
-    finds("UPDATE wallets SET held = held - 1", "wallet", "its active holds make 200").await;
-    finds("UPDATE wallets SET held = held - 1", "wallet", "its transfers make 200").await;
-    finds("DELETE FROM postings WHERE kind = 'deposit'", "wallet", "take more than").await;
-    finds("UPDATE postings SET amount = 1 WHERE kind = 'adjustment'", "wallet", "available").await;
-    finds("DELETE FROM wallets", "operation", "its wallet does not exist").await;
-    finds("DELETE FROM wallets", "posting", "its wallet does not exist").await;
-    finds("UPDATE wallets SET currency = 'EUR'", "operation", "another currency").await;
-    finds("UPDATE wallets SET currency = 'eu'", "wallet", "cannot be read").await;
+async fn balances_that_were_touched_are_found(home: &impl Home) {
+    finds(home, "UPDATE wallets SET available = available + 1", "wallet", "available is").await;
+    finds(home, "UPDATE wallets SET held = held - 1", "wallet", "its active holds make 200").await;
+    finds(home, "UPDATE wallets SET held = held - 1", "wallet", "its transfers make 200").await;
+    finds(home, "DELETE FROM postings WHERE kind = 'deposit'", "wallet", "take more than").await;
+    finds(home, "UPDATE postings SET amount = 1 WHERE kind = 'adjustment'", "wallet", "available")
+        .await;
+    finds(home, "DELETE FROM wallets", "operation", "its wallet does not exist").await;
+    finds(home, "DELETE FROM wallets", "posting", "its wallet does not exist").await;
+    finds(home, "UPDATE wallets SET currency = 'EUR'", "operation", "another currency").await;
+    finds(home, "UPDATE wallets SET currency = 'eu'", "wallet", "cannot be read").await;
 }
 
-#[tokio::test]
-async fn transfers_that_were_touched_are_found() {
-    let of = |sql: &'static str| finds(sql, "operation", "the transfers of its generation");
+async fn transfers_that_were_touched_are_found(home: &impl Home) {
+    let of = |sql: &'static str| finds(home, sql, "operation", "the transfers of its generation");
     of("DELETE FROM transfers WHERE op_seq = 1").await;
     of("DELETE FROM transfers WHERE op_seq = 3 AND leg = 5").await;
     of("UPDATE transfers SET amount = 31 WHERE op_seq = 3 AND leg = 5").await;
@@ -136,75 +94,100 @@ async fn transfers_that_were_touched_are_found() {
     of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 7").await;
     of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 4").await;
     of("UPDATE operations SET hold = 101 WHERE seq = 6").await;
-    finds("INSERT INTO transfers VALUES (99, 4, 1, 0)", "the book", "1 ").await;
-    finds("UPDATE transfers SET leg = -4 WHERE op_seq = 2", "operation", "be read").await;
+    finds(home, "INSERT INTO transfers VALUES (99, 4, 1, 0)", "the book", "1 ").await;
+    finds(home, "UPDATE transfers SET leg = -4 WHERE op_seq = 2", "operation", "be read").await;
 }
 
-#[tokio::test]
-async fn phases_that_were_touched_are_found() {
-    let of = |sql: &'static str| finds(sql, "operation", "the transfers of its generation 1");
+async fn phases_that_were_touched_are_found(home: &impl Home) {
+    let of = |sql: &'static str| finds(home, sql, "operation", "the transfers of its generation 1");
     // Active without a hold, released with one, captured without a settlement.
     of("UPDATE operations SET phase = 'leased' WHERE seq = 5").await;
     of("UPDATE operations SET phase = 'open' WHERE seq = 1").await;
     of("UPDATE operations SET phase = 'abandoned', finished_at = 1 WHERE seq = 1").await;
     of("UPDATE operations SET phase = 'completed', finished_at = 1 WHERE seq = 2").await;
     of("UPDATE operations SET phase = 'recorded', finished_at = NULL WHERE seq = 3").await;
-    finds("UPDATE operations SET phase = 'completed' WHERE seq = 1", "operation", "be read").await;
-    finds("UPDATE operations SET input = NULL WHERE seq = 3", "operation", "be read").await;
-    finds("UPDATE operations SET phase = 'gone' WHERE seq = 1", "operation", "be read").await;
+    finds(home, "UPDATE operations SET phase = 'completed' WHERE seq = 1", "operation", "be read")
+        .await;
+    finds(home, "UPDATE operations SET input = NULL WHERE seq = 3", "operation", "be read").await;
+    finds(home, "UPDATE operations SET phase = 'gone' WHERE seq = 1", "operation", "be read").await;
 }
 
-#[tokio::test]
-async fn charges_and_refunds_that_were_touched_are_found() {
-    finds("UPDATE operations SET charge = 29 WHERE seq = 3", "operation", "its meters make 30")
+async fn charges_and_refunds_that_were_touched_are_found(home: &impl Home) {
+    finds(
+        home,
+        "UPDATE operations SET charge = 29 WHERE seq = 3",
+        "operation",
+        "its meters make 30",
+    )
+    .await;
+    finds(home, "UPDATE operations SET input = 21 WHERE seq = 3", "operation", "make 31 and 0")
         .await;
-    finds("UPDATE operations SET input = 21 WHERE seq = 3", "operation", "make 31 and 0").await;
-    finds("UPDATE operations SET shortfall = 1 WHERE seq = 7", "operation", "100 and 400").await;
-    finds("UPDATE operations SET charge = 29 WHERE seq = 2", "operation", "its meters make").await;
-    finds("UPDATE prices SET output = 0", "operation", "its meters make").await;
-    finds("DELETE FROM prices", "operation", "cannot be read").await;
+    finds(home, "UPDATE operations SET shortfall = 1 WHERE seq = 7", "operation", "100 and 400")
+        .await;
+    finds(home, "UPDATE operations SET charge = 29 WHERE seq = 2", "operation", "its meters make")
+        .await;
+    finds(home, "UPDATE prices SET output = 0", "operation", "its meters make").await;
+    finds(home, "DELETE FROM prices", "operation", "cannot be read").await;
     let refunds = "UPDATE postings SET amount = 31 WHERE kind = 'refund'";
-    finds(refunds, "operation", "31 micros were refunded of a charge of 30").await;
+    finds(home, refunds, "operation", "31 micros were refunded of a charge of 30").await;
     let moved = "UPDATE postings SET operation_id = (SELECT id FROM operations WHERE seq = 1)
         WHERE kind = 'refund'";
-    finds(moved, "operation", "5 micros were refunded of a charge of 0").await;
+    finds(home, moved, "operation", "5 micros were refunded of a charge of 0").await;
     let nobody = "UPDATE postings SET operation_id = zeroblob(16) WHERE kind = 'refund'";
-    finds(nobody, "operation", "refunded and does not exist").await;
+    finds(home, nobody, "operation", "refunded and does not exist").await;
     let other = "INSERT INTO wallets VALUES (9, zeroblob(16), 'x', 'USD', 5, 0, 0);
         UPDATE postings SET wallet_id = zeroblob(16) WHERE kind = 'refund'";
-    finds(other, "operation", "refunded to another wallet").await;
-    finds("UPDATE postings SET kind = 'gift'", "posting", "cannot be read").await;
+    finds(home, other, "operation", "refunded to another wallet").await;
+    finds(home, "UPDATE postings SET kind = 'gift'", "posting", "cannot be read").await;
     // Balances that follow do not hide an amount that no posting of its kind may have.
     let taken = "UPDATE postings SET amount = -5 WHERE kind = 'refund';
         UPDATE wallets SET available = available - 10";
-    finds(taken, "posting", "it is a refund of -5 micros").await;
+    finds(home, taken, "posting", "it is a refund of -5 micros").await;
     let taken = "INSERT INTO postings SELECT 9, randomblob(16), id, 'deposit', NULL, -5, NULL, 0
         FROM wallets; UPDATE wallets SET available = available - 5";
-    finds(taken, "posting", "it is a deposit of -5 micros").await;
+    finds(home, taken, "posting", "it is a deposit of -5 micros").await;
     let twice = "INSERT INTO postings SELECT 9, randomblob(16), wallet_id, kind, operation_id, 26,
         NULL, 0 FROM postings WHERE kind = 'refund'; UPDATE wallets SET available = available + 26";
-    finds(twice, "operation", "31 micros were refunded of a charge of 30").await;
-    finds("UPDATE postings SET reason = NULL WHERE kind = 'adjustment'", "posting", "be read")
+    finds(home, twice, "operation", "31 micros were refunded of a charge of 30").await;
+    finds(
+        home,
+        "UPDATE postings SET reason = NULL WHERE kind = 'adjustment'",
+        "posting",
+        "be read",
+    )
+    .await;
+    finds(home, "UPDATE postings SET amount = 7 WHERE kind = 'adjustment'", "wallet", "available")
         .await;
-    finds("UPDATE postings SET amount = 7 WHERE kind = 'adjustment'", "wallet", "available").await;
 }
 
-#[tokio::test]
-async fn ids_results_and_counters_that_were_touched_are_found() {
-    finds("UPDATE operations SET id = zeroblob(16) WHERE seq = 1", "operation", "its id").await;
+async fn ids_results_and_counters_that_were_touched_are_found(home: &impl Home) {
+    finds(home, "UPDATE operations SET id = zeroblob(16) WHERE seq = 1", "operation", "its id")
+        .await;
     let other_key = "UPDATE operations SET api_key_id = zeroblob(16) WHERE seq = 6";
-    finds(other_key, "operation", "its id does not follow").await;
-    finds("DELETE FROM api_keys", "operation", "its API key does not exist").await;
+    finds(home, other_key, "operation", "its id does not follow").await;
+    finds(home, "DELETE FROM api_keys", "operation", "its API key does not exist").await;
     let given = |seq: u8| {
-        format!("INSERT INTO results VALUES ({seq}, zeroblob(16), 1, zeroblob(12), x'', NULL)")
+        format!(
+            "INSERT INTO results VALUES ({seq}, zeroblob(16), 1, zeroblob(12), zeroblob(0), NULL)"
+        )
     };
-    finds(&given(1), "operation", "it is leased and has a result").await;
-    finds(&given(5), "operation", "it is open and has a result").await;
-    finds(&given(6), "operation", "it is abandoned and has a result").await;
-    finds(&given(99), "the book", "belong to no operation").await;
-    finds("DELETE FROM results WHERE op_seq = 2", "operation", "its result is gone").await;
-    finds("UPDATE results SET finished_at = 1", "operation", "another moment").await;
-    finds("UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency").await;
-    finds("DELETE FROM counters WHERE counter = 2", "API key", "not counted").await;
-    finds("UPDATE counters SET used = 0 WHERE counter = 3", "API key", "spend_total").await;
+    finds(home, &given(1), "operation", "it is leased and has a result").await;
+    finds(home, &given(5), "operation", "it is open and has a result").await;
+    finds(home, &given(6), "operation", "it is abandoned and has a result").await;
+    finds(home, &given(99), "the book", "belong to no operation").await;
+    finds(home, "DELETE FROM results WHERE op_seq = 2", "operation", "its result is gone").await;
+    finds(home, "UPDATE results SET finished_at = 1", "operation", "another moment").await;
+    finds(home, "UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency")
+        .await;
+    finds(home, "DELETE FROM counters WHERE counter = 2", "API key", "not counted").await;
+    finds(home, "UPDATE counters SET used = 0 WHERE counter = 3", "API key", "spend_total").await;
+}
+
+crate::scratch::on_every_store! {
+    a_book_that_the_store_wrote_is_in_order,
+    balances_that_were_touched_are_found,
+    transfers_that_were_touched_are_found,
+    phases_that_were_touched_are_found,
+    charges_and_refunds_that_were_touched_are_found,
+    ids_results_and_counters_that_were_touched_are_found,
 }

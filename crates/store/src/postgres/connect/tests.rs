@@ -9,7 +9,7 @@ use sea_orm::{ConnectionTrait, TransactionTrait};
 use super::*;
 
 #[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
-fn server() -> PgConnectOptions {
+pub(in crate::postgres) fn server() -> PgConnectOptions {
     let server = std::env::var("HOLDFAST_TEST_POSTGRES");
     let server = server.expect("HOLDFAST_TEST_POSTGRES, which `cargo xtask test store` sets");
     server.parse::<PgConnectOptions>().unwrap().database("postgres")
@@ -63,4 +63,21 @@ async fn postgres_no_connection_waits_or_stands_still_for_ever() {
         }
         assert_eq!(shown, [statement, "1500ms", "5s"]);
     }
+}
+
+#[tokio::test]
+async fn postgres_prepared_statements_of_a_connection_have_an_end() {
+    const KEPT: i64 = 100;
+    let lock_timeout = Duration::from_secs(5);
+    let mut connection = writer(&server(), lock_timeout).await.unwrap();
+    for n in 0..3 * KEPT {
+        // Each twice: what was prepared once is not prepared again.
+        for _ in 0..2 {
+            let sql = AssertSqlSafe(format!("SELECT {n} + $1::bigint"));
+            sqlx::query(sql).bind(n).execute(&mut connection).await.unwrap();
+        }
+    }
+    let count = "SELECT count(*) FROM pg_prepared_statements";
+    let count: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
+    assert!((1..=KEPT).contains(&count), "{count}");
 }
