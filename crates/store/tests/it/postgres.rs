@@ -62,7 +62,6 @@ async fn postgres_settings_of_the_server_are_not_relied_on() {
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
         "synchronous_commit = off",
-        "statement_timeout = 1",
         "plan_cache_mode = force_custom_plan",
     ] {
         database.set(setting).await;
