@@ -8,8 +8,9 @@ mod tls;
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -121,6 +122,7 @@ impl Arrived {
 pub struct Upstream {
     shared: Arc<Shared>,
     address: SocketAddr,
+    accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -136,6 +138,8 @@ struct State {
     otherwise: Reply,
     arrived: Vec<Arrived>,
     hung_up: usize,
+    /// Every connection without TLS, as long as somebody talks over it.
+    taken: Vec<Weak<TcpStream>>,
     is_over: bool,
 }
 
@@ -185,11 +189,12 @@ impl Upstream {
             otherwise,
             arrived: Vec::new(),
             hung_up: 0,
+            taken: Vec::new(),
             is_over: false,
         };
         let shared = Arc::new(Shared { tls, state: Mutex::new(state), changed: Condvar::new() });
         let accepting = Arc::clone(&shared);
-        std::thread::spawn(move || {
+        let accepting = std::thread::spawn(move || {
             for stream in listener.incoming() {
                 if accepting.state().is_over {
                     return;
@@ -199,7 +204,27 @@ impl Upstream {
                 std::thread::spawn(move || serve(stream, &shared));
             }
         });
-        Self { shared, address }
+        Self { shared, address, accepting: Mutex::new(Some(accepting)) }
+    }
+
+    /// Ends the server as the death of its process does: nobody listens any more, and every connection
+    /// without TLS is cut. Where it was is for another one to take.
+    pub fn kill(&self) -> SocketAddr {
+        self.end();
+        let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        accepting.expect("it lives").join().expect("it listens in peace");
+        let taken = std::mem::take(&mut self.shared.state().taken);
+        for connection in taken.iter().filter_map(Weak::upgrade) {
+            // The client may have gone first.
+            drop(connection.shutdown(Shutdown::Both));
+        }
+        self.address
+    }
+
+    fn end(&self) {
+        self.shared.state().is_over = true;
+        // The next connection is the last: it finds that it is over.
+        drop(TcpStream::connect(self.address));
     }
 
     /// What a provider's `base_url` is.
@@ -257,9 +282,9 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        self.shared.state().is_over = true;
-        // The next connection is the last: it finds that it is over.
-        drop(TcpStream::connect(self.address));
+        if !self.shared.state().is_over {
+            self.end();
+        }
     }
 }
 
@@ -267,7 +292,16 @@ fn serve(stream: TcpStream, shared: &Shared) {
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
     match &shared.tls {
-        None => talk(Plain(stream), shared),
+        None => {
+            let stream = Arc::new(stream);
+            let mut state = shared.state();
+            state.taken.push(Arc::downgrade(&stream));
+            let is_over = state.is_over;
+            drop(state);
+            if !is_over {
+                talk(Plain(stream), shared);
+            }
+        }
         // A client that does not trust the certificate hangs up.
         Some(tls) => {
             if let Some(stream) = tls.accept(stream) {
@@ -283,27 +317,27 @@ pub(crate) trait Line: Read + Write {
     fn reset(self);
 }
 
-struct Plain(TcpStream);
+struct Plain(Arc<TcpStream>);
 
 impl Read for Plain {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buffer)
+        (&*self.0).read(buffer)
     }
 }
 
 impl Write for Plain {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
+        (&*self.0).write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
+        (&*self.0).flush()
     }
 }
 
 impl Line for Plain {
     fn reset(self) {
-        let socket = socket2::SockRef::from(&self.0);
+        let socket = socket2::SockRef::from(&*self.0);
         socket.set_linger(Some(Duration::ZERO)).expect("a socket");
     }
 }

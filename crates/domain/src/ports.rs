@@ -344,8 +344,7 @@ pub struct Call {
     pub states: ProviderStates,
 }
 
-/// How an answer is wanted from a provider. Not how its caller gets it: one that was wanted in pieces may
-/// come whole, and is no worse.
+/// How an answer is wanted from a provider, not how its caller gets it. Pieces may come as one whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// At its end.
@@ -366,6 +365,9 @@ pub trait Sink: Send {
     /// Told what an answer that is whole has used up, where its provider says so before the call ends:
     /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
     fn metered(&mut self, _meters: Meters) {}
+
+    /// Told how long the provider wants to be left alone. Unless it is overridden, it is left unused.
+    fn retry_after(&mut self, _time: Duration) {}
 }
 
 /// What a request asks for and a provider cannot do.
@@ -412,7 +414,7 @@ pub enum Failure {
     /// The provider refuses this request for good.
     #[error("the provider refused the request")]
     Refused(ProviderRefusal),
-    /// It may have run: it must not be sent again.
+    /// It may have run: it must not be sent again, unless its operator has chosen to pay for that.
     #[error("the outcome of the call is unknown: {}", .0.label())]
     Unknown(Unknown),
 }

@@ -14,6 +14,7 @@ use crate::callers::Caller;
 use crate::catalogue::Model;
 use crate::options::Options;
 use crate::reply::Failure;
+use crate::routes::Way;
 use crate::submit::{Ask, Said};
 
 /// A request that may be claimed.
@@ -27,7 +28,7 @@ pub(crate) struct Bid {
 
 impl Engine {
     /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
-    pub(crate) fn admit(&self, ask: &Ask, said: &Said) -> Result<Bid, Failure> {
+    fn admit(&self, ask: &Ask, said: &Said) -> Result<Bid, Failure> {
         let (caller, Said { request, body }) = (&ask.caller, said);
         let model = ask.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
         if !caller.api_key.grant.allows(&request.model) {
@@ -41,7 +42,7 @@ impl Engine {
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
         ask.offer
-            .takes(&model.routes, request)
+            .takes(&request.model, request)
             .map_err(|unsupported| Failure::BadRequest(Arc::new(unsupported.into())))?;
         let bound = Bound::of(&request.facts(), &model.contract);
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
@@ -66,6 +67,15 @@ impl Engine {
             lease: self.node.lease(),
         };
         Ok(Bid { request: Arc::clone(request), model: Arc::clone(model), bound, claim })
+    }
+
+    /// The same, with a first route for it: a request that none can take now is not bound.
+    pub(crate) fn enter(&self, ask: &Ask, said: &Said) -> Result<(Bid, Way), Failure> {
+        let bid = self.admit(ask, said)?;
+        let lanes = ask.offer.lanes_of(&bid.claim.model);
+        let (rules, claim) = (ask.offer.rules.cool_down, bid.claim.owner.claim);
+        let way = Way::enter(lanes, rules, claim, &bid.request).map_err(Failure::PassedOver)?;
+        Ok((bid, way))
     }
 
     fn bind(&self, ask: &Ask, said: &Said, model: &Model) -> Result<Binding, Failure> {

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::options::Options;
+use crate::routes::{Pass, Told};
 use crate::tape::{Tape, Track};
 
 /// The answer of one call.
@@ -28,6 +29,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) is_sent: bool,
     /// Whether it was ended here.
     pub(crate) is_cut: bool,
+    /// How long its provider wants to be left alone.
+    pub(crate) retry_after: Option<Duration>,
     /// Bytes that the provider wants back.
     state_bytes: usize,
 }
@@ -36,10 +39,11 @@ pub(crate) struct Assembly<'a> {
 struct Telling<'a> {
     track: &'a Track,
     request: &'a Request,
-    pulse: &'a Pulse,
+    pulse: &'a Pulse<'a>,
     chunks: Chunks,
     bytes: usize,
     is_full: bool,
+    is_told: bool,
 }
 
 impl<'a> Assembly<'a> {
@@ -48,7 +52,7 @@ impl<'a> Assembly<'a> {
         tape: &'a Tape,
         operation: &Operation,
         request: &'a Request,
-        pulse: &'a Pulse,
+        pulse: &'a Pulse<'a>,
     ) -> Self {
         let telling = tape.track().map(|track| Telling {
             track,
@@ -57,6 +61,7 @@ impl<'a> Assembly<'a> {
             chunks: Chunks::new(operation.id, operation.admitted_at, &operation.model),
             bytes: 0,
             is_full: false,
+            is_told: false,
         });
         Self {
             tape,
@@ -65,6 +70,7 @@ impl<'a> Assembly<'a> {
             meters: None,
             is_sent: false,
             is_cut: false,
+            retry_after: None,
             state_bytes: 0,
         }
     }
@@ -90,6 +96,11 @@ impl<'a> Assembly<'a> {
     /// Whether there was more of it than there may be.
     pub(crate) fn is_full(&self) -> bool {
         self.telling.as_ref().is_some_and(|telling| telling.is_full)
+    }
+
+    /// Whether anybody may have heard any of it.
+    pub(crate) fn is_told(&self) -> bool {
+        self.telling.as_ref().is_some_and(|telling| telling.is_told)
     }
 
     /// The answer, and where it was told, what renders the rest of it.
@@ -125,6 +136,10 @@ impl Sink for Assembly<'_> {
     fn metered(&mut self, meters: Meters) {
         self.meters = Some(meters);
     }
+
+    fn retry_after(&mut self, time: Duration) {
+        self.retry_after = Some(time);
+    }
 }
 
 impl Telling<'_> {
@@ -142,6 +157,7 @@ impl Telling<'_> {
             self.pulse.full.notify_one();
             return None;
         }
+        self.is_told |= !frames.is_empty();
         self.track.say(frames);
         if delta.says_something() {
             self.pulse.beat();
@@ -152,7 +168,9 @@ impl Telling<'_> {
 
 /// When a call last said something, for whoever watches over it.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Pulse<'a> {
+    /// The route that the call is on.
+    pass: &'a Pass,
     beat: Mutex<Beat>,
     /// The first piece is there: another time is the limit from now on.
     spoken: Notify,
@@ -165,11 +183,15 @@ struct Beat {
     is_first: bool,
 }
 
-impl Pulse {
+impl<'a> Pulse<'a> {
     /// Of a call that begins now.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(pass: &'a Pass) -> Self {
         let beat = Beat { at: Instant::now(), is_first: true };
-        Self { beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
+        Self { pass, beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
+    }
+
+    pub(crate) const fn pass(&self) -> &Pass {
+        self.pass
     }
 
     /// The request leaves: what it says is waited for from now on.
@@ -180,7 +202,10 @@ impl Pulse {
     fn beat(&self) {
         let beat = Beat { at: Instant::now(), is_first: false };
         let mut last = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *last, beat).is_first {
+        let is_first = std::mem::replace(&mut *last, beat).is_first;
+        drop(last);
+        if is_first {
+            self.pass.tell(Told::Answered);
             self.spoken.notify_one();
         }
     }

@@ -201,7 +201,7 @@ impl Engine {
         let api_key = caller.api_key.id;
         let mut counts = self.callers.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(api_key).or_default();
-        if *count >= offer.operations_per_key {
+        if *count >= offer.rules.operations_per_key {
             return None;
         }
         *count = count.saturating_add(1);

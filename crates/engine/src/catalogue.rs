@@ -23,8 +23,20 @@ pub struct Model {
     pub body_bytes: usize,
     /// In any order.
     pub prices: Vec<Price>,
-    /// In the order in which they are tried.
+    /// What a key that may have run once is worth.
+    pub guarantee: Guarantee,
+    /// In any order.
     pub routes: Vec<Route>,
+}
+
+/// What is promised of the runs of one key. Its caller pays once under either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guarantee {
+    /// At most one: a call whose outcome is unknown is the last.
+    OneRun,
+    /// A call whose outcome is unknown goes to the next route as well, as long as nobody has heard any
+    /// of its answer. The operator bears what it cost.
+    OneCharge,
 }
 
 /// How long a call may take.
@@ -58,6 +70,25 @@ pub struct Route {
     pub model: Arc<str>,
     /// What a run there costs the operator, where that is to be known.
     pub cost: Option<Arc<ProviderCost>>,
+    /// Lower is tried first.
+    pub priority: u32,
+    /// Its share of the requests among routes of its priority; not zero.
+    pub weight: u32,
+    /// How many calls that provider's model may have at once, of all models that use it.
+    pub concurrency: Option<u32>,
+}
+
+impl Route {
+    /// What operators call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.provider, self.model)
+    }
+
+    /// Whether both lead to the same provider's same model.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.provider == other.provider && self.model == other.model
+    }
 }
 
 impl Catalogue {
@@ -66,6 +97,11 @@ impl Catalogue {
     pub fn new(models: impl IntoIterator<Item = Model>) -> Self {
         let by_id = |model: Model| (model.contract.model.clone(), Arc::new(model));
         Self(models.into_iter().map(by_id).collect())
+    }
+
+    /// Every model.
+    pub(crate) fn models(&self) -> impl Iterator<Item = &Model> {
+        self.0.values().map(|model| &**model)
     }
 
     /// The model of this id.

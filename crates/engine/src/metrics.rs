@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use holdfast_domain::ports::NotRun;
 use holdfast_domain::usage::{Kind, UsageRecord};
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+use crate::routes::Reason;
 
 const OPERATIONS: &str = "holdfast_operations_total";
 const SHORTFALL_MICROS: &str = "holdfast_shortfall_micros_total";
@@ -16,6 +18,9 @@ const TOKENS: &str = "holdfast_tokens_total";
 const LATE_RESULTS: &str = "holdfast_late_results_total";
 const RECONCILED: &str = "holdfast_reconciled_total";
 const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
+const ROUTE_COOLING: &str = "holdfast_route_cooling";
+const ROUTE_COOL_DOWNS: &str = "holdfast_route_cool_downs_total";
+const ROUTE_FULL: &str = "holdfast_route_full_total";
 
 /// What an operation comes to.
 const OUTCOMES: [&str; 5] = ["completed", "recorded", "open", "refused", "abandoned"];
@@ -40,10 +45,6 @@ type Labelled = (&'static str, Counter);
 impl Metrics {
     /// Shows everything at zero.
     pub(crate) fn begin() -> Self {
-        let shown = |counter: Counter| {
-            counter.increment(0);
-            counter
-        };
         Self {
             outcomes: OUTCOMES.map(|it| (it, shown(counter!(OPERATIONS, "outcome" => it)))),
             rests: RESTS.map(|it| (it, shown(counter!(RECONCILED, "phase" => it)))),
@@ -92,6 +93,51 @@ impl Metrics {
     }
 }
 
+/// What is counted of one provider's model.
+#[derive(Debug)]
+pub(crate) struct RouteSeries {
+    cooling: Gauge,
+    cool_downs: [Labelled; Reason::ALL.len()],
+    full: Counter,
+}
+
+impl RouteSeries {
+    /// Shows everything at zero.
+    pub(crate) fn begin(provider: &str, model: &str) -> Self {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        let labels = [("provider", provider), ("model", model)];
+        let cool_downs = |reason: Reason| {
+            let reason = reason.label();
+            let [provider, model] = labels.clone();
+            let labels = [provider, model, ("reason", reason.to_owned())];
+            (reason, shown(counter!(ROUTE_COOL_DOWNS, &labels)))
+        };
+        let series = Self {
+            cooling: gauge!(ROUTE_COOLING, &labels),
+            cool_downs: Reason::ALL.map(cool_downs),
+            full: shown(counter!(ROUTE_FULL, &labels)),
+        };
+        series.well();
+        series
+    }
+
+    /// It is left alone from now on.
+    pub(crate) fn cooling(&self, reason: Reason) {
+        self.cooling.set(1);
+        increment(&self.cool_downs, reason.label());
+    }
+
+    /// It takes requests.
+    pub(crate) fn well(&self) {
+        self.cooling.set(0);
+    }
+
+    /// It had as many calls as it may have.
+    pub(crate) fn full(&self) {
+        self.full.increment(1);
+    }
+}
+
 /// Shows the class of a provider's calls that somebody must act on, with no call in it. The other
 /// classes are many, and each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
@@ -100,6 +146,11 @@ pub(crate) fn begin_provider(provider: &str) {
 
 fn upstream(provider: &str, class: &'static str) -> Histogram {
     histogram!(UPSTREAM_SECONDS, "provider" => provider.to_owned(), "class" => class)
+}
+
+fn shown(counter: Counter) -> Counter {
+    counter.increment(0);
+    counter
 }
 
 /// Counts up the series of a label, which all of them together cover.

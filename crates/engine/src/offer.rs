@@ -8,11 +8,11 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::{Provider, Unsupported};
 use holdfast_domain::request::Request;
-use holdfast_domain::state::Origin;
 
 use crate::callers::Caller;
-use crate::catalogue::{Catalogue, Model, Price, Route};
+use crate::catalogue::{Catalogue, Model, Price};
 use crate::metrics;
+use crate::routes::{CoolDown, Lane};
 
 /// What a request is served by, from its first byte to the end of its operation.
 #[derive(Clone)]
@@ -21,10 +21,20 @@ pub struct Offer {
     pub catalogue: Catalogue,
     /// Who answers, by the names that routes have for them.
     pub providers: BTreeMap<String, Arc<dyn Provider>>,
+    /// How much of it one caller may have.
+    pub rules: Rules,
+    lanes: BTreeMap<PublicModelId, Vec<Arc<Lane>>>,
+}
+
+/// What bounds the use of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
     /// Requests of one API key that this process has in hand at once.
     pub operations_per_key: usize,
     /// Callers that wait for one operation at once.
     pub waiters_per_operation: usize,
+    /// When a route is left alone, and for how long.
+    pub cool_down: CoolDown,
 }
 
 impl std::fmt::Debug for Offer {
@@ -34,31 +44,58 @@ impl std::fmt::Debug for Offer {
 }
 
 impl Offer {
-    /// Shows what may be alarmed on of these providers from now on, before their first call.
-    pub fn begin_metrics(&self) {
+    /// An offer in the place of another one: routes whose providers stay keep what is known of them.
+    #[must_use]
+    pub fn new(
+        catalogue: Catalogue,
+        providers: BTreeMap<String, Arc<dyn Provider>>,
+        rules: Rules,
+        before: Option<&Self>,
+    ) -> Self {
+        let mut lanes = BTreeMap::<PublicModelId, Vec<Arc<Lane>>>::new();
+        for model in catalogue.models() {
+            for route in &model.routes {
+                let others = before.into_iter().flat_map(Self::lanes);
+                let others = others.chain(lanes.values().flatten());
+                let lane = Lane::new(route, providers.get(&route.provider), others);
+                lanes.entry(model.contract.model.clone()).or_default().push(Arc::new(lane));
+            }
+        }
+        Self { catalogue, providers, rules, lanes }
+    }
+
+    /// Shows what may be alarmed on of these providers and routes from now on, before their first call,
+    /// and nothing more of routes that only the offer before had.
+    pub fn begin_metrics(&self, before: Option<&Self>) {
         for provider in self.providers.keys() {
             metrics::begin_provider(provider);
         }
+        for lane in before.into_iter().flat_map(Self::lanes) {
+            lane.end_metrics(self.lanes());
+        }
+        self.lanes().for_each(|lane| lane.begin_metrics());
     }
 
-    /// Whether a route's provider can do what a request asks for. One that is not there is found out
-    /// when it is called.
-    pub(crate) fn can(&self, route: &Route, request: &Request) -> Result<(), Unsupported> {
-        self.providers.get(&route.provider).map_or(Ok(()), |provider| provider.can(request))
+    fn lanes(&self) -> impl Iterator<Item = &Arc<Lane>> {
+        self.lanes.values().flatten()
     }
 
-    /// Where what a route's model wants back comes from and goes to; `None` where it wants nothing.
-    pub(crate) fn origin(&self, route: &Route) -> Option<Origin> {
-        let shape = self.providers.get(&route.provider)?.state_shape()?;
-        Some(Origin::of(shape, &route.provider, &route.model))
+    /// The routes of a model.
+    pub(crate) fn lanes_of(&self, model: &PublicModelId) -> &[Arc<Lane>] {
+        self.lanes.get(model).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether any of the routes can; if not, what the first of them cannot do. Those that cannot are
-    /// passed over.
-    pub(crate) fn takes(&self, routes: &[Route], request: &Request) -> Result<(), Unsupported> {
+    /// Whether any of a model's routes can do what a request asks for; if not, what the first of them
+    /// cannot do. Those that cannot are passed over. A provider that is not there is found out when it is
+    /// called.
+    pub(crate) fn takes(
+        &self,
+        model: &PublicModelId,
+        request: &Request,
+    ) -> Result<(), Unsupported> {
         let mut first = Ok(());
-        for route in routes {
-            match self.can(route, request) {
+        for lane in self.lanes_of(model) {
+            match lane.can(request) {
                 Ok(()) => return Ok(()),
                 Err(unsupported) => first = first.and(Err(unsupported)),
             }

@@ -4,6 +4,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -27,10 +28,11 @@ use tokio::time::{Instant, timeout};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::assembly::{Assembly, Pulse};
-use crate::catalogue::{Route, Timeouts};
+use crate::catalogue::{Guarantee, Timeouts};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
+use crate::routes::{Told, Way};
 use crate::seal;
 use crate::submit::Ask;
 use crate::tape::{Closing, Outcome, Tape};
@@ -40,7 +42,13 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 impl Engine {
     /// Runs one operation from its claim to its end.
-    pub(crate) async fn operate(self: Arc<Self>, tape: Arc<Tape>, ask: Ask, bid: Bid, body: Bytes) {
+    pub(crate) async fn operate(
+        self: Arc<Self>,
+        tape: Arc<Tape>,
+        ask: Ask,
+        (bid, way): (Bid, Way),
+        body: Bytes,
+    ) {
         let place = self.running.place(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
         let rebind = self.rebind(&ask, &bid, body);
@@ -56,7 +64,7 @@ impl Engine {
                 tape.running();
                 let (engine, bid, tape) = (&*self, &bid, &*tape);
                 let (ask, operation) = (&ask, &*operation);
-                Run { engine, tape, ask, bid, operation, tally, until }.perform().await
+                Run { engine, tape, ask, bid, operation, tally, until }.perform(way).await
             }
             Ok(Claimed::Ended(found)) => stands(self.metrics.counted(*found)),
             Ok(Claimed::Recorded(snapshot)) => stands(*snapshot),
@@ -102,13 +110,13 @@ struct Ran {
 
 impl Run<'_> {
     /// Has it answered, and concludes it.
-    async fn perform(self) -> Outcome {
+    async fn perform(self, way: Way) -> Outcome {
         let id = self.operation.id;
         if let Some(track) = self.tape.track() {
             track.claimed(self.rates(self.operation));
         }
         let mut attempts = Vec::new();
-        let answering = async { self.ending(self.answer(&mut attempts).await) };
+        let answering = async { self.ending(self.answer(way, &mut attempts).await) };
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
         let (ending, body) = ended.unwrap_or_else(|_panic| {
             tracing::error!(operation.id = %id, "an operation's task panicked");
@@ -158,8 +166,9 @@ impl Run<'_> {
         concluding.await
     }
 
-    /// Tries the routes in their order: the next one only after proof that the last did not run.
-    async fn answer(self, attempts: &mut Vec<Attempt>) -> Verdict {
+    /// Tries one route after the other: the next one only after proof that the last did not run, or
+    /// where the operator has chosen to pay for more than one run.
+    async fn answer(self, mut way: Way, attempts: &mut Vec<Attempt>) -> Verdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
         let earlier = match self.engine.earlier(self.ask, self.bid).await {
             Ok(earlier) => earlier,
@@ -169,70 +178,114 @@ impl Run<'_> {
                 return Verdict::NotRun;
             }
         };
-        for route in &self.bid.model.routes {
-            let started = Instant::now();
-            let is_late = started >= self.until || self.engine.cut.is_cancelled();
-            if is_late || self.tape.is_cancelled() || !self.engine.node.may_send() {
-                return Verdict::NotRun;
-            }
-            if self.ask.offer.can(route, &self.bid.request).is_err() {
-                continue;
-            }
-            let pulse = Pulse::new();
+        let mut may_have_run = false;
+        while self.may_send()
+            && let Some(pass) = way.next(&self.bid.request)
+        {
+            let pulse = Pulse::new(&pass);
             let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, &pulse);
-            reach(Step::Sending);
-            let origin = self.ask.offer.origin(route);
-            let called = self.call(route, earlier.of(origin), &mut answer, &pulse).await;
-            reach(Step::Answered);
-            let latency = started.elapsed();
-            let class = match &called {
-                Ok(_) if answer.is_cut => "cut",
-                Ok(_) => "finished",
-                Err(failure) => failure.label(),
-            };
-            self.engine.metrics.upstream(&route.provider, class, latency);
-            attempts.push(Attempt {
-                route: format!("{}/{}", route.provider, route.model),
-                class: class.to_owned(),
-                latency,
-                may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
-            });
+            let origin = pass.lane.origin();
+            let states = earlier.of(origin);
+            let called = self.attempt(states, &mut answer, &pulse, attempts).await;
+            pass.tell(self.told(&called, answer.retry_after));
             match called {
                 Ok(reported) => {
                     let (answer, chunks) = answer.into_parts();
-                    let kept = origin.and_then(|origin| Kept::of(&answer, origin));
-                    let ran = Ran { reported, cost: route.cost.clone(), kept: kept.map(Box::new) };
+                    let kept = origin.and_then(|origin| Kept::of(&answer, origin)).map(Box::new);
+                    let ran = Ran { reported, cost: pass.lane.route.cost.clone(), kept };
                     return Verdict::Answered(answer, chunks, ran);
                 }
                 Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
-                Err(ProviderFailure::Unknown(_)) => return Verdict::Unknown,
+                Err(ProviderFailure::Unknown(_)) if answer.is_told() => return Verdict::Unknown,
+                Err(ProviderFailure::Unknown(_)) => match self.bid.model.guarantee {
+                    Guarantee::OneRun => return Verdict::Unknown,
+                    Guarantee::OneCharge => may_have_run = true,
+                },
                 // What we cut ourselves says nothing of the route.
-                Err(ProviderFailure::NotRun(_))
-                    if self.tape.is_cancelled() || self.engine.cut.is_cancelled() => {}
+                Err(ProviderFailure::NotRun(_)) if self.is_cut() => {}
                 Err(ProviderFailure::NotRun(why)) => {
-                    self.engine.turned_away.tell(route, why, self.operation.id);
+                    self.engine.turned_away.tell(&pass.lane.route, why, self.operation.id);
                 }
             }
         }
-        Verdict::NotRun
+        // What was passed over comes first: the last one is the last that was tried.
+        attempts.splice(..0, way.untried());
+        if may_have_run { Verdict::Unknown } else { Verdict::NotRun }
+    }
+
+    /// Whether a provider may be called now.
+    fn may_send(self) -> bool {
+        Instant::now() < self.until && !self.is_cut() && self.engine.node.may_send()
+    }
+
+    /// Whether the run is ended here.
+    fn is_cut(self) -> bool {
+        self.tape.is_cancelled() || self.engine.cut.is_cancelled()
+    }
+
+    /// What a call tells of its route.
+    fn told(
+        self,
+        called: &Result<Option<Meters>, ProviderFailure>,
+        retry_after: Option<Duration>,
+    ) -> Told {
+        match (called, retry_after) {
+            (Ok(_) | Err(ProviderFailure::Refused(_)), _) => Told::Answered,
+            (Err(ProviderFailure::Unknown(Unknown::Cut)), _) => Told::Nothing,
+            (Err(ProviderFailure::NotRun(_)), _) if self.is_cut() => Told::Nothing,
+            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), Some(time)) => {
+                Told::Asked(time)
+            }
+            (Err(ProviderFailure::NotRun(NotRun::Account)), None) => Told::Account,
+            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), None) => Told::Failed,
+        }
+    }
+
+    /// One call on one route, written down.
+    async fn attempt(
+        self,
+        states: ProviderStates,
+        answer: &mut Assembly<'_>,
+        pulse: &Pulse<'_>,
+        attempts: &mut Vec<Attempt>,
+    ) -> Result<Option<Meters>, ProviderFailure> {
+        let route = &pulse.pass().lane.route;
+        let started = Instant::now();
+        reach(Step::Sending);
+        let called = self.call(states, answer, pulse).await;
+        reach(Step::Answered);
+        let latency = started.elapsed();
+        let class = match &called {
+            Ok(_) if answer.is_cut => "cut",
+            Ok(_) => "finished",
+            Err(failure) => failure.label(),
+        };
+        self.engine.metrics.upstream(&route.provider, class, latency);
+        attempts.push(Attempt {
+            route: route.name(),
+            class: class.to_owned(),
+            latency,
+            may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
+        });
+        called
     }
 
     /// One call on one route, cut by a timeout, at the bound of what is kept of a stream, by a cancel, or
     /// at the drain deadline.
     async fn call(
         self,
-        route: &Route,
         states: ProviderStates,
         answer: &mut Assembly<'_>,
-        pulse: &Pulse,
+        pulse: &Pulse<'_>,
     ) -> Result<Option<Meters>, ProviderFailure> {
-        let Some(provider) = self.ask.offer.providers.get(&route.provider) else {
+        let lane = &pulse.pass().lane;
+        let Some(provider) = &lane.provider else {
             return Err(ProviderFailure::NotRun(NotRun::Account));
         };
         let arrival = self.tape.track().map_or(Arrival::Whole, |_heard| Arrival::Streamed);
         let call = Call {
             request: Arc::clone(&self.bid.request),
-            model: Arc::clone(&route.model),
+            model: Arc::clone(&lane.route.model),
             max_output_tokens: self.bid.bound.output_tokens,
             connect: self.bid.model.timeouts.connect,
             arrival,
@@ -263,7 +316,7 @@ impl Run<'_> {
     }
 
     /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
-    async fn bounded(self, pulse: &Pulse, arrival: Arrival) -> Unknown {
+    async fn bounded(self, pulse: &Pulse<'_>, arrival: Arrival) -> Unknown {
         if arrival == Arrival::Whole {
             return std::future::pending().await;
         }

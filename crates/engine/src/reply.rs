@@ -14,6 +14,7 @@ use holdfast_wire::chat::request::BadRequest;
 
 use crate::callers::Caller;
 use crate::rates::Rates;
+use crate::routes::PassedOver;
 use crate::seal;
 use crate::streaming::Stream;
 
@@ -62,6 +63,8 @@ pub struct Facts {
     pub phase: Option<&'static str>,
     /// The last route that was tried.
     pub route: Option<String>,
+    /// What came of it.
+    pub class: Option<String>,
     /// How long that route took.
     pub upstream: Option<Duration>,
     /// The billing fact.
@@ -96,6 +99,8 @@ pub enum Failure {
     },
     /// A limit of the API key is reached.
     LimitReached(Reached),
+    /// No route that could take it may be taken now.
+    PassedOver(PassedOver),
     /// Too many callers wait for this operation.
     TooManyWaiters,
     /// The key is bound to another request.
@@ -128,7 +133,11 @@ pub enum Failure {
 impl Reply {
     /// A failure that is not read from a row.
     pub(crate) fn unbound(failure: Failure) -> Self {
-        let facts = Facts { operation: failure.operation(), ..Facts::default() };
+        let mut facts = Facts { operation: failure.operation(), ..Facts::default() };
+        if let Failure::PassedOver(PassedOver { route, class, .. }) = &failure {
+            facts.route = Some(route.clone());
+            facts.class = Some((*class).to_owned());
+        }
         Self { outcome: Err(failure), replayed: false, rates: Rates::default(), facts }
     }
 
@@ -204,6 +213,7 @@ impl Failure {
             | Self::ChargeLimit { .. }
             | Self::InsufficientFunds { .. }
             | Self::LimitReached(_)
+            | Self::PassedOver(_)
             | Self::TooManyWaiters
             | Self::OtherRequest
             | Self::Overloaded
@@ -221,6 +231,7 @@ impl Facts {
             model: Some(operation.model.clone()),
             phase: Some(operation.phase.label()),
             route: last.map(|attempt| attempt.route.clone()),
+            class: last.map(|attempt| attempt.class.clone()),
             upstream: last.map(|attempt| attempt.latency),
             usage: operation.phase.usage().cloned(),
         }

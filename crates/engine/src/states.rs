@@ -34,8 +34,8 @@ impl Engine {
     /// Looks up what came with the calls that a request gives the results of. What is gone, or was sealed
     /// by another credential, is as if it had never been.
     pub(crate) async fn earlier(&self, ask: &Ask, bid: &Bid) -> Result<Earlier, Unavailable> {
-        let routes = &bid.model.routes;
-        if !routes.iter().any(|route| ask.offer.origin(route).is_some()) {
+        let lanes = ask.offer.lanes_of(&bid.claim.model);
+        if !lanes.iter().any(|lane| lane.origin().is_some()) {
             return Ok(Earlier::default());
         }
         let calls = calls(&bid.request);

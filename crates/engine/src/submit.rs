@@ -101,8 +101,8 @@ impl Engine {
         if let Some(tape) = self.running.find(ask.id) {
             return Box::pin(self.attach(ask, said, &tape)).await;
         }
-        let bid = match self.admit(ask, &said) {
-            Ok(bid) => bid,
+        let (bid, way) = match self.enter(ask, &said) {
+            Ok(entered) => entered,
             Err(failure) => {
                 let Said { request, body } = said;
                 let refused = Box::pin(self.refuse(ask, Some(request), body, failure));
@@ -120,13 +120,13 @@ impl Engine {
         let claim = bid.claim.owner.claim;
         let tape = match self.running.find_or_register(ask.id, claim, binding, track) {
             Registered::Found(tape) => {
-                drop(bid);
+                drop((bid, way));
                 return Box::pin(self.attach(ask, said, &tape)).await;
             }
             Registered::New(tape) => tape,
         };
-        let reader = tape.read(ask.offer.waiters_per_operation);
-        let run = Arc::clone(self).operate(tape, ask.clone(), bid, said.into_body());
+        let reader = tape.read(ask.offer.rules.waiters_per_operation);
+        let run = Arc::clone(self).operate(tape, ask.clone(), (bid, way), said.into_body());
         // In a box: a task is copied several times before it runs.
         self.tasks.spawn(Box::pin(run));
         drop(admitted);
@@ -152,7 +152,7 @@ impl Engine {
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(Failure::OtherRequest));
         }
-        let Some(reader) = tape.read(ask.offer.waiters_per_operation) else {
+        let Some(reader) = tape.read(ask.offer.rules.waiters_per_operation) else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
         };
         if !same {

@@ -63,8 +63,14 @@ mod tests {
 
     #[test]
     fn each_failure_of_each_route_is_told_once_in_a_while() {
-        let route =
-            |provider: &str| Route { provider: provider.to_owned(), model: "m".into(), cost: None };
+        let route = |provider: &str| Route {
+            provider: provider.to_owned(),
+            model: "m".into(),
+            priority: 0,
+            weight: 1,
+            concurrency: None,
+            cost: None,
+        };
         let (turned_away, start) = (TurnedAway::default(), Instant::now());
         for (provider, why, after, is_news) in [
             ("one", NotRun::Connect, 0, true),

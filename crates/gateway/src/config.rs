@@ -22,7 +22,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use holdfast_domain::price::PriceVersionId;
-use holdfast_engine::Model;
+use holdfast_engine::{CoolDown, Model};
 use holdfast_failpoint::Failpoint;
 use holdfast_store::DatabaseUrl;
 
@@ -58,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) database: DatabaseUrl,
     pub(crate) limits: Limits,
     pub(crate) operations: Operations,
+    pub(crate) routes: CoolDown,
     pub(crate) retention: Retention,
     pub(crate) log: Log,
     pub(crate) providers: BTreeMap<String, ProviderKind>,
@@ -181,6 +182,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let mut database = process::database(&database_table);
     let limits = process::limits(&root.table("limits"));
     let operations = process::operations(&root.table("operations"));
+    let routes = process::routes(&root.table("routes"));
     let retention = process::retention(&root.table("retention"));
     let log = process::log(&root.table("log"));
     let providers = provider::all(&root.table("providers"));
@@ -230,6 +232,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         database: database?,
         limits,
         operations,
+        routes,
         retention,
         log,
         providers: providers

@@ -24,7 +24,7 @@ impl Current {
     /// Begins with this.
     #[must_use]
     pub fn new(serving: Serving) -> Self {
-        serving.offer.begin_metrics();
+        serving.offer.begin_metrics(None);
         Self(RwLock::new(Arc::new(serving)))
     }
 
@@ -36,7 +36,7 @@ impl Current {
 
     /// Requests that begin from now on are served by this.
     pub fn replace(&self, serving: Serving) {
-        serving.offer.begin_metrics();
+        serving.offer.begin_metrics(Some(&self.get().offer));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(serving);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_domain::{Micros, OperationId};
-use holdfast_engine::Failure;
+use holdfast_engine::{Failure, PassedOver};
 use holdfast_wire::error::{Code, ErrorBody, refused};
 
 use crate::{body, limits};
@@ -130,6 +130,10 @@ impl From<&Failure> for Problem {
                 ..Self::new(Code::InsufficientFunds)
             },
             Failure::LimitReached(reached) => limits::told(reached),
+            Failure::PassedOver(PassedOver { after: Some(time), .. }) => {
+                Self { retry: Retry::After(*time), ..Self::new(Code::UpstreamUnavailable) }
+            }
+            Failure::PassedOver(PassedOver { after: None, .. }) => Self::new(Code::Overloaded),
             Failure::TooManyWaiters => Self::new(Code::TooManyOperations),
             Failure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
             Failure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),

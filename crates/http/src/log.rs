@@ -94,6 +94,7 @@ impl Drop for RequestLog {
             replayed = self.replayed,
             model = self.facts.model.as_ref().map(tracing::field::display),
             provider.route = self.facts.route,
+            provider.class = self.facts.class,
             prompt_tokens = meters.map(|meters| meters.prompt_tokens()),
             completion_tokens = meters.map(|meters| meters.completion_tokens()),
             charge_micros = usage.map(|usage| usage.charge.get()),

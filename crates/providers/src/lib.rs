@@ -65,6 +65,7 @@ mod gemini;
 mod openai;
 mod proof;
 mod reading;
+mod retry_after;
 mod server;
 mod simulated;
 mod thoughts;

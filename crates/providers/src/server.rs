@@ -28,6 +28,9 @@ use crate::transport::{Break, Reply, Transport};
 /// status alone proves less, never more.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
+/// The statuses that speak for the server and not of the request: with any other one nobody is kept away
+/// from it.
+const ASKING: [u16; 3] = [429, 503, 529];
 
 /// How to reach one server, whatever it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -347,6 +350,11 @@ impl Server {
                 (Some(StatusCode::OK), self.hear(dialect, reply, call, sink).await)
             }
             Ok(reply) => {
+                if let Some(time) =
+                    reply.retry_after.filter(|_| ASKING.contains(&reply.status.as_u16()))
+                {
+                    sink.retry_after(time);
+                }
                 let rejected = Rejected::read(reply).await;
                 (Some(rejected.status), Err((dialect.judge)(&rejected)))
             }

@@ -19,6 +19,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
 
 use self::pool::{Answer, BoxError, Pool};
+use crate::retry_after::retry_after;
 
 /// What AWS calls an error.
 const AMZN_ERROR: HeaderName = HeaderName::from_static("x-amzn-errortype");
@@ -50,6 +51,8 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// What a header calls an error.
     pub(crate) kind: Option<HeaderValue>,
+    /// How long the server asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
     /// What was looked at and is still to be read.
     ahead: Bytes,
     body: Answer,
@@ -78,7 +81,8 @@ impl Transport {
             Some(response) => {
                 let (head, body) = response.into_parts();
                 let kind = head.headers.get(AMZN_ERROR).cloned();
-                Ok(Reply { status: head.status, kind, ahead: Bytes::new(), body })
+                let retry_after = retry_after(&head.headers);
+                Ok(Reply { status: head.status, kind, retry_after, ahead: Bytes::new(), body })
             }
             None if taken.load(Ordering::Acquire) => Err(Break::Sent),
             None => Err(Break::Unsent),

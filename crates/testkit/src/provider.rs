@@ -5,6 +5,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::Provider;
@@ -36,6 +37,7 @@ pub struct Script {
 enum Step {
     Say(Delta),
     Report(Meters),
+    RetryAfter(Duration),
     Wait(Gate),
 }
 
@@ -75,6 +77,13 @@ impl Script {
     #[must_use]
     pub fn report(mut self, meters: Meters) -> Self {
         self.steps.push(Step::Report(meters));
+        self
+    }
+
+    /// Asks to be left alone for so long.
+    #[must_use]
+    pub fn retry_after(mut self, time: Duration) -> Self {
+        self.steps.push(Step::RetryAfter(time));
         self
     }
 
@@ -153,6 +162,7 @@ impl Provider for ScriptedProvider {
             match step {
                 Step::Say(delta) => sink.delta(delta),
                 Step::Report(meters) => sink.metered(meters),
+                Step::RetryAfter(time) => sink.retry_after(time),
                 Step::Wait(gate) => gate.pass().await,
             }
         }

@@ -72,10 +72,12 @@ pub(super) fn stream_head() -> String {
 }
 
 fn head(status: u16, content_type: &str) -> String {
+    // With these it would be heeded, which is for a test to say that means it.
+    let retry_after = if matches!(status, 429 | 503 | 529) { "" } else { "retry-after: 3600\r\n" };
     format!(
         "HTTP/1.1 {status} mark-of-header\r\ncontent-type: {content_type}\r\nserver: \
          mark-of-header\r\nx-request-id: mark-of-header\r\nopenai-organization: mark-of-header\r\n\
-         set-cookie: a=mark-of-header\r\nretry-after: 3600\r\nx-ratelimit-remaining-tokens: \
+         set-cookie: a=mark-of-header\r\n{retry_after}x-ratelimit-remaining-tokens: \
          7\r\nlocation: http://localhost/mark-of-header\r\n"
     )
 }

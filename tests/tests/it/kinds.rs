@@ -304,7 +304,8 @@ fn a_route_that_cannot_is_passed_over() {
         let able = Upstream::start(Reply::json(200, &completion("Good day")));
         let route = format!("provider = \"acme\"\nmodel = \"{UPSTREAM_MODEL}\"\n");
         let other = format!(
-            "{route}[[models.routes]]\nprovider = \"other\"\nmodel = \"{UPSTREAM_MODEL}\"\n"
+            "{route}[[models.routes]]\nprovider = \"other\"\nmodel = \"{UPSTREAM_MODEL}\"\n\
+             priority = 1\n"
         );
         let config = config(&kind, &unable)
             .set("providers.other", "kind", "\"openai\"")

@@ -50,6 +50,7 @@ mod recorded;
 mod refusals;
 mod reload;
 mod rotation;
+mod routes;
 mod storage;
 mod streaming;
 mod streams;

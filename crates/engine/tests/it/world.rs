@@ -19,8 +19,8 @@ use holdfast_domain::{
     ApiKeyId, CredentialId, Incarnation, Keys, NodeName, OperationId, Timestamp,
 };
 use holdfast_engine::{
-    Answered, Caller, Catalogue, Engine, InHand, Model, Offer, Options, Ports, Price, Reply, Route,
-    Secrets, StartError, Submission, Timeouts,
+    Answered, Caller, Catalogue, CoolDown, Engine, Guarantee, InHand, Model, Offer, Options, Ports,
+    Price, Reply, Route, Rules, Secrets, StartError, Submission, Timeouts,
 };
 use holdfast_testkit::{Script, ScriptedProvider, sample};
 use tokio::task::JoinSet;
@@ -82,13 +82,25 @@ pub(crate) fn model() -> Model {
         },
         body_bytes: 10_000,
         prices: vec![Price { effective_from: Timestamp::from_micros(0), version: sample::price() }],
+        guarantee: Guarantee::OneRun,
         routes: vec![route("one")],
     }
 }
 
 pub(crate) fn route(provider: &str) -> Route {
-    let model = format!("{provider}-model").into();
-    Route { provider: provider.to_owned(), model, cost: None }
+    Route {
+        provider: provider.to_owned(),
+        model: format!("{provider}-model").into(),
+        // In the order of their names' meaning.
+        priority: match provider {
+            "one" => 0,
+            "two" => 1,
+            _ => 2,
+        },
+        weight: 1,
+        concurrency: None,
+        cost: None,
+    }
 }
 
 /// A world to be.
@@ -99,8 +111,7 @@ pub(crate) struct Setup {
     models: Vec<Model>,
     secrets: Secrets,
     options: Options,
-    operations_per_key: usize,
-    waiters_per_operation: usize,
+    rules: Rules,
     scripts: HashMap<&'static str, Vec<Script>>,
     others: BTreeMap<String, Arc<dyn Provider>>,
     unconfigured: Option<&'static str>,
@@ -125,8 +136,11 @@ pub(crate) fn setup() -> Setup {
             orphan_grace: Duration::from_secs(60),
             results: Duration::from_secs(86_400),
         },
-        operations_per_key: 1_024,
-        waiters_per_operation: 256,
+        rules: Rules {
+            operations_per_key: 1_024,
+            waiters_per_operation: 256,
+            cool_down: CoolDown { failures: 3, first: secs(5), longest: secs(60) },
+        },
         scripts: HashMap::new(),
         others: BTreeMap::new(),
         unconfigured: None,
@@ -162,12 +176,12 @@ impl Setup {
     }
 
     pub(crate) fn operations_per_key(mut self, most: usize) -> Self {
-        self.operations_per_key = most;
+        self.rules.operations_per_key = most;
         self
     }
 
     pub(crate) fn waiters_per_operation(mut self, most: usize) -> Self {
-        self.waiters_per_operation = most;
+        self.rules.waiters_per_operation = most;
         self
     }
 
@@ -261,12 +275,8 @@ impl Setup {
             keys: Arc::<Store>::clone(&store),
             wallets: Arc::<Store>::clone(&store),
         };
-        let offer = Offer {
-            catalogue: Catalogue::new(self.models),
-            providers,
-            operations_per_key: self.operations_per_key,
-            waiters_per_operation: self.waiters_per_operation,
-        };
+        let catalogue = Catalogue::new(self.models);
+        let offer = Offer::new(catalogue, providers, self.rules, None);
         let engine = Engine::start(ports, self.secrets, self.options).await?;
         Ok(World { store, engine, offer: Arc::new(offer), scripted })
     }

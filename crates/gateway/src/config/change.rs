@@ -59,6 +59,7 @@ impl Config {
                 limits.waiters_per_operation != others.waiters_per_operation,
             ),
             ("limits.retry_wait", limits.retry_wait != others.retry_wait),
+            ("routes", self.routes != other.routes),
             ("retention.results", self.retention.results != other.retention.results),
             ("log.level", self.log.level != other.log.level),
         ] {
@@ -73,6 +74,7 @@ impl Config {
     pub(crate) fn take(&mut self, other: Self) {
         let commit_queue = self.limits.commit_queue;
         self.limits = super::Limits { commit_queue, ..other.limits };
+        self.routes = other.routes;
         self.retention = other.retention;
         self.log.level = other.log.level;
         self.providers = other.providers;

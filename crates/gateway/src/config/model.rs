@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_domain::model::{Contract, PublicModelId, Restricted};
 use holdfast_domain::usage::Meters;
-use holdfast_engine::{Model, Route, Timeouts};
+use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulated;
 
 use super::document::{Field, Table, meant};
@@ -24,6 +24,9 @@ const BETWEEN_TOKENS: Duration = Duration::from_secs(30);
 const TOTAL: Duration = Duration::from_secs(600);
 /// The longest time that a call may be given.
 const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// The highest priority, weight and number of calls of a route.
+const COUNT_MAX: u64 = 1_000_000;
 
 /// What belongs to a model itself. In the file it stands above the model's tables, or it is read as theirs.
 const OWN_KEYS: [&str; 12] = [
@@ -83,7 +86,7 @@ fn one(
         Some(id)
     });
     let contract = contract(table, id.clone());
-    guarantee(table);
+    let guarantee = guarantee(table);
     let timeouts = timeouts(&table.table("timeout"));
     let body_bytes = table
         .field("body_bytes")
@@ -91,7 +94,14 @@ fn one(
     let prices = prices(table, id.as_ref(), places);
     let routes = routes(table, providers);
     table.refuse_unknown();
-    Some(Model { contract: contract?, timeouts, body_bytes: body_bytes?, prices, routes })
+    Some(Model {
+        contract: contract?,
+        timeouts,
+        body_bytes: body_bytes?,
+        prices,
+        guarantee: guarantee?,
+        routes,
+    })
 }
 
 fn id(field: &Field<'_>) -> Option<PublicModelId> {
@@ -172,16 +182,18 @@ fn restricted(field: &Field<'_>) -> Option<Restricted> {
     found
 }
 
-/// There is one so far; what a model promises is written down all the same.
-fn guarantee(table: &Table<'_>) {
-    let Some(field) = table.field("guarantee") else { return };
-    match field.text() {
-        Some("one-run") | None => {}
-        Some("one-charge") => field.mistake(
-            "\"one-charge\" is not available in this version: write \"one-run\", \
-             which sends a request to a model at most once",
-        ),
-        Some(_) => field.mistake("must be \"one-run\""),
+fn guarantee(table: &Table<'_>) -> Option<Guarantee> {
+    let Some(field) = table.field("guarantee") else { return Some(Guarantee::OneRun) };
+    match field.text()? {
+        "one-run" => Some(Guarantee::OneRun),
+        "one-charge" => Some(Guarantee::OneCharge),
+        _ => {
+            field.mistake(
+                "must be \"one-run\", which sends a request to a model at most once, or \
+                 \"one-charge\", which may send it to the next route as well, at your cost",
+            );
+            None
+        }
     }
 }
 
@@ -225,7 +237,6 @@ pub(super) fn refuse_misplaced(table: &Table<'_>) {
     }
 }
 
-/// In the order in which they are tried: by priority, and as the file lists them where that is equal.
 fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
     let tables = model.tables("routes");
     if tables.is_empty() {
@@ -233,12 +244,22 @@ fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
             "the model has no route: write a table [[models.routes]] with provider and model",
         );
     }
-    let mut routes: Vec<_> = tables.iter().filter_map(|table| route(table, providers)).collect();
-    routes.sort_by_key(|(priority, _)| *priority);
-    routes.into_iter().map(|(_, route)| route).collect()
+    let mut routes = Vec::<Route>::new();
+    for table in &tables {
+        let Some(route) = route(table, providers) else { continue };
+        if routes.iter().any(|other| other.name() == route.name()) {
+            table.mistake(format!(
+                "{} is a route of this model already: a model of a provider is one route, with all of \
+                 its weight",
+                route.name().escape_debug()
+            ));
+        }
+        routes.push(route);
+    }
+    routes
 }
 
-fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<(u64, Route)> {
+fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<Route> {
     let provider = table.required("provider", "provider = \"NAME\" of [providers.NAME]");
     let provider = provider.and_then(|field| {
         let name = field.text()?;
@@ -273,15 +294,21 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<(u64, Route)> {
         }
         Some(model)
     });
-    let priority = table.field("priority").map_or(Some(0), |field| field.count(0..=1_000_000));
-    table.refuse(
-        "weight",
-        "is not available in this version: routes of equal priority are tried in the order of the file; \
-         order them so, and remove it",
-    );
+    let count = |key, least| {
+        let field = table.field(key)?;
+        Some(field.count(least..=COUNT_MAX).and_then(|count| u32::try_from(count).ok()))
+    };
+    let (priority, weight) = (count("priority", 0), count("weight", 1));
+    let concurrency = count("concurrency", 1);
     let cost = cost(&table.table("cost"));
     refuse_misplaced(table);
     table.refuse_unknown();
-    let (provider, cost) = (provider?.to_owned(), cost?.map(Arc::new));
-    Some((priority?, Route { provider, model: Arc::from(model?), cost }))
+    Some(Route {
+        provider: provider?.to_owned(),
+        model: Arc::from(model?),
+        priority: priority.unwrap_or(Some(0))?,
+        weight: weight.unwrap_or(Some(1))?,
+        concurrency: concurrency.map_or(Some(None), |most| most.map(Some))?,
+        cost: cost?.map(Arc::new),
+    })
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::NodeName;
 use holdfast_domain::secret::ServerSecret;
+use holdfast_engine::CoolDown;
 use holdfast_store::DatabaseUrl;
 
 use super::document::{Field, Table};
@@ -66,6 +67,23 @@ pub(crate) struct Operations {
 #[derive(Debug)]
 pub(crate) struct Retention {
     pub(crate) results: Duration,
+}
+
+/// `[routes]`
+pub(super) fn routes(table: &Table<'_>) -> CoolDown {
+    let failures = table
+        .field("failures")
+        .and_then(|field| u32::try_from(field.count(1..=1_000_000)?).ok())
+        .unwrap_or(3);
+    let first = span(table, "cool_down", MILLISECOND..=HOUR, Duration::from_secs(5));
+    let usual = Duration::from_secs(60).max(first);
+    let given = table.field("cool_down_max");
+    let longest = given.as_ref().and_then(|field| field.span(MILLISECOND..=HOUR)).unwrap_or(usual);
+    if let Some(field) = given.filter(|_field| longest < first) {
+        field.mistake("must not be shorter than `routes.cool_down`, the first one");
+    }
+    table.refuse_unknown();
+    CoolDown { failures, first, longest }
 }
 
 /// `[log]`

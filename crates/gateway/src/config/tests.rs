@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use holdfast_domain::price::Rates;
 use holdfast_domain::usage::Kind;
+use holdfast_engine::Guarantee;
 
 use super::*;
 
@@ -192,19 +193,29 @@ fn one_moment_has_one_price_version() {
 }
 
 #[test]
-fn routes_are_tried_by_priority_and_then_in_their_order() {
-    let routes = ["2", "1", "1", "0"].map(|priority| {
-        format!(
-            "[[models.routes]]\nprovider = \"p{priority}\"\nmodel = \"m\"\npriority = {priority}\n"
-        )
-    });
-    let providers = ["0", "1", "2"]
-        .map(|name| format!("[providers.p{name}]\nkind = \"openai\"\nbase_url = \"http://h\"\n"));
-    let text = format!("{}{LEAST}{}", providers.concat(), routes.concat());
-    let config = good(&text.replace("model = \"m\"\npriority = 1", "model = \"n\"\npriority = 1"));
+fn routes_have_a_priority_a_weight_and_a_bound() {
+    let route = "[[models.routes]]\nprovider = \"sim\"\nmodel = \"sim-tools\"\n\
+                 priority = 2\nweight = 30\nconcurrency = 4\n";
+    let config = good(&format!("{LEAST}{route}"));
     let routes = &config.models.first().unwrap().routes;
-    let names: Vec<_> = routes.iter().map(|route| route.provider.as_str()).collect();
-    assert_eq!(names, ["sim", "p0", "p1", "p1", "p2"]);
+    let read: Vec<_> = routes.iter().map(|it| (it.priority, it.weight, it.concurrency)).collect();
+    assert_eq!(read, [(0, 1, None), (2, 30, Some(4))]);
+    assert_eq!(config.models.first().unwrap().guarantee, Guarantee::OneRun);
+    let other = LEAST.replace("contract = 1", "contract = 1\nguarantee = \"one-charge\"");
+    assert_eq!(good(&other).models.first().unwrap().guarantee, Guarantee::OneCharge);
+}
+
+#[test]
+fn a_longer_first_cool_down_moves_the_longest() {
+    let read = |lines: &str| {
+        let CoolDown { failures, first, longest } =
+            good(&format!("[routes]\n{lines}\n{LEAST}")).routes;
+        (failures, first.as_millis(), longest.as_millis())
+    };
+    assert_eq!(read(""), (3, 5_000, 60_000));
+    assert_eq!(read("failures = 1\ncool_down = \"10ms\""), (1, 10, 60_000));
+    assert_eq!(read("cool_down = \"5m\""), (3, 300_000, 300_000));
+    assert_eq!(read("cool_down = \"5m\"\ncool_down_max = \"10m\""), (3, 300_000, 600_000));
 }
 
 #[test]

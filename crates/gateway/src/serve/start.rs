@@ -9,7 +9,7 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wallets};
-use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Secrets};
+use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Rules, Secrets};
 use holdfast_http::Serving;
 use holdfast_providers::{
     Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
@@ -126,12 +126,13 @@ pub(super) fn serving(
     };
     let providers = config.providers.iter().map(provider).collect::<anyhow::Result<_>>()?;
     let limits = &config.limits;
-    let offer = Offer {
-        catalogue: Catalogue::new(config.models.iter().cloned()),
-        providers,
+    let rules = Rules {
         operations_per_key: limits.operations_per_key,
         waiters_per_operation: limits.waiters_per_operation,
+        cool_down: config.routes,
     };
+    let catalogue = Catalogue::new(config.models.iter().cloned());
+    let offer = Offer::new(catalogue, providers, rules, before.map(|(_kinds, offer)| offer));
     let options = holdfast_http::Options {
         header_bytes: limits.header_bytes,
         body_bytes: limits.body_bytes,

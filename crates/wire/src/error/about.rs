@@ -57,8 +57,10 @@ impl Code {
             | Self::TooManyOperations
             | Self::Draining
             | Self::Overloaded => Binding::Untouched,
-            Self::InternalError | Self::StorageUnavailable => Binding::Unsure,
-            Self::OperationInProgress | Self::UpstreamUnavailable => Binding::Bound,
+            Self::InternalError | Self::StorageUnavailable | Self::UpstreamUnavailable => {
+                Binding::Unsure
+            }
+            Self::OperationInProgress => Binding::Bound,
             Self::ContextLengthExceeded
             | Self::ResultExpired
             | Self::ResultSealed
@@ -166,11 +168,13 @@ impl Code {
                 "The request was sent, may have run once, and no answer can come any more; or it was \
                  cancelled before one came."
             }
-            Self::UpstreamUnavailable => "No provider took the request: proven not run.",
+            Self::UpstreamUnavailable => {
+                "No provider took the request, or none wants to be asked now: proven not run."
+            }
             Self::StorageUnavailable => "The database does not answer, or refuses to settle.",
             Self::Draining => "The process is about to end and takes no new work.",
             Self::Overloaded => {
-                "A limit of the process is reached: connections, or waiting commits."
+                "A limit of the process is reached: connections, waiting commits, or calls of every route."
             }
         }
     }

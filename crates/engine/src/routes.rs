@@ -1,0 +1,112 @@
+//! The way of one request over the routes of its model: which of them it takes, one after the other, and
+//! what stands in its way where it takes none. What a call comes to is decided where it is made.
+
+mod choice;
+mod health;
+mod lane;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::ClaimId;
+use holdfast_domain::operation::Attempt;
+use holdfast_domain::request::Request;
+use tokio::time::Instant;
+
+use self::choice::{choose, draw};
+pub use self::health::CoolDown;
+pub(crate) use self::health::{Reason, Told};
+use self::lane::Shut;
+pub(crate) use self::lane::{Lane, Pass};
+
+/// How often a request may find that another was quicker to take what it had chosen.
+const RACES_MAX: usize = 16;
+
+/// The way of one request. No route is on it twice.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// Those that it has not taken.
+    left: Vec<Arc<Lane>>,
+    rules: CoolDown,
+    random: u64,
+    draws: u64,
+    /// Taken before the request was claimed.
+    first: Option<Pass>,
+}
+
+/// A route that a request did not get, where no other took it either.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The configured provider and its model.
+    pub route: String,
+    /// What stood in the way.
+    pub class: &'static str,
+    /// When it will be gone, as far as that is known.
+    pub after: Option<Duration>,
+}
+
+impl Way {
+    /// Takes the first route: whoever gets none need not be bound. The claim's id is the chance that
+    /// decides among equals.
+    pub(crate) fn enter(
+        lanes: &[Arc<Lane>],
+        rules: CoolDown,
+        claim: ClaimId,
+        request: &Request,
+    ) -> Result<Self, PassedOver> {
+        let [.., a, b, c, d, e, f, g, h] = claim.to_bytes();
+        let random = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        let mut way = Self { left: lanes.to_vec(), rules, random, draws: 0, first: None };
+        way.first = way.take(request);
+        match way.passed_over() {
+            Some(passed_over) if way.first.is_none() => Err(passed_over),
+            Some(_) | None => Ok(way),
+        }
+    }
+
+    /// The next route, if there is one that takes this request.
+    pub(crate) fn next(&mut self, request: &Request) -> Option<Pass> {
+        self.first.take().or_else(|| self.take(request))
+    }
+
+    /// The routes that were not taken because they could not be, as what was tried beside them.
+    pub(crate) fn untried(&self) -> Vec<Attempt> {
+        let now = Instant::now();
+        let untried = |lane: &Arc<Lane>| {
+            let class = lane.shut(now)?.label().to_owned();
+            let route = lane.route.name();
+            Some(Attempt { route, class, latency: Duration::ZERO, may_be_billed: false })
+        };
+        self.left.iter().filter_map(untried).collect()
+    }
+
+    fn take(&mut self, request: &Request) -> Option<Pass> {
+        // Those that cannot do what is asked for are looked at once each.
+        for _look in 0..self.left.len().saturating_add(RACES_MAX) {
+            let now = Instant::now();
+            let candidates: Vec<_> = self.left.iter().map(|lane| lane.candidate(now)).collect();
+            self.draws = self.draws.wrapping_add(1);
+            let at = choose(&candidates, draw(self.random, self.draws))?;
+            let (lane, chosen) = (self.left.get(at)?, candidates.get(at)?);
+            if lane.can(request).is_err() {
+                self.left.remove(at);
+            } else if let Some(pass) = Lane::take(lane, chosen.rank, self.rules) {
+                self.left.remove(at);
+                return Some(pass);
+            }
+        }
+        None
+    }
+
+    /// The one that may be had first, or one that is full.
+    fn passed_over(&self) -> Option<PassedOver> {
+        let now = Instant::now();
+        let shut = self.left.iter().filter_map(|lane| Some((lane, lane.shut(now)?)));
+        let (lane, shut) = shut.min_by_key(|(_lane, shut)| *shut)?;
+        let after = match shut {
+            Shut::Full => None,
+            Shut::Cooling(until) => Some(until.saturating_duration_since(now)),
+        };
+        Some(PassedOver { route: lane.route.name(), class: shut.label(), after })
+    }
+}

@@ -1,0 +1,227 @@
+//! One route with who answers on it, how it fares and how many calls it has. The last two are this
+//! process's own, shared by all models that use the same provider's same model, and stay across reloads as
+//! long as that provider does. Not which route a request takes.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use holdfast_domain::ports::{Provider, Unsupported};
+use holdfast_domain::request::Request;
+use holdfast_domain::state::Origin;
+use tokio::time::Instant;
+
+use super::choice::{Candidate, Rank};
+use super::health::{Begun, Changed, CoolDown, Health, Standing, Told};
+use crate::catalogue::Route;
+use crate::metrics::RouteSeries;
+
+/// A route of a model.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) route: Route,
+    /// `None`: no provider has the name.
+    pub(crate) provider: Option<Arc<dyn Provider>>,
+    traffic: Arc<Traffic>,
+}
+
+/// What goes on on a route. A std mutex: never held across an await.
+#[derive(Debug)]
+struct Traffic {
+    now: Mutex<Now>,
+    series: OnceLock<RouteSeries>,
+}
+
+#[derive(Debug)]
+struct Now {
+    health: Health,
+    calls: u32,
+    /// No configuration has it any more: nobody is told of it.
+    is_gone: bool,
+}
+
+/// Leave to call a route once. It is a call of it until it is dropped.
+pub(crate) struct Pass {
+    pub(crate) lane: Arc<Lane>,
+    call: Mutex<Begun>,
+    rules: CoolDown,
+}
+
+/// Why a route may not be taken now: the sooner that ends the less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shut {
+    /// It has as many calls as it may have.
+    Full,
+    /// Its provider wants to be left alone until then.
+    Cooling(Instant),
+}
+
+impl Shut {
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Full => "passed_over_full",
+            Self::Cooling(_) => "passed_over_cooling",
+        }
+    }
+}
+
+impl Lane {
+    /// A lane beside older ones: the same provider's same model has the same traffic.
+    pub(crate) fn new<'a>(
+        route: &Route,
+        provider: Option<&Arc<dyn Provider>>,
+        mut others: impl Iterator<Item = &'a Arc<Self>>,
+    ) -> Self {
+        let same = others.find(|lane| lane.route.is_same(route) && lane.is_by(provider));
+        let fresh = || {
+            let now = Now { health: Health::new(), calls: 0, is_gone: false };
+            Arc::new(Traffic { now: Mutex::new(now), series: OnceLock::new() })
+        };
+        let traffic = same.map_or_else(fresh, |lane| Arc::clone(&lane.traffic));
+        Self { route: route.clone(), provider: provider.map(Arc::clone), traffic }
+    }
+
+    fn is_by(&self, provider: Option<&Arc<dyn Provider>>) -> bool {
+        match (&self.provider, provider) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    pub(crate) fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        self.provider.as_ref().map_or(Ok(()), |provider| provider.can(request))
+    }
+
+    /// Where what its model wants back comes from and goes to; `None` where it wants nothing.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        let shape = self.provider.as_ref()?.state_shape()?;
+        Some(Origin::of(shape, &self.route.provider, &self.route.model))
+    }
+
+    /// Shows how it fares, from now on.
+    pub(crate) fn begin_metrics(&self) {
+        self.traffic.now().is_gone = false;
+        let Route { provider, model, .. } = &self.route;
+        self.traffic.series.get_or_init(|| RouteSeries::begin(provider, model));
+    }
+
+    /// Others take its place: where none of them has its traffic, nobody waits for it to cool.
+    pub(crate) fn end_metrics<'a>(&self, mut others: impl Iterator<Item = &'a Arc<Self>>) {
+        if !others.any(|lane| Arc::ptr_eq(&lane.traffic, &self.traffic)) {
+            self.traffic.now().is_gone = true;
+            self.traffic.series.get().into_iter().for_each(RouteSeries::well);
+        }
+    }
+
+    pub(super) fn candidate(&self, at: Instant) -> Candidate {
+        let now = self.traffic.now();
+        let (is_full, standing) = (self.is_full(&now), now.health.standing(at));
+        drop(now);
+        if is_full {
+            self.traffic.series.get().into_iter().for_each(RouteSeries::full);
+        }
+        let rank = match standing {
+            Standing::Open | Standing::Probe if !is_full => Rank::Open,
+            Standing::Resort(until) if !is_full => Rank::Resort(until),
+            Standing::Open | Standing::Probe | Standing::Resort(_) | Standing::Closed(_) => {
+                Rank::Never
+            }
+        };
+        Candidate { priority: self.route.priority, weight: self.route.weight, rank }
+    }
+
+    /// Takes it; `None` where it is no longer what it was chosen as.
+    pub(super) fn take(lane: &Arc<Self>, chosen: Rank, rules: CoolDown) -> Option<Pass> {
+        let at = Instant::now();
+        let mut now = lane.traffic.now();
+        let is_as_chosen = match now.health.standing(at) {
+            Standing::Open | Standing::Probe => chosen == Rank::Open,
+            Standing::Resort(_) => matches!(chosen, Rank::Resort(_)),
+            Standing::Closed(_) => false,
+        };
+        if !is_as_chosen || lane.is_full(&now) {
+            return None;
+        }
+        now.calls = now.calls.saturating_add(1);
+        let call = Mutex::new(now.health.begin(at));
+        drop(now);
+        Some(Pass { lane: Arc::clone(lane), call, rules })
+    }
+
+    /// What keeps it from being taken now.
+    pub(super) fn shut(&self, at: Instant) -> Option<Shut> {
+        let now = self.traffic.now();
+        if self.is_full(&now) {
+            return Some(Shut::Full);
+        }
+        match now.health.standing(at) {
+            Standing::Closed(until) => Some(Shut::Cooling(until)),
+            Standing::Open | Standing::Probe | Standing::Resort(_) => None,
+        }
+    }
+
+    fn is_full(&self, now: &Now) -> bool {
+        self.route.concurrency.is_some_and(|most| now.calls >= most)
+    }
+
+    fn tell(&self, changed: Changed) {
+        let Route { provider, model, .. } = &self.route;
+        match changed {
+            Changed::Cooling(reason, time) => tracing::warn!(
+                provider.name = %provider,
+                provider.model = %model,
+                reason = reason.label(),
+                cool_down_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+                "a route is left alone to cool down"
+            ),
+            Changed::Well => tracing::info!(
+                provider.name = %provider,
+                provider.model = %model,
+                "a route takes requests again"
+            ),
+        }
+    }
+}
+
+impl Traffic {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hear(&self, call: &mut Begun, told: Told, rules: &CoolDown) -> Option<Changed> {
+        let mut now = self.now();
+        let changed = now.health.hear(call, told, Instant::now(), rules);
+        match (changed, self.series.get().filter(|_series| !now.is_gone)) {
+            (Some(Changed::Cooling(reason, _time)), Some(series)) => series.cooling(reason),
+            (Some(Changed::Well), Some(series)) => series.well(),
+            (Some(_), None) | (None, _) => {}
+        }
+        changed
+    }
+}
+
+impl Pass {
+    /// The call tells how its route fares. It may do so more than once.
+    pub(crate) fn tell(&self, told: Told) {
+        let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = self.lane.traffic.hear(&mut call, told, &self.rules);
+        drop(call);
+        if let Some(changed) = changed {
+            self.lane.tell(changed);
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.tell(Told::Nothing);
+        let mut now = self.lane.traffic.now();
+        now.calls = now.calls.saturating_sub(1);
+    }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pass({})", self.lane.route.name())
+    }
+}
