@@ -9,7 +9,8 @@ use crate::numbers::{decimal, each, permille};
 use crate::pinned::{Cores, Peer, Place, file_system};
 use crate::report::{Floor, Line, Report};
 use crate::say;
-use crate::scenario::{Kind, MANY, SOME, STREAMS, Scenario, USUAL};
+use crate::scenario::{Engine, Kind, MANY, SOME, STREAMS, Scenario, USUAL, USUAL_ON_A_SERVER};
+use crate::server::Server;
 use crate::stand::{Ground, Push, Stand, Target};
 use crate::usage::{Machine, Usage};
 
@@ -39,6 +40,8 @@ pub struct Plan {
     pub log_level: String,
     /// Streams at once, of the scenario that has the most.
     pub streams: u64,
+    /// What keeps the data.
+    pub engine: Engine,
     /// Where the figures go as JSON.
     pub json: Option<PathBuf>,
 }
@@ -56,6 +59,7 @@ impl Plan {
             stored: 0,
             log_level: "info".to_owned(),
             streams: STREAMS.connections,
+            engine: Engine::Sqlite,
             json: None,
         }
     }
@@ -77,22 +81,27 @@ impl Plan {
                 "--only" => plan.only.push(Scenario::named(value)?.name.to_owned()),
                 "--stored" => plan.stored = value.parse().ok()?,
                 "--streams" => plan.streams = value.parse().ok().filter(|streams| *streams > 0)?,
+                "--database" => plan.engine = Engine::named(value)?,
                 "--log" => plan.log_level.clone_from(value),
                 "--folder" => plan.folder = value.into(),
                 "--json" => plan.json = Some(value.into()),
                 _ => return None,
             }
         }
-        Some(plan)
+        let fits = |name: &String| Scenario::named(name).is_some_and(|it| it.fits(plan.engine));
+        // A store is filled by SQL of SQLite's.
+        let is_filled_file = plan.stored == 0 || plan.engine == Engine::Sqlite;
+        (is_filled_file && plan.only.iter().all(fits)).then_some(plan)
     }
 
     fn scenarios(&self) -> Vec<Scenario> {
-        let mut scenarios: Vec<_> = match self.stored {
+        let mut scenarios: Vec<_> = match (self.engine, self.stored) {
             _ if !self.only.is_empty() => {
                 self.only.iter().filter_map(|name| Scenario::named(name)).collect()
             }
-            0 => USUAL.to_vec(),
-            _ => vec![SOME],
+            (Engine::Sqlite, 0) => USUAL.to_vec(),
+            (Engine::Sqlite, _) => vec![SOME],
+            (Engine::Postgres, _) => USUAL_ON_A_SERVER.to_vec(),
         };
         for scenario in scenarios.iter_mut().filter(|scenario| scenario.name == STREAMS.name) {
             scenario.connections = self.streams;
@@ -124,10 +133,24 @@ fn measure(plan: &Plan) -> Report {
         cores: Cores::find(),
         folder: plan.folder.clone(),
         log_level: plan.log_level.clone(),
+        engine: plan.engine,
     };
     std::fs::create_dir_all(&plan.folder).expect("a folder");
+    let (folder, database) = match plan.engine {
+        Engine::Sqlite => (plan.folder.clone(), "SQLite".to_owned()),
+        Engine::Postgres => {
+            let server = Server::find(ground.cores);
+            (server.folder(), server.describe())
+        }
+    };
+    let floors = match plan.engine {
+        Engine::Sqlite => FLOORS.iter().map(|batch| floor(&ground, plan, *batch)).collect(),
+        Engine::Postgres => Vec::new(),
+    };
     let mut report = Report {
-        file_system: file_system(&plan.folder).unwrap_or_else(|| "unknown".to_owned()),
+        file_system: file_system(&folder).unwrap_or_else(|| "unknown".to_owned()),
+        engine: plan.engine,
+        database,
         cores: ground.cores,
         stored: plan.stored,
         plan: format!(
@@ -136,7 +159,7 @@ fn measure(plan: &Plan) -> Report {
             decimal(plan.millis),
             plan.log_level
         ),
-        floors: FLOORS.iter().map(|batch| floor(&ground, plan, *batch)).collect(),
+        floors,
         lines: Vec::new(),
     };
     for scenario in plan.scenarios() {
@@ -165,13 +188,18 @@ fn measure(plan: &Plan) -> Report {
     report
 }
 
-/// All three targets in each round, so that what disturbs one round disturbs all of them.
+/// All targets in each round, so that what disturbs one round disturbs all of them.
 fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, push: Push) -> Vec<Line> {
-    let targets = [Target::Direct, Target::PassThrough, Target::Gateway];
+    let targets = match (plan.engine, scenario.kind) {
+        (Engine::Postgres, Kind::Fresh) => [Target::Plain, Target::Store, Target::Gateway],
+        (Engine::Sqlite | Engine::Postgres, _) => {
+            [Target::Direct, Target::PassThrough, Target::Gateway]
+        }
+    };
     let push = Push { connections: scenario.connections, millis: plan.millis, ..push };
     let warm_up = Push { millis: plan.millis / 4, ..push.clone() };
     for target in targets {
-        stand.measure(target, &warm_up);
+        stand.warm_up(target, &warm_up);
     }
     let mut measured = targets.map(|_target| Vec::new());
     for _ in 0..plan.rounds {
@@ -194,7 +222,7 @@ fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, push: Push) -> Vec<Li
 /// What it can do, twice as much of it, and what it can do right after that.
 fn overload(plan: &Plan, stand: &Stand, scenario: &Scenario) -> Vec<Line> {
     let can = Push { connections: MANY.connections, millis: plan.millis, ..Push::default() };
-    stand.measure(Target::Gateway, &Push { millis: plan.millis / 4, ..can.clone() });
+    stand.warm_up(Target::Gateway, &Push { millis: plan.millis / 4, ..can.clone() });
     let (before, _) = stand.measure(Target::Gateway, &can);
     let rate = Some(before.rate * 2);
     let twice = Push { connections: scenario.connections, rate, ..can.clone() };

@@ -100,6 +100,12 @@ pub(crate) struct Figures {
     /// Changes of a thousand transactions.
     pub(crate) batch: u64,
     pub(crate) resident_kib: u64,
+    /// CPU time of the database server a request, in nanoseconds.
+    pub(crate) server_nanos: u64,
+    /// What the server wrote to its log, in bytes a request.
+    pub(crate) logged: u64,
+    /// How often the server waited for its disk, a thousand requests.
+    pub(crate) syncs: u64,
     /// What was heard of streams.
     pub(crate) flow: Flow,
     /// Chunks with text, a second.
@@ -137,6 +143,9 @@ impl Figures {
             rows: of(|it| it.rows),
             batch: of(|it| it.batch),
             resident_kib: of(|it| it.resident_kib),
+            server_nanos: of(|it| it.server_nanos),
+            logged: of(|it| it.logged),
+            syncs: of(|it| it.syncs),
             flow: Flow {
                 first: latencies(|it| it.flow.first),
                 delay: latencies(|it| it.flow.delay),
@@ -174,6 +183,9 @@ impl Figures {
             "rows_per_1000_requests": self.rows,
             "changes_per_1000_transactions": self.batch,
             "resident_kib": self.resident_kib,
+            "server_cpu_ns_per_request": self.server_nanos,
+            "server_bytes_logged_per_request": self.logged,
+            "server_syncs_per_1000_requests": self.syncs,
             "streams_us": self.flow.to_json(),
             "chunks_per_second": self.chunk_rate,
             "cpu_ns_per_chunk": self.chunk_nanos,

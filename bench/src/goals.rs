@@ -4,7 +4,9 @@
 use crate::figures::Figures;
 use crate::numbers::permille;
 use crate::report::Report;
-use crate::scenario::{CHUNKS, MANY, ONE, REPLAY, SLOW, SOME, STREAMS};
+use crate::scenario::{
+    CHUNKS, Engine, MANY, MANY_WALLETS, ONE, REPLAY, SLOW, SOME, SOME_WALLETS, STREAMS,
+};
 use crate::stand::Target;
 
 /// Something to reach, in thousandths of its unit.
@@ -40,7 +42,10 @@ impl Goal {
 
 /// The goals that this run says something about.
 pub(crate) fn goals(report: &Report) -> Vec<Goal> {
-    let mut goals = costs(report);
+    let mut goals = match report.engine {
+        Engine::Sqlite => costs(report),
+        Engine::Postgres => on_a_server(report),
+    };
     goals.extend(ratios(report));
     goals.extend(streams(report));
     goals
@@ -74,6 +79,40 @@ fn costs(report: &Report) -> Vec<Goal> {
         let added = gateway.latencies.p50.saturating_sub(direct.latencies.p50);
         goals.push(less("1 connection, added p50", "ms", added, [900, 720, 430]));
     }
+    goals
+}
+
+/// What a request costs the gateway and its database server, and what the store does beside the plain loop
+/// of the same run. Of the loop its best counts, whatever the number of its connections.
+fn on_a_server(report: &Report) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    if let Some(Figures { cpu_nanos, server_nanos, .. }) = report.find(SOME.name, Target::Gateway) {
+        let (own, server) = ([65_000, 48_000, 40_000], [90_000, 65_000, 45_000]);
+        goals.push(less("32 connections, CPU of the gateway", "us", *cpu_nanos, own));
+        goals.push(less("32 connections, CPU of the server", "us", *server_nanos, server));
+    }
+    if let Some(Figures { cpu_nanos, server_nanos, .. }) = report.find(MANY.name, Target::Gateway) {
+        let (own, server) = ([50_000, 40_000, 34_000], [45_000, 32_000, 25_000]);
+        goals.push(less("256 connections, CPU of the gateway", "us", *cpu_nanos, own));
+        goals.push(less("256 connections, CPU of the server", "us", *server_nanos, server));
+    }
+    if let Some(store) = report.find(ONE.name, Target::Store) {
+        let p50 = store.latencies.p50;
+        goals.push(less("1 task, p50 of both commits", "ms", p50, [1_300, 1_000, 700]));
+    }
+    let best = |of: [&str; 3], target| {
+        of.iter().filter_map(|scenario| report.find(scenario, target)).map(|it| it.rate).max()
+    };
+    let hot = [ONE.name, SOME.name, MANY.name];
+    let wallets = [SOME_WALLETS.name, SOME_WALLETS.name, MANY_WALLETS.name];
+    let ratios = [
+        ("one wallet, pairs a second to the plain loop", hot, [10_000, 15_000, 25_000]),
+        ("1,000 wallets, pairs a second to the plain loop", wallets, [3_000, 4_000, 6_000]),
+    ];
+    goals.extend(ratios.into_iter().filter_map(|(what, of, [must, good, limit])| {
+        let is = permille(best(of, Target::Store)?, best(of, Target::Plain)?);
+        Some(Goal { what, unit: "x", is, must, good, limit, better: Better::More })
+    }));
     goals
 }
 
@@ -174,6 +213,8 @@ mod tests {
     #[test]
     fn goals_are_judged_by_what_was_measured_and_by_nothing_else() {
         let mut report = Report {
+            engine: Engine::Sqlite,
+            database: "SQLite".to_owned(),
             file_system: "ext4".to_owned(),
             cores: Cores::Apart,
             stored: 0,
@@ -201,5 +242,38 @@ mod tests {
         );
         report.stored = 5;
         assert_eq!(verdicts(&report)[0].1, "reached", "a filled store may cost more");
+    }
+
+    #[test]
+    fn on_a_server_both_sides_are_judged_and_the_best_of_the_loop_is_what_counts() {
+        let served = |scenario: &str, target, rate: u64, server_nanos: u64| {
+            let line = line(scenario, target, rate, 40_000);
+            Line { figures: Figures { server_nanos, ..line.figures }, ..line }
+        };
+        let report = Report {
+            engine: Engine::Postgres,
+            database: "PostgreSQL".to_owned(),
+            file_system: "ext4".to_owned(),
+            cores: Cores::Apart,
+            stored: 0,
+            plan: String::new(),
+            floors: Vec::new(),
+            lines: vec![
+                served("32", Target::Gateway, 6_000, 66_000),
+                served("32", Target::Plain, 1_000, 400_000),
+                served("256", Target::Plain, 200, 900_000),
+                served("256", Target::Store, 9_000, 30_000),
+            ],
+        };
+        let verdicts: Vec<_> =
+            goals(&report).iter().map(|goal| (goal.what, goal.verdict())).collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("32 connections, CPU of the gateway", "good"),
+                ("32 connections, CPU of the server", "reached"),
+                ("one wallet, pairs a second to the plain loop", "missed"),
+            ]
+        );
     }
 }

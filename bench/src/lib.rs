@@ -9,6 +9,7 @@
     reason = "a harness that cannot go on ends the run, at the line that says why"
 )]
 
+mod accounts;
 pub mod bench;
 mod bulk;
 pub mod figures;
@@ -17,11 +18,15 @@ pub mod journal;
 mod listen;
 pub mod load;
 mod numbers;
+pub mod pairs;
 pub mod passthrough;
 mod pinned;
+pub mod plain;
 mod report;
-mod scenario;
+pub mod scenario;
+mod server;
 mod stand;
+pub mod store;
 pub mod upstream;
 mod usage;
 

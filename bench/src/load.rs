@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -30,10 +31,12 @@ const KEY_LEN: usize = 36;
 /// What is sent where, and for how long.
 #[derive(Debug, Clone)]
 pub struct Load {
-    to: SocketAddr,
+    /// Each connection is to the next one.
+    to: Vec<SocketAddr>,
     connections: u64,
     time: Duration,
-    bearer: String,
+    /// Each request bears the next one; they are equally long.
+    bearers: Arc<[String]>,
     /// One key for all requests; else a fresh one for each.
     key: Option<String>,
     /// Requests a second, of all connections.
@@ -64,11 +67,19 @@ impl Load {
             None => None,
             Some(name) => Some([Keys::Own, Keys::Shared].into_iter().find(|it| it.name() == name)?),
         };
+        let to = options.get("to")?.split(',').map(str::parse);
+        let bearers = match (options.get("bearer"), options.get("bearers")) {
+            (Some(bearer), None) => Arc::<[String]>::from([(*bearer).to_owned()]),
+            (None, Some(file)) => {
+                std::fs::read_to_string(file).ok()?.lines().map(str::to_owned).collect()
+            }
+            (Some(_) | None, _) => return None,
+        };
         Some(Self {
-            to: options.get("to")?.parse().ok()?,
+            to: to.collect::<Result<_, _>>().ok()?,
             connections: options.get("connections")?.parse().ok()?,
             time: Duration::from_millis(options.get("millis")?.parse().ok()?),
-            bearer: (*options.get("bearer")?).to_owned(),
+            bearers,
             key: options.get("key").map(|key| (*key).to_owned()),
             rate: rate.map(|rate| rate.parse()).transpose().ok()?,
             streams,
@@ -87,23 +98,23 @@ impl Load {
         }
     }
 
-    /// The bytes of a request, and where its key begins.
-    fn request(&self) -> (Vec<u8>, usize) {
+    /// The bytes of a request, and where its bearer and its key begin.
+    fn request(&self) -> (Vec<u8>, usize, usize) {
+        let bearer = self.bearers.first().expect("a bearer");
         let key = self.key.clone().unwrap_or_else(|| Uuid::nil().to_string());
         let body = match self.streams {
             None => BODY.to_owned(),
             Some(_) => BODY.replacen('{', r#"{"stream":true,"#, 1),
         };
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ";
+        let bearer_at = head.len();
         let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
-             content-type: application/json\r\nuser-agent: holdfast-bench\r\ncontent-length: {}\r\n\
-             idempotency-key: ",
-            self.to,
-            self.bearer,
+            "{head}{bearer}\r\ncontent-type: application/json\r\nuser-agent: holdfast-bench\r\n\
+             content-length: {}\r\nidempotency-key: ",
             body.len(),
         );
         let at = head.len();
-        (format!("{head}{key}\r\n\r\n{body}").into_bytes(), at)
+        (format!("{head}{key}\r\n\r\n{body}").into_bytes(), bearer_at, at)
     }
 }
 
@@ -113,8 +124,8 @@ pub fn run(load: &Load) {
     let mut seen = Seen::default();
     let took = runtime.block_on(async {
         let mut streams = Vec::new();
-        for _ in 0..load.connections {
-            let stream = TcpStream::connect(load.to).await.expect("somebody listens");
+        for to in load.to.iter().cycle().zip(0..load.connections).map(|(to, _)| *to) {
+            let stream = TcpStream::connect(to).await.expect("somebody listens");
             stream.set_nodelay(true).expect("a socket");
             streams.push(stream);
         }
@@ -123,8 +134,8 @@ pub fn run(load: &Load) {
         let started = Instant::now();
         let until = started + load.time;
         let mut connections = JoinSet::new();
-        for stream in streams {
-            connections.spawn(talk(stream, load.clone(), until));
+        for (at, stream) in streams.into_iter().enumerate() {
+            connections.spawn(talk(stream, at, load.clone(), until));
         }
         while let Some(ended) = connections.join_next().await {
             let Seen { answers, heard } = ended.expect("a connection does not panic");
@@ -149,8 +160,11 @@ pub fn run(load: &Load) {
     io::stdin().lock().read_line(&mut String::new()).expect("a line, or the end");
 }
 
-async fn talk(mut stream: TcpStream, load: Load, until: Instant) -> Seen {
-    let (mut request, key_at) = load.request();
+async fn talk(mut stream: TcpStream, at: usize, load: Load, until: Instant) -> Seen {
+    let (mut request, bearer_at, key_at) = load.request();
+    // Connections begin apart and go on in step, so that together they use all bearers alike.
+    let step = usize::try_from(load.connections).expect("so many fit");
+    let mut bearers = load.bearers.iter().cycle().skip(at).step_by(step);
     let mut buffer = Vec::with_capacity(16_384);
     let mut seen = Seen::default();
     let mut reader = Stream::default();
@@ -170,6 +184,11 @@ async fn talk(mut stream: TcpStream, load: Load, until: Instant) -> Seen {
             && let Some(key) = request.get_mut(key_at..key_at + KEY_LEN)
         {
             load.key_of(turn).hyphenated().encode_lower(key);
+        }
+        if let Some(bearer) = bearers.next()
+            && let Some(place) = request.get_mut(bearer_at..bearer_at + bearer.len())
+        {
+            place.copy_from_slice(bearer.as_bytes());
         }
         let sent = Instant::now();
         let status = match stream.write_all(&request).await {

@@ -3,16 +3,19 @@
 
 use std::process::ExitCode;
 
-use holdfast_bench::{bench, journal, load, passthrough, upstream};
+use holdfast_bench::{bench, journal, load, pairs::Pairs, passthrough, plain, store, upstream};
 
 const USAGE: &str = "\
-usage: holdfast-bench run [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N]
-                          [--streams N] [--log LEVEL] [--folder FOLDER] [--json FILE]
+usage: holdfast-bench run [--database sqlite|postgres] [--quick] [--rounds N] [--seconds N]
+                          [--only NAME]... [--stored N] [--streams N] [--log LEVEL]
+                          [--folder FOLDER] [--json FILE]
        holdfast-bench upstream [--delay-ms N] [--chunks N] [--gap-ms N]
        holdfast-bench passthrough --to ADDRESS
-       holdfast-bench load --to ADDRESS --connections N --millis N --bearer TOKEN
+       holdfast-bench load --to ADDRESS[,ADDRESS]... --connections N --millis N
+                           --bearer TOKEN | --bearers FILE
                            [--key KEY] [--rate N] [--streams own|shared]
-       holdfast-bench journal --file FILE --batch N --millis N";
+       holdfast-bench journal --file FILE --batch N --millis N
+       holdfast-bench store|plain --url URL --tasks N --wallets N --nodes N --millis N";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -24,6 +27,8 @@ fn main() -> ExitCode {
         Some("passthrough") => passthrough::parse(&rest).map(passthrough::run),
         Some("load") => load::Load::parse(&rest).map(|load| load::run(&load)),
         Some("journal") => journal::Journal::parse(&rest).map(|journal| journal::run(&journal)),
+        Some("store") => Pairs::parse(&rest).map(|pairs| store::run(&pairs)),
+        Some("plain") => Pairs::parse(&rest).map(|pairs| plain::run(&pairs)),
         Some(_) | None => None,
     };
     match done {

@@ -46,6 +46,16 @@ impl Cores {
         }
     }
 
+    /// Holds a process that runs, and whatever it starts from now on, in a place.
+    pub(crate) fn hold(self, place: Place, process: u32) {
+        if self == Self::Apart {
+            let mut taskset = Command::new("taskset");
+            taskset.args(["-a", "-c", "-p", place.core(), &process.to_string()]);
+            let held = taskset.stdout(Stdio::null()).status().expect("taskset");
+            assert!(held.success(), "process {process} is not ours to hold");
+        }
+    }
+
     /// The same command in its place.
     pub(crate) fn place(self, place: Place, given: &Command) -> Command {
         let mut command = self.command(place, given.get_program());

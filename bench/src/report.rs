@@ -6,6 +6,7 @@ use crate::figures::Figures;
 use crate::goals::{Goal, goals};
 use crate::numbers::{decimal, permille};
 use crate::pinned::Cores;
+use crate::scenario::Engine;
 use crate::stand::Target;
 
 /// Cores, in thousandths, that something else may keep busy before the figures are doubted. The
@@ -30,6 +31,9 @@ pub(crate) struct Floor {
 /// Everything that was measured.
 #[derive(Debug)]
 pub(crate) struct Report {
+    pub(crate) engine: Engine,
+    /// What keeps the data, by its name and settings.
+    pub(crate) database: String,
     pub(crate) file_system: String,
     pub(crate) cores: Cores,
     pub(crate) stored: u64,
@@ -41,12 +45,15 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn text(&self) -> Vec<String> {
         let place = match self.cores {
-            Cores::Apart => "gateway on core 0, load and upstream on core 1",
+            Cores::Apart => "gateway on core 0, all else on core 1",
             Cores::Shared => "not pinned: one core, or no taskset",
         };
         let mut text = vec![
             String::new(),
-            format!("{}; {place}; {} stored; {}", self.plan, self.stored, self.file_system),
+            format!(
+                "{}; {place}; {} stored; {}; {}",
+                self.plan, self.stored, self.database, self.file_system
+            ),
         ];
         if self.file_system == "tmpfs" {
             text.push("tmpfs is no disk: commits cost nothing here, name a --folder".to_owned());
@@ -73,6 +80,7 @@ impl Report {
             );
         }
         text.extend(self.streams());
+        text.extend(self.server());
         text.push(String::new());
         text.extend(goals(self).iter().map(|goal| {
             let Goal { what, unit, is, must, good, limit, .. } = goal;
@@ -112,6 +120,29 @@ impl Report {
         text
     }
 
+    /// What the database server did, where there was one.
+    fn server(&self) -> Vec<String> {
+        let lines: Vec<_> = self.lines.iter().filter(|it| it.figures.server_nanos > 0).collect();
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let heads = ["", "", "req/s", "server us", "both us", "log KB", "syncs"];
+        let mut text = vec![String::new(), row(heads.into_iter())];
+        text.extend(lines.iter().map(|it| {
+            let Figures { rate, cpu_nanos, server_nanos, logged, syncs, .. } = it.figures;
+            let cells = [it.scenario.clone(), it.target.name().to_owned(), rate.to_string()];
+            let numbers = [server_nanos, cpu_nanos + server_nanos, logged, syncs].map(decimal);
+            let cells: Vec<_> = cells.into_iter().chain(numbers).collect();
+            row(cells.iter().map(String::as_str))
+        }));
+        text.push(
+            "For each request, or pair of hold and settlement. server: its CPU. both: with the target's. log: \
+             what the server wrote to its log. syncs: how often it waited for the disk."
+                .to_owned(),
+        );
+        text
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let floors = self.floors.iter();
         let floors = floors.map(|it| json!({"batch": it.batch, "figures": it.figures.to_json()}));
@@ -137,6 +168,7 @@ impl Report {
         json!({
             "plan": self.plan,
             "pinned": self.cores == Cores::Apart,
+            "database": self.database,
             "file_system": self.file_system,
             "stored": self.stored,
             "disturbed": self.disturbances().any(|it| it > DISTURBED),
@@ -170,7 +202,7 @@ fn figures_row(scenario: &str, target: &str, figures: &Figures) -> String {
 }
 
 fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
-    let widths = [9, 12, 7].into_iter().chain(std::iter::repeat(8));
+    let widths = [13, 12, 7].into_iter().chain(std::iter::repeat(8));
     let cells = cells.zip(widths).enumerate().map(|(at, (cell, width))| {
         if at < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
     });

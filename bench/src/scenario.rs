@@ -9,6 +9,30 @@ pub(crate) struct Scenario {
     /// How long the upstream takes.
     pub(crate) delay_ms: u64,
     pub(crate) kind: Kind,
+    /// Who pay: each request is the next one's. More than one only on a server.
+    pub(crate) wallets: u64,
+    /// Gateways on one database, each with its share of the connections. More than one only on a server.
+    pub(crate) nodes: u64,
+}
+
+/// What keeps the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// A file.
+    Sqlite,
+    /// A server of PostgreSQL.
+    Postgres,
+}
+
+impl Engine {
+    /// As the arguments have it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "sqlite" => Some(Self::Sqlite),
+            "postgres" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
 }
 
 /// What the load is made of.
@@ -55,7 +79,7 @@ impl Keys {
 }
 
 const fn fresh(name: &'static str, what: &'static str, connections: u64) -> Scenario {
-    Scenario { name, what, connections, delay_ms: 0, kind: Kind::Fresh }
+    Scenario { name, what, connections, delay_ms: 0, kind: Kind::Fresh, wallets: 1, nodes: 1 }
 }
 
 pub(crate) const ONE: Scenario = fresh("1", "1 connection", 1);
@@ -83,14 +107,52 @@ pub(crate) const READERS: Scenario = Scenario {
     ..fresh("readers", "50 readers of one stream", 50)
 };
 
+pub(crate) const SOME_WALLETS: Scenario =
+    Scenario { wallets: 1_000, ..fresh("32-wallets", "32 connections, 1,000 wallets", 32) };
+pub(crate) const MANY_WALLETS: Scenario =
+    Scenario { wallets: 1_000, ..fresh("256-wallets", "256 connections, 1,000 wallets", 256) };
+pub(crate) const NODES: Scenario =
+    Scenario { nodes: 3, ..fresh("nodes", "3 gateways, 256 connections", 256) };
+pub(crate) const NODES_WALLETS: Scenario = Scenario {
+    nodes: 3,
+    wallets: 1_000,
+    ..fresh("nodes-wallets", "3 gateways, 256 connections, 1,000 wallets", 256)
+};
+
 /// All of them.
-pub(crate) const ALL: [Scenario; 10] =
-    [ONE, SOME, MANY, SLOW, REPLAY, OVERLOAD, STREAMS, CHUNKS, READERS, PURGE];
+pub(crate) const ALL: [Scenario; 14] = [
+    ONE,
+    SOME,
+    MANY,
+    SLOW,
+    REPLAY,
+    OVERLOAD,
+    STREAMS,
+    CHUNKS,
+    READERS,
+    PURGE,
+    SOME_WALLETS,
+    MANY_WALLETS,
+    NODES,
+    NODES_WALLETS,
+];
 /// What is measured where nothing is named.
 pub(crate) const USUAL: [Scenario; 9] =
     [ONE, SOME, MANY, SLOW, REPLAY, OVERLOAD, STREAMS, CHUNKS, READERS];
 
+/// The same on a server.
+pub(crate) const USUAL_ON_A_SERVER: [Scenario; 7] =
+    [ONE, SOME, MANY, SOME_WALLETS, MANY_WALLETS, NODES, NODES_WALLETS];
+
 impl Scenario {
+    /// Whether it can be measured there. What a purge deletes is made in a file.
+    pub(crate) fn fits(&self, engine: Engine) -> bool {
+        match engine {
+            Engine::Sqlite => self.wallets == 1 && self.nodes == 1,
+            Engine::Postgres => self.kind != Kind::Purge,
+        }
+    }
+
     pub(crate) fn named(name: &str) -> Option<Self> {
         ALL.into_iter().find(|scenario| scenario.name == name)
     }

@@ -8,13 +8,18 @@ use std::path::PathBuf;
 use holdfast_tests::config::ADMIN_TOKEN;
 use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
 
+use crate::accounts;
 use crate::bulk::{self, Results};
 use crate::figures::{Figures, Seen};
 use crate::load::READY;
 use crate::numbers::{each, permille};
 use crate::pinned::{Cores, Peer, Place};
-use crate::scenario::{Keys, Kind, Scenario};
+use crate::scenario::{Engine, Keys, Kind, Scenario};
+use crate::server::{Done, Server};
 use crate::usage::{Machine, Usage};
+
+/// The file with the credentials of all wallets.
+const BEARERS: &str = "bearers";
 
 /// What every stand is built with.
 #[derive(Debug, Clone)]
@@ -25,6 +30,7 @@ pub(crate) struct Ground {
     /// Where folders are made.
     pub(crate) folder: PathBuf,
     pub(crate) log_level: String,
+    pub(crate) engine: Engine,
 }
 
 /// A load's own numbers.
@@ -44,10 +50,12 @@ pub(crate) struct Stand {
     account: Account,
     upstream: (Peer, SocketAddr),
     passthrough: (Peer, SocketAddr),
-    gateway: Gateway,
-    /// What was resident before the first load, of each target.
+    gateways: Vec<Gateway>,
+    /// What was resident before the first load, of the upstream, the pass-through and all gateways.
     idle_kib: [u64; 3],
+    scenario: Scenario,
     site: Site,
+    server: Option<Server>,
 }
 
 /// Who is measured.
@@ -56,6 +64,10 @@ pub(crate) enum Target {
     Direct,
     PassThrough,
     Gateway,
+    /// A transaction for each step, on the same server.
+    Plain,
+    /// The gateway's store without the gateway, on the same server.
+    Store,
 }
 
 impl Target {
@@ -64,6 +76,8 @@ impl Target {
             Self::Direct => "direct",
             Self::PassThrough => "pass-through",
             Self::Gateway => "gateway",
+            Self::Plain => "plain loop",
+            Self::Store => "store alone",
         }
     }
 }
@@ -99,58 +113,76 @@ impl Stand {
                 "4096",
             );
         }
+        let server = match ground.engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(Server::find(ground.cores)),
+        };
+        if let Some(server) = &server {
+            config = server.database.configure(config);
+        }
         let site = Site::unwatched_in(&ground.folder, &config);
         drop(site.cli(&["migrate", "up"]).ok());
         let account = site.account("bench", "USD", "1000000000.00");
         if stored > 0 {
-            let gateway = site.serve();
-            let answer = gateway.send(&completion(&account, &request_key()));
-            assert_eq!(answer.status, 200, "{answer:?}");
-            gateway.stop();
-            let results = match scenario.kind {
-                Kind::Purge => Results::AllDue,
-                Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Streams(_) => Results::Tenth,
-            };
-            bulk::fill(&site.database(), stored, results);
+            fill(&site, &account, scenario, stored);
+        }
+        if let Some(server) = &server {
+            let bearers = accounts::copy(&server.database, &account, scenario.wallets);
+            site.write(BEARERS, &bearers.join("\n"));
         }
         let mut command = site.command();
         command.arg("serve");
-        let gateway = site.start(ground.cores.place(Place::Target, &command));
-        let targets = [upstream.0.process(), passthrough.0.process(), gateway.process()];
-        let idle_kib = targets.map(|process| Usage::of(process).resident_kib);
-        Self { ground: ground.clone(), account, upstream, passthrough, gateway, idle_kib, site }
+        let start = |_| site.start(ground.cores.place(Place::Target, &command));
+        let gateways: Vec<_> = (0..scenario.nodes).map(start).collect();
+        let resident = |process: u32| Usage::of(process).resident_kib;
+        let idle_kib = [
+            resident(upstream.0.process()),
+            resident(passthrough.0.process()),
+            gateways.iter().map(|gateway| resident(gateway.process())).sum(),
+        ];
+        let (ground, scenario) = (ground.clone(), *scenario);
+        Self { ground, account, upstream, passthrough, gateways, idle_kib, scenario, site, server }
     }
 
     /// One request that is finished; its key.
     pub(crate) fn finished_key(&self) -> String {
         let key = request_key();
-        let answer = self.gateway.send(&completion(&self.account, &key));
-        assert_eq!(answer.status, 200, "{answer:?}");
+        for gateway in &self.gateways {
+            let answer = gateway.send(&completion(&self.account, &key));
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
         key
+    }
+
+    /// Puts a load on one of them and looks at nothing.
+    pub(crate) fn warm_up(&self, target: Target, push: &Push) {
+        let mut load = self.load(target, push);
+        assert_eq!(load.line(), READY);
+        load.tell();
+        drop(load.line());
+        load.finish();
     }
 
     /// Puts a load on one of them and measures what it does to it.
     pub(crate) fn measure(&self, target: Target, push: &Push) -> (Figures, Seen) {
-        let [direct, pass_through, gateway] = self.idle_kib;
-        let (process, to, idle_kib) = match target {
-            Target::Direct => (self.upstream.0.process(), self.upstream.1, direct),
-            Target::PassThrough => (self.passthrough.0.process(), self.passthrough.1, pass_through),
-            Target::Gateway => (self.gateway.process(), self.gateway.address(), gateway),
-        };
-        let mut load = self.load(to, push);
+        let mut load = self.load(target, push);
         assert_eq!(load.line(), READY);
-        let processes = [self.upstream.0.process(), load.process(), process];
-        let cpu = || {
-            // The upstream is the target of the direct load, and counts once.
-            let others = processes.iter().take(if target == Target::Direct { 2 } else { 3 });
-            others.map(|process| Usage::of(*process).cpu_nanos).sum::<u64>()
+        let (processes, idle_kib) = self.processes(target, &load);
+        let mut around = vec![self.upstream.0.process(), load.process()];
+        around.retain(|process| !processes.contains(process));
+        let all_cpu = || {
+            let all = around.iter().chain(&processes);
+            all.map(|process| Usage::of(*process).cpu_nanos).sum::<u64>() + self.served()
         };
         let counted = (target == Target::Gateway).then(|| self.counters());
-        let (used, all_used, machine) = (Usage::of(process), cpu(), Machine::now());
+        let done = self.done(target);
+        let served = self.served();
+        let (used, all_used, machine) = (Usage::of_all(&processes), all_cpu(), Machine::now());
         load.tell();
         let seen = Seen::read(&load.line()).expect("a load says what it saw");
-        let disturbance = machine.disturbance(cpu().saturating_sub(all_used), seen.micros);
-        let using = Usage::of(process);
+        let disturbance = machine.disturbance(all_cpu().saturating_sub(all_used), seen.micros);
+        let using = Usage::of_all(&processes);
+        let served = self.served().saturating_sub(served);
         load.finish();
         let mut figures = Figures { disturbance, ..Figures::of(&seen) };
         let requests: u64 = seen.answers.values().map(|it| it.count).sum();
@@ -167,20 +199,65 @@ impl Stand {
             figures.batch =
                 permille(after.changes - before.changes, after.transactions - before.transactions);
         }
+        figures.server_nanos = each(served, requests);
+        if let Some((before, after)) = done.zip(self.done(target)) {
+            figures.logged = each(after.logged.saturating_sub(before.logged), requests);
+            figures.syncs = permille(after.syncs.saturating_sub(before.syncs), requests);
+        }
         (figures, seen)
+    }
+
+    /// What is measured, and what that had resident before its first load.
+    fn processes(&self, target: Target, load: &Peer) -> (Vec<u32>, u64) {
+        let [direct, pass_through, gateways] = self.idle_kib;
+        match target {
+            Target::Direct => (vec![self.upstream.0.process()], direct),
+            Target::PassThrough => (vec![self.passthrough.0.process()], pass_through),
+            Target::Gateway => (self.gateways.iter().map(Gateway::process).collect(), gateways),
+            Target::Plain | Target::Store => (vec![load.process()], 0),
+        }
+    }
+
+    /// CPU time of the server so far.
+    fn served(&self) -> u64 {
+        self.server.as_ref().map_or(0, Server::cpu_nanos)
+    }
+
+    /// What the server has done by now, and is told of by those who work on it.
+    fn done(&self, target: Target) -> Option<Done> {
+        let server = self.server.as_ref()?;
+        Some(server.done(|| {
+            if target == Target::Gateway {
+                drop(self.finished_key());
+            }
+        }))
     }
 
     /// Ends the gateway in order and checks its book.
     pub(crate) fn close(self, is_checked: bool) {
-        self.gateway.stop();
+        self.gateways.into_iter().for_each(Gateway::stop);
         if is_checked {
             drop(self.site.verify());
         }
     }
 
-    fn load(&self, to: SocketAddr, push: &Push) -> Peer {
+    fn load(&self, target: Target, push: &Push) -> Peer {
+        let to = match target {
+            Target::Direct => self.upstream.1.to_string(),
+            Target::PassThrough => self.passthrough.1.to_string(),
+            Target::Gateway => {
+                let all = self.gateways.iter().map(|gateway| gateway.address().to_string());
+                all.collect::<Vec<_>>().join(",")
+            }
+            Target::Plain => return self.pairs("plain", push),
+            Target::Store => return self.pairs("store", push),
+        };
         let mut command = self.ground.command(Place::Around);
-        command.args(["load", "--to", &to.to_string(), "--bearer", &self.account.key]);
+        command.args(["load", "--to", &to]);
+        match &self.server {
+            Some(_) => command.arg("--bearers").arg(self.site.path(BEARERS)),
+            None => command.args(["--bearer", &self.account.key]),
+        };
         command.args(["--connections", &push.connections.to_string()]);
         command.args(["--millis", &push.millis.to_string()]);
         if let Some(key) = &push.key {
@@ -195,11 +272,41 @@ impl Stand {
         Peer::start(command)
     }
 
+    /// Pairs of hold and settlement without HTTP, in the gateway's place.
+    fn pairs(&self, who: &str, push: &Push) -> Peer {
+        let server = self.server.as_ref().expect("pairs are made on a server");
+        let mut command = self.ground.command(Place::Target);
+        command.args([who, "--url", &server.database.url()]);
+        let Scenario { wallets, nodes, .. } = self.scenario;
+        let numbers = [("--tasks", push.connections), ("--wallets", wallets), ("--nodes", nodes)];
+        for (name, number) in numbers.into_iter().chain([("--millis", push.millis)]) {
+            command.arg(name).arg(number.to_string());
+        }
+        Peer::start(command)
+    }
+
+    /// Of all gateways together.
     fn counters(&self) -> Counters {
         let request = Request::get("/metrics").bearer(ADMIN_TOKEN);
-        let answer = request.send(self.gateway.admin_address());
-        Counters::read(answer.text()).expect("the gateway counts its commits")
+        let counters = self.gateways.iter().map(|gateway| {
+            let answer = request.send(gateway.admin_address());
+            Counters::read(answer.text()).expect("the gateway counts its commits")
+        });
+        counters.fold(Counters::default(), Counters::plus)
     }
+}
+
+/// Makes this many finished operations, of one that was real.
+fn fill(site: &Site, account: &Account, scenario: &Scenario, stored: u64) {
+    let gateway = site.serve();
+    let answer = gateway.send(&completion(account, &request_key()));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    gateway.stop();
+    let results = match scenario.kind {
+        Kind::Purge => Results::AllDue,
+        Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Streams(_) => Results::Tenth,
+    };
+    bulk::fill(&site.database(), stored, results);
 }
 
 fn completion(account: &Account, key: &str) -> Request {
@@ -207,7 +314,7 @@ fn completion(account: &Account, key: &str) -> Request {
 }
 
 /// What the gateway counts of its own commits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counters {
     transactions: u64,
     changes: u64,
@@ -216,6 +323,15 @@ struct Counters {
 }
 
 impl Counters {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            transactions: self.transactions + other.transactions,
+            changes: self.changes + other.changes,
+            statements: self.statements + other.statements,
+            rows: self.rows + other.rows,
+        }
+    }
+
     fn read(metrics: &str) -> Option<Self> {
         let number = |name: &str| {
             let lines = metrics.lines();

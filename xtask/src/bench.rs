@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     gateway::{self, Profile},
+    postgres::{Purpose, Server},
     shell,
     workspace::Workspace,
 };
@@ -37,7 +38,18 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     if !args.iter().any(|arg| arg == "--folder") {
         command.arg("--folder").arg(workspace.target.join("bench"));
     }
+    let server = match is_on_a_server(args) {
+        true => Some(Server::start(Purpose::Bench)?),
+        false => None,
+    };
+    if let Some(server) = &server {
+        command.envs(server.env());
+    }
     shell::run(command.args(args))
+}
+
+fn is_on_a_server(args: &[String]) -> bool {
+    args.array_windows().any(|[option, value]| option == "--database" && value == "postgres")
 }
 
 /// Those whose names contain one of these, all of them when none is named.

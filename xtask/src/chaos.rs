@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     gateway,
+    postgres::{Purpose, Server},
     shell::{self, say},
-    test::postgres::Server,
     workspace::Workspace,
 };
 
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
     let server = match asked.iter().all(|asked| asked.kind == FILE) {
         true => None,
-        false => Some(Server::start()?),
+        false => Some(Server::start(Purpose::Tests)?),
     };
     let mut passed = true;
     for Asked { kind, kills, seed } in asked {

@@ -10,6 +10,7 @@ mod gateway;
 mod lint;
 mod migrate;
 mod mutants;
+mod postgres;
 mod shell;
 mod test;
 mod tidy;
@@ -48,6 +49,10 @@ usage: cargo xtask <command>
                       measure the gateway beside what it could cost at least; the names are
                       1, 32, 256, slow, replay, overload,
                       streams, chunks, readers, purge
+  bench --database postgres [...]
+                      measure it on a PostgreSQL server of its own, beside a plain loop of
+                      transactions; the names are also 32-wallets, 256-wallets, nodes,
+                      nodes-wallets
   bench --micro [NAME]...
                       measure what translating costs for each kind of provider
   migrate [args]...   the gateway's own `migrate`";

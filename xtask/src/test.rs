@@ -4,7 +4,6 @@
 //! silence. A suite that does not build, or ends without saying why, counts as one failure.
 
 mod clients;
-pub(crate) mod postgres;
 mod runner;
 mod tally;
 
@@ -14,12 +13,12 @@ use anyhow::{Result, ensure};
 
 use self::{
     clients::{Client, Clients},
-    postgres::Server,
     runner::Runner,
     tally::Tally,
 };
 use crate::{
     gateway,
+    postgres::{Purpose, Server},
     shell::{self, say, spell},
     workspace::Workspace,
 };
@@ -86,7 +85,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut suites = Vec::new();
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
-    let server = match wanted.iter().any(|(name, _)| [STORE, END_TO_END].contains(name)) {
+    let server = match wanted.iter().any(|(name, _)| [STORE, END_TO_END, BENCH].contains(name)) {
         true if is_built => server(&mut notes)?,
         true | false => None,
     };
@@ -95,7 +94,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             _ if !is_built => Ok(Tally::NOT_RUN),
             END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
             STORE => with_server(&runner, package, server.as_ref()),
-            BENCH => with_gateway(workspace, &runner, package),
+            BENCH => with_gateway(workspace, &runner, package, server.as_ref()),
             _ => runner.run(package, &[], &[]),
         })?);
     }
@@ -127,7 +126,7 @@ fn time(name: &'static str, run: impl FnOnce() -> Result<Tally>) -> Result<Suite
 
 /// A database server for the tests that need one.
 fn server(notes: &mut Vec<String>) -> Result<Option<Server>> {
-    match Server::start() {
+    match Server::start(Purpose::Tests) {
         Ok(server) => Ok(Some(server)),
         Err(error) => {
             say(&format!("PostgreSQL: not to be had: {error:#}"))?;
@@ -144,11 +143,22 @@ fn with_server(runner: &Runner, package: &str, server: Option<&Server>) -> Resul
     }
 }
 
-fn with_gateway(workspace: &Workspace, runner: &Runner, package: &str) -> Result<Tally> {
-    match gateway::build_plain(workspace, gateway::Profile::Dev)? {
-        Some(gateway) => runner.run(package, &[("HOLDFAST_BIN", gateway)], &[]),
-        None => Ok(Tally::NOT_RUN),
+fn with_gateway(
+    workspace: &Workspace,
+    runner: &Runner,
+    package: &str,
+    server: Option<&Server>,
+) -> Result<Tally> {
+    let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
+        return Ok(Tally::NOT_RUN);
+    };
+    let mut env = vec![("HOLDFAST_BIN", gateway)];
+    let mut skip = Vec::new();
+    match server {
+        Some(server) => env.extend(server.env()),
+        None => skip.push(format!("{POSTGRES}_")),
     }
+    runner.run(package, &env, &skip)
 }
 
 fn end_to_end(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use holdfast_bench::bench::{Plan, figures};
+use holdfast_bench::scenario::Engine;
 
 #[test]
 fn every_usual_scenario_is_measured_and_the_book_adds_up_after_it() {
@@ -44,4 +45,40 @@ fn a_store_is_filled_before_it_is_measured() {
     let told = figures(&plan);
     assert_eq!(told["stored"], 1_000);
     assert_eq!(told["lines"].as_array().unwrap().len(), 3, "{told}");
+}
+
+/// A change of an operation is one of a batch, and a request has two.
+const CHANGES: u64 = 2;
+
+#[test]
+fn postgres_gateways_the_store_and_the_plain_loop_are_measured_on_one_server() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_holdfast-bench"));
+    let only = ["32-wallets", "nodes"].map(str::to_owned).to_vec();
+    let plan = Plan {
+        folder,
+        rounds: 1,
+        millis: 100,
+        engine: Engine::Postgres,
+        only,
+        ..Plan::usual(program)
+    };
+    let told = figures(&plan);
+    assert!(told["database"].as_str().unwrap().starts_with("PostgreSQL "), "{told}");
+    let lines = told["lines"].as_array().unwrap();
+    let targets: Vec<_> = lines.iter().map(|line| line["target"].as_str().unwrap()).collect();
+    let each = ["plain loop", "store alone", "gateway"];
+    assert_eq!(targets, [each, each].concat());
+    for line in lines {
+        let figures = &line["figures"];
+        let number = |name: &str| figures[name].as_u64().unwrap();
+        assert!(figures["latency_us"]["count"].as_u64().unwrap() > 0, "{line}");
+        assert_eq!(number("other_answers"), 0, "{line}");
+        assert!(number("server_bytes_logged_per_request") > 0, "{line}");
+        let changes = number("changes_per_1000_transactions")
+            * number("transactions_per_1000_requests")
+            / 1_000_000;
+        let is_counted = line["target"] == "gateway";
+        assert!((changes == CHANGES || changes == CHANGES - 1) == is_counted, "{line}");
+    }
 }

@@ -6,8 +6,8 @@ use crate::workspace::{Kind, Package};
 
 /// A crate of the first list is a normal dependency of the second list's only.
 const DOORS: &[(&[&str], &[&str])] = &[
-    (&["sea-orm", "sqlx", "libsqlite3-sys"], &["holdfast-store"]),
-    (&["rusqlite"], &["holdfast-bench", "holdfast-store"]),
+    (&["sea-orm", "libsqlite3-sys"], &["holdfast-store"]),
+    (&["rusqlite", "sqlx"], &["holdfast-bench", "holdfast-store"]),
     (
         &["hyper", "hyper-util"],
         &["holdfast-bench", "holdfast-http", "holdfast-providers", "holdfast-tests"],

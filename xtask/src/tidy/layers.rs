@@ -26,7 +26,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
-    ("holdfast-bench", &["holdfast-tests"]),
+    (
+        "holdfast-bench",
+        &["holdfast-domain", "holdfast-store", "holdfast-testkit", "holdfast-tests"],
+    ),
     ("holdfast-tests", &[]),
     ("xtask", &[]),
 ];

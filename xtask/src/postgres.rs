@@ -1,5 +1,5 @@
-//! A PostgreSQL server for the tests: one private cluster in a temporary folder, on a socket of that
-//! folder and no network, which ends with the tests. What it keeps is worth nothing.
+//! A PostgreSQL server for the tests and the benchmark: one private cluster in a temporary folder, on a
+//! socket of that folder and no network, which ends with them. What it keeps is worth nothing.
 
 use std::{
     env, fs,
@@ -24,15 +24,38 @@ const PACKAGE: &str = "postgresql";
 const USER: &str = "postgres";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Losing everything with the machine is fine, so nothing waits for a disk.
-const SETTINGS: [&str; 7] = [
-    "listen_addresses=",
+const OF_TESTS: [&str; 5] = [
     "fsync=off",
     "full_page_writes=off",
     "max_connections=300",
     "shared_buffers=64MB",
     "max_wal_size=256MB",
-    "log_min_messages=fatal",
 ];
+/// Every commit waits for the disk, as an operator's does.
+const OF_THE_BENCHMARK: [&str; 5] = [
+    "fsync=on",
+    "full_page_writes=on",
+    "max_connections=400",
+    "shared_buffers=256MB",
+    "max_wal_size=2GB",
+];
+
+/// What a server is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Tests,
+    Bench,
+}
+
+impl Purpose {
+    fn settings(self) -> impl Iterator<Item = &'static str> {
+        let own = match self {
+            Self::Tests => OF_TESTS,
+            Self::Bench => OF_THE_BENCHMARK,
+        };
+        ["listen_addresses=", "log_min_messages=fatal"].into_iter().chain(own)
+    }
+}
 
 /// A running server. It ends when this is dropped, or with this process.
 #[derive(Debug)]
@@ -52,7 +75,7 @@ impl Server {
     }
 
     /// Starts one, and installs the package first where there is none.
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(purpose: Purpose) -> Result<Self> {
         let binaries = match binaries() {
             Some(binaries) => binaries,
             None => {
@@ -62,7 +85,7 @@ impl Server {
         };
         let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
         fs::create_dir(&folder).context("no folder for a database server")?;
-        let started = start_in(&binaries, &folder);
+        let started = start_in(&binaries, &folder, purpose);
         if started.is_err() {
             fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
         }
@@ -139,7 +162,7 @@ fn install() -> Result<()> {
     Ok(())
 }
 
-fn start_in(binaries: &Path, folder: &Path) -> Result<Child> {
+fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<Child> {
     let user = user()?;
     if let Some(user) = user {
         chown(folder, Some(user.id), Some(user.group))
@@ -153,7 +176,7 @@ fn start_in(binaries: &Path, folder: &Path) -> Result<Child> {
     ensure!(heard.status.success(), "initdb: {}", heard.last_words());
     let mut server = as_user(user, binaries.join("postgres"));
     server.arg("-D").arg(&data).arg("-k").arg(folder).current_dir(folder);
-    for setting in SETTINGS {
+    for setting in purpose.settings() {
         server.arg("-c").arg(setting);
     }
     let log = fs::File::create(folder.join("log")).context("no log for a database server")?;
