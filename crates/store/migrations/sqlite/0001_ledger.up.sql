@@ -147,7 +147,8 @@ CREATE TABLE operations (
     END)
 ) STRICT;
 
-CREATE INDEX operations_active ON operations (phase) WHERE phase IN ('leased', 'recorded');
+-- Numbers are compared faster than labels, and what is read of this index is all of it.
+CREATE INDEX operations_active ON operations (seq) WHERE phase IN ('leased', 'recorded');
 CREATE INDEX operations_of_wallet ON operations (wallet_id);
 
 -- Triggers on columns that the hot updates do not set cost those nothing.

@@ -30,12 +30,14 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     explain.raw_query().mapped(|row| row.get("detail")).collect::<Result<_, _>>().unwrap()
 }
 
-/// Whether a line reads all rows of a table that grows. What a statement lists itself does not grow.
+/// Whether a line reads all rows of a table that grows. What a statement lists itself does not grow,
+/// nor does what runs.
 fn reads_a_table(line: &str) -> bool {
     let scanned = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
     scanned.is_some_and(|name| {
+        let is_running = line == "SCAN o USING INDEX operations_active";
         let is_listed = name.starts_with('(') || line.ends_with("-ROW VALUES CLAUSE");
-        !["l", "moved", "clock", "once", "CONSTANT"].contains(&name) && !is_listed
+        !["l", "moved", "clock", "once", "CONSTANT"].contains(&name) && !is_listed && !is_running
     })
 }
 
