@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use holdfast_domain::Timestamp;
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::operation::{Change, Receipt, Transition};
+use holdfast_domain::operation::{Change, Effect, Receipt, Transition};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::{OperationId, Timestamp};
 use holdfast_failpoint::{Step, reach};
 
 use super::clock::Clock;
 use super::connect::{CONSTRAINT, ERROR};
 use super::errand::WriteError;
 use super::statements::Statements;
-use crate::judge::{Book, Passed, Refused, windows};
+use crate::judge::{Book, Passed, Refused, Row, windows};
 use crate::metrics;
 
 /// What the writer remembers from batch to batch.
@@ -22,6 +22,10 @@ use crate::metrics;
 pub(super) struct Memory {
     /// Price versions never change, so those that were read once need not be read again.
     prices: HashMap<PriceVersionId, PriceVersion>,
+    /// The operations that the writer has left leased, so that their ends need not look for them.
+    /// Another process may have written them since: then they have another version, which is
+    /// noticed as they are written.
+    leased: HashMap<OperationId, Row>,
     pub(super) clock: Arc<Clock>,
 }
 
@@ -41,13 +45,52 @@ pub(super) type Verdicts = Vec<Result<Receipt, Refused>>;
 
 impl Memory {
     pub(super) fn new(clock: Arc<Clock>) -> Self {
-        Self { prices: HashMap::new(), clock }
+        Self { prices: HashMap::new(), leased: HashMap::new(), clock }
+    }
+
+    /// The row of a transition that was judged by the version that was written last. What expects
+    /// another one reads the row: it may know more.
+    fn row(&self, transition: &Transition) -> Option<Row> {
+        let row = self.leased.get(&transition.operation)?;
+        (Some(row.version) == transition.expected).then_some(*row)
+    }
+
+    /// Remembers what a transition has left leased.
+    fn note(&mut self, transition: &Transition, row: Row) {
+        match &transition.effect {
+            Effect::Admit(_) | Effect::Reopen(_) | Effect::AskCancel => {
+                self.leased.insert(transition.operation, row);
+            }
+            Effect::Complete { .. }
+            | Effect::Record { .. }
+            | Effect::Settle
+            | Effect::Open { .. }
+            | Effect::Refuse { .. }
+            | Effect::Abandon { .. } => {
+                self.leased.remove(&transition.operation);
+            }
+        }
     }
 }
 
 /// Commits these changes as one transaction. No two concern the same operation or posting. On a
 /// failure other than `Uncertain` the transaction is over.
 pub(super) fn commit(
+    statements: &mut Statements<'_>,
+    memory: &mut Memory,
+    changes: &[&Change],
+) -> Result<Verdicts, Failure> {
+    let result = attempt_or_roll_back(statements, memory, changes);
+    let Err(failure) = &result else { return result };
+    // What was remembered may be so no longer. With rows that were read a change fails for its own sake.
+    let had_rows = !std::mem::take(&mut memory.leased).is_empty();
+    if had_rows && matches!(failure, Failure::Constraint(_)) {
+        return attempt_or_roll_back(statements, memory, changes);
+    }
+    result
+}
+
+fn attempt_or_roll_back(
     statements: &mut Statements<'_>,
     memory: &mut Memory,
     changes: &[&Change],
@@ -70,11 +113,15 @@ fn attempt(
     let verdicts: Vec<Result<Passed, Refused>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
     let done = if verdicts.iter().any(Result::is_ok) {
-        write(statements, &book, changes.iter().zip(&verdicts), now).map_err(Failure::of)?;
+        let judged = changes.iter().zip(&verdicts);
+        let written = write(statements, &book, judged, now).map_err(Failure::of)?;
         reach(Step::BatchWritten);
         let done = statements.commit().map_err(|error| Failure::Uncertain(error.into()))?;
         reach(Step::BatchCommitted);
         memory.prices.extend(book.moved.prices);
+        for (transition, row) in written {
+            memory.note(transition, row);
+        }
         done
     } else {
         statements.rollback().map_err(|error| Failure::Unavailable(error.into()))?
@@ -116,7 +163,11 @@ fn read_transition(
     transition: &Transition,
     now: Timestamp,
 ) -> Result<(), WriteError> {
-    if let Some(row) = statements.operation(transition.operation)? {
+    let row = match memory.row(transition) {
+        Some(row) => Some(row),
+        None => statements.operation(transition.operation)?,
+    };
+    if let Some(row) = row {
         book.operations.insert(transition.operation, row);
     }
     for (window, _) in windows(transition, now) {
@@ -156,19 +207,22 @@ fn read_posting(
     Ok(())
 }
 
+/// The rows of operations that it wrote.
 fn write<'c>(
     statements: &mut Statements<'_>,
     book: &Book,
     judged: impl Iterator<Item = (&'c &'c Change, &'c Result<Passed, Refused>)>,
     now: Timestamp,
-) -> Result<(), WriteError> {
+) -> Result<Vec<(&'c Transition, Row)>, WriteError> {
+    let mut written = Vec::new();
     for price in book.moved.prices.values() {
         statements.keep_price(price)?;
     }
     for (change, verdict) in judged {
         match (change, verdict) {
             (Change::Operation(transition), Ok(passed)) => {
-                statements.transition(transition, *passed, now)?;
+                let seq = statements.transition(transition, *passed, now)?;
+                written.push((transition, Row { seq, version: passed.version }));
             }
             (Change::Posting(posting), Ok(_)) => statements.post(posting, now)?,
             (Change::Operation(_) | Change::Posting(_), Err(_)) => {}
@@ -180,7 +234,7 @@ fn write<'c>(
     for (wallet, moves) in &book.moved.wallets {
         statements.move_wallet(*wallet, *moves)?;
     }
-    Ok(())
+    Ok(written)
 }
 
 impl Failure {

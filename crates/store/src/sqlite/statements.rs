@@ -244,13 +244,13 @@ impl<'c> Statements<'c> {
         one(&mut self.post, &mut self.done, params)
     }
 
-    /// Writes an operation's row, its result and its transfers.
+    /// Writes an operation's row, its result and its transfers. The number of the row.
     pub(super) fn transition(
         &mut self,
         transition: &Transition,
         passed: Passed,
         now: Timestamp,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<i64> {
         // No row has the number zero, and its update would fail.
         let judged = Judged {
             seq: passed.seq.unwrap_or(0),
@@ -287,7 +287,7 @@ impl<'c> Statements<'c> {
         for transfer in transition.funds.transfers() {
             self.transfer(seq, transition.generation, &transfer, at)?;
         }
-        Ok(())
+        Ok(seq)
     }
 
     /// The number of the new row.

@@ -113,6 +113,32 @@ async fn one_bad_change_of_a_batch_fails_alone() {
 }
 
 #[tokio::test]
+async fn what_somebody_else_wrote_since_is_judged_by_its_row() {
+    let scratch = Scratch::open().await;
+    let tenant = Tenant::new(&scratch, 1_000).await;
+    let mut raw = Raw::open(&scratch).await;
+    let mut operations = Vec::new();
+    for _ in 0..3 {
+        operations.push(tenant.admit(&tenant.claim().build()).await);
+    }
+    let [early, late, other] = operations.as_slice() else { panic!("three") };
+    // The first two are asked to cancel, behind the back of the writer that admitted them.
+    let judged_before = judged(&tenant.load(early.id).await, finish(early, 10, 10));
+    raw.run("UPDATE operations SET version = 2, cancel_asked = 1 WHERE seq IN (1, 2)").await;
+    let judged_after = judged(&tenant.load(late.id).await, finish(late, 10, 10));
+    let beside = judged(&tenant.load(other.id).await, finish(other, 10, 10));
+    let alone = scratch.store.commit(Arc::clone(&judged_before)).await;
+    assert!(matches!(alone, Err(CommitError::Conflict)), "{alone:?}");
+    scratch.store.commit(judged_after).await.unwrap();
+    let batch = [judged_before, beside].map(|change| scratch.store.commit(change));
+    let [conflict, written] = join_all(batch).await.try_into().unwrap();
+    assert!(matches!(conflict, Err(CommitError::Conflict)), "{conflict:?}");
+    written.unwrap();
+    tenant.step(early.id, finish(early, 10, 10)).await;
+    assert_eq!(scratch.store.verify().await.unwrap().mismatches, []);
+}
+
+#[tokio::test]
 async fn a_wallet_that_would_leave_its_bounds_refuses_the_settlement_and_keeps_the_record() {
     let scratch = Scratch::open().await;
     let tenant = Tenant::new(&scratch, 1_000).await;
