@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -190,9 +190,16 @@ impl Gateway {
         watchdog::signal(self.child.id(), "HUP");
     }
 
-    /// Stops the whole process where it is (SIGSTOP): to others it looks dead.
+    /// Stops the whole process where it is (SIGSTOP), and waits until it stands: to others it looks
+    /// dead.
     pub fn freeze(&self) {
-        watchdog::signal(self.child.id(), "STOP");
+        let process = self.child.id();
+        watchdog::signal(process, "STOP");
+        let until = Instant::now() + PATIENCE;
+        while !watchdog::stands(process) {
+            assert!(Instant::now() < until, "it does not stop\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets a stopped process go on (SIGCONT), as if no time had passed for it.

@@ -11,16 +11,16 @@ const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
 const SECRET: &str = "a-server-secret-of-the-tests-of-nodes";
 
 /// Wallets whose rows are not what the book makes of them, added up here from the single rows: what was
-/// paid in and moved, what running operations hold, what completed ones cost, one settlement each.
+/// paid in and moved, what running operations hold, what completed ones cost, one settlement each. The
+/// low two bits of a leg: 0 hold, 1 settle, 2 rest, 3 release.
 const MISMATCHES: &str = "
 WITH moved AS (
     SELECT o.wallet_id AS id,
-        sum(CASE 'available' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END)
-            AS available,
-        sum(CASE 'held' WHEN t.credit THEN t.amount WHEN t.debit THEN -t.amount ELSE 0 END) AS held,
-        sum(CASE t.credit WHEN 'revenue' THEN t.amount ELSE 0 END) AS revenue,
-        count(DISTINCT t.op_seq) FILTER (WHERE t.credit = 'revenue') AS charged,
-        count(*) FILTER (WHERE t.credit = 'revenue') AS charges
+        sum(CASE t.leg & 3 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END) AS available,
+        sum(CASE t.leg & 3 WHEN 0 THEN t.amount ELSE -t.amount END) AS held,
+        coalesce(sum(t.amount) FILTER (WHERE t.leg & 3 = 1), 0) AS revenue,
+        count(DISTINCT t.op_seq) FILTER (WHERE t.leg & 3 = 1) AS charged,
+        count(*) FILTER (WHERE t.leg & 3 = 1) AS charges
     FROM transfers AS t JOIN operations AS o ON o.seq = t.op_seq GROUP BY o.wallet_id),
 posted AS (
     SELECT wallet_id AS id, sum(amount) AS paid_in FROM postings GROUP BY wallet_id),
@@ -36,6 +36,10 @@ WHERE w.available <> coalesce(posted.paid_in, 0) + coalesce(moved.available, 0)
     OR w.available + w.held <> coalesce(posted.paid_in, 0) - coalesce(ran.charged, 0)
     OR w.held <> coalesce(moved.held, 0) OR w.held <> coalesce(ran.held, 0)
     OR coalesce(moved.revenue, 0) <> coalesce(ran.charged, 0) OR moved.charges <> moved.charged";
+
+/// What was moved for nothing that is known.
+const STRAYS: &str = "SELECT count(*) FROM transfers
+    WHERE NOT EXISTS (SELECT FROM operations WHERE operations.seq = transfers.op_seq)";
 
 /// A database that is empty at first.
 #[derive(Debug)]
@@ -94,6 +98,7 @@ impl Database {
     #[track_caller]
     pub fn check_book(&self) {
         assert_eq!(self.execute(MISMATCHES), Vec::<String>::new(), "the book does not add up");
+        assert_eq!(self.execute(STRAYS), ["0"], "transfers of no operation");
     }
 
     /// Ends every connection to it, as a server does that is started again.

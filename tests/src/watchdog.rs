@@ -60,3 +60,13 @@ pub(crate) fn signal(process: u32, name: &str) {
     kill.args(["-s", name, &process.to_string()]).stderr(Stdio::null());
     kill.status().expect("kill is a command");
 }
+
+/// Whether every thread of a process is stopped: the signal comes to one of them first.
+pub(crate) fn stands(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    threads.flatten().all(|thread| {
+        // A thread that has ended meanwhile does nothing either.
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('T'))
+    })
+}
