@@ -1,6 +1,6 @@
 //! Many callers at once who want the last of something, or the same thing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use holdfast_tests::chaos::racers::Track;
@@ -13,14 +13,21 @@ use crate::{CHARGE, FUNDS, acme, check_completion, check_wallet, until};
 /// Within this a revocation bites, and some for a slow machine's own time.
 const REVOKED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Sends all of these at once, to each of the gateways in turn.
-fn send_all(gateways: &[Gateway], requests: &[Request]) -> Vec<Answer> {
+/// Sends all of these at once, to each of the gateways in turn, and counts the answers as they come.
+fn send_all(gateways: &[Gateway], requests: &[Request], answered: &AtomicUsize) -> Vec<Answer> {
     std::thread::scope(|scope| {
         let sent = gateways.iter().cycle().zip(requests);
-        let sent: Vec<_> =
-            sent.map(|(gateway, request)| scope.spawn(|| gateway.send(request))).collect();
+        let sent: Vec<_> = sent
+            .map(|(gateway, request)| scope.spawn(|| send(gateway, request, answered)))
+            .collect();
         sent.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
+}
+
+fn send(gateway: &Gateway, request: &Request, answered: &AtomicUsize) -> Answer {
+    let answer = gateway.send(request);
+    answered.fetch_add(1, Ordering::AcqRel);
+    answer
 }
 
 /// Available and held, as the API shows them.
@@ -75,7 +82,7 @@ fn race_for_funds(site: &Site, gateways: &[Gateway], upstream: &Upstream) {
     let request = |n| Request::completion(&account.key, &request_key(), body(n));
     let requests: Vec<_> = (1..=REQUESTS).map(request).collect();
 
-    let is_over = AtomicBool::new(false);
+    let (is_over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let answers = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
             let mut lowest = funds;
@@ -88,9 +95,12 @@ fn race_for_funds(site: &Site, gateways: &[Gateway], upstream: &Upstream) {
             }
             lowest
         });
-        let racing = scope.spawn(|| send_all(gateways, &requests));
+        let racing = scope.spawn(|| send_all(gateways, &requests, &answered));
         upstream.wait_for(probes + 100);
         until("the wallet is spent", || (wallet(gateway, &account) == (0, funds)).then_some(()));
+        // What is given back when one ends would pay for another one.
+        let refused = || (answered.load(Ordering::Acquire) == REQUESTS - 100).then_some(());
+        until("the rest is refused", refused);
         gate.open();
         let answers = racing.join().unwrap();
         is_over.store(true, Ordering::Release);
@@ -138,7 +148,7 @@ fn all_who_retry_a_dead_key_at_once_get_one_answer() {
     // The reconciler starts with the process: it and every caller want the same rows.
     let gateway = [site.serve()];
     let retries: Vec<_> = (0..CALLERS).flat_map(|_| requests.clone()).collect();
-    let answers = send_all(&gateway, &retries);
+    let answers = send_all(&gateway, &retries, &AtomicUsize::new(0));
     let [gateway] = gateway;
     for (at, answer) in answers.iter().enumerate() {
         assert_eq!(answer.status, 502, "{answer:?}");
