@@ -2,6 +2,7 @@
 //! was told. Not an HTTP library: what it sends may be broken on purpose.
 
 mod answers;
+mod frames;
 mod gate;
 mod streaming;
 mod tls;

@@ -112,8 +112,12 @@ impl Streaming {
 
     /// Any bytes.
     #[must_use]
-    pub fn raw(mut self, bytes: &str) -> Self {
-        self.steps.push(Step::Say(bytes.as_bytes().to_vec()));
+    pub fn raw(self, bytes: &str) -> Self {
+        self.say_bytes(bytes.as_bytes().to_vec())
+    }
+
+    pub(super) fn say_bytes(mut self, bytes: Vec<u8>) -> Self {
+        self.steps.push(Step::Say(bytes));
         self
     }
 

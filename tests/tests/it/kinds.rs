@@ -12,21 +12,21 @@ use crate::check::{check_completion, content, error};
 use crate::streaming::check_stream;
 
 /// A kind, as its own server has it.
-struct Kind {
-    name: &'static str,
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
     /// What the operator sets besides.
     more: Option<(&'static str, &'static str)>,
     /// Where the request goes, and the header of the credential.
-    path: &'static str,
+    pub(crate) path: &'static str,
     credential: &'static str,
-    answer: Value,
-    /// The same in pieces, and where they are asked for; `None` where they are no text.
-    stream: Option<(&'static str, Streaming)>,
+    pub(crate) answer: Value,
+    /// The same in pieces, and where they are asked for.
+    pub(crate) stream: (&'static str, Streaming),
     error: Value,
 }
 
 /// Events of server-sent data.
-fn events(all: &[Value]) -> Streaming {
+pub(crate) fn events(all: &[Value]) -> Streaming {
     all.iter().fold(Streaming::new(), |stream, event| stream.event(event))
 }
 
@@ -46,7 +46,7 @@ fn anthropic() -> Kind {
             "stop_sequence": null,
             "usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 20},
         }),
-        stream: Some((
+        stream: (
             "/v1/messages",
             events(&[
                 json!({"type": "message_start", "message": {
@@ -65,7 +65,7 @@ fn anthropic() -> Kind {
                     "usage": {"output_tokens": 20}}),
                 json!({"type": "message_stop"}),
             ]),
-        )),
+        ),
         error: json!({
             "type": "error",
             "error": {"type": "mark-of-code", "message": "mark-of-message"},
@@ -95,7 +95,7 @@ fn gemini() -> Kind {
             "modelVersion": "mark-of-model",
             "responseId": "mark-of-id",
         }),
-        stream: Some((
+        stream: (
             "/v1/models/upstream-model-mark:streamGenerateContent?alt=sse",
             events(&[
                 json!({"candidates": [{"content": {"parts": [{"text": "Good "}]}}],
@@ -113,7 +113,7 @@ fn gemini() -> Kind {
                     },
                 }),
             ]),
-        )),
+        ),
         error: json!({
             "error": {"code": 400, "message": "mark-of-message", "status": "mark-of-code"},
         }),
@@ -131,7 +131,7 @@ fn azure() -> Kind {
         path: "/v1/chat/completions",
         credential: "api-key",
         answer,
-        stream: Some(("/v1/chat/completions", Streaming::saying(&["Good ", "day"]))),
+        stream: ("/v1/chat/completions", Streaming::saying(&["Good ", "day"])),
         error: upstream_error("mark-of-code"),
     }
 }
@@ -139,8 +139,9 @@ fn azure() -> Kind {
 /// The older API.
 fn azure_by_deployment() -> Kind {
     let path = "/v1/deployments/upstream-model-mark/chat/completions?api-version=2024-10-21";
-    let stream = azure().stream.map(|(_path, stream)| (path, stream));
-    Kind { more: Some(("api_version", "\"2024-10-21\"")), path, stream, ..azure() }
+    let (_path, stream) = azure().stream;
+    let more = Some(("api_version", "\"2024-10-21\""));
+    Kind { more, path, stream: (path, stream), ..azure() }
 }
 
 fn bedrock() -> Kind {
@@ -155,12 +156,33 @@ fn bedrock() -> Kind {
             "usage": {"inputTokens": 60, "cacheReadInputTokens": 40, "outputTokens": 20},
             "trace": {"promptRouter": {"invokedModelId": "mark-of-model"}},
         }),
-        stream: None,
+        stream: (
+            "/v1/model/upstream-model-mark/converse-stream",
+            Streaming::new()
+                .frame("messageStart", &json!({"role": "assistant", "p": "mark-of-extra"}))
+                .frame(
+                    "contentBlockDelta",
+                    &json!({"contentBlockIndex": 0, "delta": {"text": "Good "}, "p": "mark-of-extra"}),
+                )
+                .frame(
+                    "contentBlockDelta",
+                    &json!({"contentBlockIndex": 0, "delta": {"text": "day"}}),
+                )
+                .frame("contentBlockStop", &json!({"contentBlockIndex": 0}))
+                .frame("messageStop", &json!({"stopReason": "end_turn"}))
+                .frame(
+                    "metadata",
+                    &json!({
+                        "usage": {"inputTokens": 60, "cacheReadInputTokens": 40, "outputTokens": 20},
+                        "trace": {"promptRouter": {"invokedModelId": "mark-of-model"}},
+                    }),
+                ),
+        ),
         error: json!({"message": "mark-of-message", "__type": "mark-of-code"}),
     }
 }
 
-fn kinds() -> Vec<Kind> {
+pub(crate) fn kinds() -> Vec<Kind> {
     vec![anthropic(), gemini(), azure(), azure_by_deployment(), bedrock()]
 }
 
@@ -169,7 +191,7 @@ fn foreign_kinds() -> Vec<Kind> {
     vec![anthropic(), gemini(), bedrock()]
 }
 
-fn config(kind: &Kind, upstream: &Upstream) -> Config {
+pub(crate) fn config(kind: &Kind, upstream: &Upstream) -> Config {
     let name = format!("\"{}\"", kind.name);
     let config = Config::upstream(upstream).set("providers.acme", "kind", &name);
     match kind.more {
@@ -225,7 +247,7 @@ fn an_answer_is_paid_and_replays_and_shows_nothing_of_its_kind() {
 #[test]
 fn a_stream_says_what_a_whole_answer_says_and_is_that_answer_afterwards() {
     for kind in kinds() {
-        let Some((path, stream)) = &kind.stream else { continue };
+        let (path, stream) = &kind.stream;
         let upstream = Upstream::start(Reply::Stream(stream.clone()));
         let (site, account) = Site::funded(&config(&kind, &upstream));
         let gateway = site.serve();

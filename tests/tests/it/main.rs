@@ -36,6 +36,7 @@ mod hostile_memory;
 mod hostile_slow;
 mod idempotency;
 mod kinds;
+mod kinds_tools;
 mod leaks;
 mod limits;
 mod lookups;
