@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_engine::{CoolDown, Model};
 use holdfast_failpoint::Failpoint;
+use holdfast_providers::Proxies;
 use holdfast_store::DatabaseUrl;
 
 pub(crate) use self::change::Change;
@@ -185,7 +186,11 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let routes = process::routes(&root.table("routes"));
     let retention = process::retention(&root.table("retention"));
     let log = process::log(&root.table("log"));
-    let providers = provider::all(&root.table("providers"));
+    let proxies = Proxies::read(environment).unwrap_or_else(|(name, why)| {
+        document.mistake_in_variable(name, why);
+        Proxies::none()
+    });
+    let providers = provider::all(&root.table("providers"), &proxies);
     let (models, price_places) = model::all(root, &providers, &limits);
     root.refuse_unknown();
     if let Some(listen) = overriding(environment, LISTEN_VARIABLE) {

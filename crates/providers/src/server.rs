@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::bedrock::signature::{Signer, Unsigned};
 use crate::following::Following;
 use crate::proof;
+use crate::proxy::Proxies;
 use crate::transport::{Break, Reply, Transport};
 
 /// An error body is read so far and so long; what is not known of it by then is not needed: the
@@ -46,6 +47,8 @@ pub struct ServerOptions {
     pub response_bytes_max: usize,
     /// Root certificates to trust besides the platform's and Mozilla's.
     pub extra_roots: Vec<CertificateDer<'static>>,
+    /// The proxies that it may be asked through.
+    pub proxies: Proxies,
 }
 
 impl ServerOptions {
@@ -63,6 +66,7 @@ impl ServerOptions {
             pool_idle: Self::POOL_IDLE,
             response_bytes_max: Self::RESPONSE_BYTES_MAX,
             extra_roots: Vec::new(),
+            proxies: Proxies::none(),
         }
     }
 }
@@ -308,7 +312,11 @@ impl Server {
             };
         }
         Ok(Self {
-            transport: Transport::new(tls(options.extra_roots)?, options.pool_idle),
+            transport: Transport::new(
+                tls(options.extra_roots)?,
+                options.proxies,
+                options.pool_idle,
+            ),
             headers,
             signer: None,
             response_bytes_max: options.response_bytes_max,

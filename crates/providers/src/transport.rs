@@ -1,6 +1,7 @@
 //! One POST over HTTP/1.1 to one server: pooled, bounded, and never sent again. Says how far a
 //! request came when no answer did. Not what an answer means.
 
+mod connect;
 mod pool;
 
 use std::convert::Infallible;
@@ -12,13 +13,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderName, HeaderValue};
+use http::header::{HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
 
+use self::connect::{Connector, Relayed};
 use self::pool::{Answer, BoxError, Pool};
+use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
 /// What AWS calls an error.
@@ -59,8 +62,8 @@ pub(crate) struct Reply {
 }
 
 impl Transport {
-    pub(crate) fn new(tls: ClientConfig, pool_idle: Duration) -> Self {
-        Self(Pool::new(tls, pool_idle))
+    pub(crate) fn new(tls: ClientConfig, proxies: Proxies, pool_idle: Duration) -> Self {
+        Self(Pool::new(Connector::new(tls, proxies), pool_idle))
     }
 
     /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,
@@ -77,7 +80,8 @@ impl Transport {
         let taken = Arc::new(AtomicBool::new(false));
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         sending();
-        match self.0.ask(connection, addressed(request.map(prompt))).await {
+        let request = addressed(request.map(prompt), connection.relayed());
+        match self.0.ask(connection, request).await {
             Some(response) => {
                 let (head, body) = response.into_parts();
                 let kind = head.headers.get(AMZN_ERROR).cloned();
@@ -95,7 +99,8 @@ impl Transport {
         let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let response = self.0.ask(connection, addressed(request)).await;
+        let request = addressed(request, connection.relayed());
+        let response = self.0.ask(connection, request).await;
         Ok(response.ok_or(Unanswered)?.status())
     }
 }
@@ -105,15 +110,22 @@ impl Transport {
 #[error("the connection was closed, or what came on it is not HTTP/1.1")]
 struct Unanswered;
 
-/// The same request as a server takes it: its own name as a header, the path as the target.
-fn addressed<B>(mut request: Request<B>) -> Request<B> {
+/// The same request as a server takes it, its own name as a header and the path as the target; or as a
+/// proxy takes it that relays, with the whole address as the target.
+fn addressed<B>(mut request: Request<B>, relayed: Option<&Relayed>) -> Request<B> {
     let uri = request.uri();
     let host = host(uri).and_then(|host| HeaderValue::try_from(host).ok());
     let target = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
     if let Some(host) = host {
         request.headers_mut().insert(HOST, host);
     }
-    *request.uri_mut() = target;
+    match relayed {
+        None => *request.uri_mut() = target,
+        Some(Relayed { authorization: None }) => {}
+        Some(Relayed { authorization: Some(authorization) }) => {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
+        }
+    }
     request
 }
 

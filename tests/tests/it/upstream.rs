@@ -61,6 +61,24 @@ fn a_completion_is_charged_by_its_prices_and_replayed_after_a_restart() {
 }
 
 #[test]
+fn a_proxy_of_the_environment_is_asked_for_servers_of_other_machines_alone() {
+    let here = Upstream::start(Reply::saying("Good day"));
+    let proxy = Upstream::start(Reply::saying("Good evening"));
+    for (server, asked) in [("http://api.test/v1", &proxy), (&here.base_url(), &here)] {
+        let (site, account) = Site::funded(&Config::at(server));
+        let url = proxy.base_url();
+        let site = site.with_env("HTTP_PROXY", url.trim_end_matches("/v1"));
+        let gateway = site.serve();
+        let key = request_key();
+        check_completion(&gateway.complete(&account, &key, &acme("Say hello")), &key, false);
+        assert_eq!(asked.runs(), 1, "{server}");
+    }
+    let head = &proxy.arrived()[0].head;
+    assert!(head.starts_with("POST http://api.test/v1/chat/completions HTTP/1.1\r\n"), "{head}");
+    assert_eq!((here.runs(), proxy.runs()), (1, 1));
+}
+
+#[test]
 fn the_upstream_is_sent_what_was_asked_under_its_own_names_and_nothing_else() {
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, account) = Site::funded(&Config::upstream(&upstream));

@@ -12,7 +12,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
         &["hyper", "hyper-util"],
         &["holdfast-bench", "holdfast-http", "holdfast-providers", "holdfast-tests"],
     ),
-    (&["hyper-rustls"], &["holdfast-providers"]),
+    (&["tokio-rustls"], &["holdfast-providers"]),
     (&["clap", "toml", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
     (&["serde"], &["holdfast", "holdfast-wire"]),
 ];
@@ -65,7 +65,7 @@ mod tests {
         check_pair("holdfast-http", "hyper", Kind::Shipped, false);
         check_pair("holdfast-tests", "hyper", Kind::Shipped, false);
         check_pair("holdfast-engine", "hyper", Kind::Shipped, true);
-        check_pair("holdfast-http", "hyper-rustls", Kind::Shipped, true);
+        check_pair("holdfast-http", "tokio-rustls", Kind::Shipped, true);
     }
 
     #[test]

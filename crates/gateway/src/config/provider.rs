@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_providers::{
     AnthropicOptions, ApiVersion, AwsKeys, AzureOptions, BaseUrl, BedrockOptions, GeminiOptions,
-    OpenAiOptions, Region, ServerOptions, UpstreamKey,
+    OpenAiOptions, Proxies, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::upstream::BoundField;
 
@@ -28,10 +28,29 @@ pub(crate) enum ProviderKind {
     Bedrock(Box<BedrockOptions>),
 }
 
+impl ProviderKind {
+    /// The same, asked through the operator's proxies.
+    fn through(mut self, proxies: &Proxies) -> Self {
+        let server = match &mut self {
+            Self::Simulated => return self,
+            Self::OpenAi(options) => &mut options.server,
+            Self::Anthropic(options) => &mut options.server,
+            Self::Gemini(options) => &mut options.server,
+            Self::AzureOpenAi(options) => &mut options.server,
+            Self::Bedrock(options) => &mut options.server,
+        };
+        server.proxies = proxies.clone();
+        self
+    }
+}
+
 const KINDS: [&str; 6] = ["openai", "anthropic", "gemini", "azure-openai", "bedrock", "simulated"];
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
-pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKind>> {
+pub(super) fn all<'d>(
+    table: &Table<'d>,
+    proxies: &Proxies,
+) -> BTreeMap<&'d str, Option<ProviderKind>> {
     let all = table.named_tables().into_iter();
     all.map(|(name, table)| {
         if !is_name(name) {
@@ -40,7 +59,7 @@ pub(super) fn all<'d>(table: &Table<'d>) -> BTreeMap<&'d str, Option<ProviderKin
                  table, and its routes with it",
             );
         }
-        (name, one(&table))
+        (name, one(&table).map(|kind| kind.through(proxies)))
     })
     .collect()
 }

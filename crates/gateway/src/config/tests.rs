@@ -175,6 +175,22 @@ fn longer_prompts_can_have_prices_of_their_own_and_a_route_a_cost() {
 }
 
 #[test]
+fn proxies_come_from_the_environment_and_are_judged_with_the_file() {
+    let text = LEAST.replace("kind = \"simulated\"", "kind = \"openai\"\nbase_url = \"https://h\"");
+    let proxies = |url: &'static str| {
+        parse("file", &text, &move |name| (name == "HTTPS_PROXY").then(|| url.to_owned()))
+    };
+    let config = proxies("http://user:password@proxy:3128").unwrap();
+    let Some(ProviderKind::OpenAi(options)) = config.providers.get("sim") else { panic!() };
+    let shown = format!("{:?}", options.server.proxies);
+    assert!(shown.contains("proxy:3128") && !shown.contains("password"), "{shown}");
+    let Err(BadConfig::Mistakes(mistakes)) = proxies("socks5://proxy") else { panic!() };
+    let mistakes: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
+    let mistake = "HTTPS_PROXY is a proxy of another kind: only http://HOST:PORT is known";
+    assert_eq!(mistakes, [mistake]);
+}
+
+#[test]
 fn every_kind_can_have_its_own_price() {
     let tokens = "{ input = 1, output = 2, cached_input = 3, cache_write = 4, reasoning = 5, \
         audio_input = 6, audio_output = 7 }\nmicros_each = { request = 8, image = 9 }";

@@ -14,21 +14,20 @@ use http::{Request, Response, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::rt::Executor;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::ClientConfig;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
-use tower_service::Service;
 
 use super::Prompt;
+use super::connect::{Connected, Connector, Relayed, Stream};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The most connections that idle: one more, and the oldest of them is closed.
+const IDLE_MAX: usize = 1_024;
+
 /// The connections of one client. A server is a scheme and an authority.
 pub(super) struct Pool {
-    connector: HttpsConnector<HttpConnector>,
+    connector: Connector,
     idle_max: Duration,
     kept: Arc<Mutex<Kept>>,
 }
@@ -49,8 +48,9 @@ struct Idle {
 /// A connection that nobody else uses.
 pub(super) struct Connection {
     server: Uri,
+    relayed: Option<Relayed>,
     sender: SendRequest<Prompt>,
-    driver: Box<http1::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Prompt>>,
+    driver: Box<http1::Connection<TokioIo<Stream>, Prompt>>,
 }
 
 /// The body of an answer, which drives its connection until it ends, and then gives it back.
@@ -69,15 +69,7 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// Keeps connections no longer than this after their last answer; they are closed soon after.
-    pub(super) fn new(tls: ClientConfig, idle_max: Duration) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+    pub(super) fn new(connector: Connector, idle_max: Duration) -> Self {
         Self { connector, idle_max, kept: Arc::default() }
     }
 
@@ -137,15 +129,18 @@ impl Pool {
     }
 
     async fn connect(&self, server: Uri) -> Result<Connection, BoxError> {
-        let mut connector = self.connector.clone();
-        poll_fn(|context| connector.poll_ready(context)).await?;
-        let stream = connector.call(server.clone()).await?;
-        let (sender, driver) = http1::handshake(stream).await?;
-        Ok(Connection { server, sender, driver: Box::new(driver) })
+        let Connected { stream, relayed } = self.connector.connect(&server).await?;
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+        Ok(Connection { server, relayed, sender, driver: Box::new(driver) })
     }
 }
 
 impl Connection {
+    /// What a proxy is told that relays on this connection.
+    pub(super) const fn relayed(&self) -> Option<&Relayed> {
+        self.relayed.as_ref()
+    }
+
     fn is_to(&self, server: &Uri) -> bool {
         self.server.scheme() == server.scheme() && self.server.authority() == server.authority()
     }
@@ -165,6 +160,9 @@ impl Answer {
             return;
         }
         let mut kept = lock(&self.kept);
+        if kept.idle.len() >= IDLE_MAX {
+            kept.idle.remove(0);
+        }
         kept.idle.push(Idle { connection, since: Instant::now() });
         if !kept.is_swept {
             kept.is_swept = true;

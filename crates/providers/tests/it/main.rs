@@ -8,12 +8,14 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod authority;
 mod bedrock;
 mod calls;
 mod fixtures;
 mod frames;
 mod openai;
 mod proof;
+mod proxies;
 mod simulated;
 mod simulated_streams;
 mod simulated_tools;

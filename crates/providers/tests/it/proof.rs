@@ -1,20 +1,14 @@
 //! A test for every row of what proves what, through a real socket; and in every case the request
 //! was sent once at most.
 
-use std::sync::Arc;
-
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Failure, NotRun, Unknown};
 use holdfast_providers::{OpenAi, ServerOptions};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::authority::Authority;
 use crate::calls::{call, request, run};
 use crate::openai::{completion, options, server};
 use crate::upstream::{Reply, Upstream, answer};
@@ -241,33 +235,4 @@ async fn a_server_with_a_trusted_certificate_answers() {
     let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.usage(), Some((9, 3)));
     assert_eq!(upstream.arrived().len(), 1);
-}
-
-/// Vouches for servers, to whoever trusts its root.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn root(&self) -> CertificateDer<'static> {
-        self.0.der().clone()
-    }
-
-    fn acceptor(&self, name: &str) -> TlsAcceptor {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        TlsAcceptor::from(Arc::new(config))
-    }
 }

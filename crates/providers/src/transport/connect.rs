@@ -1,0 +1,279 @@
+//! A new connection to a server: found, reached, through the operator's proxy where there is one, and
+//! encrypted where its URL says so. Not what is sent on it.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::header::HeaderValue;
+use rustls::ClientConfig;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::proxy::{Proxies, Proxy, bare};
+
+/// How long one address of a server has the time for itself before the next is tried beside it.
+const STAGGER: Duration = Duration::from_millis(250);
+/// The longest head of a proxy's answer.
+const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Connects to servers.
+pub(super) struct Connector {
+    tls: TlsConnector,
+    proxies: Proxies,
+}
+
+/// A connection, and how requests are addressed on it.
+pub(super) struct Connected {
+    pub(super) stream: Stream,
+    pub(super) relayed: Option<Relayed>,
+}
+
+/// What a proxy is told that relays requests to a server without TLS.
+#[derive(Clone)]
+pub(super) struct Relayed {
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+/// The bytes of a connection.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+/// Why there is no connection. Nothing of a request was sent.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error("the URL has no host")]
+    NoHost,
+    #[error("the host's name is none that a certificate can have")]
+    Name(#[source] InvalidDnsNameError),
+    #[error("the host is not found")]
+    NotFound(#[source] io::Error),
+    #[error("no address of the host takes connections")]
+    Unreached(#[source] io::Error),
+    #[error("the proxy breaks the connection off")]
+    Proxy(#[source] io::Error),
+    #[error("the proxy does not connect: it answers {0}")]
+    Refused(String),
+    #[error("TLS does not come about")]
+    Tls(#[source] io::Error),
+}
+
+impl Connector {
+    pub(super) fn new(tls: ClientConfig, proxies: Proxies) -> Self {
+        Self { tls: TlsConnector::from(Arc::new(tls)), proxies }
+    }
+
+    /// A new connection to the server of this address. Cancel safe.
+    pub(super) async fn connect(&self, server: &Uri) -> Result<Connected, ConnectError> {
+        let host = bare(server.host().ok_or(ConnectError::NoHost)?);
+        let is_encrypted = server.scheme_str() == Some("https");
+        let port = server.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
+        let proxy = self.proxies.to(server);
+        let (at, at_port) = proxy.map_or((host, port), |proxy| (proxy.host.as_str(), proxy.port));
+        let mut tcp = reach(at, at_port).await?;
+        if !is_encrypted {
+            let authorization = |proxy: &Proxy| proxy.authorization.clone();
+            let relayed = proxy.map(|proxy| Relayed { authorization: authorization(proxy) });
+            return Ok(Connected { stream: Stream::Plain(tcp), relayed });
+        }
+        if let Some(proxy) = proxy {
+            tunnel(&mut tcp, proxy, server.host().unwrap_or(host), port).await?;
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(ConnectError::Name)?;
+        let encrypted = self.tls.connect(name, tcp).await.map_err(ConnectError::Tls)?;
+        Ok(Connected { stream: Stream::Encrypted(Box::new(encrypted)), relayed: None })
+    }
+}
+
+async fn reach(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let found = lookup_host((host, port)).await.map_err(ConnectError::NotFound)?;
+    first_of(by_turns(found)).await.map_err(ConnectError::Unreached)
+}
+
+/// Addresses of both kinds by turns: one of the kinds may lead nowhere.
+fn by_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let (sixes, fours): (Vec<_>, Vec<_>) = addresses.partition(SocketAddr::is_ipv6);
+    let (mut sixes, mut fours) = (sixes.into_iter(), fours.into_iter());
+    let mut by_turns = Vec::new();
+    while sixes.len() + fours.len() > 0 {
+        by_turns.extend(sixes.next());
+        by_turns.extend(fours.next());
+    }
+    by_turns
+}
+
+/// Tries addresses, each a little after the one before it or when that has failed, and takes the first
+/// connection.
+async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut waiting = addresses.into_iter();
+    let mut attempts = JoinSet::new();
+    let mut failed = io::Error::new(ErrorKind::NotFound, "the host has no address");
+    loop {
+        match waiting.next() {
+            Some(address) => drop(attempts.spawn(TcpStream::connect(address))),
+            None if attempts.is_empty() => return Err(failed),
+            None => {}
+        }
+        let more = waiting.len() > 0;
+        tokio::select! {
+            Some(attempt) = attempts.join_next() => match attempt {
+                Ok(Ok(stream)) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => failed = error,
+                Err(error) => failed = io::Error::other(error),
+            },
+            () = sleep(STAGGER), if more => {}
+        }
+    }
+}
+
+/// Has a proxy connect to a server: what follows on the connection is the server's.
+async fn tunnel(
+    tcp: &mut TcpStream,
+    proxy: &Proxy,
+    host: &str,
+    port: u16,
+) -> Result<(), ConnectError> {
+    let mut head =
+        format!("CONNECT {host}:{port} HTTP/1.1\r\nhost: {host}:{port}\r\n").into_bytes();
+    if let Some(authorization) = &proxy.authorization {
+        head.extend_from_slice(b"proxy-authorization: ");
+        head.extend_from_slice(authorization.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    tcp.write_all(&head).await.map_err(ConnectError::Proxy)?;
+    let mut answer = Vec::new();
+    // The server speaks only after it has been spoken to, so nothing follows the head.
+    while !answer.ends_with(b"\r\n\r\n") {
+        let mut more = [0; 1_024];
+        let read = tcp.read(&mut more).await.map_err(ConnectError::Proxy)?;
+        let more = more.get(..read).unwrap_or_default();
+        if more.is_empty() || answer.len().saturating_add(read) > HEAD_BYTES_MAX {
+            break;
+        }
+        answer.extend_from_slice(more);
+        if status(&answer).is_some_and(|status| !status.starts_with('2')) {
+            break;
+        }
+    }
+    match status(&answer) {
+        Some(status) if status.starts_with('2') && answer.ends_with(b"\r\n\r\n") => Ok(()),
+        Some(status) => Err(ConnectError::Refused(status)),
+        None => Err(ConnectError::Proxy(ErrorKind::InvalidData.into())),
+    }
+}
+
+/// The status of an answer whose first line is whole.
+fn status(answer: &[u8]) -> Option<String> {
+    let end = answer.iter().position(|byte| *byte == b'\n')?;
+    let line = str::from_utf8(answer.get(..end)?).ok()?;
+    let status = line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.trim();
+    let is_status = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
+    is_status.then(|| status.to_owned())
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+            Self::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, pieces),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Encrypted(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_addresses_take_turns() {
+        let order = |addresses: &[&str]| {
+            let addresses = addresses.iter().map(|address| address.parse().unwrap());
+            by_turns(addresses).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        let mixed = ["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1"];
+        assert_eq!(order(&mixed), "[::1]:1 1.1.1.1:1 [::2]:1 [::3]:1");
+        assert_eq!(order(&["1.1.1.1:1", "2.2.2.2:1", "[::1]:1"]), "[::1]:1 1.1.1.1:1 2.2.2.2:1");
+        assert_eq!(order(&[]), "");
+    }
+
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_leaves_the_time_to_the_others() {
+        let (here, gone) = (listener().await, listener().await);
+        let (alive, dead) = (here.local_addr().unwrap(), gone.local_addr().unwrap());
+        drop(gone);
+        let stream = first_of(vec![dead, dead, alive]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), alive);
+        assert_eq!(first_of(vec![dead]).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(first_of(Vec::new()).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    async fn listener() -> TcpListener {
+        TcpListener::bind("127.0.0.1:0").await.unwrap()
+    }
+}
