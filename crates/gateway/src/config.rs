@@ -217,14 +217,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     {
         field.mistake(format_args!("is {}", process::NEEDS_SECRETS));
     }
-    if holdfast_failpoint::ENABLED
-        && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)
-    {
-        match Failpoint::try_from(failpoint.as_str()) {
-            Ok(failpoint) => holdfast_failpoint::arm(failpoint),
-            Err(error) => document.mistake_in_variable(FAILPOINT_VARIABLE, error),
-        }
-    }
+    arm_failpoint(document);
     let admin = match admin {
         Some(admin) => Some(admin?),
         None => None,
@@ -247,4 +240,16 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         models,
         price_places,
     })
+}
+
+/// Stops at a step, in a build for tests.
+fn arm_failpoint(document: &Document<'_>) {
+    if holdfast_failpoint::ENABLED
+        && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)
+    {
+        match Failpoint::try_from(failpoint.as_str()) {
+            Ok(failpoint) => holdfast_failpoint::arm(failpoint),
+            Err(error) => document.mistake_in_variable(FAILPOINT_VARIABLE, error),
+        }
+    }
 }
