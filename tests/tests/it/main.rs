@@ -9,6 +9,7 @@
 
 mod admin;
 mod answers;
+mod between_turns;
 mod bodies;
 mod books;
 mod canary;
