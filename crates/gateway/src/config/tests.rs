@@ -323,7 +323,8 @@ fn the_environment_overrides_the_file() {
     let config = parse("file", LEAST, &nothing).unwrap();
     assert_eq!(config.database, good(LEAST).database);
 
-    let bad = |_: &str| Some("postgres://me:hunter2@db".to_owned());
+    let bad =
+        |name: &str| name.starts_with("HOLDFAST_").then(|| "postgres://me:hunter2@db".to_owned());
     let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &bad) else { panic!() };
     let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
     assert_eq!(
