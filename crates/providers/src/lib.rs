@@ -8,9 +8,10 @@
 //!
 //! # OpenAI and whatever speaks like it
 //!
-//! [`OpenAi`] posts to `{base_url}/chat/completions` over HTTP/1.1, with TLS where the URL says so,
-//! through the operator's [`Proxies`] where there are any, and reads an answer that arrives whole or,
-//! where a stream is wanted, in pieces: a server that then answers with JSON all the same has answered. Besides what HTTP itself needs, only `content-type`, `accept`,
+//! [`OpenAi`] posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over HTTP/2
+//! where the server chooses it, through the operator's [`Proxies`] where there are any, and
+//! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then answers
+//! with JSON all the same has answered. Besides what HTTP itself needs, only `content-type`, `accept`,
 //! `user-agent` and the operator's own `authorization` go upstream. The bound that the hold was made
 //! with always goes along, in the field that the server reads. Servers are verified against Mozilla's
 //! roots and the platform's; `SSL_CERT_FILE` names others instead of the platform's.

@@ -38,7 +38,7 @@ impl OpenAiOptions {
     }
 }
 
-/// A server that speaks OpenAI's chat completions over HTTP/1.1.
+/// A server that speaks OpenAI's chat completions.
 #[derive(Debug)]
 pub struct OpenAi {
     server: Server,

@@ -1,8 +1,9 @@
-//! One POST over HTTP/1.1 to one server: pooled, bounded, and never sent again. Says how far a
-//! request came when no answer did. Not what an answer means.
+//! One POST to one server, over HTTP/2 where that chooses it, else over HTTP/1.1: pooled, bounded, and never
+//! sent again. Says how far a request came when no answer did. Not what an answer means.
 
 mod connect;
 mod pool;
+mod shared;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,7 +21,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
 
 use self::connect::{Connector, Relayed};
-use self::pool::{Answer, BoxError, Pool};
+use self::pool::{Answer, BoxError, Form, Pool};
 use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
@@ -37,12 +38,24 @@ const END_TIME_MAX: Duration = Duration::from_millis(100);
 /// How far a request came that got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Break {
-    /// No connection took it, or none took a byte of its body: nobody can have run it.
+    /// No connection took it, or none took a byte of its body, or its server says that it has not looked at
+    /// it: nobody can have run it.
     Unsent,
     /// The connection broke, and some of the request may have arrived.
     Sent,
     /// The answer is larger than it may be.
     TooLarge,
+}
+
+/// Why there is no answer on a connection that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Lost {
+    /// The connection or the stream broke.
+    #[error("the connection was closed, or what came on it is no HTTP")]
+    Broken,
+    /// Over HTTP/2: the server says that it has not looked at the request.
+    #[error("the server has not taken the request")]
+    Unprocessed,
 }
 
 /// A pooled client for one server.
@@ -68,65 +81,75 @@ impl Transport {
 
     /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,
     /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. Dropping the
-    /// future closes the connection.
+    /// future closes the connection, or resets its stream where others share that.
     pub(crate) async fn send(
         &self,
         request: Request<Vec<u8>>,
         connect: Duration,
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<Reply, Break> {
-        let connection = self.0.connection(request.uri(), connect).await;
-        let connection = connection.map_err(|_not_connected| Break::Unsent)?;
+        let line = self.0.connection(request.uri(), connect).await;
+        let line = line.map_err(|_not_connected| Break::Unsent)?;
         let taken = Arc::new(AtomicBool::new(false));
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         sending();
-        let request = addressed(request.map(prompt), connection.relayed());
-        match self.0.ask(connection, request).await {
-            Some(response) => {
+        let request = addressed(request.map(prompt), &line.form());
+        match self.0.ask(line, request).await {
+            Ok(response) => {
                 let (head, body) = response.into_parts();
                 let kind = head.headers.get(AMZN_ERROR).cloned();
                 let retry_after = retry_after(&head.headers);
                 Ok(Reply { status: head.status, kind, retry_after, ahead: Bytes::new(), body })
             }
-            None if taken.load(Ordering::Acquire) => Err(Break::Sent),
-            None => Err(Break::Unsent),
+            Err(Lost::Unprocessed) => Err(Break::Unsent),
+            Err(Lost::Broken) if taken.load(Ordering::Acquire) => Err(Break::Sent),
+            Err(Lost::Broken) => Err(Break::Unsent),
         }
     }
 
     /// Asks once for something that has no effect, and leaves the body of the answer unread.
     pub(crate) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
-        let connection = self.0.connection(&uri, CONNECT_MAX).await?;
+        let line = self.0.connection(&uri, CONNECT_MAX).await?;
         let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let request = addressed(request, connection.relayed());
-        let response = self.0.ask(connection, request).await;
-        Ok(response.ok_or(Unanswered)?.status())
+        let request = addressed(request, &line.form());
+        Ok(self.0.ask(line, request).await?.status())
     }
 }
 
-/// Why there is no answer on a connection that was made.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection was closed, or what came on it is not HTTP/1.1")]
-struct Unanswered;
-
-/// The same request as a server takes it, its own name as a header and the path as the target; or as a
-/// proxy takes it that relays, with the whole address as the target.
-fn addressed<B>(mut request: Request<B>, relayed: Option<&Relayed>) -> Request<B> {
+/// The same request as it is addressed on its way: over HTTP/1.1 with the server's name as a header and the
+/// path as the target, or the whole address to a proxy that relays.
+fn addressed<B>(mut request: Request<B>, form: &Form<'_>) -> Request<B> {
     let uri = request.uri();
-    let host = host(uri).and_then(|host| HeaderValue::try_from(host).ok());
+    let host = match form {
+        Form::Whole => None,
+        Form::Path | Form::Relayed(_) => {
+            host(uri).and_then(|host| HeaderValue::try_from(host).ok())
+        }
+    };
     let target = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
     if let Some(host) = host {
         request.headers_mut().insert(HOST, host);
     }
-    match relayed {
-        None => *request.uri_mut() = target,
-        Some(Relayed { authorization: None }) => {}
-        Some(Relayed { authorization: Some(authorization) }) => {
+    match form {
+        Form::Path => *request.uri_mut() = target,
+        Form::Whole => *request.uri_mut() = plain(request.uri()),
+        Form::Relayed(Relayed { authorization: None }) => {}
+        Form::Relayed(Relayed { authorization: Some(authorization) }) => {
             request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
         }
     }
     request
+}
+
+/// The same address without the port that it would have anyway.
+fn plain(uri: &Uri) -> Uri {
+    let mut parts = uri.clone().into_parts();
+    if let Some(Ok(authority)) = host(uri).map(str::parse) {
+        parts.authority = Some(authority);
+    }
+    Uri::from_parts(parts).unwrap_or_else(|_incomplete| uri.clone())
 }
 
 /// What a server is called in the header that names it: without the port that it would have anyway.

@@ -70,7 +70,9 @@ pub(super) enum ConnectError {
 }
 
 impl Connector {
-    pub(super) fn new(tls: ClientConfig, proxies: Proxies) -> Self {
+    /// Servers with TLS may choose HTTP/2.
+    pub(super) fn new(mut tls: ClientConfig, proxies: Proxies) -> Self {
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Self { tls: TlsConnector::from(Arc::new(tls)), proxies }
     }
 
@@ -184,6 +186,16 @@ fn status(answer: &[u8]) -> Option<String> {
     let status = line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.trim();
     let is_status = status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit());
     is_status.then(|| status.to_owned())
+}
+
+impl Stream {
+    /// Whether the server has chosen HTTP/2.
+    pub(super) fn is_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Encrypted(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
 }
 
 impl AsyncRead for Stream {

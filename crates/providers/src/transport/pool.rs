@@ -1,6 +1,7 @@
-//! Connections over HTTP/1.1, kept for the next request while they idle. Whoever uses a connection drives
-//! it: it has no task of its own, so that a request waits for nothing but the network. Dropping one closes
-//! it. Not here: what is sent, and what it means when it breaks.
+//! Connections that are kept for the next request. Over HTTP/1.1 whoever uses one drives it: it has no task
+//! of its own, so that a request waits for nothing but the network, and dropping it closes it. Over HTTP/2
+//! a connection is shared, and dropping a call resets its stream alone. Not here: what is sent, and what it
+//! means when it breaks.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,8 +18,9 @@ use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Prompt;
 use super::connect::{Connected, Connector, Relayed, Stream};
+use super::shared::{Share, Shared};
+use super::{Lost, Prompt};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -32,10 +34,12 @@ pub(super) struct Pool {
     kept: Arc<Mutex<Kept>>,
 }
 
-/// What idles, the longest first.
 #[derive(Default)]
 struct Kept {
+    /// What idles, the longest first.
     idle: Vec<Idle>,
+    /// What others may use at the same time.
+    shared: Vec<Shared>,
     /// Whether a task closes what idles too long. It ends when there is nothing left.
     is_swept: bool,
 }
@@ -43,6 +47,24 @@ struct Kept {
 struct Idle {
     connection: Connection,
     since: Instant,
+}
+
+/// What a call is sent on.
+pub(super) enum Line {
+    /// HTTP/1.1, all of it.
+    Own(Connection),
+    /// HTTP/2, a share of it.
+    Shared(Share),
+}
+
+/// How a request is addressed.
+pub(super) enum Form<'a> {
+    /// By its path alone.
+    Path,
+    /// By all of its address.
+    Whole,
+    /// By all of its address, to a proxy.
+    Relayed(&'a Relayed),
 }
 
 /// A connection that nobody else uses.
@@ -53,10 +75,10 @@ pub(super) struct Connection {
     driver: Box<http1::Connection<TokioIo<Stream>, Prompt>>,
 }
 
-/// The body of an answer, which drives its connection until it ends, and then gives it back.
+/// The body of an answer. It has its line until it ends; one of its own it drives, and then gives it back.
 pub(super) struct Answer {
     body: Incoming,
-    connection: Option<Connection>,
+    line: Option<Line>,
     idle_max: Duration,
     kept: Arc<Mutex<Kept>>,
 }
@@ -79,38 +101,43 @@ impl Pool {
         &self,
         server: &Uri,
         connect: Duration,
-    ) -> Result<Connection, BoxError> {
+    ) -> Result<Line, BoxError> {
+        // Nobody speaks HTTP/2 without TLS here.
+        if server.scheme_str() == Some("https")
+            && let Some(share) = self.share(server)
+        {
+            return Ok(Line::Shared(share));
+        }
         match self.idle(server) {
-            Some(connection) => Ok(connection),
+            Some(connection) => Ok(Line::Own(connection)),
             // In a box: every request would be moved about with room for what few come to.
             None => timeout(connect, Box::pin(self.connect(server.clone()))).await?,
         }
     }
 
-    /// Sends a request, whose address is a path. `None`: the connection broke.
+    /// Sends a request that is addressed as the line wants it.
     pub(super) async fn ask(
         &self,
-        mut connection: Connection,
+        line: Line,
         request: Request<Prompt>,
-    ) -> Option<Response<Answer>> {
-        let response = {
-            let Connection { sender, driver, .. } = &mut connection;
-            let mut response = pin!(sender.send_request(request));
-            poll_fn(|context| {
-                if let Poll::Ready(response) = response.as_mut().poll(context) {
-                    return Poll::Ready(response.ok());
-                }
-                let ended = Pin::new(&mut **driver).poll(context).is_ready();
-                match response.as_mut().poll(context) {
-                    Poll::Ready(response) => Poll::Ready(response.ok()),
-                    Poll::Pending if ended => Poll::Ready(None),
-                    Poll::Pending => Poll::Pending,
-                }
-            })
-            .await?
+    ) -> Result<Response<Answer>, Lost> {
+        let (response, line) = match line {
+            Line::Own(mut connection) => {
+                let response = connection.ask(request).await.ok_or(Lost::Broken)?;
+                (response, Line::Own(connection))
+            }
+            // In a box, too: it would be room in every request.
+            Line::Shared(mut share) => (Box::pin(share.ask(request)).await?, Line::Shared(share)),
         };
         let (idle_max, kept) = (self.idle_max, Arc::clone(&self.kept));
-        Some(response.map(|body| Answer { body, connection: Some(connection), idle_max, kept }))
+        Ok(response.map(|body| Answer { body, line: Some(line), idle_max, kept }))
+    }
+
+    /// A share of a connection that others use, or used last.
+    fn share(&self, server: &Uri) -> Option<Share> {
+        let kept = lock(&self.kept);
+        let fits = |shared: &&Shared| shared.is_to(server) && shared.has_room(self.idle_max);
+        kept.shared.iter().find(fits).map(Shared::share)
     }
 
     /// The one that was used last.
@@ -128,17 +155,59 @@ impl Pool {
         }
     }
 
-    async fn connect(&self, server: Uri) -> Result<Connection, BoxError> {
+    async fn connect(&self, server: Uri) -> Result<Line, BoxError> {
         let Connected { stream, relayed } = self.connector.connect(&server).await?;
+        if stream.is_http2() {
+            let shared = Shared::new(server, stream).await?;
+            let share = shared.share();
+            lock(&self.kept).keep(&self.kept, self.idle_max, |kept| kept.shared.push(shared));
+            return Ok(Line::Shared(share));
+        }
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
-        Ok(Connection { server, relayed, sender, driver: Box::new(driver) })
+        let driver = Box::new(driver);
+        Ok(Line::Own(Connection { server, relayed, sender, driver }))
+    }
+}
+
+impl Kept {
+    /// Keeps something, and sees to it that it is closed when it has idled too long.
+    fn keep(&mut self, kept: &Arc<Mutex<Self>>, idle_max: Duration, put: impl FnOnce(&mut Self)) {
+        put(self);
+        if !self.is_swept {
+            self.is_swept = true;
+            TokioExecutor::new().execute(sweep(Arc::downgrade(kept), idle_max));
+        }
+    }
+}
+
+impl Line {
+    /// How a request is addressed here.
+    pub(super) const fn form(&self) -> Form<'_> {
+        match self {
+            Self::Own(Connection { relayed: None, .. }) => Form::Path,
+            Self::Own(Connection { relayed: Some(relayed), .. }) => Form::Relayed(relayed),
+            Self::Shared(_) => Form::Whole,
+        }
     }
 }
 
 impl Connection {
-    /// What a proxy is told that relays on this connection.
-    pub(super) const fn relayed(&self) -> Option<&Relayed> {
-        self.relayed.as_ref()
+    /// Sends a request. `None`: the connection broke.
+    async fn ask(&mut self, request: Request<Prompt>) -> Option<Response<Incoming>> {
+        let Self { sender, driver, .. } = self;
+        let mut response = pin!(sender.send_request(request));
+        poll_fn(|context| {
+            if let Poll::Ready(response) = response.as_mut().poll(context) {
+                return Poll::Ready(response.ok());
+            }
+            let ended = Pin::new(&mut **driver).poll(context).is_ready();
+            match response.as_mut().poll(context) {
+                Poll::Ready(response) => Poll::Ready(response.ok()),
+                Poll::Pending if ended => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
     }
 
     fn is_to(&self, server: &Uri) -> bool {
@@ -155,19 +224,16 @@ impl Connection {
 impl Answer {
     /// Keeps the connection for the next request, if it can serve one.
     fn give_back(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
+        let Some(Line::Own(mut connection)) = self.line.take() else { return };
         if self.idle_max.is_zero() || !connection.is_open() {
             return;
         }
-        let mut kept = lock(&self.kept);
-        if kept.idle.len() >= IDLE_MAX {
-            kept.idle.remove(0);
-        }
-        kept.idle.push(Idle { connection, since: Instant::now() });
-        if !kept.is_swept {
-            kept.is_swept = true;
-            TokioExecutor::new().execute(sweep(Arc::downgrade(&self.kept), self.idle_max));
-        }
+        lock(&self.kept).keep(&self.kept, self.idle_max, |kept| {
+            if kept.idle.len() >= IDLE_MAX {
+                kept.idle.remove(0);
+            }
+            kept.idle.push(Idle { connection, since: Instant::now() });
+        });
     }
 }
 
@@ -181,17 +247,17 @@ impl Body for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let mut read = Pin::new(&mut self.body).poll_frame(context);
         if read.is_pending()
-            && let Some(connection) = &mut self.connection
+            && let Some(Line::Own(connection)) = &mut self.line
         {
             // What was read before it ended is there all the same.
             if Pin::new(&mut *connection.driver).poll(context).is_ready() {
-                self.connection = None;
+                self.line = None;
             }
             read = Pin::new(&mut self.body).poll_frame(context);
         }
         match &read {
             Poll::Ready(None) => self.give_back(),
-            Poll::Ready(Some(Err(_broken))) => self.connection = None,
+            Poll::Ready(Some(Err(_broken))) => self.line = None,
             Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
         }
         read
@@ -216,7 +282,8 @@ async fn sweep(kept: Weak<Mutex<Kept>>, idle_max: Duration) {
         let is_old = |idle: &Idle| now.duration_since(idle.since) >= idle_max;
         let n_old = kept.idle.partition_point(is_old);
         kept.idle.drain(..n_old);
-        if kept.idle.is_empty() {
+        kept.shared.retain(|shared| !shared.is_done(idle_max));
+        if kept.idle.is_empty() && kept.shared.is_empty() {
             kept.is_swept = false;
             return;
         }

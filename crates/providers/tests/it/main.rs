@@ -13,6 +13,7 @@ mod bedrock;
 mod calls;
 mod fixtures;
 mod frames;
+mod http2;
 mod openai;
 mod proof;
 mod proxies;

@@ -18,7 +18,7 @@ use tokio::task::coop::consume_budget;
 use crate::calls::{call, request, run};
 use crate::upstream::{Reply, Upstream, answer};
 
-const COMPLETION: &str = r#"{
+pub(crate) const COMPLETION: &str = r#"{
     "id": "chatcmpl-upstream", "object": "chat.completion", "created": 1, "model": "gpt-upstream",
     "system_fingerprint": "fp_upstream",
     "choices": [{
@@ -44,8 +44,8 @@ fn client(upstream: &Upstream) -> OpenAi {
     OpenAi::new(options(server(&upstream.base_url()))).unwrap()
 }
 
-/// Lets the client's own tasks put a connection back into the pool.
-async fn settle() {
+/// Lets every task do what it can do without the network.
+pub(crate) async fn settle() {
     for _turn in 0..100 {
         tokio::task::yield_now().await;
     }
