@@ -15,6 +15,7 @@ use crate::catalogue::Model;
 use crate::options::Options;
 use crate::reply::Failure;
 use crate::routes::Way;
+use crate::states::may_grow;
 use crate::submit::{Ask, Said};
 
 /// A request that may be claimed.
@@ -44,7 +45,10 @@ impl Engine {
         ask.offer
             .takes(&request.model, request)
             .map_err(|unsupported| Failure::BadRequest(Arc::new(unsupported.into())))?;
-        let bound = Bound::of(&request.facts(), &model.contract);
+        let mut bound = Bound::of(&request.facts(), &model.contract);
+        if may_grow(ask.offer.lanes_of(&request.model), request) {
+            bound.prompt_tokens = model.contract.context_tokens;
+        }
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
         let max_charge = ask.max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| Failure::BadRequest(Arc::clone(bad)))?;

@@ -3,6 +3,7 @@
 //! request without calls of ours looks nothing up, nor does one whose routes want nothing back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use holdfast_domain::OperationId;
@@ -15,6 +16,7 @@ use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::Caller;
 use crate::options::Options;
+use crate::routes::Lane;
 use crate::seal;
 use crate::submit::Ask;
 
@@ -28,6 +30,12 @@ impl Earlier {
         let there = self.0.iter().filter(|(from, _, _)| Some(*from) == origin);
         there.map(|(_, id, state)| (id.clone(), state.clone())).collect()
     }
+}
+
+/// Whether something may go along with a request that its caller cannot see, and whose length nothing but
+/// the model's context bounds.
+pub(crate) fn may_grow(lanes: &[Arc<Lane>], request: &Request) -> bool {
+    lanes.iter().any(|lane| lane.origin().is_some()) && !calls(request).is_empty()
 }
 
 impl Engine {

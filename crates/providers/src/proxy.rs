@@ -91,7 +91,11 @@ impl Proxies {
         let host = bare(server.host()?).to_ascii_lowercase();
         let port = server.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
         let address: Option<IpAddr> = host.parse().ok();
-        let is_here = host == "localhost" || address.is_some_and(|address| address.is_loopback());
+        let name = host.trim_end_matches('.');
+        let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+        let is_here = name == "localhost"
+            || name.ends_with(".localhost")
+            || address.is_some_and(|address| is_own(address.to_canonical()));
         let is_except = |exception: &Exception| exception.fits(&host, address, port);
         (!is_here && !self.except.iter().any(is_except)).then_some(proxy)
     }

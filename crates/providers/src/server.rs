@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-use holdfast_domain::ports::{Arrival, Call, Cause, Failure, Sink};
+use holdfast_domain::ports::{Arrival, Call, Cause, Failure, Sink, Unknown};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::sse::Event;
@@ -363,8 +363,14 @@ impl Server {
                 {
                     sink.retry_after(time);
                 }
+                let is_relayed = reply.is_relayed;
                 let rejected = Rejected::read(reply).await;
-                (Some(rejected.status), Err((dialect.judge)(&rejected)))
+                let failure = match (dialect.judge)(&rejected) {
+                    // The server may have run what a proxy then kept back.
+                    Failure::NotRun(_) if is_relayed => Failure::Unknown(Unknown::Status),
+                    failure => failure,
+                };
+                (Some(rejected.status), Err(failure))
             }
         };
         tracing::debug!(

@@ -69,6 +69,8 @@ pub(crate) struct Reply {
     pub(crate) kind: Option<HeaderValue>,
     /// How long the server asks to be left alone.
     pub(crate) retry_after: Option<Duration>,
+    /// Whether a proxy has told it, which may be its own.
+    pub(crate) is_relayed: bool,
     /// What was looked at and is still to be read.
     ahead: Bytes,
     body: Answer,
@@ -93,13 +95,15 @@ impl Transport {
         let taken = Arc::new(AtomicBool::new(false));
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         sending();
+        let is_relayed = matches!(line.form(), Form::Relayed(_));
         let request = addressed(request.map(prompt), &line.form());
         match self.0.ask(line, request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 let kind = head.headers.get(AMZN_ERROR).cloned();
                 let retry_after = retry_after(&head.headers);
-                Ok(Reply { status: head.status, kind, retry_after, ahead: Bytes::new(), body })
+                let (status, ahead) = (head.status, Bytes::new());
+                Ok(Reply { status, kind, retry_after, is_relayed, ahead, body })
             }
             Err(Lost::Unprocessed) => Err(Break::Unsent),
             Err(Lost::Broken) if taken.load(Ordering::Acquire) => Err(Break::Sent),

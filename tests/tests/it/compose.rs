@@ -90,7 +90,7 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
         assert!(BALANCER.contains(&format!("server {name} {name}:{port}\n")));
         assert_eq!(services["balancer"]["depends_on"][name], healthy);
         let patience = seconds(gateway["stop_grace_period"].as_str().unwrap());
-        assert!(patience > seconds(setting(CONFIG, "drain = ")) + 5, "{patience}");
+        assert!(patience > seconds(setting(CONFIG, "drain = ")) + 20, "{patience}");
     }
     assert!(BALANCER.contains("uri /readyz "));
     assert_eq!(BALANCER.matches("    server ").count(), gateways.len());

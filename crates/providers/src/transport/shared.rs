@@ -21,8 +21,8 @@ use super::{Lost, Prompt};
 /// The most calls that share a connection, whatever its server allows.
 const STREAMS_MAX: usize = 100;
 /// How often a server with calls in hand is asked whether it is there, and how long it may take to say so.
-const PING_EVERY: Duration = Duration::from_secs(20);
-const PING_TIME_MAX: Duration = Duration::from_secs(10);
+const PING_EVERY: Duration = Duration::from_secs(5);
+const PING_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A connection that is there for whoever wants to call its server.
 pub(super) struct Shared {

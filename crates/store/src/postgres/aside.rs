@@ -2,7 +2,7 @@
 //! batch, or a hand at the SQL prompt. They wait here, on a connection of their own, so that nobody
 //! waits with them; whoever comes for such a wallet meanwhile comes after them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -83,12 +83,19 @@ impl Aside {
 impl Waiting {
     /// Goes from wallet to wallet, until the writer has ended and nothing waits any more.
     pub(super) async fn run(mut self) {
-        let mut waiting = VecDeque::new();
+        let mut waiting: VecDeque<Job> = VecDeque::new();
+        // Whose last try has found them locked. They and the others take turns.
+        let mut locked = BTreeSet::new();
+        let mut is_turn_of_locked = false;
         loop {
+            self.writer.is_cut_off = false;
             while let Ok(job) = self.jobs.try_recv() {
                 waiting.push_back(job);
             }
-            let Some(first) = waiting.pop_front() else {
+            let is_next = |job: &Job| locked.contains(&job.change().wallet()) == is_turn_of_locked;
+            let next = waiting.iter().position(is_next).unwrap_or_default();
+            is_turn_of_locked = !is_turn_of_locked;
+            let Some(first) = waiting.remove(next) else {
                 match self.jobs.recv().await {
                     Some(job) => waiting.push_back(job),
                     None => return,
@@ -105,23 +112,36 @@ impl Waiting {
             let mut left = Vec::new();
             let counts = Arc::clone(&self.counts);
             let patience = self.patience;
-            self.writer.guarded(async |writer| left = commit(writer, batch, patience).await).await;
+            let was_locked = locked.remove(&wallet);
+            self.writer
+                .guarded(async |writer| left = commit(writer, batch, patience, was_locked).await)
+                .await;
             (left.len()..count).for_each(|_answered| counts.take(wallet));
+            if !left.is_empty() {
+                locked.insert(wallet);
+            }
             // In their order, and after the others.
             waiting.extend(left);
             waiting.extend(its);
             if self.writer.is_cut_off {
                 waiting.iter().for_each(|job| counts.take(job.change().wallet()));
                 answer_all(waiting.drain(..), CutOff, CommitError::Unavailable);
+                locked.clear();
             }
         }
     }
 }
 
 /// Tries to commit these; gives back what waits on.
-async fn commit(writer: &mut Writer, mut batch: Vec<Job>, patience: Duration) -> Vec<Job> {
-    // Whose time went by while others were tried is told so.
-    let late: Vec<Job> = batch.extract_if(.., |job| job.age() >= patience + TURN).collect();
+async fn commit(
+    writer: &mut Writer,
+    mut batch: Vec<Job>,
+    patience: Duration,
+    was_locked: bool,
+) -> Vec<Job> {
+    // Whose time went by while others were tried is told so, where another try would wait again.
+    let is_late = |job: &mut Job| was_locked && job.age() >= patience + TURN;
+    let late: Vec<Job> = batch.extract_if(.., is_late).collect();
     answer_all(late, Late, CommitError::Unavailable);
     let mut trying = vec![batch];
     let mut left = Vec::new();

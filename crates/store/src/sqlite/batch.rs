@@ -55,6 +55,19 @@ impl Memory {
         (Some(row.version) == transition.expected).then_some(*row)
     }
 
+    /// Whether a change was judged by a row that was not read.
+    fn stands_for(&self, change: &Change) -> bool {
+        match change {
+            Change::Operation(transition) => self.row(transition).is_some(),
+            Change::Posting(_) => false,
+        }
+    }
+
+    /// Has every operation read anew.
+    pub(super) fn forget_rows(&mut self) {
+        self.leased.clear();
+    }
+
     /// Remembers what a transition has left leased.
     fn note(&mut self, transition: &Transition, row: Row) {
         match &transition.effect {
@@ -108,10 +121,18 @@ fn attempt(
     changes: &[&Change],
 ) -> Result<Verdicts, Failure> {
     statements.begin().map_err(Failure::of)?;
-    let (mut book, now) = read(statements, memory, changes).map_err(Failure::of)?;
+    let (mut book, mut now) = read(statements, memory, changes).map_err(Failure::of)?;
     reach(Step::BatchBegun);
-    let verdicts: Vec<Result<Passed, Refused>> =
-        changes.iter().map(|change| book.judge(change, now)).collect();
+    let mut verdicts = judge(&mut book, changes, now);
+    let refuses = |(change, verdict): (&&Change, &Result<Passed, Refused>)| {
+        verdict.is_err() && memory.stands_for(change)
+    };
+    if changes.iter().zip(&verdicts).any(refuses) {
+        // Somebody else may have written since: only a row that was read refuses.
+        memory.forget_rows();
+        (book, now) = read(statements, memory, changes).map_err(Failure::of)?;
+        verdicts = judge(&mut book, changes, now);
+    }
     let done = if verdicts.iter().any(Result::is_ok) {
         let judged = changes.iter().zip(&verdicts);
         let written = write(statements, &book, judged, now).map_err(Failure::of)?;
@@ -130,6 +151,10 @@ fn attempt(
     let receipt =
         |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
+}
+
+fn judge(book: &mut Book, changes: &[&Change], now: Timestamp) -> Vec<Result<Passed, Refused>> {
+    changes.iter().map(|change| book.judge(change, now)).collect()
 }
 
 fn read(

@@ -93,7 +93,10 @@ impl Thread {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => self.turn_away(error.into()),
                 // It lost the answers of the batch in hand, which said `Uncertain`, and no more.
-                Err(_panic) => tracing::error!("the writer panicked over a batch or an errand"),
+                Err(_panic) => {
+                    self.memory.forget_rows();
+                    tracing::error!("the writer panicked over a batch or an errand");
+                }
             }
         }
         drop(kept);

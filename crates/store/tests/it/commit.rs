@@ -11,7 +11,7 @@ use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::ports::{CommitError, Entry};
 use holdfast_domain::{Event, Journal, Micros, OperationId, Phase, Wallets};
 use holdfast_testkit::laws::Stores;
-use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
+use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, judged};
 use holdfast_testkit::sample;
 
 use crate::raw::Raw;
@@ -136,6 +136,19 @@ async fn what_somebody_else_wrote_since_is_judged_by_its_row() {
     written.unwrap();
     tenant.step(early.id, finish(early, 10, 10)).await;
     assert_eq!(scratch.store.verify().await.unwrap().mismatches, []);
+}
+
+#[tokio::test]
+async fn what_somebody_else_released_is_a_conflict_and_no_lack_of_funds() {
+    let scratch = Scratch::open().await;
+    let tenant = Tenant::new(&scratch, 1_000).await;
+    let mut raw = Raw::open(&scratch).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    let given_up = judged(&tenant.load(operation.id).await, give_up(&operation));
+    raw.run("UPDATE operations SET version = 2, cancel_asked = 1 WHERE seq = 1").await;
+    raw.run("UPDATE wallets SET held = 0").await;
+    let told = scratch.store.commit(given_up).await;
+    assert!(matches!(told, Err(CommitError::Conflict)), "{told:?}");
 }
 
 #[tokio::test]
