@@ -161,6 +161,14 @@ async fn what_cannot_be_read_is_not_sent_without_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_goes_along_unseen_is_held_for_as_if_it_filled_the_context() {
+    let world = in_second_turn(called().funds(1_000)).await;
+    let refused = world.ask(2, &results(&[id(1, 1)])).await;
+    assert_failed!(refused, Failure::InsufficientFunds { .. });
+    body(&world.ask(3, &results(&["call_of_another".to_owned()])).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_does_not_open_is_as_if_it_were_gone() {
     let world = in_second_turn(called()).await;
     world.store.alter(|snapshot| {
@@ -192,7 +200,8 @@ async fn more_than_is_kept_of_one_answer_is_as_if_it_were_gone() {
     let large = state(&"x".repeat(ProviderState::LEN_MAX));
     let all = vec![Some(large); 5];
     let kept = u32::try_from(Options::STATE_BYTES_MAX / ProviderState::LEN_MAX).unwrap();
-    let world = setup().wanting("shape").script(calls(&all)).script(says("so")).start().await;
+    let setup = setup().wanting("shape").funds(100_000);
+    let world = setup.script(calls(&all)).script(says("so")).start().await;
     body(&world.ask(1, HELLO).await);
     body(&world.ask(2, &results(&[id(1, kept - 1), id(1, kept)])).await);
     let handed: Vec<_> = handed(&world).into_keys().collect();
