@@ -368,7 +368,9 @@ impl Server {
                 let failure = match (dialect.judge)(&rejected) {
                     // The server may have run what a proxy then kept back.
                     Failure::NotRun(_) if is_relayed => Failure::Unknown(Unknown::Status),
-                    failure => failure,
+                    failure @ (Failure::NotRun(_) | Failure::Refused(_) | Failure::Unknown(_)) => {
+                        failure
+                    }
                 };
                 (Some(rejected.status), Err(failure))
             }
