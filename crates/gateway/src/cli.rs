@@ -47,7 +47,8 @@ pub(crate) enum Command {
     Serve,
     /// Check the configuration and report every mistake with its file and line
     CheckConfig {
-        /// Also ask each provider for its list of models, which runs none, and say what it answers
+        /// Also ask each provider for its list of models, and call each route once for a few tokens, which
+        /// the provider may bill; say what works, what does not, and why
         #[arg(long)]
         probe: bool,
     },

@@ -7,6 +7,7 @@ mod csv;
 mod database;
 mod failure;
 mod output;
+mod provider;
 mod secret;
 mod serve;
 mod telemetry;

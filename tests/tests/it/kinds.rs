@@ -348,11 +348,14 @@ fn a_route_that_cannot_is_passed_over() {
 #[test]
 fn a_probe_shows_the_credential_as_the_kind_wants_it() {
     for kind in kinds() {
-        let upstream = Upstream::start(Reply::Send(200, "{}".to_owned()));
+        let upstream = Upstream::start(Reply::json(200, &kind.answer));
         let site = Site::configured(&config(&kind, &upstream));
         let ran = site.cli(&["check-config", "--probe", "--json"]).json();
+        assert_eq!(ran["routes"][0]["answer"], "answers", "{ran}");
         assert_eq!(ran["probes"][0]["answer"], "reached, and it takes the api_key", "{ran}");
         let arrived = upstream.arrived();
+        assert_eq!(arrived.len(), 2, "{arrived:?}");
+        check_sent(&kind, kind.path, &arrived[1]);
         assert!(arrived[0].head.starts_with("GET /v1/"), "{}", arrived[0].head);
         assert!(arrived[0].head.contains("models"), "{}", arrived[0].head);
         let headers = arrived[0].headers();

@@ -66,8 +66,8 @@ fn check_lines(text: &str, told: &str) {
 }
 
 #[test]
-fn a_probe_asks_each_provider_for_its_models_and_runs_none() {
-    let upstream = Upstream::start(Reply::json(200, &serde_json::json!({"data": []})));
+fn a_probe_asks_each_provider_for_its_models_and_calls_each_route_once() {
+    let upstream = Upstream::start(Reply::saying("ok"));
     let absent = format!("http://{}/v1", Upstream::absent());
     let config = Config::upstream(&upstream)
         .set("providers.sim", "kind", "\"simulated\"")
@@ -88,23 +88,33 @@ fn a_probe_asks_each_provider_for_its_models_and_runs_none() {
     assert_eq!(answer(&view, "acme"), (true, "reached, and it takes the api_key".to_owned()));
     assert_eq!(answer(&view, "open"), (true, "reached, without an api_key".to_owned()));
     assert!(answer(&view, "sim").0);
-    for arrived in upstream.arrived() {
+    let arrived = upstream.arrived();
+    let [asked @ .., called] = arrived.as_slice() else { panic!("{arrived:?}") };
+    for arrived in asked {
         assert!(arrived.head.starts_with("GET /v1/models HTTP/1.1\r\n"), "{arrived:?}");
         assert_eq!(arrived.body, "");
     }
-    assert_eq!(upstream.runs(), 2);
+    assert_eq!(asked.len(), 2);
+    assert!(called.head.starts_with("POST /v1/chat/completions "), "{called:?}");
+    assert_eq!(called.json()["max_completion_tokens"], 16);
+    let routes = view["routes"].as_array().unwrap();
+    assert_eq!(routes.len(), 1);
+    assert_eq!(routes[0]["model"], "acme/large-1");
+    assert_eq!((&routes[0]["ok"], &routes[0]["answer"]), (&true.into(), &"answers".into()));
 
-    for (status, told) in [
-        (401, "refuses the api_key (401)"),
-        (404, "lists no models (404)"),
-        (302, "points elsewhere (302)"),
-        (503, "does not work now (503)"),
+    for (status, told, of_route) in [
+        (401, "refuses the api_key (401)", "not_run_account"),
+        (404, "lists no models (404)", "not_run_account"),
+        (302, "points elsewhere (302)", "unknown_status"),
+        (503, "does not work now (503)", "unknown_status"),
     ] {
         upstream.otherwise(Reply::Send(status, String::new()));
         let view = probed(1);
         let (ok, answer) = answer(&view, "acme");
         assert!(!ok && answer.contains(told), "{answer}");
         assert_eq!(view["ok"], false);
+        let route = &view["routes"][0];
+        assert_eq!((&route["ok"], &route["class"]), (&false.into(), &of_route.into()));
     }
     upstream.otherwise(Reply::Send(200, String::new()));
     site.configure(&config.set("providers.acme", "base_url", &format!("\"{absent}\"")));
@@ -112,5 +122,6 @@ fn a_probe_asks_each_provider_for_its_models_and_runs_none() {
     assert!(!ok && answer.starts_with("not reached: ") && answer.contains("refused"), "{answer}");
     let said = site.cli(&["check-config", "--probe"]);
     assert!(said.stdout.contains("not reached"), "{said:?}");
+    assert!(said.stdout.contains("acme/large-1 by acme/"), "{said:?}");
     assert!(site.cli(&["check-config"]).code == Some(0), "nobody is asked without the option");
 }

@@ -1,5 +1,7 @@
-//! `holdfast check-config`: what is wrong with the configuration, and whether its providers answer. It
-//! changes nothing, and no model runs.
+//! `holdfast check-config`: what is wrong with the configuration, and whether its providers and routes
+//! answer. It changes nothing; a probe runs each route's model once.
+
+mod routes;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use holdfast_providers::{
 };
 use serde::Serialize;
 
+use self::routes::RouteView;
 use crate::config::{BadConfig, Config, ProviderKind};
 use crate::failure::{Failure, Status};
 use crate::output::Output;
@@ -28,6 +31,8 @@ struct CheckView {
     mistakes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probes: Option<Vec<ProbeView>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routes: Option<Vec<RouteView>>,
 }
 
 /// What came of asking one provider.
@@ -54,14 +59,18 @@ pub(super) async fn run(
                 BadConfig::Mistakes(all) => all.iter().map(ToString::to_string).collect(),
                 unreadable @ BadConfig::Unreadable(..) => vec![unreadable.to_string()],
             };
-            let probes = None;
-            let view = CheckView { ok: false, file, providers: 0, models: 0, mistakes, probes };
+            let (probes, routes) = (None, None);
+            let view =
+                CheckView { ok: false, file, providers: 0, models: 0, mistakes, probes, routes };
             output.object(&view, &[])?;
             return Err(Failure::Told(Status::Usage));
         }
         (Err(error), _) => return Err(error.into()),
     };
-    let probes = if probe { Some(probes(&config).await?) } else { None };
+    let (probes, routes) = match probe {
+        true => (Some(probes(&config).await?), Some(routes::called(&config).await?)),
+        false => (None, None),
+    };
     let (providers, models) = (config.providers.len(), config.models.len());
     let mut fields = vec![
         ("configuration", file.clone().unwrap_or_else(|| "the embedded default".to_owned())),
@@ -72,8 +81,12 @@ pub(super) async fn run(
     for probe in probes.iter().flatten() {
         fields.push(("probe", format!("{}: {}", probe.provider, probe.answer)));
     }
-    let ok = probes.iter().flatten().all(|probe| probe.ok);
-    let view = CheckView { ok, file, providers, models, mistakes: Vec::new(), probes };
+    for route in routes.iter().flatten() {
+        fields.push(("route", route.line()));
+    }
+    let ok = probes.iter().flatten().all(|probe| probe.ok)
+        && routes.iter().flatten().all(|route| route.ok);
+    let view = CheckView { ok, file, providers, models, mistakes: Vec::new(), probes, routes };
     output.object(&view, &fields)?;
     if ok { Ok(()) } else { Err(Failure::Told(Status::Failed)) }
 }

@@ -8,13 +8,9 @@ use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Provider, Wallets};
+use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Wallets};
 use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Rules, Secrets};
 use holdfast_http::Serving;
-use holdfast_providers::{
-    Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
-    OpenAi, OpenAiOptions, Simulated,
-};
 use holdfast_store::{SchemaError, Store, migrate};
 use uuid::Uuid;
 
@@ -23,6 +19,7 @@ use crate::command::{key, wallet};
 use crate::config::{Config, ProviderKind};
 use crate::database;
 use crate::failure::Failure;
+use crate::provider::made;
 
 /// What the first wallet of an embedded default and its first API key are called.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -143,21 +140,6 @@ pub(super) fn serving(
         retry_wait: limits.retry_wait,
     };
     Ok(Serving { options, offer: Arc::new(offer) })
-}
-
-fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
-    Ok(match kind {
-        ProviderKind::Simulated => Arc::new(Simulated::new()),
-        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(OpenAiOptions::clone(options))?),
-        ProviderKind::AzureOpenAi(options) => {
-            Arc::new(OpenAi::azure(AzureOptions::clone(options))?)
-        }
-        ProviderKind::Bedrock(options) => Arc::new(Bedrock::new(BedrockOptions::clone(options))?),
-        ProviderKind::Gemini(options) => Arc::new(Gemini::new(GeminiOptions::clone(options))?),
-        ProviderKind::Anthropic(options) => {
-            Arc::new(Anthropic::new(AnthropicOptions::clone(options))?)
-        }
-    })
 }
 
 #[cfg(test)]

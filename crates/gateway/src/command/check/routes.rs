@@ -1,0 +1,108 @@
+//! Calls each route of each model once, as cheaply as a model can be called, and says what came of it.
+//! Nothing is held or charged: no key of a caller's is involved.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use holdfast_domain::Provider;
+use holdfast_domain::answer::Delta;
+use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Sink, Unknown};
+use holdfast_domain::state::ProviderStates;
+use holdfast_domain::usage::Meters;
+use holdfast_engine::{Model, Route};
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::provider::made;
+
+/// How long a route may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The bound on its answer.
+const OUTPUT_TOKENS: u64 = 16;
+
+/// What came of calling one route.
+#[derive(Debug, Serialize)]
+pub(super) struct RouteView {
+    model: String,
+    route: String,
+    pub(super) ok: bool,
+    class: &'static str,
+    answer: &'static str,
+    latency_ms: u64,
+}
+
+impl RouteView {
+    pub(super) fn line(&self) -> String {
+        let Self { model, route, answer, class, latency_ms, .. } = self;
+        format!("{model} by {route}: {answer} ({class}, {latency_ms} ms)")
+    }
+}
+
+/// Calls every route, one after the other.
+pub(super) async fn called(config: &Config) -> anyhow::Result<Vec<RouteView>> {
+    let mut views = Vec::new();
+    for model in &config.models {
+        for route in &model.routes {
+            let about = || format!("provider {}", route.provider);
+            let kind = config.providers.get(&route.provider).with_context(about)?;
+            views.push(call(model, route, &*made(kind).with_context(about)?).await?);
+        }
+    }
+    Ok(views)
+}
+
+async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::Result<RouteView> {
+    let id = &model.contract.model;
+    let body = format!(r#"{{"model":"{id}","messages":[{{"role":"user","content":"Say ok"}}]}}"#);
+    let parsed = holdfast_wire::chat::request::parse(body.as_bytes()).context("a request")?;
+    let call = Call {
+        request: Arc::new(parsed.request),
+        model: Arc::clone(&route.model),
+        max_output_tokens: OUTPUT_TOKENS.min(model.contract.max_output_tokens),
+        connect: model.timeouts.connect,
+        arrival: Arrival::Whole,
+        states: ProviderStates::default(),
+    };
+    let begun = Instant::now();
+    let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut Unheard)).await;
+    let outcome = outcome.unwrap_or(Err(Failure::Unknown(Unknown::Timeout)));
+    let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (class, answer) = read(&outcome);
+    let (model, route, ok) = (id.to_string(), route.name(), outcome.is_ok());
+    Ok(RouteView { model, route, ok, class, answer, latency_ms })
+}
+
+/// What an outcome is called, and what it says of the configuration.
+fn read(outcome: &Result<Option<Meters>, Failure>) -> (&'static str, &'static str) {
+    let failure = match outcome {
+        Ok(Some(_)) => return ("finished", "answers"),
+        Ok(None) => {
+            return ("finished", "answers without saying what it used up: that is estimated");
+        }
+        Err(failure) => failure,
+    };
+    let answer = match failure {
+        Failure::NotRun(NotRun::Connect) => "not reached: check base_url and the network",
+        Failure::NotRun(NotRun::RateLimited) => "turned away for its rate: ask again later",
+        Failure::NotRun(NotRun::Overloaded) => "overloaded: ask again later",
+        Failure::NotRun(NotRun::Account) => {
+            "turned away: check the api_key, the account there, and the route's model"
+        }
+        Failure::Refused(_) => "refuses a plain request: check its kind and the route's model",
+        Failure::Unknown(Unknown::Status) => "fails: look at what the provider says of itself",
+        Failure::Unknown(Unknown::Broken | Unknown::Cut) => "breaks off",
+        Failure::Unknown(Unknown::Timeout) => "does not answer in time",
+        Failure::Unknown(Unknown::Unreadable) => "answers what cannot be read: check its kind",
+    };
+    (failure.label(), answer)
+}
+
+/// Nobody hears it.
+struct Unheard;
+
+impl Sink for Unheard {
+    fn sending(&mut self) {}
+
+    fn delta(&mut self, _delta: Delta) {}
+}
