@@ -144,6 +144,19 @@ fn azure_by_deployment() -> Kind {
     Kind { more, path, stream: (path, stream), ..azure() }
 }
 
+/// OpenAI's own dialect.
+pub(crate) fn plain() -> Kind {
+    Kind {
+        name: "openai",
+        more: None,
+        path: "/v1/chat/completions",
+        credential: "authorization",
+        answer: completion("Good day"),
+        stream: ("/v1/chat/completions", Streaming::saying(&["Good ", "day"])),
+        error: upstream_error("mark-of-code"),
+    }
+}
+
 fn bedrock() -> Kind {
     Kind {
         name: "bedrock",

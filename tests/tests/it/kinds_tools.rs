@@ -6,7 +6,7 @@ use holdfast_tests::{Reply, Site, Upstream};
 use serde_json::{Value, json};
 
 use crate::clients::{PYTHON, World};
-use crate::kinds::{Kind, config, events, kinds};
+use crate::kinds::{Kind, config, events, kinds, plain};
 
 /// What the tool returns, in every kind's request of the second turn.
 const RESULT: &str = "\"Ada\"";
@@ -138,7 +138,7 @@ fn server(kind: &Kind) -> Upstream {
 
 #[test]
 fn python_one_program_uses_a_tool_of_each_kind() {
-    for kind in kinds() {
+    for kind in kinds().into_iter().chain([plain()]) {
         let upstream = server(&kind);
         let (site, account) = Site::funded(&config(&kind, &upstream));
         let gateway = site.serve();

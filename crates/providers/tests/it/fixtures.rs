@@ -22,7 +22,7 @@ use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
     Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Bedrock, BedrockOptions, Gemini,
-    GeminiOptions, OpenAi, Region, ServerOptions, UpstreamKey,
+    GeminiOptions, OpenAi, OpenAiOptions, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::chat::request::parse;
@@ -59,14 +59,20 @@ async fn gemini() {
 }
 
 #[tokio::test]
+async fn openai() {
+    check_kind("openai", |server, options| {
+        let bound_field = bound_field(options);
+        Box::new(OpenAi::new(OpenAiOptions { server, bound_field }).unwrap())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn azure_openai() {
     check_kind("azure-openai", |server, options| {
         let api_version = options["api_version"].as_str();
         let api_version = api_version.map(|version| ApiVersion::try_from(version).unwrap());
-        let bound_field = match options["output_bound_field"].as_str() {
-            Some("max_tokens") => BoundField::MaxTokens,
-            _ => BoundField::MaxCompletionTokens,
-        };
+        let bound_field = bound_field(options);
         Box::new(OpenAi::azure(AzureOptions { server, api_version, bound_field }).unwrap())
     })
     .await;
@@ -79,6 +85,13 @@ async fn bedrock() {
         Box::new(Bedrock::new(BedrockOptions { server, region, keys: None }).unwrap())
     })
     .await;
+}
+
+fn bound_field(options: &Value) -> BoundField {
+    match options["output_bound_field"].as_str() {
+        Some("max_tokens") => BoundField::MaxTokens,
+        _ => BoundField::MaxCompletionTokens,
+    }
 }
 
 async fn check_kind(kind: &str, make: Make) {
