@@ -94,6 +94,9 @@ pub enum BadAmount {
 pub struct Currency([u8; 3]);
 
 impl Currency {
+    /// US dollars.
+    pub const USD: Self = Self(*b"USD");
+
     /// The code as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -1,6 +1,6 @@
 //! What several kinds read of an answer in the same way.
 
-use holdfast_domain::answer::ChoiceDelta;
+use holdfast_domain::answer::{ChoiceDelta, ToolCallDelta};
 use holdfast_wire::chat::upstream::Unreadable;
 use holdfast_wire::json::Node;
 
@@ -20,6 +20,11 @@ pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(),
 pub(crate) fn says_something(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
+}
+
+/// A piece of the input of a call.
+pub(crate) fn more_of(number: u32, piece: &str) -> ToolCallDelta {
+    ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
 }
 
 /// A count: `Some(None)` where there is none, `None` where it is not one.

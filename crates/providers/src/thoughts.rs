@@ -50,6 +50,14 @@ impl Thoughts {
         }
     }
 
+    /// A thought for the provider alone. Without its data none of them can go back, as after too many.
+    pub(crate) fn redacted(&mut self, data: Option<&str>) {
+        match data {
+            Some(data) => self.add(Thought::Redacted(data.to_owned())),
+            None => self.bytes = usize::MAX,
+        }
+    }
+
     /// More of a thought that arrives in pieces.
     pub(crate) fn gain(&mut self, place: u64, text: Option<&str>, signature: Option<&str>) {
         let bytes = [text, signature].into_iter().flatten().map(str::len).sum();

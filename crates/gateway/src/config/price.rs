@@ -90,8 +90,7 @@ pub(super) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
 }
 
 fn currency(table: &Table<'_>) -> Option<Currency> {
-    let usd = || "USD".parse().ok();
-    table.field("currency").map_or_else(usd, |field| field.parse(str::parse))
+    table.field("currency").map_or(Some(Currency::USD), |field| field.parse(str::parse))
 }
 
 fn tariff(table: &Table<'_>) -> Option<Tariff> {

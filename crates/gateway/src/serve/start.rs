@@ -8,7 +8,7 @@ use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Incarnation, Keys, Micros, PostingId, Prices, Wallets};
+use holdfast_domain::{Currency, Incarnation, Keys, Micros, PostingId, Prices, Wallets};
 use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Rules, Secrets};
 use holdfast_http::Serving;
 use holdfast_store::{SchemaError, Store, migrate};
@@ -66,7 +66,7 @@ pub(super) async fn first_key(
     }
     let wallets = Wallets::list(store).await?;
     let nobody_was_here = wallets.is_empty();
-    let usd = "USD".parse().context("no currency")?;
+    let usd = Currency::USD;
     let begun =
         wallets.into_iter().find(|wallet| wallet.name == DEFAULT_NAME && wallet.currency == usd);
     let wallet = match begun {

@@ -53,13 +53,12 @@ fn add(
             append(&mut choice.content, text(block, "text"))?;
         }
         Some("thinking") => {
-            let said = text(block, "thinking");
-            append(&mut choice.reasoning, said)?;
+            let said = text(block, "thinking").ok_or(Unreadable::Content)?;
+            append(&mut choice.reasoning, Some(said))?;
             let signature = text(block, "signature").map(str::to_owned);
-            let said = said.unwrap_or_default().to_owned();
-            thoughts.add(Thought::Said { text: said, signature });
+            thoughts.add(Thought::Said { text: said.to_owned(), signature });
         }
-        Some("redacted_thinking") => thoughts.add(redacted(block)),
+        Some("redacted_thinking") => thoughts.redacted(text(block, "data")),
         Some("tool_use") => {
             let index = u32::try_from(choice.tool_calls.len());
             let input = block.get("input").ok_or(Unreadable::ToolCalls)?;
@@ -74,11 +73,6 @@ fn add(
         Some(_) | None => return Err(Unreadable::Content),
     }
     Ok(())
-}
-
-/// Thoughts that only the provider can read.
-pub(super) fn redacted(block: &Node<'_>) -> Thought {
-    Thought::Redacted(text(block, "data").unwrap_or_default().to_owned())
 }
 
 /// A thought as it came and is wanted back.

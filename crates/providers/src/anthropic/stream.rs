@@ -11,9 +11,9 @@ use holdfast_wire::chat::upstream::Unreadable;
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use super::answer::{finish, redacted, spell};
+use super::answer::{finish, spell};
 use super::usage::Usage;
-use crate::reading::{append, count, says_something, text};
+use crate::reading::{append, count, more_of, says_something, text};
 use crate::server::{Heard, Pieces};
 use crate::thoughts::Thoughts;
 
@@ -109,7 +109,7 @@ impl Stream {
                 Block::Thinking
             }
             Some("redacted_thinking") => {
-                self.thoughts.add(redacted(block));
+                self.thoughts.redacted(text(block, "data"));
                 Block::Thinking
             }
             Some("tool_use") => {
@@ -184,8 +184,4 @@ impl Stream {
 
 fn place(event: &Node<'_>) -> Result<u64, Unreadable> {
     count(event, "index").flatten().ok_or(Unreadable::Content)
-}
-
-fn more_of(number: u32, piece: &str) -> ToolCallDelta {
-    ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
 }

@@ -11,7 +11,7 @@ use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use crate::reading::{append, count, says_something, text};
+use crate::reading::{append, count, more_of, says_something, text};
 use crate::server::{Heard, Pieces};
 use crate::thoughts::{Thought, Thoughts};
 
@@ -51,13 +51,13 @@ fn add(
     }
     if let Some(thought) = block.get("reasoningContent") {
         let Some(said) = thought.get("reasoningText") else {
-            thoughts.add(redacted(thought));
+            thoughts.redacted(text(thought, "redactedContent"));
             return Ok(());
         };
-        append(&mut choice.reasoning, text(said, "text"))?;
         let signature = text(said, "signature").map(str::to_owned);
-        let said = text(said, "text").unwrap_or_default().to_owned();
-        thoughts.add(Thought::Said { text: said, signature });
+        let said = text(said, "text").ok_or(Unreadable::Content)?;
+        append(&mut choice.reasoning, Some(said))?;
+        thoughts.add(Thought::Said { text: said.to_owned(), signature });
         return Ok(());
     }
     let call = block.get("toolUse").ok_or(Unreadable::Content)?;
@@ -71,11 +71,6 @@ fn add(
         state: thoughts.before_call(spell),
     });
     Ok(())
-}
-
-/// Thoughts that only the provider can read.
-fn redacted(thought: &Node<'_>) -> Thought {
-    Thought::Redacted(text(thought, "redactedContent").unwrap_or_default().to_owned())
 }
 
 /// A thought as it came and is wanted back.
@@ -177,7 +172,7 @@ impl Stream {
             let said = text(thought, "text");
             choice.reasoning = said.map(str::to_owned);
             if thought.get("redactedContent").is_some() {
-                self.thoughts.add(redacted(thought));
+                self.thoughts.redacted(text(thought, "redactedContent"));
             } else {
                 self.thoughts.gain(place(event)?, said, text(thought, "signature"));
             }
@@ -216,10 +211,6 @@ impl Stream {
 
 fn place(said: &Node<'_>) -> Result<u64, Unreadable> {
     count(said, "contentBlockIndex").flatten().ok_or(Unreadable::Content)
-}
-
-fn more_of(number: u32, piece: &str) -> ToolCallDelta {
-    ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
 }
 
 /// Why it ended, in the words that callers know. A call or an output that the model made wrongly is no

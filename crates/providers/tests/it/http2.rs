@@ -228,7 +228,9 @@ async fn a_connection_that_idles_is_not_used_again() {
     let server = Server::start(&[Then::Answer], 100).await;
     let client = server.client(Duration::from_millis(50));
     run(&client, &call(request("hi"))).await.outcome.unwrap();
-    tokio::time::sleep(Duration::from_millis(60)).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_millis(60)).await;
+    tokio::time::resume();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     assert_eq!((server.arrived().len(), server.connections()), (2, 2));
 }
