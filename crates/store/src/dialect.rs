@@ -20,6 +20,25 @@ impl Dialect {
         }
     }
 
+    /// Whether the operation `o` is leased or recorded, said so that what is finished is not read.
+    pub(crate) const fn is_running(self) -> &'static str {
+        match self {
+            // Spelled as in the partial index, or that would not be used.
+            Self::Sqlite => "o.phase IN ('leased', 'recorded')",
+            Self::Postgres => {
+                "o.seq IN (SELECT op_seq FROM running) AND o.phase IN ('leased', 'recorded')"
+            }
+        }
+    }
+
+    /// Whether the operation `o` is where [`Self::is_running`] looks, whatever its phase says.
+    pub(crate) const fn is_listed(self) -> &'static str {
+        match self {
+            Self::Sqlite => "o.phase IN ('leased', 'recorded')",
+            Self::Postgres => "EXISTS (SELECT 1 FROM running AS r WHERE r.op_seq = o.seq)",
+        }
+    }
+
     /// A statement. Its binds are `$1` and so on.
     pub(crate) fn statement<const N: usize>(self, sql: &str, binds: [Bind; N]) -> Statement {
         let backend = match self {

@@ -9,4 +9,4 @@ pub(crate) mod wallets;
 
 pub(crate) use self::journal::Texts;
 #[cfg(test)]
-pub(crate) use self::{journal::LEASED_TO, keys::STANDING};
+pub(crate) use self::keys::STANDING;

@@ -13,6 +13,8 @@ mod keys;
 mod line;
 mod nodes;
 mod pack;
+#[cfg(test)]
+mod plans;
 mod prices;
 mod statements;
 mod wallets;

@@ -66,6 +66,13 @@ impl Store {
 }
 
 impl Read {
+    const fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
     async fn query<const N: usize>(
         &mut self,
         sql: &str,

@@ -87,6 +87,8 @@ pub(crate) struct Dossier {
     pub(crate) operation: Operation,
     pub(crate) lines: Vec<Line>,
     pub(crate) result: Kept,
+    /// Whether it is found among those that run.
+    pub(crate) is_listed: bool,
 }
 
 /// What stands of an operation's result.
@@ -151,6 +153,10 @@ impl Audit {
         }
         if !self.api_keys.contains(&operation.api_key) {
             wrong.push("its API key does not exist".to_owned());
+        }
+        if dossier.is_listed != operation.phase.holds() {
+            let found = if dossier.is_listed { "listed" } else { "not listed" };
+            wrong.push(format!("it is {found} among those that run"));
         }
         check_transfers(operation, &dossier.lines, &mut wrong);
         check_usage(operation, &mut wrong);

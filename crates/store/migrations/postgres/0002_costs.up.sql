@@ -4,6 +4,5 @@
 ALTER TABLE prices ADD COLUMN tiers TEXT NOT NULL DEFAULT '';
 
 -- In the currency of the wallet, where the route has a cost in it. No money of the ledger.
-ALTER TABLE operations ADD COLUMN provider_cost BIGINT
-    CONSTRAINT operation_provider_cost
-    CHECK (provider_cost IS NULL OR (provider_cost >= 0 AND charge IS NOT NULL));
+ALTER TABLE operations ADD COLUMN provider_cost holdfast_natural
+    CONSTRAINT operation_provider_cost CHECK (provider_cost IS NULL OR charge IS NOT NULL);

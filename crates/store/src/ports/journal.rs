@@ -18,6 +18,7 @@ use crate::{Store, Writing, unavailable};
 pub(crate) struct Texts {
     pub(crate) load: String,
     pub(crate) due: String,
+    pub(crate) leased_to: String,
 }
 
 impl Texts {
@@ -33,23 +34,24 @@ impl Texts {
             rows::RESULT,
             rows::OPERATION
         );
-        // The condition is spelled as in the partial index, or it would not be used.
+        let is_running = dialect.is_running();
         let due = format!(
             "WITH clock(now) AS MATERIALIZED (SELECT {clock})
              SELECT o.id FROM operations AS o CROSS JOIN clock
              LEFT JOIN nodes AS n ON n.name = o.node
-             WHERE o.phase IN ('leased', 'recorded')
+             WHERE {is_running}
              AND (o.phase = 'recorded' OR o.deadline < now OR n.name IS NULL
                   OR n.incarnation <> o.incarnation OR n.ends_at <= now)
              ORDER BY o.admitted_at, o.seq LIMIT $1"
         );
-        Self { load, due }
+        let leased_to = format!(
+            "SELECT o.id, o.claim, o.cancel_asked FROM operations AS o
+             WHERE {is_running} AND o.phase = 'leased'
+             AND o.node = $1 AND o.incarnation = $2 ORDER BY o.seq"
+        );
+        Self { load, due, leased_to }
     }
 }
-
-pub(crate) const LEASED_TO: &str = "SELECT o.id, o.claim, o.cancel_asked FROM operations AS o
-    WHERE o.phase IN ('leased', 'recorded') AND o.phase = 'leased'
-    AND o.node = $1 AND o.incarnation = $2 ORDER BY o.seq";
 
 #[async_trait]
 impl Journal for Store {
@@ -76,7 +78,7 @@ impl Journal for Store {
 
     async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
         let values = [node.name.as_str().into(), blob(node.incarnation.to_bytes())];
-        let rows = self.query(LEASED_TO, values).await?;
+        let rows = self.query(&self.texts().leased_to, values).await?;
         let leased = |row| {
             let mut cells = Cells::new(row);
             Ok(Leased {

@@ -1,5 +1,5 @@
-//! Many rows as the arrays that `UNNEST` takes apart, one for each column, in the server's own binary
-//! form: a cell is copied once, and may be missing.
+//! Many rows as arrays, one for each column, in the server's own binary form: a cell is copied once, and
+//! may be missing.
 
 use sqlx::Type;
 use sqlx::encode::{Encode, IsNull};
@@ -21,16 +21,30 @@ impl Columns {
     }
 
     /// The rows as a table `v`; the first bind is `$first`.
+    ///
+    /// What `UNNEST` takes apart is kept cell by cell and read again. Integers need none of it: as all
+    /// of them have one length, the place of each in its array is known.
     pub(super) fn table(&self, first: usize) -> String {
-        let kinds = [(self.ints, "bigint[]"), (self.blobs, "bytea[]"), (self.texts, "text[]")];
-        let columns =
-            || kinds.iter().flat_map(|(names, kind)| names.iter().zip(std::iter::repeat(kind)));
-        let binds: Vec<String> = columns()
-            .enumerate()
-            .map(|(at, (_, kind))| format!("${}::{kind}", first + at))
-            .collect();
-        let names: Vec<&str> = columns().map(|(name, _)| *name).collect();
-        format!("UNNEST({}) AS v({})", binds.join(", "), names.join(", "))
+        let bind = |at: usize, kind: &str| format!("${}::{kind}[]", first + at);
+        let ints = self.ints.iter().enumerate();
+        let mut columns: Vec<String> =
+            ints.map(|(at, name)| format!("({})[at] AS {name}", bind(at, "bigint"))).collect();
+        let others = self.blobs.iter().map(|name| (*name, "bytea"));
+        let others = others.chain(self.texts.iter().map(|name| (*name, "text")));
+        let mut binds = Vec::new();
+        let mut names = Vec::new();
+        for (at, (name, kind)) in others.enumerate() {
+            columns.push(name.to_owned());
+            binds.push(bind(self.ints.len() + at, kind));
+            names.push(name);
+        }
+        let rows = if names.is_empty() {
+            format!("generate_subscripts({}, 1) AS rows(at)", bind(0, "bigint"))
+        } else {
+            let (binds, names) = (binds.join(", "), names.join(", "));
+            format!("UNNEST({binds}) WITH ORDINALITY AS rows({names}, at)")
+        };
+        format!("(SELECT {} FROM {rows}) AS v", columns.join(", "))
     }
 }
 

@@ -340,7 +340,7 @@ fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> s
 async fn write(
     connection: &mut PgConnection,
     memory: &mut Memory,
-    writes: [Rows; 12],
+    writes: [Rows; 14],
     now: Timestamp,
 ) -> Result<i64, Failure> {
     let judged = counted(&writes);

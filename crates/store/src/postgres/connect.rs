@@ -42,8 +42,9 @@ const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 
 /// What the planner would choose for tables that were empty when it looked; kept for the life of a
 /// prepared statement, it reads whole tables.
-pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_hashjoin = off;
-    SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan";
+pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off;
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
+    SET plan_cache_mode = force_generic_plan";
 
 /// What is said on a connection before it is used.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@
 use std::vec::IntoIter;
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::ledger::{Posting, PostingKind};
+use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
     Admission, Attempt, Change, Effect, ProviderRefusal, SealedResult, Start, Transition,
 };
@@ -82,6 +82,15 @@ impl Pack {
             Effect::Abandon { attempts } => {
                 self.ending(&end("abandoned", true, None), None, attempts);
             }
+        }
+        match transition.funds {
+            Funds::Hold(_) => {
+                self.writes.begun.row().int(seq);
+            }
+            Funds::Capture { .. } | Funds::Release(_) => {
+                self.writes.ended.row().int(seq);
+            }
+            Funds::Unmoved => {}
         }
         for transfer in transition.funds.transfers() {
             let leg = rows::leg(transition.generation, transfer.kind);

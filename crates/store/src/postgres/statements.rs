@@ -4,6 +4,10 @@
 //! Everything that is written goes in one statement, whose parts see the rows as they were before it
 //! and do not see each other. A part that has nothing to do is left out. The constants of a phase
 //! stand in the text, only what differs from row to row is sent.
+//!
+//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in
+//! the order of an index, and all those that are named for each of them. It keeps such a plan while the
+//! table grows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,20 +57,29 @@ const WINDOW: Columns =
 
 /// In the order of [`Wanted`]; a row is a tag, two ids and three integers.
 const READS: [(Columns, &str); 4] = [
-    (ID, "SELECT 2, o.id, NULL, o.seq, o.version, 0 FROM {v} JOIN operations AS o ON o.id = v.id"),
+    (
+        ID,
+        "SELECT 2, o.id, NULL, o.seq, o.version, 0 FROM operations AS o
+         WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
+    ),
     (
         WINDOW,
         "SELECT 3, c.api_key_id, NULL, c.counter, c.window_start, c.used FROM {v}
-         JOIN counters AS c ON c.api_key_id = v.api_key_id AND c.counter = v.counter
+         JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
          AND c.window_start BETWEEN v.earliest AND v.latest",
     ),
-    (ID, "SELECT 4, t.id, NULL, 0, 0, 0 FROM {v} JOIN postings AS t ON t.id = v.id"),
+    (
+        ID,
+        "SELECT 4, t.id, NULL, 0, 0, 0 FROM postings AS t
+         WHERE t.id = ANY(ARRAY(SELECT id FROM {v}))",
+    ),
     (
         ID,
         "SELECT 5, o.id, o.wallet_id, o.charge,
          (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
           WHERE t.operation_id = o.id), 0
-         FROM {v} JOIN operations AS o ON o.id = v.id AND o.phase = 'completed'",
+         FROM operations AS o
+         WHERE o.id = ANY(ARRAY(SELECT id FROM {v})) AND o.phase = 'completed'",
     ),
 ];
 
@@ -79,6 +92,8 @@ pub(super) struct Writes {
     pub(super) endings: Rows,
     pub(super) settlements: Rows,
     pub(super) cancellations: Rows,
+    pub(super) begun: Rows,
+    pub(super) ended: Rows,
     pub(super) results: Rows,
     pub(super) settled_results: Rows,
     pub(super) transfers: Rows,
@@ -95,10 +110,11 @@ struct Write {
     counted: bool,
 }
 
+const NUMBER: Columns = Columns { ints: &["op_seq"], blobs: &[], texts: &[] };
 const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &[], texts: &[] };
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
-const WRITES: [Write; 12] = [
+const WRITES: [Write; 14] = [
     Write {
         columns: Columns {
             ints: &[
@@ -174,7 +190,7 @@ const WRITES: [Write; 12] = [
               reserved_counters = v.reserved_counters, reserved_tokens = v.reserved_tokens,
               claim = v.claim, node = v.node, incarnation = v.incarnation, admitted_at = $1,
               deadline = v.deadline, attempts = '[]'
-              FROM {v} WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'open'",
+              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'open'",
         counted: true,
     },
     Write {
@@ -206,21 +222,32 @@ const WRITES: [Write; 12] = [
               audio_output = v.audio_output, request = v.request, image = v.image,
               meters_source = v.meters_source, charge = v.charge, shortfall = v.shortfall,
               provider_cost = v.provider_cost, refusal = v.refusal
-              FROM {v} WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'leased'",
+              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'leased'",
         counted: true,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET phase = 'completed', version = o.version + 1,
               finished_at = $1 FROM {v}
-              WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'recorded'",
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'recorded'",
         counted: true,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
-              WHERE o.seq = v.seq AND o.version = v.expected AND o.phase = 'leased'",
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'leased'",
         counted: true,
+    },
+    Write {
+        columns: NUMBER,
+        sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
+        counted: true,
+    },
+    Write {
+        columns: NUMBER,
+        sql: "DELETE FROM running AS r USING {v} WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
+        // What nobody finds any more is not what keeps the money held.
+        counted: false,
     },
     Write {
         columns: Columns {
@@ -234,8 +261,9 @@ const WRITES: [Write; 12] = [
         counted: true,
     },
     Write {
-        columns: Columns { ints: &["op_seq"], blobs: &[], texts: &[] },
-        sql: "UPDATE results AS r SET finished_at = $1 FROM {v} WHERE r.op_seq = v.op_seq",
+        columns: NUMBER,
+        sql: "UPDATE results AS r SET finished_at = $1 FROM {v}
+              WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
         // A result that somebody took away does not keep the money held.
         counted: false,
     },
@@ -270,7 +298,7 @@ const WRITES: [Write; 12] = [
     Write {
         columns: Columns { ints: &["available", "held"], blobs: &["id"], texts: &[] },
         sql: "UPDATE wallets AS w SET available = w.available + v.available,
-              held = w.held + v.held FROM {v} WHERE w.id = v.id",
+              held = w.held + v.held FROM {v} WHERE w.id = ANY(ARRAY[v.id])",
         counted: true,
     },
 ];
@@ -350,6 +378,8 @@ impl Writes {
             self.endings,
             self.settlements,
             self.cancellations,
+            self.begun,
+            self.ended,
             self.results,
             self.settled_results,
             self.transfers,

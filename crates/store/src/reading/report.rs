@@ -17,13 +17,13 @@ impl Store {
     ///
     /// Where the database cannot be read.
     pub async fn operations(&self, filter: &Filter) -> Result<Vec<Listed>, Unavailable> {
-        // The condition is spelled as in the partial index, or it would not be used.
         let scope = match filter.scope {
-            Scope::All => "TRUE",
-            Scope::Stale => {
-                "o.phase IN ('leased', 'recorded') AND (o.phase = 'recorded' OR n.name IS NULL
-                 OR n.incarnation <> o.incarnation OR n.ends_at <= now)"
-            }
+            Scope::All => "TRUE".to_owned(),
+            Scope::Stale => format!(
+                "{} AND (o.phase = 'recorded' OR n.name IS NULL
+                 OR n.incarnation <> o.incarnation OR n.ends_at <= now)",
+                self.dialect().is_running()
+            ),
         };
         let clock = self.dialect().clock();
         let sql = format!(
@@ -67,7 +67,8 @@ impl Store {
         let clock = self.dialect().clock();
         let sql = format!(
             "SELECT {clock}, count(*), CAST(coalesce(sum(hold), 0) AS bigint), min(admitted_at)
-             FROM operations WHERE phase IN ('leased', 'recorded')"
+             FROM operations AS o WHERE {}",
+            self.dialect().is_running()
         );
         let rows = self.query(&sql, []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;

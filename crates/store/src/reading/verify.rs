@@ -76,10 +76,12 @@ async fn audit(db: &mut Read) -> Result<Verification, Failed> {
 
 async fn operations(db: &mut Read, audit: &mut Audit) -> Result<(), Failed> {
     let sql = format!(
-        "SELECT o.seq, r.op_seq, r.finished_at, {} FROM operations AS o
+        "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at, {}
+         FROM operations AS o
          LEFT JOIN prices AS p ON p.price_version = o.price_version
          LEFT JOIN results AS r ON r.op_seq = o.seq
          WHERE o.seq > $1 ORDER BY o.seq LIMIT $2",
+        db.dialect().is_listed(),
         rows::OPERATION
     );
     let mut after = i64::MIN;
@@ -94,7 +96,7 @@ async fn operations(db: &mut Read, audit: &mut Audit) -> Result<(), Failed> {
             match lines.and_then(|lines| dossier(row, lines)) {
                 Ok(dossier) => audit.operation(&dossier),
                 Err(error) => {
-                    let id = id(row, 3, OperationId::from_bytes)?;
+                    let id = id(row, 4, OperationId::from_bytes)?;
                     audit.unreadable(Subject::Operation(id), &error);
                 }
             }
@@ -131,6 +133,7 @@ fn line(cells: &mut Cells<'_>) -> Result<Line, BadRow> {
 fn dossier(row: &QueryResult, lines: Vec<Line>) -> Result<Dossier, BadRow> {
     let mut cells = Cells::new(row);
     cells.skip(1);
+    let is_listed = cells.int()? == 1;
     let result = match cells.opt_int()? {
         Some(_) => Kept::Result { finished_at: cells.opt_timestamp()? },
         None => {
@@ -138,7 +141,7 @@ fn dossier(row: &QueryResult, lines: Vec<Line>) -> Result<Dossier, BadRow> {
             Kept::Nothing
         }
     };
-    Ok(Dossier { operation: rows::operation(&mut cells)?, lines, result })
+    Ok(Dossier { operation: rows::operation(&mut cells)?, lines, result, is_listed })
 }
 
 fn counter(row: &QueryResult) -> Result<(ApiKeyId, Counter, i64), BadRow> {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::journal;
 use super::statements::Statements;
 use crate::dialect::Dialect;
-use crate::ports::{LEASED_TO, STANDING, Texts};
+use crate::ports::{STANDING, Texts};
 use crate::reading::{statement, usage};
 use crate::usage::By;
 
@@ -56,7 +56,7 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     // Would look for operations of a price that was missing; there are none, and it knows that.
     statements.retain(|sql| !sql.starts_with("INSERT INTO prices"));
     let texts = Texts::of(Dialect::Sqlite);
-    let others = [texts.load.as_str(), &texts.due, LEASED_TO, STANDING];
+    let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING];
     statements.extend(others.map(str::to_owned));
     let others = [journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS];
     statements.extend(others.map(str::to_owned));

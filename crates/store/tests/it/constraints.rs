@@ -74,7 +74,10 @@ async fn wallets_stay_within_their_bounds(home: &impl Home) {
             ("UPDATE wallets SET available = NULL", NOT_NULL),
             ("UPDATE wallets SET available = 'many'", NUMBER),
             ("UPDATE wallets SET currency = 'EUR'", Says("never change")),
-            ("UPDATE wallets SET id = randomblob(16)", Says("never change")),
+            (
+                "UPDATE wallets SET id = randomblob(16)",
+                Why::Words { file: "never change", server: "foreign key constraint" },
+            ),
             ("UPDATE wallets SET created_at = 0", Says("never change")),
             ("UPDATE wallets SET name = ''", CHECK),
             ("DELETE FROM wallets", Says("never deleted")),
@@ -145,9 +148,12 @@ async fn an_operation_keeps_what_it_is_bound_to(home: &impl Home) {
                 "UPDATE operations SET deadline = 9e18 WHERE seq = 1",
                 Says("admitted with never changes"),
             ),
-            ("UPDATE operations SET generation = 0 WHERE seq = 5", Says("next generation")),
             (
-                "UPDATE operations SET generation = 3, phase = 'leased' WHERE seq = 5",
+                "UPDATE operations SET generation = 0 WHERE seq = 5",
+                Why::Words { file: "next generation", server: "check constraint" },
+            ),
+            (
+                "UPDATE operations SET generation = 3, version = 3, phase = 'leased' WHERE seq = 5",
                 Says("next generation"),
             ),
             ("UPDATE operations SET generation = 2 WHERE seq = 5", Says("next generation")),

@@ -20,9 +20,10 @@ const WORDS: &str = "
     AS $$ SELECT substring(sha512(convert_to(random()::text, 'UTF8')) FOR length) $$";
 const MIND_NOTHING: &str = "SET session_replication_role = replica;
     DO $$ DECLARE it record; BEGIN
-        FOR it IN SELECT conname, conrelid::regclass AS named FROM pg_constraint
+        FOR it IN SELECT conname, CASE contypid WHEN 0 THEN 'TABLE ' || conrelid::regclass
+                ELSE 'DOMAIN ' || contypid::regtype END AS named FROM pg_constraint
             WHERE contype = 'c' AND connamespace = to_regnamespace(current_schema())
-        LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', it.named, it.conname); END LOOP;
+        LOOP EXECUTE format('ALTER %s DROP CONSTRAINT %I', it.named, it.conname); END LOOP;
     END $$";
 
 impl Raw {

@@ -9,6 +9,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, r
 
 use crate::raw::Raw;
 use crate::scratch::Home;
+use crate::server::Server;
 
 /// Rows of each kind. Operations by their numbers: 1 leased, 2 recorded, 3 completed and refunded,
 /// 4 refused, 5 open, 6 abandoned, 7 completed in its second generation, 8 completed for nothing.
@@ -181,6 +182,16 @@ async fn ids_results_and_counters_that_were_touched_are_found(home: &impl Home) 
         .await;
     finds(home, "DELETE FROM counters WHERE counter = 2", "API key", "not counted").await;
     finds(home, "UPDATE counters SET used = 0 WHERE counter = 3", "API key", "spend_total").await;
+}
+
+#[tokio::test]
+async fn postgres_what_the_reconciler_finds_is_what_runs() {
+    let home = Server::make().await;
+    for number in ["1", "2"] {
+        let gone = format!("DELETE FROM running WHERE op_seq = {number}");
+        finds(&home, &gone, "operation", "it is not listed among those that run").await;
+    }
+    finds(&home, "INSERT INTO running VALUES (3)", "operation", "it is listed among").await;
 }
 
 crate::scratch::on_every_store! {
