@@ -133,7 +133,8 @@ pub struct Audio {
 /// An answer put together from its deltas.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
-    choices: BTreeMap<u32, Choice>,
+    /// In boxes: a map has room for eleven from its first one on, and most answers have one.
+    choices: BTreeMap<u32, Box<Choice>>,
     /// Which tier served it, where the provider told.
     pub service_tier: Option<ServiceTier>,
     /// What became of a predicted text.
@@ -215,7 +216,7 @@ impl Answer {
     /// Whether nothing of it has arrived: a choice that was opened without a word is nothing yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.choices.values().any(Choice::says_something)
+        !self.choices.values().any(|choice| choice.says_something())
     }
 
     /// Ends whatever of `n` choices has not ended, as a bound of the gateway does. Who was said to call
@@ -237,13 +238,13 @@ impl Answer {
 
     /// The choices in their order, each with its index.
     pub fn choices(&self) -> impl Iterator<Item = (u32, &Choice)> {
-        self.choices.iter().map(|(index, choice)| (*index, choice))
+        self.choices.iter().map(|(index, choice)| (*index, &**choice))
     }
 
     /// UTF-8 bytes of everything the model said: what an estimate counts. Of what it spoke, the words.
     #[must_use]
     pub fn text_bytes(&self) -> u64 {
-        self.choices.values().flat_map(Choice::texts).fold(0_u64, |sum, text| {
+        self.choices.values().flat_map(|choice| choice.texts()).fold(0_u64, |sum, text| {
             sum.saturating_add(u64::try_from(text.len()).unwrap_or(u64::MAX))
         })
     }

@@ -18,7 +18,7 @@ use self::upkeep::Tried;
 use crate::limits::Tally;
 use crate::model::Terms;
 use crate::operation::{
-    Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, Transition, decide,
+    Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, decide,
 };
 use crate::ports::{CommitError, Journal, Pause, Unavailable};
 use crate::{ClaimId, OperationId, Timestamp};
@@ -109,16 +109,19 @@ impl Conduct<'_> {
         let mut snapshot = Snapshot::vacant(order.now);
         let (mut is_read, mut moved) = (false, false);
         for _race in 0..RACES_MAX {
-            let claim = order.on(&snapshot);
-            match decide(&snapshot, Event::Claim(Box::new(claim))) {
-                Ok(transition) => {
-                    let before = snapshot.operation.take();
-                    match self.offer_claim(transition, before.as_ref()).await? {
+            let judged = decide(&snapshot, Event::Claim(order.on(&snapshot)));
+            // What is large is in boxes here, also what few claims come to: all of them are moved about
+            // with room for it.
+            match judged.map(|transition| Arc::new(Change::Operation(transition))) {
+                Ok(change) => {
+                    match self.offer_claim(&change, snapshot.operation.as_ref()).await? {
                         Offered::Mine(row, tally) => return Ok(Claimed::Mine(row, tally)),
                         Offered::Moved => snapshot = self.load(order).await?,
                         // It may be this very claim that moved it: until that is known, saying
                         // that the key is as it was would leave a run that nobody runs.
-                        Offered::MovedAfterLoss(id) => snapshot = self.load_until(id).await,
+                        Offered::MovedAfterLoss => {
+                            snapshot = Box::pin(self.load_until(order.operation())).await;
+                        }
                     }
                 }
                 // Whether the key is bound is not known yet, and a bound key gets its answer from
@@ -128,7 +131,6 @@ impl Conduct<'_> {
                 Err(Refusal::Ended) => {
                     return Ok(Claimed::Ended(Box::new(Found { snapshot, moved })));
                 }
-                // Both in boxes: every claim would be moved about with room for what few come to.
                 Err(Refusal::Recorded) => {
                     let tried = Box::pin(self.try_event(snapshot, Event::Settle)).await;
                     match tried.map_err(ClaimError::Load)? {
@@ -184,31 +186,31 @@ impl Conduct<'_> {
         let (ending, attempts) = run(Arc::clone(&operation)).await;
         let Concluded { snapshot, moved, .. } = self.conclude(&operation, &ending, &attempts).await;
         Ok(match snapshot.operation.as_ref().map(|operation| &operation.phase) {
-            Some(Phase::Recorded(_)) => Claimed::Recorded(Box::new(snapshot)),
-            Some(Phase::Leased) => Claimed::InProgress(Box::new(snapshot)),
+            Some(Phase::Recorded(_)) => Claimed::Recorded(Box::new(Arc::unwrap_or_clone(snapshot))),
+            Some(Phase::Leased) => Claimed::InProgress(Box::new(Arc::unwrap_or_clone(snapshot))),
             Some(
                 Phase::Open
                 | Phase::Completed { .. }
                 | Phase::Refused { .. }
                 | Phase::Abandoned { .. },
             )
-            | None => Claimed::Ended(Box::new(Found { snapshot, moved })),
+            | None => {
+                Claimed::Ended(Box::new(Found { snapshot: Arc::unwrap_or_clone(snapshot), moved }))
+            }
         })
     }
 
     /// Offers a claim until there is a verdict.
     async fn offer_claim(
         &self,
-        transition: Transition,
+        change: &Arc<Change>,
         before: Option<&Operation>,
     ) -> Result<Offered, ClaimError> {
-        let id = transition.operation;
-        let change = Arc::new(Change::Operation(transition));
-        let Verdict { of_store, was_lost } = self.offer(&change).await;
+        let Verdict { of_store, was_lost } = self.offer(change).await;
         match of_store {
-            Ok(receipt) => Ok(applied(&change, before, receipt)
+            Ok(receipt) => Ok(applied(change, before, receipt)
                 .map_or(Offered::Moved, |row| Offered::Mine(Box::new(row), receipt.tally))),
-            Err(CommitError::Conflict) if was_lost => Ok(Offered::MovedAfterLoss(id)),
+            Err(CommitError::Conflict) if was_lost => Ok(Offered::MovedAfterLoss),
             Err(CommitError::Conflict) => Ok(Offered::Moved),
             Err(
                 error @ (CommitError::InsufficientFunds
@@ -222,8 +224,7 @@ impl Conduct<'_> {
     }
 
     async fn load(&self, order: &Order<'_>) -> Result<Snapshot, ClaimError> {
-        let id = OperationId::of(order.claim.api_key, order.claim.request_key);
-        self.journal.load(id).await.map_err(ClaimError::Load)
+        self.journal.load(order.operation()).await.map_err(ClaimError::Load)
     }
 }
 
@@ -234,13 +235,13 @@ enum Offered {
     /// The row moved before it: load it.
     Moved,
     /// The row moved, and an answer of the store was lost before that was known.
-    MovedAfterLoss(OperationId),
+    MovedAfterLoss,
 }
 
 impl Order<'_> {
     /// The claim as it is compared with this row: bound under the row's terms where they differ.
-    fn on(&self, snapshot: &Snapshot) -> Claim {
-        let mut claim = self.claim.clone();
+    fn on(&self, snapshot: &Snapshot) -> Box<Claim> {
+        let mut claim = Box::new(self.claim.clone());
         if let Some(operation) = &snapshot.operation
             && operation.binding.terms != claim.binding.terms
             && let Some(binding) = (self.rebind)(&operation.binding.terms)
@@ -248,6 +249,10 @@ impl Order<'_> {
             claim.binding = binding;
         }
         claim
+    }
+
+    fn operation(&self) -> OperationId {
+        OperationId::of(self.claim.api_key, self.claim.request_key)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Bid {
 
 impl Engine {
     /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
-    fn admit(&self, ask: &Ask, said: &Said) -> Result<Bid, Failure> {
+    fn admit(&self, ask: &Ask, said: &Said) -> Result<Box<Bid>, Failure> {
         let (caller, Said { request, body }) = (&ask.caller, said);
         let model = ask.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
         if !caller.api_key.grant.allows(&request.model) {
@@ -70,16 +70,18 @@ impl Engine {
             owner: Owner { claim: ClaimId::from(Uuid::new_v4()), node: self.node.node().clone() },
             lease: self.node.lease(),
         };
-        Ok(Bid { request: Arc::clone(request), model: Arc::clone(model), bound, claim })
+        let (request, model) = (Arc::clone(request), Arc::clone(model));
+        Ok(Box::new(Bid { request, model, bound, claim }))
     }
 
-    /// The same, with a first route for it: a request that none can take now is not bound.
-    pub(crate) fn enter(&self, ask: &Ask, said: &Said) -> Result<(Bid, Way), Failure> {
+    /// The same, with a first route for it: a request that none can take now is not bound. Both in boxes:
+    /// they go from hand to hand.
+    pub(crate) fn enter(&self, ask: &Ask, said: &Said) -> Result<(Box<Bid>, Box<Way>), Failure> {
         let bid = self.admit(ask, said)?;
         let lanes = ask.offer.lanes_of(&bid.claim.model);
         let (rules, claim) = (ask.offer.rules.cool_down, bid.claim.owner.claim);
         let way = Way::enter(lanes, rules, claim, &bid.request).map_err(Failure::PassedOver)?;
-        Ok((bid, way))
+        Ok((bid, Box::new(way)))
     }
 
     fn bind(&self, ask: &Ask, said: &Said, model: &Model) -> Result<Binding, Failure> {

@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::assembly::{Assembly, Pulse};
-use crate::catalogue::{Guarantee, Timeouts};
+use crate::catalogue::{Guarantee, Route, Timeouts};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
@@ -46,7 +46,7 @@ impl Engine {
         self: Arc<Self>,
         tape: Arc<Tape>,
         ask: Ask,
-        (bid, way): (Bid, Way),
+        (bid, way): (Box<Bid>, Box<Way>),
         body: Bytes,
     ) {
         let place = self.running.place(Arc::clone(&tape));
@@ -79,7 +79,6 @@ impl Engine {
 }
 
 /// The run of one claimed operation.
-#[derive(Clone, Copy)]
 struct Run<'a> {
     engine: &'a Engine,
     tape: &'a Tape,
@@ -110,7 +109,7 @@ struct Ran {
 
 impl Run<'_> {
     /// Has it answered, and concludes it.
-    async fn perform(self, way: Way) -> Outcome {
+    async fn perform(&self, way: Box<Way>) -> Outcome {
         let id = self.operation.id;
         if let Some(track) = self.tape.track() {
             track.claimed(self.rates(self.operation));
@@ -143,16 +142,16 @@ impl Run<'_> {
         }
         let body = body.filter(|_body| !late);
         let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
-        Outcome::Row { snapshot: Arc::new(snapshot), body, ran: true, rates }
+        Outcome::Row { snapshot, body, ran: true, rates }
     }
 
     /// What the limits stand at when the row says this.
-    fn rates(self, row: &Operation) -> Rates {
+    fn rates(&self, row: &Operation) -> Rates {
         Rates::after(&self.bid.claim.limits, self.tally, row, self.engine.node.now())
     }
 
     /// Offers the ending until the store takes it; one that it does not take is told to the operator.
-    async fn conclude(self, ending: &Ending, attempts: &[Attempt]) -> Concluded {
+    async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Concluded {
         let conduct = self.engine.conduct();
         let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
         if let Ok(concluded) = timeout(Options::COMMIT_WAIT, concluding.as_mut()).await {
@@ -168,7 +167,7 @@ impl Run<'_> {
 
     /// Tries one route after the other: the next one only after proof that the last did not run, or
     /// where the operator has chosen to pay for more than one run.
-    async fn answer(self, mut way: Way, attempts: &mut Vec<Attempt>) -> Verdict {
+    async fn answer(&self, mut way: Box<Way>, attempts: &mut Vec<Attempt>) -> Verdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
         let earlier = match self.engine.earlier(self.ask, self.bid).await {
             Ok(earlier) => earlier,
@@ -186,7 +185,16 @@ impl Run<'_> {
             let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, &pulse);
             let origin = pass.lane.origin();
             let states = earlier.of(origin);
-            let called = self.attempt(states, &mut answer, &pulse, attempts).await;
+            let started = Instant::now();
+            reach(Step::Sending);
+            let called = self.call(states, &mut answer, &pulse).await;
+            reach(Step::Answered);
+            attempts.push(self.attempt(
+                &pass.lane.route,
+                &called,
+                answer.is_cut,
+                started.elapsed(),
+            ));
             pass.tell(self.told(&called, answer.retry_after));
             match called {
                 Ok(reported) => {
@@ -214,18 +222,18 @@ impl Run<'_> {
     }
 
     /// Whether a provider may be called now.
-    fn may_send(self) -> bool {
+    fn may_send(&self) -> bool {
         Instant::now() < self.until && !self.is_cut() && self.engine.node.may_send()
     }
 
     /// Whether the run is ended here.
-    fn is_cut(self) -> bool {
+    fn is_cut(&self) -> bool {
         self.tape.is_cancelled() || self.engine.cut.is_cancelled()
     }
 
     /// What a call tells of its route.
     fn told(
-        self,
+        &self,
         called: &Result<Option<Meters>, ProviderFailure>,
         retry_after: Option<Duration>,
     ) -> Told {
@@ -241,39 +249,32 @@ impl Run<'_> {
         }
     }
 
-    /// One call on one route, written down.
-    async fn attempt(
-        self,
-        states: ProviderStates,
-        answer: &mut Assembly<'_>,
-        pulse: &Pulse<'_>,
-        attempts: &mut Vec<Attempt>,
-    ) -> Result<Option<Meters>, ProviderFailure> {
-        let route = &pulse.pass().lane.route;
-        let started = Instant::now();
-        reach(Step::Sending);
-        let called = self.call(states, answer, pulse).await;
-        reach(Step::Answered);
-        let latency = started.elapsed();
-        let class = match &called {
-            Ok(_) if answer.is_cut => "cut",
+    /// A call on a route, counted and written down.
+    fn attempt(
+        &self,
+        route: &Route,
+        called: &Result<Option<Meters>, ProviderFailure>,
+        is_cut: bool,
+        latency: Duration,
+    ) -> Attempt {
+        let class = match called {
+            Ok(_) if is_cut => "cut",
             Ok(_) => "finished",
             Err(failure) => failure.label(),
         };
         self.engine.metrics.upstream(&route.provider, class, latency);
-        attempts.push(Attempt {
+        Attempt {
             route: route.name(),
             class: class.to_owned(),
             latency,
             may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
-        });
-        called
+        }
     }
 
     /// One call on one route, cut by a timeout, at the bound of what is kept of a stream, by a cancel, or
     /// at the drain deadline.
     async fn call(
-        self,
+        &self,
         states: ProviderStates,
         answer: &mut Assembly<'_>,
         pulse: &Pulse<'_>,
@@ -316,7 +317,7 @@ impl Run<'_> {
     }
 
     /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
-    async fn bounded(self, pulse: &Pulse<'_>, arrival: Arrival) -> Unknown {
+    async fn bounded(&self, pulse: &Pulse<'_>, arrival: Arrival) -> Unknown {
         if arrival == Arrival::Whole {
             return std::future::pending().await;
         }
@@ -328,7 +329,7 @@ impl Run<'_> {
     }
 
     /// What is told to the store, and the body that the caller gets if the store takes it.
-    fn ending(self, verdict: Verdict) -> (Ending, Option<Bytes>) {
+    fn ending(&self, verdict: Verdict) -> (Ending, Option<Bytes>) {
         match verdict {
             Verdict::Answered(mut answer, chunks, ran) => {
                 answer.keep_to(&self.bid.request);
@@ -364,7 +365,7 @@ impl Run<'_> {
     /// An ending with sealed content; without a working cipher there is nothing to replay, and the
     /// caller must not pay for it.
     fn sealed(
-        self,
+        &self,
         body: Vec<u8>,
         kept: Option<&Kept>,
         ending: impl FnOnce(SealedResult) -> Ending,

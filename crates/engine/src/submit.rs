@@ -126,9 +126,9 @@ impl Engine {
             Registered::New(tape) => tape,
         };
         let reader = tape.read(ask.offer.rules.waiters_per_operation);
-        let run = Arc::clone(self).operate(tape, ask.clone(), (bid, way), said.into_body());
+        let body = said.into_body();
         // In a box: a task is copied several times before it runs.
-        self.tasks.spawn(Box::pin(run));
+        self.tasks.spawn(Box::pin(Arc::clone(self).operate(tape, ask.clone(), (bid, way), body)));
         drop(admitted);
         let Some(reader) = reader else {
             return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));

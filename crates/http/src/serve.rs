@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
@@ -54,10 +55,7 @@ pub async fn serve(
         if let Some(slot) = slots.take(options.connections) {
             let service = Arc::clone(&service);
             connections.spawn(async move {
-                let answer = |request, connection| {
-                    let service = Arc::clone(&service);
-                    async move { service.answer(request, connection).await }
-                };
+                let answer = |request, connection| Arc::clone(&service).answer(request, connection);
                 connection(stream, &options, &shutdown, answer).await;
                 drop(slot);
             });
@@ -133,10 +131,8 @@ pub(crate) async fn connection<F, R>(
         tracing::debug!(error, "a connection keeps its delay");
     }
     let cut = Cut::default();
-    let service = service_fn(|request| {
-        let answer = answer(request, cut.clone());
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
+    // Mapped, not awaited by another future, which would have room for it twice.
+    let service = service_fn(|request| answer(request, cut.clone()).map(Ok::<_, Infallible>));
     // Twice the limit, so that a head just over it gets a body that says so.
     let buffer = options.header_bytes.saturating_mul(2).max(16_384);
     let connection = http1::Builder::new()

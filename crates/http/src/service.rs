@@ -32,7 +32,11 @@ pub(crate) struct Service {
 
 impl Service {
     /// Answers one request. Cancel safe: a dropped future leaves operations running.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, connection: Cut) -> Answer {
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        connection: Cut,
+    ) -> Answer {
         let id = Uuid::new_v4();
         let (head, body) = request.into_parts();
         let found = if headers::has_host(&head) {
@@ -62,8 +66,8 @@ impl Service {
     ) -> Answer {
         let label = found.as_ref().map_or("none", Asked::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts));
-        let told = AssertUnwindSafe(self.tell(found, head, body, &mut log));
-        let told = told.catch_unwind().await.unwrap_or_else(|_panic| {
+        let told = AssertUnwindSafe(self.tell(found, head, body, &mut log)).catch_unwind().await;
+        let told = told.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");
             Err(Problem::new(Code::InternalError))
         });
@@ -113,9 +117,12 @@ impl Service {
                 let request = (&head.headers, body);
                 chat::complete(engine, serving, &caller, request, log).await
             }
-            Route::Operation(key) => resources::operation(engine, &caller, key, log).await,
-            Route::Cancel(key) => resources::cancel(engine, &caller, key, log).await,
-            Route::Wallet => resources::wallet(engine, &caller).await,
+            // In boxes: a completion, which comes most, would be moved about with room for them.
+            Route::Operation(key) => {
+                Box::pin(resources::operation(engine, &caller, key, log)).await
+            }
+            Route::Cancel(key) => Box::pin(resources::cancel(engine, &caller, key, log)).await,
+            Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
             Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
             Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
         }

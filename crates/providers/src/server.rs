@@ -23,7 +23,7 @@ use crate::bedrock::signature::{Signer, Unsigned};
 use crate::following::Following;
 use crate::proof;
 use crate::proxy::Proxies;
-use crate::transport::{Break, Reply, Transport};
+use crate::transport::{Reply, Transport};
 
 /// An error body is read so far and so long; what is not known of it by then is not needed: the
 /// status alone proves less, never more.
@@ -352,7 +352,9 @@ impl Server {
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, Failure> {
         let begun = Instant::now();
-        let (status, outcome) = match self.post(uri, body, call.connect, sink).await {
+        let request = self.request(uri, body);
+        let sent = self.transport.send(request, call.connect, &mut || sink.sending()).await;
+        let (status, outcome) = match sent {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) if reply.status == StatusCode::OK => {
                 (Some(StatusCode::OK), self.hear(dialect, reply, call, sink).await)
@@ -364,7 +366,8 @@ impl Server {
                     sink.retry_after(time);
                 }
                 let is_relayed = reply.is_relayed;
-                let rejected = Rejected::read(reply).await;
+                // In a box, as what few calls come to: every call would have room for it.
+                let rejected = Box::pin(Rejected::read(reply)).await;
                 let failure = match (dialect.judge)(&rejected) {
                     // The server may have run what a proxy then kept back.
                     Failure::NotRun(_) if is_relayed => Failure::Unknown(Unknown::Status),
@@ -394,7 +397,8 @@ impl Server {
         // A server that knows no streams answers as it always does.
         if call.arrival == Arrival::Streamed && !reply.is_object().await.map_err(proof::of_break)? {
             let following = dialect.following(call, self.response_bytes_max);
-            return self.follow(following, reply, sink).await;
+            // In a box: a call whose answer comes whole would have room for it.
+            return Box::pin(self.follow(following, reply, sink)).await;
         }
         let body = reply.read(self.response_bytes_max).await.map_err(proof::of_break)?;
         dialect.hear(&body, call, sink).map_err(|_unreadable| proof::UNREADABLE)
@@ -431,20 +435,14 @@ impl Server {
         }
     }
 
-    /// Sends a body once. `connect` bounds the time until a connection takes it.
-    async fn post(
-        &self,
-        uri: Uri,
-        body: Vec<u8>,
-        connect: Duration,
-        sink: &mut dyn Sink,
-    ) -> Result<Reply, Break> {
+    /// What sends a body. In a box: it goes from hand to hand.
+    fn request(&self, uri: Uri, body: Vec<u8>) -> Box<Request<Vec<u8>>> {
         let headers = self.headers_of(&Method::POST, &uri, &body);
-        let mut request = Request::new(body);
+        let mut request = Box::new(Request::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        self.transport.send(request, connect, &mut || sink.sending()).await
+        request
     }
 
     /// Asks for something that has no effect, and tells the status of the answer.

@@ -86,7 +86,7 @@ impl Transport {
     /// future closes the connection, or resets its stream where others share that.
     pub(crate) async fn send(
         &self,
-        request: Request<Vec<u8>>,
+        request: Box<Request<Vec<u8>>>,
         connect: Duration,
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<Reply, Break> {
@@ -96,7 +96,7 @@ impl Transport {
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         sending();
         let is_relayed = matches!(line.form(), Form::Relayed(_));
-        let request = addressed(request.map(prompt), &line.form());
+        let request = Box::new(addressed(request.map(prompt), &line.form()));
         match self.0.ask(line, request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
@@ -117,7 +117,7 @@ impl Transport {
         let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let request = addressed(request, &line.form());
+        let request = Box::new(addressed(request, &line.form()));
         Ok(self.0.ask(line, request).await?.status())
     }
 }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::Conduct;
-use super::offering::{Verdict, applied, shows};
-use crate::ClaimId;
+use super::offering::{Verdict, shows};
 use crate::operation::{
     Attempt, Change, Event, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult,
     Snapshot, decide,
 };
 use crate::ports::CommitError;
 use crate::usage::Metered;
+use crate::{ClaimId, OperationId};
 
 /// How a run ended, as its owner tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Ending {
 #[derive(Debug)]
 pub struct Concluded {
     /// What the row says, whoever wrote it: the only source of an answer.
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<Snapshot>,
     /// Whether a result came too late to be billed (T8).
     pub late: bool,
     /// Whether it was this ending that brought it there.
@@ -59,38 +59,33 @@ impl Conduct<'_> {
         attempts: &[Attempt],
     ) -> Concluded {
         let claim = operation.owner.claim;
-        let mut current = operation.clone();
+        // Where it stays: it is changed in its place, and goes from hand to hand.
+        let mut current = Arc::new(Snapshot {
+            operation: Some(operation.clone()),
+            ..Snapshot::vacant(operation.admitted_at)
+        });
         let mut form = Form::Whole;
         for attempt in 1_u32.. {
-            let snapshot = Snapshot {
-                operation: Some(current.clone()),
-                result: None,
-                lease: None,
-                now: current.admitted_at,
-            };
-            let Ok(transition) = decide(&snapshot, ending.event(claim, attempts, form)) else {
-                break;
-            };
-            let change = Arc::new(Change::Operation(transition));
+            let judged = decide(&current, ending.event(claim, attempts, form));
+            let judged = judged.map(|transition| Arc::new(Change::Operation(transition)));
+            let Ok(change) = judged else { break };
             let Verdict { of_store, was_lost } = self.offer(&change).await;
             match of_store {
-                Ok(receipt) => {
-                    if let Some(concluded) = concluded(&change, &current, receipt) {
-                        return concluded;
-                    }
-                    break;
-                }
-                Err(CommitError::Conflict) => match self.load_until(operation.id).await {
-                    Snapshot { operation: Some(row), .. }
-                        if row.owner.claim == claim && row.phase == Phase::Leased =>
-                    {
-                        current = row;
-                    }
-                    snapshot => {
-                        let moved = was_lost && shows(&change, Some(&current), &snapshot);
-                        return Concluded { moved, ..stands(snapshot, claim, ending) };
-                    }
+                Ok(receipt) => match concluded(&change, current, receipt) {
+                    Some(concluded) => return concluded,
+                    None => break,
                 },
+                Err(CommitError::Conflict) => {
+                    let found = self.load_shared(operation.id).await;
+                    let is_mine =
+                        |row: &Operation| row.owner.claim == claim && row.phase == Phase::Leased;
+                    if !found.operation.as_ref().is_some_and(is_mine) {
+                        let before = current.operation.as_ref();
+                        let moved = was_lost && shows(&change, before, &found);
+                        return Concluded { moved, ..stands(found, claim, ending) };
+                    }
+                    current = found;
+                }
                 // The settling half does not go through: keep the result, settle it later.
                 Err(
                     CommitError::InsufficientFunds
@@ -109,7 +104,12 @@ impl Conduct<'_> {
                 ) => self.pause.pause(attempt).await,
             }
         }
-        stands(self.load_until(operation.id).await, claim, ending)
+        stands(self.load_shared(operation.id).await, claim, ending)
+    }
+
+    /// Few endings come to it, so that its future is in a box.
+    async fn load_shared(&self, operation: OperationId) -> Arc<Snapshot> {
+        Arc::new(Box::pin(self.load_until(operation)).await)
     }
 }
 
@@ -142,18 +142,17 @@ impl Ending {
 
 /// What the row says after this owner's own commit, without reading it again: the commit was the
 /// row's compare-and-set.
-fn concluded(change: &Change, before: &Operation, receipt: Receipt) -> Option<Concluded> {
-    let operation = applied(change, Some(before), receipt)?;
-    let result = match change {
-        Change::Operation(transition) => transition.result().cloned(),
-        Change::Posting(_) => None,
-    };
-    let snapshot = Snapshot { operation: Some(operation), result, lease: None, now: receipt.at };
-    Some(Concluded { snapshot, late: false, moved: true })
+fn concluded(change: &Change, mut shared: Arc<Snapshot>, receipt: Receipt) -> Option<Concluded> {
+    let Change::Operation(transition) = change else { return None };
+    let snapshot = Arc::make_mut(&mut shared);
+    transition.apply_to(snapshot.operation.as_mut()?, receipt)?;
+    snapshot.result = transition.result().cloned();
+    (snapshot.lease, snapshot.now) = (None, receipt.at);
+    Some(Concluded { snapshot: shared, late: false, moved: true })
 }
 
 /// The row decides; a result that it does not show came too late.
-fn stands(snapshot: Snapshot, claim: ClaimId, ending: &Ending) -> Concluded {
+fn stands(snapshot: Arc<Snapshot>, claim: ClaimId, ending: &Ending) -> Concluded {
     let kept = snapshot.operation.as_ref().is_some_and(|operation| {
         operation.owner.claim == claim && operation.phase.usage().is_some()
     });

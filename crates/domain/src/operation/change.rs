@@ -155,14 +155,23 @@ impl Transition {
     /// change is of another kind than the row: it was not judged over it.
     #[must_use]
     pub fn apply(&self, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
+        match (&self.effect, before) {
+            (Effect::Admit(admission), None) => Some(self.admitted(admission, receipt)),
+            (_, None) => None,
+            (_, Some(before)) => {
+                let mut after = before.clone();
+                self.apply_to(&mut after, receipt)?;
+                Some(after)
+            }
+        }
+    }
+
+    /// Makes the row before this change the row after it, as [`Self::apply`] does. `None`: it is another
+    /// kind of row, and as good as gone.
+    pub(crate) fn apply_to(&self, after: &mut Operation, receipt: Receipt) -> Option<()> {
         let at = receipt.at;
-        let mut after = match (&self.effect, before) {
-            (Effect::Admit(admission), None) => self.admitted(admission, at),
-            (Effect::Admit(_), Some(_)) | (_, None) => return None,
-            (_, Some(before)) => before.clone(),
-        };
         match &self.effect {
-            Effect::Admit(_) => {}
+            Effect::Admit(_) => return None,
             Effect::Reopen(start) => {
                 after.generation = self.generation;
                 after.owner = start.owner.clone();
@@ -201,7 +210,7 @@ impl Transition {
             }
         }
         after.version = receipt.version;
-        Some(after)
+        Some(())
     }
 
     /// The sealed content that this change stores.
@@ -236,8 +245,8 @@ impl Transition {
         }
     }
 
-    fn admitted(&self, admission: &Admission, at: Timestamp) -> Operation {
-        let start = &admission.start;
+    fn admitted(&self, admission: &Admission, receipt: Receipt) -> Operation {
+        let (start, at) = (&admission.start, receipt.at);
         Operation {
             id: self.operation,
             api_key: self.api_key,
@@ -256,7 +265,7 @@ impl Transition {
             cancel_asked: false,
             attempts: Vec::new(),
             phase: Phase::Leased,
-            version: Version::FIRST,
+            version: receipt.version,
         }
     }
 }

@@ -62,7 +62,7 @@ pub enum Refusal {
 pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> {
     let Some(operation) = &snapshot.operation else {
         return match event {
-            Event::Claim(claim) => admit(*claim, snapshot.now),
+            Event::Claim(claim) => admit(claim, snapshot.now),
             Event::Finish(_)
             | Event::Record(_)
             | Event::Settle
@@ -75,7 +75,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         };
     };
     match event {
-        Event::Claim(claim) => claim_bound(operation, *claim, snapshot.now),
+        Event::Claim(claim) => claim_bound(operation, claim, snapshot.now),
         Event::Finish(finish) => {
             owned(operation, finish.claim)?;
             Ok(complete(operation, finish))
@@ -129,7 +129,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
 }
 
 /// T1: no row yet.
-fn admit(claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
+fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
     if !claim.lease.is_live(&claim.owner.node, now) {
         return Err(Refusal::LeaseLost);
     }
@@ -154,7 +154,11 @@ fn admit(claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
 }
 
 /// T1′: in this order, so that a bound key never tells a stranger's request anything.
-fn claim_bound(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
+fn claim_bound(
+    operation: &Operation,
+    claim: Box<Claim>,
+    now: Timestamp,
+) -> Result<Transition, Refusal> {
     if !operation.binding.is_same_request(&claim.binding) {
         return Err(Refusal::OtherRequest);
     }
@@ -169,7 +173,7 @@ fn claim_bound(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Tr
 }
 
 /// T7: everything that concerns money is taken anew, as T1 would take it now.
-fn reopen(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Transition, Refusal> {
+fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
     if operation.owner.claim == claim.owner.claim {
         return Err(Refusal::ClaimUsed);
     }
@@ -185,7 +189,7 @@ fn reopen(operation: &Operation, claim: Claim, now: Timestamp) -> Result<Transit
     })
 }
 
-fn start(claim: Claim) -> Start {
+fn start(claim: Box<Claim>) -> Start {
     assert!(claim.hold >= Micros::ZERO, "a hold is never negative");
     Start {
         owner: claim.owner,

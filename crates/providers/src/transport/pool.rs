@@ -45,14 +45,14 @@ struct Kept {
 }
 
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Instant,
 }
 
 /// What a call is sent on.
 pub(super) enum Line {
-    /// HTTP/1.1, all of it.
-    Own(Connection),
+    /// HTTP/1.1, all of it. In a box: it goes from hand to hand.
+    Own(Box<Connection>),
     /// HTTP/2, a share of it.
     Shared(Share),
 }
@@ -119,7 +119,7 @@ impl Pool {
     pub(super) async fn ask(
         &self,
         line: Line,
-        request: Request<Prompt>,
+        request: Box<Request<Prompt>>,
     ) -> Result<Response<Answer>, Lost> {
         let (response, line) = match line {
             Line::Own(mut connection) => {
@@ -127,7 +127,7 @@ impl Pool {
                 (response, Line::Own(connection))
             }
             // In a box, too: it would be room in every request.
-            Line::Shared(mut share) => (Box::pin(share.ask(request)).await?, Line::Shared(share)),
+            Line::Shared(mut share) => (Box::pin(share.ask(*request)).await?, Line::Shared(share)),
         };
         let (idle_max, kept) = (self.idle_max, Arc::clone(&self.kept));
         Ok(response.map(|body| Answer { body, line: Some(line), idle_max, kept }))
@@ -141,7 +141,7 @@ impl Pool {
     }
 
     /// The one that was used last.
-    fn idle(&self, server: &Uri) -> Option<Connection> {
+    fn idle(&self, server: &Uri) -> Option<Box<Connection>> {
         loop {
             let Idle { mut connection, since } = {
                 let mut kept = lock(&self.kept);
@@ -165,7 +165,7 @@ impl Pool {
         }
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         let driver = Box::new(driver);
-        Ok(Line::Own(Connection { server, relayed, sender, driver }))
+        Ok(Line::Own(Box::new(Connection { server, relayed, sender, driver })))
     }
 }
 
@@ -184,8 +184,10 @@ impl Line {
     /// How a request is addressed here.
     pub(super) const fn form(&self) -> Form<'_> {
         match self {
-            Self::Own(Connection { relayed: None, .. }) => Form::Path,
-            Self::Own(Connection { relayed: Some(relayed), .. }) => Form::Relayed(relayed),
+            Self::Own(connection) => match &connection.relayed {
+                None => Form::Path,
+                Some(relayed) => Form::Relayed(relayed),
+            },
             Self::Shared(_) => Form::Whole,
         }
     }
@@ -193,9 +195,9 @@ impl Line {
 
 impl Connection {
     /// Sends a request. `None`: the connection broke.
-    async fn ask(&mut self, request: Request<Prompt>) -> Option<Response<Incoming>> {
+    async fn ask(&mut self, request: Box<Request<Prompt>>) -> Option<Response<Incoming>> {
         let Self { sender, driver, .. } = self;
-        let mut response = pin!(sender.send_request(request));
+        let mut response = pin!(sender.send_request(*request));
         poll_fn(|context| {
             if let Poll::Ready(response) = response.as_mut().poll(context) {
                 return Poll::Ready(response.ok());
