@@ -5,8 +5,10 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use blake3::Hasher;
+use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 use uuid::{Builder, Uuid, Variant, Version};
 
 use crate::base62::{self, LEN_OF_128};
@@ -184,7 +186,14 @@ pub struct BadNodeName;
 
 /// `D(noun, parts)`: a UUIDv8 from a hard-coded context and fixed-width parts.
 fn derived(context: &'static str, parts: &[&[u8]]) -> Uuid {
-    let mut hasher = blake3::Hasher::new_derive_key(context);
+    absorbed(&mut Hasher::new_derive_key(context), parts)
+}
+
+/// What the context of operations comes to, which is half of what it takes to derive an id.
+static OPERATION: LazyLock<ContextKey> =
+    LazyLock::new(|| hash_derive_key_context("holdfast 2026-11 operation v1"));
+
+fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> Uuid {
     for part in parts {
         hasher.update(part);
     }
@@ -198,13 +207,14 @@ impl OperationId {
     #[must_use]
     pub fn of(api_key: ApiKeyId, request_key: RequestKey) -> Self {
         let parts = [&api_key.to_bytes()[..], &request_key.to_bytes()[..]];
-        Self(derived("holdfast 2026-11 operation v1", &parts))
+        Self(absorbed(&mut Hasher::new_from_context_key(&OPERATION), &parts))
     }
 
     /// The id of the completion that callers see: `chatcmpl_` and 32 hex digits.
     #[must_use]
     pub fn completion_id(self) -> String {
-        format!("chatcmpl_{}", self.0.as_simple())
+        let mut spelled = Uuid::encode_buffer();
+        ["chatcmpl_", self.0.as_simple().encode_lower(&mut spelled)].concat()
     }
 
     /// The id that callers see of a call of a tool: ours, not the provider's, and the same at every

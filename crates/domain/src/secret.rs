@@ -4,11 +4,22 @@
 //! their length, so that no two lists of parts feed the same bytes.
 
 use std::fmt;
+use std::sync::LazyLock;
+
+use blake3::Hasher;
+use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
 use crate::{ApiKeyId, OperationId};
 
 pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key(context);
+    absorbed(&mut Hasher::new_derive_key(context), parts)
+}
+
+/// What the context of result keys comes to: each request derives one.
+static RESULT: LazyLock<ContextKey> =
+    LazyLock::new(|| hash_derive_key_context("holdfast 2026-11 result v1"));
+
+fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> [u8; 32] {
     for part in parts {
         let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
         hasher.update(&length.to_be_bytes());
@@ -133,7 +144,7 @@ impl CredentialSecret {
     #[must_use]
     pub fn result_key(&self, operation: OperationId) -> ResultKey {
         let parts = [&self.0[..], &operation.to_bytes()[..]];
-        ResultKey(derived("holdfast 2026-11 result v1", &parts))
+        ResultKey(absorbed(&mut Hasher::new_from_context_key(&RESULT), &parts))
     }
 }
 

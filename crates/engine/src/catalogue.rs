@@ -82,7 +82,7 @@ impl Route {
     /// What operators call it.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}/{}", self.provider, self.model)
+        [&*self.provider, "/", &*self.model].concat()
     }
 
     /// Whether both lead to the same provider's same model.

@@ -58,10 +58,8 @@ impl Way {
         let random = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         let mut way = Self { left: lanes.to_vec(), rules, random, draws: 0, first: None };
         way.first = way.take(request);
-        match way.passed_over() {
-            Some(passed_over) if way.first.is_none() => Err(passed_over),
-            Some(_) | None => Ok(way),
-        }
+        let passed_over = if way.first.is_none() { way.passed_over() } else { None };
+        passed_over.map_or(Ok(way), Err)
     }
 
     /// The next route, if there is one that takes this request.

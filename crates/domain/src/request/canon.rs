@@ -36,8 +36,9 @@ pub fn fingerprint(
     if version != FINGERPRINT_VERSION {
         return None;
     }
-    let hasher = Hasher::new_keyed(key.expose());
-    let mut feed = Feed(Gathered { hasher, waiting: Vec::with_capacity(Gathered::MOST) });
+    let mut hasher = Hasher::new_keyed(key.expose());
+    let waiting = Vec::with_capacity(Gathered::MOST);
+    let mut feed = Feed(Gathered { hasher: &mut hasher, waiting });
     feed.integer(tag::VERSION, u64::from(version));
     feed.text(tag::ROUTE, "POST /v1/chat/completions");
     feed.integer(tag::CONTRACT, u64::from(contract));
@@ -55,14 +56,15 @@ pub(super) trait Absorb {
 
 /// A hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so
 /// that they are put together first.
-struct Gathered {
-    hasher: Hasher,
+struct Gathered<'h> {
+    /// Elsewhere: it is large.
+    hasher: &'h mut Hasher,
     waiting: Vec<u8>,
 }
 
-impl Gathered {
+impl Gathered<'_> {
     /// What waits at most, in bytes; a longer piece is hashed from where it is.
-    const MOST: usize = 2_048;
+    const MOST: usize = 1_024;
 
     fn finish(&mut self) -> Hash {
         self.hasher.update(&self.waiting);
@@ -71,7 +73,7 @@ impl Gathered {
     }
 }
 
-impl Absorb for Gathered {
+impl Absorb for Gathered<'_> {
     fn bytes(&mut self, structure: &[u8]) {
         if structure.len() > Self::MOST.saturating_sub(self.waiting.len()) {
             self.hasher.update(&self.waiting);

@@ -1,6 +1,7 @@
 //! The operations that this process runs, each with its tape. Not how they run.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,7 +35,10 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if !self.tape.ended() && !self.tape.sent.load(Ordering::Acquire) {
+        if self.tape.ended() {
+            return;
+        }
+        if !self.tape.sent.load(Ordering::Acquire) {
             let mut unsent = self.running.unsent.lock().unwrap_or_else(PoisonError::into_inner);
             unsent.push(self.tape.claim);
         }
@@ -97,8 +101,10 @@ impl Running {
 
     fn remove(&self, tape: &Arc<Tape>) {
         let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        if tapes.get(&tape.operation).is_some_and(|found| Arc::ptr_eq(found, tape)) {
-            tapes.remove(&tape.operation);
+        if let Entry::Occupied(found) = tapes.entry(tape.operation)
+            && Arc::ptr_eq(found.get(), tape)
+        {
+            found.remove();
         }
     }
 }

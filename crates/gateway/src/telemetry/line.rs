@@ -129,6 +129,10 @@ impl Text<'_> {
         if name == MESSAGE {
             return Ok(());
         }
+        if plain.is_empty() {
+            self.line.write_str(name)?;
+            return self.line.write_char('=');
+        }
         for part in [italic, name, plain, dim, "=", plain] {
             self.line.write_str(part)?;
         }
@@ -142,11 +146,14 @@ impl Visit for Text<'_> {
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(name(field), |line| write!(line, "{value}"));
+        self.put(name(field), |line| {
+            line.write_str(if value < 0 { "-" } else { "" })?;
+            write_number(line, value.unsigned_abs(), 1)
+        });
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(name(field), |line| write!(line, "{value}"));
+        self.put(name(field), |line| write_number(line, value, 1));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
@@ -215,11 +222,14 @@ impl Visit for Members<'_> {
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(name(field), |line| write!(line, "{value}"));
+        self.put(name(field), |line| {
+            line.write_str(if value < 0 { "-" } else { "" })?;
+            write_number(line, value.unsigned_abs(), 1)
+        });
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(name(field), |line| write!(line, "{value}"));
+        self.put(name(field), |line| write_number(line, value, 1));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
@@ -328,22 +338,27 @@ fn write_now(line: &mut String) -> fmt::Result {
         (u32::from(second), 2, '.'),
         (micros, 6, 'Z'),
     ] {
-        write_padded(line, number, n_digits)?;
+        write_number(line, number.into(), n_digits)?;
         line.write_char(after)?;
     }
     Ok(())
 }
 
-/// The last digits of a number, at most six of them.
-fn write_padded(line: &mut String, number: u32, n_digits: usize) -> fmt::Result {
-    let mut digits = [b'0'; 6];
-    let mut left = number;
+/// A number with at least so many digits, one of them or more.
+fn write_number(line: &mut String, number: u64, n_digits: usize) -> fmt::Result {
+    // As many as the largest number has.
+    let mut digits = [b'0'; 20];
+    let (mut left, mut n_written) = (number, 0);
     for digit in digits.iter_mut().rev() {
         *digit = b'0'.saturating_add(u8::try_from(left % 10).unwrap_or(0));
         left /= 10;
+        n_written += 1;
+        if left == 0 && n_written >= n_digits {
+            break;
+        }
     }
-    let last = digits.len().saturating_sub(n_digits);
-    let text = digits.get(last..).and_then(|digits| str::from_utf8(digits).ok());
+    let first = digits.len().saturating_sub(n_written);
+    let text = digits.get(first..).and_then(|digits| str::from_utf8(digits).ok());
     line.write_str(text.unwrap_or_default())
 }
 
@@ -461,9 +476,12 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_zeros() {
-        for (number, n_digits, text) in [(7, 2, "07"), (2026, 4, "2026"), (250, 6, "000250")] {
+        let largest = (u64::MAX, 1, "18446744073709551615");
+        let short =
+            [(7, 2, "07"), (2026, 4, "2026"), (250, 6, "000250"), (0, 1, "0"), (10, 1, "10")];
+        for (number, n_digits, text) in short.into_iter().chain([largest]) {
             let mut line = String::new();
-            write_padded(&mut line, number, n_digits).unwrap();
+            write_number(&mut line, number, n_digits).unwrap();
             assert_eq!(line, text);
         }
     }

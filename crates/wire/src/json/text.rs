@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
 }
 
 /// How many of the first bytes are neither quotation mark, backslash nor control character: eight at
-/// once, while there are eight.
+/// once, where there are eight. The last eight may be looked at twice, in part.
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (before, word) in words.iter().enumerate() {
@@ -93,11 +93,16 @@ pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
             return before * 8 + at;
         }
     }
-    words.len() * 8 + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
+    match bytes.last_chunk::<8>() {
+        Some(_) if rest.is_empty() => bytes.len(),
+        Some(last) => first_special(*last).map_or(bytes.len(), |at| bytes.len() - 8 + at),
+        None => rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len()),
+    }
 }
 
 /// The first of eight bytes for which [`is_special`] holds. Each subtraction marks such a byte with its
 /// highest bit; it may mark others above that one, from which it has borrowed.
+#[inline]
 fn first_special(bytes: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;

@@ -58,6 +58,14 @@ impl<'a> Members<'a> {
         Compact::to(self.to)
     }
 
+    /// The name of a field, which is spelled as in the program: nothing in it needs an escape.
+    fn name(&mut self, name: &'static str) {
+        self.to.reserve(name.len() + 4);
+        self.to.extend_from_slice(if std::mem::take(&mut self.is_first) { b"\"" } else { b",\"" });
+        self.to.extend_from_slice(name.as_bytes());
+        self.to.extend_from_slice(b"\":");
+    }
+
     fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), NotJson> {
         value.serialize(Compact::to(self.to))
     }
@@ -285,8 +293,7 @@ impl ser::SerializeStruct for Members<'_> {
         name: &'static str,
         value: &T,
     ) -> Result<(), NotJson> {
-        string(self.next().to, name);
-        self.to.push(b':');
+        self.name(name);
         self.value(value)
     }
 

@@ -47,7 +47,12 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, Unreadable> {
         return Err(Unreadable::Error);
     }
     let listed = answer.get("choices").and_then(Node::as_array).ok_or(Unreadable::Choices)?;
-    let mut choices = listed.iter().map(choice::read).collect::<Result<Vec<_>, _>>()?;
+    // Collecting would begin with room for four, and most answers have one; no room for more than were
+    // asked for, whatever is listed.
+    let mut choices = Vec::with_capacity(listed.len().min(usize::try_from(n).unwrap_or(1)));
+    for choice in listed {
+        choices.push(choice::read(choice)?);
+    }
     choices.sort_by_key(|choice| choice.index);
     if !choices.iter().map(|choice| choice.index).eq(0..n) {
         return Err(Unreadable::Choices);
