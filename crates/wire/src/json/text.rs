@@ -141,11 +141,12 @@ mod tests {
     #[test]
     fn the_first_special_byte_ends_the_prefix() {
         for length in 0..40 {
-            let mut bytes = vec![b'a'; 40];
-            bytes[length] = b'"';
-            bytes[39] = b'\\';
+            let mut bytes = vec![b'a'; length];
             assert_eq!(plain_prefix(&bytes), length);
-            assert_eq!(plain_prefix(&bytes[..length]), length);
+            for at in (0..length).rev() {
+                bytes[at] = if at % 2 == 0 { b'"' } else { b'\\' };
+                assert_eq!(plain_prefix(&bytes), at, "{length}");
+            }
         }
     }
 }
