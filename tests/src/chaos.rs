@@ -70,6 +70,8 @@ pub enum Moments {
     ServerKilled,
     /// The database server killed, and its synchronous standby promoted.
     Promoted,
+    /// The database server replaced by its synchronous standby while it lives, and killed later.
+    SwitchedOver,
     /// The clock of the database server set an hour forward or back, and right again.
     ClockStepped,
     /// All that the topology knows, in turn.
@@ -108,6 +110,8 @@ pub struct Report {
     pub server_kills: u32,
     /// Database servers that were killed and replaced by their standby.
     pub promotions: u32,
+    /// Database servers that were replaced by their standby while they lived.
+    pub switch_overs: u32,
     /// Times that the clock of a database server was set.
     pub clock_steps: u32,
     /// Times that everything was brought to rest and checked.
@@ -148,8 +152,12 @@ impl Report {
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
             format!("stopped past the lease and resumed: {}", self.frozen),
             format!(
-                "of the database: {} COMMITs cut, {} kills, {} promotions, {} steps of its clock",
-                self.commits_cut, self.server_kills, self.promotions, self.clock_steps
+                "of the database: {} COMMITs cut, {} kills, {} promotions, {} switch-overs, {} steps of its clock",
+                self.commits_cut,
+                self.server_kills,
+                self.promotions,
+                self.switch_overs,
+                self.clock_steps
             ),
             format!("stopped at a step: {at_steps} ({})", steps.join(", ")),
             format!("checks at rest: {}", self.checks),
@@ -231,7 +239,7 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         (Moments::All, Topology::File) => &[Moments::Random, Moments::Steps],
         (Moments::All, Topology::Nodes) => &[Moments::Random, Moments::Steps, Moments::Frozen],
         (Moments::All, Topology::Server) => {
-            &[Moments::CommitsCut, Moments::ServerKilled, Moments::Promoted]
+            &[Moments::CommitsCut, Moments::ServerKilled, Moments::Promoted, Moments::SwitchedOver]
         }
         (Moments::All, Topology::Clocks) => &[Moments::Random, Moments::ClockStepped],
         (one, Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks) => &[one],
@@ -251,6 +259,7 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         Moments::ServerKilled => Moment::Server(Blow::Killed),
         Moments::ClockStepped => Moment::Server(Blow::ClockStepped),
         Moments::Promoted => Moment::Server(Blow::Promoted),
+        Moments::SwitchedOver => Moment::Server(Blow::SwitchedOver),
         Moments::Random | Moments::All => Moment::After(random),
     }
 }

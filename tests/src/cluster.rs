@@ -95,13 +95,30 @@ impl Cluster {
 
     /// Kills the primary and has its standby take its place.
     pub fn fail_over(&mut self) {
-        let standby = self.standby.take().expect("it has a standby");
         self.primary.kill();
+        drop(self.switch_over());
+    }
+
+    /// Has the standby take the place of its primary, which is given back as it is: where it lives, it
+    /// waits for a standby with whatever it is told to commit.
+    pub fn switch_over(&mut self) -> Old {
+        let standby = self.standby.take().expect("it has a standby");
         drop(standby.execute("SELECT pg_promote(true, 30)"));
         let is_primary = "SELECT NOT pg_is_in_recovery()";
         until("it is promoted", || standby.execute(is_primary).ok().trim() == "t");
-        let old = std::mem::replace(&mut self.primary, standby);
-        std::fs::remove_dir_all(&old.folder).expect("nobody writes there any more");
+        Old(std::mem::replace(&mut self.primary, standby))
+    }
+}
+
+/// A server that was replaced. It is killed, and nothing is left of it, when this goes.
+#[derive(Debug)]
+pub struct Old(Server);
+
+impl Drop for Old {
+    fn drop(&mut self) {
+        self.0.kill();
+        let gone = std::fs::remove_dir_all(&self.0.folder);
+        assert!(gone.is_ok() || std::thread::panicking(), "nobody writes there any more: {gone:?}");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::line::{Cut, Line};
 const CUTS: usize = 8;
 /// How long a server is away, at most, beside the time that it takes to start.
 const AWAY_MS_MAX: u64 = 1_500;
-/// How long its clock is wrong, at most.
+/// How long its clock is wrong, or an old one lives beside the new one, at most.
 const WRONG_MS_MAX: u64 = 6_000;
 /// The clock of the server, and by how many seconds clocks are wrong.
 const SERVERS: &str = "server";
@@ -41,6 +41,9 @@ pub(super) enum Blow {
     Killed,
     /// It is killed, and its synchronous standby takes its place.
     Promoted,
+    /// Its synchronous standby takes its place while it lives, and nodes are still connected to it; it is
+    /// killed later.
+    SwitchedOver,
     /// Its clock is set an hour forward or back, and right again a few seconds later.
     ClockStepped,
 }
@@ -121,6 +124,17 @@ impl World {
                 cluster.fail_over();
                 supply.line.lead_to(cluster.socket());
                 report.promotions += 1;
+            }
+            Blow::SwitchedOver => {
+                cluster.follow();
+                work.add(self.plan(dice));
+                std::thread::sleep(Duration::from_millis(dice.below(RANDOM_MS_MAX)));
+                let old = cluster.switch_over();
+                supply.line.lead_to(cluster.socket());
+                work.add(self.plan(dice));
+                std::thread::sleep(Duration::from_millis(dice.below(WRONG_MS_MAX)));
+                drop(old);
+                report.switch_overs += 1;
             }
         }
         if blow != Blow::CommitsCut {

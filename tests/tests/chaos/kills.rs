@@ -78,6 +78,12 @@ fn postgres_a_standby_promoted_under_load_has_everything_that_was_told() {
 }
 
 #[test]
+fn postgres_a_standby_promoted_beside_its_primary_has_everything_that_was_told() {
+    let report = run(plan(2, Moments::SwitchedOver, Topology::Server), |_| {});
+    assert_eq!(report.switch_overs, 2);
+}
+
+#[test]
 fn postgres_clock_of_a_node_an_hour_wrong_changes_nothing() {
     let report = run(plan(3, Moments::Random, Topology::Clocks), |_| {});
     assert_eq!(report.kills, 3);

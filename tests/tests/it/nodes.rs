@@ -217,6 +217,29 @@ fn postgres_a_node_name_is_one_process() {
 }
 
 #[test]
+fn postgres_a_node_that_comes_back_ends_what_it_ran_without_a_grace() {
+    let upstream = Upstream::start(Reply::Silence);
+    let database = Database::make();
+    let config = impatient(database.configure(Config::upstream(&upstream)));
+    let config = config.set("operations", "orphan_grace", "\"1h\"");
+    let (site, account) = Site::funded(&config.set("server", "node", "\"gw-1\""));
+    let first = site.serve();
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, acme("Say hello"));
+    let cut = request.begin(first.address());
+    upstream.wait_for(1);
+    first.kill();
+    assert_eq!(cut.try_answer(), None);
+    assert_ne!(site.balance(&account), (FUNDS, 0));
+    // It has the name as soon as the lease has ended: nobody else can be running under it.
+    let second = site.serve();
+    until("the hold is back", || (site.balance(&account) == (FUNDS, 0)).then_some(()));
+    error(Code::OutcomeUnknown).echo(&key).replayed(true).bound().check(&second.send(&request));
+    assert_eq!(upstream.runs(), 1);
+    site.verify();
+}
+
+#[test]
 fn postgres_connections_that_end_cost_nobody_anything() {
     let world = World::of(Upstream::start(Reply::saying("Good day")));
     let [gateway, _other] = &world.nodes;
