@@ -249,7 +249,7 @@ impl Run<'_> {
         }
     }
 
-    /// A call on a route, counted and written down.
+    /// Counts a call on a route; what is written down of it.
     fn attempt(
         &self,
         route: &Route,

@@ -157,7 +157,7 @@ impl Transition {
     pub fn apply(&self, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
         match (&self.effect, before) {
             (Effect::Admit(admission), None) => Some(self.admitted(admission, receipt)),
-            (_, None) => None,
+            (Effect::Admit(_), Some(_)) | (_, None) => None,
             (_, Some(before)) => {
                 let mut after = before.clone();
                 self.apply_to(&mut after, receipt)?;
@@ -166,8 +166,8 @@ impl Transition {
         }
     }
 
-    /// Makes the row before this change the row after it, as [`Self::apply`] does. `None`: it is another
-    /// kind of row, and as good as gone.
+    /// Makes the row before this change the row after it, as [`Self::apply`] does. `None`: it is
+    /// another kind of row, and stays as it was.
     pub(crate) fn apply_to(&self, after: &mut Operation, receipt: Receipt) -> Option<()> {
         let at = receipt.at;
         match &self.effect {

@@ -11,7 +11,7 @@ $$;
 
 -- What one column alone must be is the promise of its type. A check of a table is read anew from the
 -- catalogue by each statement that writes there, and made on every row that is written, whatever was
--- set: on rows as wide as an operation's that was half of what the server did. A type is read once.
+-- set. A type is read once.
 CREATE DOMAIN holdfast_id AS BYTEA CHECK (length(VALUE) = 16);
 CREATE DOMAIN holdfast_secret AS BYTEA CHECK (length(VALUE) = 8);
 CREATE DOMAIN holdfast_digest AS BYTEA CHECK (length(VALUE) = 32);
@@ -133,8 +133,8 @@ CREATE TRIGGER prices_stay_all
 BEFORE TRUNCATE ON prices
 EXECUTE FUNCTION holdfast_refuse('price versions are never deleted');
 
--- Half of a page is left free, so that the end of a run is written into the page of its beginning, and no
--- index has to be told.
+-- Half of a page is left free, so that the end of a run is mostly written into the page of its beginning,
+-- and no index has to be told.
 --
 -- The hold, the usage record and the settlement of an operation are columns of its row: their ids
 -- are functions of its id and generation. What it belongs to, and what belongs to it, has no foreign
@@ -227,10 +227,14 @@ BEFORE TRUNCATE ON operations
 EXECUTE FUNCTION holdfast_refuse('operations are never deleted');
 
 -- What is leased or recorded, for the reconciler. With an index over phases each end of a run would be
--- written into all indices of its operation.
+-- written into all indices of its operation. Its pages are kept: they fill again at once.
 CREATE TABLE running (
     op_seq BIGINT PRIMARY KEY
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+) WITH (vacuum_truncate = off);
+
+CREATE TRIGGER running_stays_all
+BEFORE TRUNCATE ON running
+EXECUTE FUNCTION holdfast_refuse('without its row here nobody finds what a dead process ran');
 
 -- leg = 4 * generation + kind, and the kind says between which accounts it moves: 0 hold, from what is
 -- available to what is held; 1 settle, from held to revenue; 2 rest and 3 release, from held back to

@@ -23,7 +23,7 @@ impl Columns {
     /// The rows as a table `v`; the first bind is `$first`.
     ///
     /// What `UNNEST` takes apart is kept cell by cell and read again. Integers need none of it: as all
-    /// of them have one length, the place of each in its array is known.
+    /// of them have one length, the place of each in its array is known, or counted where some are missing.
     pub(super) fn table(&self, first: usize) -> String {
         let bind = |at: usize, kind: &str| format!("${}::{kind}[]", first + at);
         let ints = self.ints.iter().enumerate();

@@ -23,6 +23,7 @@ const STATES: [&str; 3] = [
      INSERT INTO operations VALUES (1, '\\x00112233445566778899aabbccddeeff', '', gen_bytes(16), '', 'a/b',
         gen_bytes(8), 1, 1, gen_bytes(32), gen_bytes(32), 0, 1, 'p', 1, 0, 0, gen_bytes(16), 'n',
         gen_bytes(16), 0, 0, 'leased', 1, 0, '[]');
+     INSERT INTO running VALUES (1);
      ANALYZE",
 ];
 const BYTES: &str = "CREATE FUNCTION gen_bytes(n int) RETURNS bytea LANGUAGE sql

@@ -240,13 +240,14 @@ const WRITES: [Write; 14] = [
     },
     Write {
         columns: NUMBER,
-        sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
-        counted: true,
+        sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v} ON CONFLICT DO NOTHING",
+        // What it is for is to be found. Whether an operation may run is said by its own row.
+        counted: false,
     },
     Write {
         columns: NUMBER,
         sql: "DELETE FROM running AS r USING {v} WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
-        // What nobody finds any more is not what keeps the money held.
+        // A row that is missing here must not keep an ending from being committed.
         counted: false,
     },
     Write {

@@ -251,6 +251,12 @@ async fn the_book_is_append_only_and_each_effect_happens_once(home: &impl Home) 
     .await;
 }
 
+#[tokio::test]
+async fn postgres_what_runs_is_not_forgotten_at_once() {
+    let home = crate::server::Server::make().await;
+    all_are_refused(&home, &[("TRUNCATE running", Says("nobody finds"))]).await;
+}
+
 async fn results_do_not_change_and_wait_for_their_settlement(home: &impl Home) {
     all_are_refused(
         home,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use holdfast_domain::ports::CommitError;
-use holdfast_domain::{Journal, OperationId};
+use holdfast_domain::{Event, Journal, OperationId};
 use holdfast_store::{Options, SchemaError, Store, migrate};
-use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
+use holdfast_testkit::laws::tenant::{Tenant, finish, judged, not_run};
 use holdfast_testkit::sample;
 use sqlx::Executor;
 
@@ -208,6 +208,21 @@ async fn postgres_a_change_that_a_table_refuses_fails_alone() {
         }
     }
     assert_eq!((good.balances().await, bad.balances().await), ((6_000, 4_000), (10_000, 0)));
+}
+
+#[tokio::test]
+async fn postgres_a_row_left_among_those_that_run_refuses_nothing() {
+    let server = Server::open().await;
+    let tenant = Tenant::new(&server, 10_000).await;
+    let claim = tenant.claim();
+    let first = tenant.admit(&claim.clone().build()).await;
+    tenant.step(first.id, not_run(&first)).await;
+    let mut raw = server.database.connect().await;
+    raw.execute("INSERT INTO running SELECT seq FROM operations").await.unwrap();
+    let again = claim.claim_id(sample::fresh()).build();
+    let second = tenant.step(first.id, Event::Claim(Box::new(again))).await;
+    assert!(second.phase.holds());
+    assert_eq!(server.store.verify().await.unwrap().mismatches, []);
 }
 
 #[tokio::test]
