@@ -93,14 +93,8 @@ impl Cluster {
         until("the standby follows", || self.primary.execute(sync).ok().trim() == "1");
     }
 
-    /// Kills the primary and has its standby take its place.
-    pub fn fail_over(&mut self) {
-        self.primary.kill();
-        drop(self.switch_over());
-    }
-
-    /// Has the standby take the place of its primary, which is given back as it is: where it lives, it
-    /// waits for a standby with whatever it is told to commit.
+    /// Has the standby take the place of its primary, killed or not, which is given back as it is: where
+    /// it lives, it waits for a standby with whatever it is told to commit.
     pub fn switch_over(&mut self) -> Old {
         let standby = self.standby.take().expect("it has a standby");
         drop(standby.execute("SELECT pg_promote(true, 30)"));

@@ -9,16 +9,16 @@ use std::time::Duration;
 use super::load::{LEASE, World};
 use super::work::Work;
 use super::{Dice, RANDOM_MS_MAX, Report, STEP_PATIENCE, wait_until};
-use crate::Request;
 use crate::clock::Clocks;
 use crate::cluster::Cluster;
 use crate::line::{Cut, Line};
+use crate::{PATIENCE, Request};
 
 /// COMMITs that one fault cuts.
 const CUTS: usize = 8;
 /// How long a server is away, at most, beside the time that it takes to start.
 const AWAY_MS_MAX: u64 = 1_500;
-/// How long its clock is wrong, or an old one lives beside the new one, at most.
+/// How long its clock is wrong, at most.
 const WRONG_MS_MAX: u64 = 6_000;
 /// The clock of the server, and by how many seconds clocks are wrong.
 const SERVERS: &str = "server";
@@ -41,8 +41,8 @@ pub(super) enum Blow {
     Killed,
     /// It is killed, and its synchronous standby takes its place.
     Promoted,
-    /// Its synchronous standby takes its place while it lives, and nodes are still connected to it; it is
-    /// killed later.
+    /// Its synchronous standby takes its place while it lives, and nodes are still connected to it. It is
+    /// killed when all of them have found the other one.
     SwitchedOver,
     /// Its clock is set an hour forward or back, and right again a few seconds later.
     ClockStepped,
@@ -117,24 +117,22 @@ impl World {
                 clocks.set(SERVERS, 0);
                 report.clock_steps += 2;
             }
-            Blow::Promoted => {
+            Blow::Promoted | Blow::SwitchedOver => {
                 cluster.follow();
                 work.add(self.plan(dice));
                 std::thread::sleep(Duration::from_millis(dice.below(RANDOM_MS_MAX)));
-                cluster.fail_over();
-                supply.line.lead_to(cluster.socket());
-                report.promotions += 1;
-            }
-            Blow::SwitchedOver => {
-                cluster.follow();
-                work.add(self.plan(dice));
-                std::thread::sleep(Duration::from_millis(dice.below(RANDOM_MS_MAX)));
+                if blow == Blow::Promoted {
+                    cluster.kill();
+                    report.promotions += 1;
+                }
                 let old = cluster.switch_over();
                 supply.line.lead_to(cluster.socket());
-                work.add(self.plan(dice));
-                std::thread::sleep(Duration::from_millis(dice.below(WRONG_MS_MAX)));
+                if blow == Blow::SwitchedOver {
+                    work.add(self.plan(dice));
+                    self.wait_until_all_have_come();
+                    report.switch_overs += 1;
+                }
                 drop(old);
-                report.switch_overs += 1;
             }
         }
         if blow != Blow::CommitsCut {
@@ -153,6 +151,17 @@ impl World {
         wait_until(STEP_PATIENCE, || n_cut() == CUTS || work.is_idle(self.clients()));
         line.cut_no_more();
         u32::try_from(n_cut()).expect("few")
+    }
+
+    /// Until each node has renewed its lease at the server that the line leads to now.
+    fn wait_until_all_have_come(&self) {
+        let database = self.database.as_ref().expect("a database");
+        let number = |sql: &str| -> i64 { database.execute(sql)[0].parse().expect("a number") };
+        let known = number("SELECT max(ends_at) FROM nodes");
+        let renewed = format!("SELECT count(*) FROM nodes WHERE ends_at > {known}");
+        let places = i64::try_from(self.fleet.places()).expect("few");
+        let have_come = wait_until(PATIENCE, || number(&renewed) == places);
+        assert!(have_come, "a node stays with the server that was replaced");
     }
 
     /// The database's clock, in seconds.

@@ -68,6 +68,17 @@ fn nothing_that_is_secret_prints() {
 }
 
 #[test]
+fn the_key_of_a_result_is_what_the_formula_says() {
+    let secret = [7; 32];
+    let operation = OperationId::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
+    let parts = [&secret[..], &operation.to_bytes()[..]];
+    let material =
+        parts.map(|part| [&u64::try_from(part.len()).unwrap().to_be_bytes()[..], part].concat());
+    let whole = blake3::derive_key("holdfast 2026-11 result v1", &material.concat());
+    assert_eq!(*CredentialSecret::new(secret).result_key(operation).expose(), whole);
+}
+
+#[test]
 fn keys_depend_on_all_that_they_are_for() {
     let [one, two] = [[1; 32], [2; 32]].map(CredentialSecret::new);
     let servers = [&[1; 16], &[2; 16]].map(|secret| ServerSecret::new(secret).unwrap());

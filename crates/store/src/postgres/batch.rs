@@ -19,8 +19,8 @@ use super::arrays::Rows;
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
 use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, PRICES, SEQ_ROW,
-    Texts, Wanted, counted,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, PARTS, POSTING_ROW, PRICES,
+    SEQ_ROW, Texts, Wanted, counted,
 };
 use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
 use crate::metrics;
@@ -340,7 +340,7 @@ fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> s
 async fn write(
     connection: &mut PgConnection,
     memory: &mut Memory,
-    writes: [Rows; 14],
+    writes: [Rows; PARTS],
     now: Timestamp,
 ) -> Result<i64, Failure> {
     let judged = counted(&writes);

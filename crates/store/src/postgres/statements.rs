@@ -113,8 +113,11 @@ struct Write {
 const NUMBER: Columns = Columns { ints: &["op_seq"], blobs: &[], texts: &[] };
 const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &[], texts: &[] };
 
+/// How many parts the writing statement has at most.
+pub(super) const PARTS: usize = 14;
+
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
-const WRITES: [Write; 14] = [
+const WRITES: [Write; PARTS] = [
     Write {
         columns: Columns {
             ints: &[
@@ -333,7 +336,7 @@ impl Texts {
 
     /// Writes; the one row that comes back says how many rows each counted part has changed. `$1` is
     /// the moment.
-    pub(super) fn write(&mut self, writes: &[Rows; WRITES.len()]) -> Arc<str> {
+    pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
         let make = || {
             let mut bind = 2;
             let (mut parts, mut counts) = (Vec::new(), Vec::new());
@@ -359,7 +362,7 @@ fn present(rows: &[Rows]) -> u16 {
 }
 
 /// How many rows must have been changed.
-pub(super) fn counted(writes: &[Rows; WRITES.len()]) -> i64 {
+pub(super) fn counted(writes: &[Rows; PARTS]) -> i64 {
     let counted = WRITES.iter().zip(writes).filter(|(write, _)| write.counted);
     counted.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
 }
@@ -371,7 +374,7 @@ impl Wanted {
 }
 
 impl Writes {
-    pub(super) fn in_order(self) -> [Rows; WRITES.len()] {
+    pub(super) fn in_order(self) -> [Rows; PARTS] {
         [
             self.prices,
             self.admissions,
