@@ -99,7 +99,7 @@ impl Work for Hand {
         let finish = Finish {
             claim: operation.owner.claim,
             metered: sample::metered(100, 20),
-            result: SealedResult { sealed: vec![7; SEALED_LEN], ..sample::result("") },
+            result: SealedResult { sealed: vec![7; SEALED_LEN].into(), ..sample::result("") },
             attempts: sample::attempts(),
         };
         let snapshot = Snapshot {

@@ -8,6 +8,8 @@ mod change;
 mod decide;
 mod event;
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::change::{Admission, Change, Effect, Receipt, Start, Transition};
@@ -57,7 +59,7 @@ pub struct Operation {
     /// Whether its caller asked to have it cancelled.
     pub cancel_asked: bool,
     /// What was tried in the last generation that ended with its owner's word.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Arc<[Attempt]>,
     /// Where it stands.
     pub phase: Phase,
     /// One more at every change.
@@ -284,7 +286,7 @@ pub struct SealedResult {
     /// Random, never reused under one key.
     pub nonce: [u8; 12],
     /// Ciphertext and tag.
-    pub sealed: Vec<u8>,
+    pub sealed: Arc<[u8]>,
 }
 
 impl std::fmt::Debug for SealedResult {
@@ -297,9 +299,9 @@ impl std::fmt::Debug for SealedResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The configured provider and its model.
-    pub route: String,
+    pub route: Arc<str>,
     /// What came of it: `finished`, or the label of a failure.
-    pub class: String,
+    pub class: Cow<'static, str>,
     /// How long it took.
     pub latency: Duration,
     /// Whether the provider may bill it.

@@ -28,11 +28,11 @@ use tokio::time::{Instant, timeout};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::assembly::{Assembly, Pulse};
-use crate::catalogue::{Guarantee, Route, Timeouts};
+use crate::catalogue::{Guarantee, Timeouts};
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
-use crate::routes::{Told, Way};
+use crate::routes::{Lane, Told, Way};
 use crate::seal;
 use crate::submit::Ask;
 use crate::tape::{Closing, Outcome, Tape};
@@ -189,12 +189,7 @@ impl Run<'_> {
             reach(Step::Sending);
             let called = self.call(states, &mut answer, &pulse).await;
             reach(Step::Answered);
-            attempts.push(self.attempt(
-                &pass.lane.route,
-                &called,
-                answer.is_cut,
-                started.elapsed(),
-            ));
+            attempts.push(self.attempt(&pass.lane, &called, answer.is_cut, started.elapsed()));
             pass.tell(self.told(&called, answer.retry_after));
             match called {
                 Ok(reported) => {
@@ -252,7 +247,7 @@ impl Run<'_> {
     /// Counts a call on a route; what is written down of it.
     fn attempt(
         &self,
-        route: &Route,
+        lane: &Lane,
         called: &Result<Option<Meters>, ProviderFailure>,
         is_cut: bool,
         latency: Duration,
@@ -262,10 +257,10 @@ impl Run<'_> {
             Ok(_) => "finished",
             Err(failure) => failure.label(),
         };
-        self.engine.metrics.upstream(&route.provider, class, latency);
+        self.engine.metrics.upstream(&lane.route.provider, class, latency);
         Attempt {
-            route: route.name(),
-            class: class.to_owned(),
+            route: Arc::clone(&lane.name),
+            class: class.into(),
             latency,
             may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
         }

@@ -1,5 +1,6 @@
 //! What a caller is told, in this crate's words; how it is spelled is the wire's and HTTP's business.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,9 +63,9 @@ pub struct Facts {
     /// The phase's label.
     pub phase: Option<&'static str>,
     /// The last route that was tried.
-    pub route: Option<String>,
+    pub route: Option<Arc<str>>,
     /// What came of it.
-    pub class: Option<String>,
+    pub class: Option<Cow<'static, str>>,
     /// How long that route took.
     pub upstream: Option<Duration>,
     /// The billing fact.
@@ -135,8 +136,8 @@ impl Reply {
     pub(crate) fn unbound(failure: Failure) -> Self {
         let mut facts = Facts { operation: failure.operation(), ..Facts::default() };
         if let Failure::PassedOver(PassedOver { route, class, .. }) = &failure {
-            facts.route = Some(route.clone());
-            facts.class = Some((*class).to_owned());
+            facts.route = Some(Arc::clone(route));
+            facts.class = Some((*class).into());
         }
         Self { outcome: Err(failure), replayed: false, rates: Rates::default(), facts }
     }
@@ -230,7 +231,7 @@ impl Facts {
             operation: Some(operation.id),
             model: Some(operation.model.clone()),
             phase: Some(operation.phase.label()),
-            route: last.map(|attempt| attempt.route.clone()),
+            route: last.map(|attempt| Arc::clone(&attempt.route)),
             class: last.map(|attempt| attempt.class.clone()),
             upstream: last.map(|attempt| attempt.latency),
             usage: operation.phase.usage().cloned(),

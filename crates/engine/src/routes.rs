@@ -38,7 +38,7 @@ pub(crate) struct Way {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// The configured provider and its model.
-    pub route: String,
+    pub route: Arc<str>,
     /// What stood in the way.
     pub class: &'static str,
     /// When it will be gone, as far as that is known.
@@ -71,8 +71,8 @@ impl Way {
     pub(crate) fn untried(&self) -> Vec<Attempt> {
         let now = Instant::now();
         let untried = |lane: &Arc<Lane>| {
-            let class = lane.shut(now)?.label().to_owned();
-            let route = lane.route.name();
+            let class = lane.shut(now)?.label().into();
+            let route = Arc::clone(&lane.name);
             Some(Attempt { route, class, latency: Duration::ZERO, may_be_billed: false })
         };
         self.left.iter().filter_map(untried).collect()
@@ -105,6 +105,6 @@ impl Way {
             Shut::Full => None,
             Shut::Cooling(until) => Some(until.saturating_duration_since(now)),
         };
-        Some(PassedOver { route: lane.route.name(), class: shut.label(), after })
+        Some(PassedOver { route: Arc::clone(&lane.name), class: shut.label(), after })
     }
 }

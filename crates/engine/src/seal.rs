@@ -68,7 +68,7 @@ pub(crate) fn seal(
             &mut sealed,
         )
         .map_err(SealError::Cipher)?;
-    Ok(SealedResult { credential, format, nonce, sealed })
+    Ok(SealedResult { credential, format, nonce, sealed: sealed.into() })
 }
 
 /// Opens what [`seal`] sealed for the same operation.
@@ -80,7 +80,7 @@ pub(crate) fn open(
     if ![BODY, BODY_AND_STATES].contains(&result.format) {
         return Err(SealError::Format(result.format));
     }
-    let mut body = result.sealed.clone();
+    let mut body = result.sealed.to_vec();
     let length = cipher(key)?
         .open_in_place(
             Nonce::assume_unique_for_key(result.nonce),
@@ -149,10 +149,15 @@ fn cipher(key: &ResultKey) -> Result<LessSafeKey, SealError> {
     UnboundKey::new(&AES_256_GCM_SIV, key.expose()).map(LessSafeKey::new).map_err(SealError::Cipher)
 }
 
-fn additional_data(operation: &Operation, format: u8) -> Aad<Vec<u8>> {
+/// What an answer is sealed for: the operation's id, its request's fingerprint, the layout.
+fn additional_data(operation: &Operation, format: u8) -> Aad<[u8; 49]> {
     let id = operation.id.to_bytes();
     let fingerprint = operation.binding.fingerprint.to_bytes();
-    Aad::from([&id[..], &fingerprint[..], &[format]].concat())
+    let mut all = [0; 49];
+    for (place, byte) in all.iter_mut().zip(id.into_iter().chain(fingerprint).chain([format])) {
+        *place = byte;
+    }
+    Aad::from(all)
 }
 
 #[cfg(test)]

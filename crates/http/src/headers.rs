@@ -46,7 +46,9 @@ pub(crate) fn has_host(head: &Parts) -> bool {
 }
 
 fn is_host(text: &str) -> bool {
-    text.is_empty() || (!text.contains('@') && text.parse::<Authority>().is_ok())
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    // Most are plain names, also the one that is empty.
+    text.bytes().all(is_name) || (!text.contains('@') && text.parse::<Authority>().is_ok())
 }
 
 /// What is told where it does not.

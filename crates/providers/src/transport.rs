@@ -21,7 +21,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
 
 use self::connect::{Connector, Relayed};
-use self::pool::{Answer, BoxError, Form, Pool};
+use self::pool::{Answer, BoxError, Form, Line, Pool};
 use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
@@ -96,7 +96,7 @@ impl Transport {
         let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         sending();
         let is_relayed = matches!(line.form(), Form::Relayed(_));
-        let request = Box::new(addressed(request.map(prompt), &line.form()));
+        let request = Box::new(addressed(request.map(prompt), &line));
         match self.0.ask(line, request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
@@ -117,27 +117,22 @@ impl Transport {
         let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        let request = Box::new(addressed(request, &line.form()));
+        let request = Box::new(addressed(request, &line));
         Ok(self.0.ask(line, request).await?.status())
     }
 }
 
 /// The same request as it is addressed on its way: over HTTP/1.1 with the server's name as a header and the
 /// path as the target, or the whole address to a proxy that relays.
-fn addressed<B>(mut request: Request<B>, form: &Form<'_>) -> Request<B> {
-    let uri = request.uri();
-    let host = match form {
-        Form::Whole => None,
-        Form::Path | Form::Relayed(_) => {
-            host(uri).and_then(|host| HeaderValue::try_from(host).ok())
-        }
-    };
-    let target = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
-    if let Some(host) = host {
-        request.headers_mut().insert(HOST, host);
+fn addressed<B>(mut request: Request<B>, line: &Line) -> Request<B> {
+    if let Some(host) = line.host() {
+        request.headers_mut().insert(HOST, host.clone());
     }
-    match form {
-        Form::Path => *request.uri_mut() = target,
+    match line.form() {
+        Form::Path => {
+            let path = request.uri().path_and_query().cloned();
+            *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
+        }
         Form::Whole => *request.uri_mut() = plain(request.uri()),
         Form::Relayed(Relayed { authorization: None }) => {}
         Form::Relayed(Relayed { authorization: Some(authorization) }) => {
@@ -173,20 +168,21 @@ impl fmt::Debug for Reply {
 impl Reply {
     /// Reads the whole body, at most `bytes_max`.
     pub(crate) async fn read(mut self, bytes_max: usize) -> Result<Bytes, Break> {
-        let mut pieces = Vec::new();
         let mut left = bytes_max;
+        // Most answers come in one piece, which is not empty.
+        let (mut only, mut all) = (Bytes::new(), Vec::new());
         while let Some(piece) = self.next().await? {
             left = left.checked_sub(piece.len()).ok_or(Break::TooLarge)?;
-            pieces.push(piece);
-        }
-        Ok(match pieces.pop() {
-            Some(only) if pieces.is_empty() => only,
-            Some(last) => {
-                pieces.push(last);
-                pieces.concat().into()
+            if only.is_empty() {
+                only = piece;
+                continue;
             }
-            None => Bytes::new(),
-        })
+            if all.is_empty() {
+                all.extend_from_slice(&only);
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(if all.is_empty() { only } else { all.into() })
     }
 
     /// The next bytes of the body, as they come; `None` at its end. Cancel safe.

@@ -239,8 +239,8 @@ mod tests {
             let Change::Operation(transition) = &*admission else { return admission };
             let refusal = holdfast_domain::operation::ProviderRefusal::Request;
             let mut result = sample::result("");
-            result.sealed = vec![0; BATCH_BYTES_MAX / 2];
-            let effect = Effect::Refuse { refusal, result, attempts: Vec::new() };
+            result.sealed = vec![0; BATCH_BYTES_MAX / 2].into();
+            let effect = Effect::Refuse { refusal, result, attempts: Arc::default() };
             Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
         };
         let mut arrived = arrived((0..5).map(result));

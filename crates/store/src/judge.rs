@@ -298,7 +298,7 @@ mod tests {
     }
 
     fn give_up(operation: &Operation) -> Event {
-        Event::GiveUp { claim: operation.owner.claim, attempts: Vec::new() }
+        Event::GiveUp { claim: operation.owner.claim, attempts: Arc::default() }
     }
 
     fn posting(n: u128, kind: PostingKind, amount: i64) -> Change {

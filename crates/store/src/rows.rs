@@ -3,7 +3,9 @@
 
 pub(crate) mod tariff;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Balance, Credential, Grant};
@@ -336,7 +338,7 @@ pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadR
     let at = cells.next;
     let result = || {
         let format = u8::try_from(format?).ok()?;
-        Some(SealedResult { credential, format, nonce: nonce?, sealed: sealed? })
+        Some(SealedResult { credential, format, nonce: nonce?, sealed: sealed?.into() })
     };
     result().map(Some).ok_or(BadRow::Value(at))
 }
@@ -470,11 +472,11 @@ pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
 }
 
 /// Reads what [`attempts_text`] wrote.
-fn attempts(text: &str) -> Option<Vec<Attempt>> {
-    let rows: Vec<(String, String, u64, bool)> = serde_json::from_str(text).ok()?;
-    let attempt = |(route, class, latency, may_be_billed)| Attempt {
-        route,
-        class,
+fn attempts(text: &str) -> Option<Arc<[Attempt]>> {
+    let rows: Vec<(Box<str>, String, u64, bool)> = serde_json::from_str(text).ok()?;
+    let attempt = |(route, class, latency, may_be_billed): (Box<str>, _, _, _)| Attempt {
+        route: Arc::from(route),
+        class: Cow::Owned(class),
         latency: Duration::from_nanos(latency),
         may_be_billed,
     };

@@ -309,19 +309,20 @@ pub fn result(sealed: &str) -> SealedResult {
         credential: CredentialId::from_u128(0xe),
         format: 1,
         nonce: [9; 12],
-        sealed: sealed.as_bytes().to_vec(),
+        sealed: sealed.as_bytes().into(),
     }
 }
 
 /// One attempt that finished.
 #[must_use]
-pub fn attempts() -> Vec<Attempt> {
-    vec![Attempt {
-        route: "sim/sample".to_owned(),
-        class: "finished".to_owned(),
+pub fn attempts() -> Arc<[Attempt]> {
+    let attempt = Attempt {
+        route: "sim/sample".into(),
+        class: "finished".into(),
         latency: Duration::from_millis(12),
         may_be_billed: true,
-    }]
+    };
+    Arc::new([attempt])
 }
 
 /// The ending of a run that metered this much.

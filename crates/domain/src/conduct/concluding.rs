@@ -59,6 +59,7 @@ impl Conduct<'_> {
         attempts: &[Attempt],
     ) -> Concluded {
         let claim = operation.owner.claim;
+        let attempts: Arc<[Attempt]> = attempts.into();
         // Where it stays: it is changed in its place, and goes from hand to hand.
         let mut current = Arc::new(Snapshot {
             operation: Some(operation.clone()),
@@ -66,7 +67,7 @@ impl Conduct<'_> {
         });
         let mut form = Form::Whole;
         for attempt in 1_u32.. {
-            let judged = decide(&current, ending.event(claim, attempts, form));
+            let judged = decide(&current, ending.event(claim, &attempts, form));
             let judged = judged.map(|transition| Arc::new(Change::Operation(transition)));
             let Ok(change) = judged else { break };
             let Verdict { of_store, was_lost } = self.offer(&change).await;
@@ -121,8 +122,8 @@ enum Form {
 }
 
 impl Ending {
-    fn event(&self, claim: ClaimId, attempts: &[Attempt], form: Form) -> Event {
-        let attempts = attempts.to_vec();
+    fn event(&self, claim: ClaimId, attempts: &Arc<[Attempt]>, form: Form) -> Event {
+        let attempts = Arc::clone(attempts);
         match self {
             Self::Finished { metered, result } => {
                 let finish = Finish { claim, metered: *metered, result: result.clone(), attempts };

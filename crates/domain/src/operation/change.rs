@@ -1,5 +1,6 @@
 //! What a judged event does to the rows. A store writes it as it stands and decides nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version};
@@ -69,7 +70,7 @@ pub enum Effect {
         /// The sealed answer.
         result: SealedResult,
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T2a: the result without the settlement.
     Record {
@@ -78,7 +79,7 @@ pub enum Effect {
         /// The sealed answer.
         result: SealedResult,
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T2b: the settlement of what was recorded.
     Settle,
@@ -87,7 +88,7 @@ pub enum Effect {
     /// T3: open again.
     Open {
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T4: refused for good.
     Refuse {
@@ -96,12 +97,12 @@ pub enum Effect {
         /// The sealed error.
         result: SealedResult,
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T5, T6: given up.
     Abandon {
         /// What was tried, where the owner says so itself.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
 }
 
@@ -180,16 +181,16 @@ impl Transition {
                 after.reserved = start.reserved;
                 after.admitted_at = at;
                 after.deadline = at.after(start.time);
-                after.attempts = Vec::new();
+                after.attempts = Arc::default();
                 after.phase = Phase::Leased;
             }
             Effect::Complete { usage, attempts, .. } => {
                 after.phase = Phase::Completed { usage: usage.clone(), finished_at: at };
-                after.attempts.clone_from(attempts);
+                after.attempts = Arc::clone(attempts);
             }
             Effect::Record { usage, attempts, .. } => {
                 after.phase = Phase::Recorded(usage.clone());
-                after.attempts.clone_from(attempts);
+                after.attempts = Arc::clone(attempts);
             }
             Effect::Settle => {
                 let usage = after.phase.usage()?.clone();
@@ -198,15 +199,15 @@ impl Transition {
             Effect::AskCancel => after.cancel_asked = true,
             Effect::Open { attempts } => {
                 after.phase = Phase::Open;
-                after.attempts.clone_from(attempts);
+                after.attempts = Arc::clone(attempts);
             }
             Effect::Refuse { refusal, attempts, .. } => {
                 after.phase = Phase::Refused { refusal: *refusal, finished_at: at };
-                after.attempts.clone_from(attempts);
+                after.attempts = Arc::clone(attempts);
             }
             Effect::Abandon { attempts } => {
                 after.phase = Phase::Abandoned { finished_at: at };
-                after.attempts.clone_from(attempts);
+                after.attempts = Arc::clone(attempts);
             }
         }
         after.version = receipt.version;
@@ -263,7 +264,7 @@ impl Transition {
             admitted_at: at,
             deadline: at.after(start.time),
             cancel_asked: false,
-            attempts: Vec::new(),
+            attempts: Arc::default(),
             phase: Phase::Leased,
             version: receipt.version,
         }

@@ -1,6 +1,8 @@
 //! Judges every event over every phase. Pure: it awaits nothing and reads no clock, and it names
 //! every pair, so that a new phase or event does not compile until somebody has thought about it.
 
+use std::sync::Arc;
+
 use super::{
     Admission, Attempt, Claim, Disown, Effect, Event, Finish, Lease, Operation, Phase, Sent,
     Snapshot, Start, Transition,
@@ -112,11 +114,11 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
                 return Err(Refusal::OwnerAlive);
             }
             // Nothing about a dead owner proves that it had not sent: never read it as not run.
-            Ok(release(operation, Effect::Abandon { attempts: Vec::new() }))
+            Ok(release(operation, Effect::Abandon { attempts: Arc::default() }))
         }
         Event::Disown(Disown { claim, sent }) => {
             owned(operation, claim)?;
-            let attempts: Vec<Attempt> = Vec::new();
+            let attempts: Arc<[Attempt]> = Arc::default();
             Ok(release(
                 operation,
                 match sent {
@@ -246,7 +248,7 @@ fn release(operation: &Operation, effect: Effect) -> Transition {
 
 /// T3, unless its caller asked to cancel it: an open operation would run again as soon as somebody
 /// retries, and clients retry by themselves.
-fn not_run(operation: &Operation, attempts: Vec<Attempt>) -> Effect {
+fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Effect {
     if operation.cancel_asked { Effect::Abandon { attempts } } else { Effect::Open { attempts } }
 }
 

@@ -1,5 +1,6 @@
 //! What can happen to an operation.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Attempt, Binding, Lease, Owner, ProviderRefusal, SealedResult};
@@ -28,7 +29,7 @@ pub enum Event {
         /// The owner's claim.
         claim: ClaimId,
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T4: the provider refused it for good.
     Refuse {
@@ -39,14 +40,14 @@ pub enum Event {
         /// The sealed error.
         result: SealedResult,
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T5: its owner knows that no result can come any more.
     GiveUp {
         /// The owner's claim.
         claim: ClaimId,
         /// What was tried.
-        attempts: Vec<Attempt>,
+        attempts: Arc<[Attempt]>,
     },
     /// T6: somebody found its owner gone.
     Reap {
@@ -97,7 +98,7 @@ pub struct Finish {
     /// The sealed answer. It tells the charge that these meters make.
     pub result: SealedResult,
     /// What was tried.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Arc<[Attempt]>,
 }
 
 /// A process gives up a claim of its own that no task of it runs.

@@ -37,8 +37,8 @@ pub fn fingerprint(
         return None;
     }
     let mut hasher = Hasher::new_keyed(key.expose());
-    let waiting = Vec::with_capacity(Gathered::MOST);
-    let mut feed = Feed(Gathered { hasher: &mut hasher, waiting });
+    let gathered = Gathered { hasher: &mut hasher, waiting: [0; MOST], n_waiting: 0 };
+    let mut feed = Feed(gathered);
     feed.integer(tag::VERSION, u64::from(version));
     feed.text(tag::ROUTE, "POST /v1/chat/completions");
     feed.integer(tag::CONTRACT, u64::from(contract));
@@ -54,35 +54,45 @@ pub(super) trait Absorb {
     fn string(&mut self, tag: u8, text: &str);
 }
 
+/// What waits at most to be hashed, in bytes; a longer piece is hashed from where it is.
+const MOST: usize = 1_024;
+
 /// A hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so
 /// that they are put together first.
 struct Gathered<'h> {
     /// Elsewhere: it is large.
     hasher: &'h mut Hasher,
-    waiting: Vec<u8>,
+    waiting: [u8; MOST],
+    n_waiting: usize,
 }
 
 impl Gathered<'_> {
-    /// What waits at most, in bytes; a longer piece is hashed from where it is.
-    const MOST: usize = 1_024;
-
     fn finish(&mut self) -> Hash {
-        self.hasher.update(&self.waiting);
-        self.waiting.clear();
+        self.pass_on();
         self.hasher.finalize()
+    }
+
+    fn pass_on(&mut self) {
+        self.hasher.update(self.waiting.get(..self.n_waiting).unwrap_or_default());
+        self.n_waiting = 0;
     }
 }
 
 impl Absorb for Gathered<'_> {
     fn bytes(&mut self, structure: &[u8]) {
-        if structure.len() > Self::MOST.saturating_sub(self.waiting.len()) {
-            self.hasher.update(&self.waiting);
-            self.waiting.clear();
+        if structure.len() > MOST.saturating_sub(self.n_waiting) {
+            self.pass_on();
         }
-        if structure.len() > Self::MOST {
-            self.hasher.update(structure);
-        } else {
-            self.waiting.extend_from_slice(structure);
+        let end = self.n_waiting.saturating_add(structure.len());
+        match self.waiting.get_mut(self.n_waiting..end) {
+            Some(room) => {
+                room.copy_from_slice(structure);
+                self.n_waiting = end;
+            }
+            // Longer than all the room.
+            None => {
+                self.hasher.update(structure);
+            }
         }
     }
 

@@ -76,52 +76,85 @@ impl FromStr for Decimal {
             lexeme.strip_prefix('-').map_or((false, lexeme), |rest| (true, rest));
         let (mantissa, power) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = [whole, fraction].concat();
-        if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+        if whole.is_empty() && fraction.is_empty() {
             return Err(BadDecimal);
         }
-        let significant = all.trim_end_matches('0');
-        let digits = significant.trim_start_matches('0');
-        if digits.is_empty() {
-            return Ok(Self { negative: false, digits: 0, exponent: 0 });
-        }
-        if digits.len() > DIGITS_MAX {
-            return Err(BadDecimal);
+        let (digits, trimmed) = significant(whole.bytes().chain(fraction.bytes()))?;
+        if digits == 0 {
+            return Ok(Self { negative: false, digits, exponent: 0 });
         }
         // `1.50e3` = 15 × 10^(3 - 2 + 1): the power, less the fraction, plus the trimmed zeros.
-        let length = |text: &str| i32::try_from(text.len()).map_err(|_huge| BadDecimal);
-        let trimmed = length(&all)?.saturating_sub(length(significant)?);
+        let length = |length: usize| i32::try_from(length).map_err(|_huge| BadDecimal);
         let power: i32 = power.parse().map_err(|_huge| BadDecimal)?;
-        let exponent = power.saturating_sub(length(fraction)?).saturating_add(trimmed);
+        let exponent =
+            power.saturating_sub(length(fraction.len())?).saturating_add(length(trimmed)?);
         if exponent.abs() > EXPONENT_MAX {
             return Err(BadDecimal);
         }
-        Ok(Self {
-            negative,
-            digits: digits.parse().map_err(|_impossible| BadDecimal)?,
-            exponent: i16::try_from(exponent).map_err(|_impossible| BadDecimal)?,
-        })
+        let exponent = i16::try_from(exponent).map_err(|_impossible| BadDecimal)?;
+        Ok(Self { negative, digits, exponent })
     }
+}
+
+/// The number that these digits spell without the zeros at its end, and how many those are.
+fn significant(spelled: impl Iterator<Item = u8>) -> Result<(u128, usize), BadDecimal> {
+    let (mut digits, mut n_digits, mut n_zeros) = (0_u128, 0_usize, 0_usize);
+    for byte in spelled {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(BadDecimal);
+        }
+        if digit == 0 {
+            n_zeros = n_zeros.saturating_add(1);
+            continue;
+        }
+        // Zeros before the first other digit say nothing.
+        let before = if digits == 0 { 0 } else { n_zeros };
+        n_digits = n_digits.saturating_add(before).saturating_add(1);
+        if n_digits > DIGITS_MAX {
+            return Err(BadDecimal);
+        }
+        let shift = u32::try_from(before).ok().and_then(|zeros| zeros.checked_add(1));
+        let scaled = shift
+            .and_then(|shift| 10_u128.checked_pow(shift))
+            .and_then(|scale| digits.checked_mul(scale))
+            .and_then(|scaled| scaled.checked_add(u128::from(digit)));
+        digits = scaled.ok_or(BadDecimal)?;
+        n_zeros = 0;
+    }
+    Ok((digits, n_zeros))
 }
 
 impl fmt::Display for Decimal {
     /// A JSON number; one spelling for each value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.negative { "-" } else { "" };
+        let shift = u32::from(self.exponent.unsigned_abs());
+        let width = usize::try_from(shift).unwrap_or(usize::MAX);
         // The same number in the narrower type is spelled several times as fast.
-        let digits = u64::try_from(self.digits);
-        let digits = digits.map_or_else(|_wide| self.digits.to_string(), |few| few.to_string());
-        let shift = usize::from(self.exponent.unsigned_abs());
-        if self.exponent >= 0 && digits.len().saturating_add(shift) <= 20 {
-            return write!(f, "{sign}{digits}{}", "0".repeat(shift));
+        let few = u64::try_from(self.digits).ok();
+        let n_digits = self.digits.checked_ilog10().unwrap_or(0).saturating_add(1);
+        if self.exponent >= 0 && n_digits.saturating_add(shift) <= 20 {
+            return match few {
+                Some(few) => write!(f, "{sign}{few}{:0<width$}", ""),
+                None => write!(f, "{sign}{}{:0<width$}", self.digits, ""),
+            };
         }
         if self.exponent < 0 && shift <= 20 {
-            let zeros = shift.saturating_add(1).saturating_sub(digits.len());
-            let padded = ["0".repeat(zeros), digits].concat();
-            let (whole, fraction) = padded.split_at(padded.len().saturating_sub(shift));
-            return [sign, whole, ".", fraction].into_iter().try_for_each(|part| f.write_str(part));
+            let split = |few: u64| {
+                let scale = 10_u64.checked_pow(shift)?;
+                few.checked_div(scale).zip(few.checked_rem(scale))
+            };
+            if let Some((whole, fraction)) = few.and_then(split) {
+                return write!(f, "{sign}{whole}.{fraction:0width$}");
+            }
+            let scale = 10_u128.saturating_pow(shift);
+            if let Some(whole) = self.digits.checked_div(scale) {
+                let fraction = self.digits.checked_rem(scale).unwrap_or(0);
+                return write!(f, "{sign}{whole}.{fraction:0width$}");
+            }
         }
-        write!(f, "{sign}{digits}e{}", self.exponent)
+        write!(f, "{sign}{}e{}", self.digits, self.exponent)
     }
 }
 
@@ -152,6 +185,15 @@ mod tests {
         check("1e-25", "1e-25");
         check("12e30", "12e30");
         check("123456789012345678901", "123456789012345678901e0");
+        check("12345678901234567890", "12345678901234567890");
+        check("18446744073709551616", "18446744073709551616");
+        check("1234567890123456789.0123456789012345", "1234567890123456789.0123456789012345");
+        check("-0.00000000000000000012", "-0.00000000000000000012");
+        check("1e-20", "0.00000000000000000001");
+        check("1e-21", "1e-21");
+        check("1e19", "10000000000000000000");
+        check("000100.00", "100");
+        check("10.01", "10.01");
     }
 
     #[test]

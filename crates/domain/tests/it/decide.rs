@@ -106,10 +106,10 @@ fn phases() -> [Option<Operation>; 7] {
         None,
         Some(leased()),
         after(Event::Record(finish(CLAIM))),
-        after(Event::NotRun { claim: CLAIM, attempts: Vec::new() }),
+        after(Event::NotRun { claim: CLAIM, attempts: [].into() }),
         after(Event::Finish(finish(CLAIM))),
         after(refuse(CLAIM)),
-        after(Event::GiveUp { claim: CLAIM, attempts: Vec::new() }),
+        after(Event::GiveUp { claim: CLAIM, attempts: [].into() }),
     ]
 }
 

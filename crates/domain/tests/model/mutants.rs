@@ -100,7 +100,7 @@ impl Explorer {
         }
         let mut transition = decide(&snapshot, event)?;
         if is_reap && self.has(Mutant::ReapReadAsNotRun) {
-            transition.effect = Effect::Open { attempts: Vec::new() };
+            transition.effect = Effect::Open { attempts: [].into() };
         }
         Ok(transition)
     }
@@ -197,7 +197,7 @@ impl Explorer {
             return None;
         }
         let claim = ClaimId::from_u128(u128::from(row.claim));
-        self.act(world, operation, Event::NotRun { claim, attempts: Vec::new() })
+        self.act(world, operation, Event::NotRun { claim, attempts: [].into() })
     }
 }
 

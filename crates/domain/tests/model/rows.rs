@@ -123,7 +123,7 @@ impl Rows {
             admitted_at: NOW,
             deadline: if row.overdue { OVERDUE } else { NOW.after(TIME) },
             cancel_asked: row.cancel_asked,
-            attempts: Vec::new(),
+            attempts: [].into(),
             phase,
             version: Version::new(u32::from(row.version)),
         }
@@ -164,12 +164,12 @@ impl Rows {
         let claim = ClaimId::from_u128(u128::from(task));
         let spec = &configuration.tasks[usize::from(task)];
         let content = Content { credential: spec.credential, author: task };
-        let attempts = Vec::new();
+        let attempts = [].into();
         let finish = || Finish {
             claim,
             metered: metered(spec.metered),
             result: sealed(content),
-            attempts: Vec::new(),
+            attempts: [].into(),
         };
         match word {
             Word::Claim => Event::Claim(Box::new(self.claim(configuration, task))),
@@ -220,7 +220,7 @@ fn sealed(content: Content) -> SealedResult {
         credential: CredentialId::from_u128(u128::from(content.credential)),
         format: 1,
         nonce: [0; 12],
-        sealed: vec![content.author],
+        sealed: [content.author].into(),
     }
 }
 

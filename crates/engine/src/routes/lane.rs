@@ -19,6 +19,8 @@ use crate::metrics::RouteSeries;
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) route: Route,
+    /// What operators call the route.
+    pub(crate) name: Arc<str>,
     /// `None`: no provider has the name.
     pub(crate) provider: Option<Arc<dyn Provider>>,
     traffic: Arc<Traffic>,
@@ -77,7 +79,8 @@ impl Lane {
             Arc::new(Traffic { now: Mutex::new(now), series: OnceLock::new() })
         };
         let traffic = same.map_or_else(fresh, |lane| Arc::clone(&lane.traffic));
-        Self { route: route.clone(), provider: provider.map(Arc::clone), traffic }
+        let (name, provider) = (route.name().into(), provider.map(Arc::clone));
+        Self { route: route.clone(), name, provider, traffic }
     }
 
     fn is_by(&self, provider: Option<&Arc<dyn Provider>>) -> bool {
@@ -222,6 +225,6 @@ impl Drop for Pass {
 
 impl fmt::Debug for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pass({})", self.lane.route.name())
+        write!(f, "Pass({})", self.lane.name)
     }
 }

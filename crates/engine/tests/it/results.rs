@@ -106,7 +106,9 @@ async fn tampered_content_is_a_failure_of_ours_and_no_panic() {
         let first = world.ask(1, HELLO).await;
         world.store.alter(move |snapshot| {
             if let Some(result) = &mut snapshot.result {
-                tamper(&mut result.sealed);
+                let mut sealed = result.sealed.to_vec();
+                tamper(&mut sealed);
+                result.sealed = sealed.into();
             }
         });
         assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(id, Some(_)) if *id == operation_id(1));

@@ -1,5 +1,6 @@
 //! What a provider wants back of earlier turns: who gets it, when it is gone, and that it is never seen.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use holdfast_domain::OperationId;
@@ -173,7 +174,7 @@ async fn what_does_not_open_is_as_if_it_were_gone() {
     let world = in_second_turn(called()).await;
     world.store.alter(|snapshot| {
         if let Some(result) = &mut snapshot.result {
-            result.sealed[0] ^= 1;
+            Arc::make_mut(&mut result.sealed)[0] ^= 1;
         }
     });
     body(&world.ask(2, &results(&[id(1, 1)])).await);

@@ -96,7 +96,7 @@ async fn a_look_up_of_content_that_does_not_open_says_so() {
     body(&world.ask(1, HELLO).await);
     world.store.alter(|snapshot| {
         if let Some(result) = &mut snapshot.result {
-            result.sealed.clear();
+            result.sealed = [].into();
         }
     });
     let seen = look_up_as(&world, 1, 1).await;

@@ -3,6 +3,7 @@
 //!
 //! There are no spans: a line says by itself what it is about.
 
+use std::cell::Cell;
 use std::error::Error;
 use std::fmt::{self, Debug, Write};
 
@@ -15,8 +16,13 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::LogFormat;
 
-/// What a line is given from the start: most have room in it.
-const USUAL_BYTES: usize = 1_024;
+/// A line that took more is not kept for the next.
+const KEPT_BYTES: usize = 16 * 1_024;
+
+thread_local! {
+    /// Where the thread's last line was put together, and the next one is.
+    static ROOM: Cell<String> = const { Cell::new(String::new()) };
+}
 
 /// What spells the lines of a log.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +49,18 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut line = String::with_capacity(USUAL_BYTES);
-        match self.format {
+        // Taken out: what is told may log something itself.
+        let mut line = ROOM.take();
+        line.clear();
+        let written = match self.format {
             LogFormat::Pretty => self.style.write(&mut line, event),
             LogFormat::Json => write_object(&mut line, event),
-        }?;
-        writer.write_str(&line)
+        };
+        let written = written.and_then(|()| writer.write_str(&line));
+        if line.capacity() <= KEPT_BYTES {
+            ROOM.set(line);
+        }
+        written
     }
 }
 

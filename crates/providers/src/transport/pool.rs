@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::rt::Executor;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::connect::{Connected, Connector, Relayed, Stream};
 use super::shared::{Share, Shared};
-use super::{Lost, Prompt};
+use super::{Lost, Prompt, host};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -70,6 +70,8 @@ pub(super) enum Form<'a> {
 /// A connection that nobody else uses.
 pub(super) struct Connection {
     server: Uri,
+    /// What the server is called in every request; none where its address names none.
+    host: Option<HeaderValue>,
     relayed: Option<Relayed>,
     sender: SendRequest<Prompt>,
     driver: Box<http1::Connection<TokioIo<Stream>, Prompt>>,
@@ -165,7 +167,8 @@ impl Pool {
         }
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         let driver = Box::new(driver);
-        Ok(Line::Own(Box::new(Connection { server, relayed, sender, driver })))
+        let host = host(&server).and_then(|host| HeaderValue::try_from(host).ok());
+        Ok(Line::Own(Box::new(Connection { server, host, relayed, sender, driver })))
     }
 }
 
@@ -181,6 +184,14 @@ impl Kept {
 }
 
 impl Line {
+    /// What the server is called in a header here.
+    pub(super) const fn host(&self) -> Option<&HeaderValue> {
+        match self {
+            Self::Own(connection) => connection.host.as_ref(),
+            Self::Shared(_) => None,
+        }
+    }
+
     /// How a request is addressed here.
     pub(super) const fn form(&self) -> Form<'_> {
         match self {

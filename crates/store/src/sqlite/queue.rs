@@ -146,7 +146,7 @@ mod tests {
     fn ending(n: u64) -> Arc<Change> {
         let admission = admission(n);
         let Change::Operation(transition) = &*admission else { return admission };
-        let effect = Effect::Abandon { attempts: Vec::new() };
+        let effect = Effect::Abandon { attempts: Arc::default() };
         Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
     }
 

@@ -155,8 +155,8 @@ impl AttemptView {
     #[must_use]
     pub fn of(attempt: &Attempt) -> Self {
         Self {
-            route: attempt.route.clone(),
-            class: attempt.class.clone(),
+            route: attempt.route.to_string(),
+            class: attempt.class.to_string(),
             latency_ms: u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
             may_be_billed: attempt.may_be_billed,
         }

@@ -215,7 +215,7 @@ fn top_logprobs(body: &mut Object<'_, '_>, logprobs: bool) -> Result<Option<u8>,
 /// An id that cannot be one is a model that does not exist.
 fn model(field: Field<'_, '_>) -> Result<PublicModelId, BadRequest> {
     let path = field.path;
-    let id = field::string(field)?;
+    let id = field::text(field)?;
     if id.is_empty() {
         return Err(path.invalid(format_args!("the id of a model")));
     }

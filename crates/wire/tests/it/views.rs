@@ -95,12 +95,13 @@ pub(crate) fn operation(phase: Phase) -> Operation {
         admitted_at: at(1),
         deadline: at(2),
         cancel_asked: false,
-        attempts: vec![Attempt {
-            route: "p/m".to_owned(),
-            class: "finished".to_owned(),
+        attempts: [Attempt {
+            route: "p/m".into(),
+            class: "finished".into(),
             latency: Duration::from_micros(1_999),
             may_be_billed: true,
-        }],
+        }]
+        .into(),
         phase,
         version: Version::FIRST,
     }

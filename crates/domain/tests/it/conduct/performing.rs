@@ -20,7 +20,7 @@ async fn perform(
     let runs = Cell::new(0);
     let run = async |_operation: Arc<Operation>| {
         runs.set(runs.get() + 1);
-        (ending, sample::attempts())
+        (ending, sample::attempts().to_vec())
     };
     let performed = conduct(journal).perform(&sample::order(claim), run).await;
     (performed, runs.get())
@@ -116,7 +116,7 @@ async fn a_settlement_that_is_refused_is_not_told_as_an_end() {
 async fn an_operation_that_somebody_else_runs_by_now_is_not_told_as_an_end() {
     let journal = journal().await;
     let run = async |operation: Arc<Operation>| {
-        let not_run = Event::NotRun { claim: operation.owner.claim, attempts: Vec::new() };
+        let not_run = Event::NotRun { claim: operation.owner.claim, attempts: [].into() };
         for event in [not_run, Event::Claim(Box::new(new_claim()))] {
             let seen = journal.load(operation.id).await.unwrap();
             journal.commit(judged(&seen, event)).await.unwrap();

@@ -125,7 +125,7 @@ fn a_reopening_takes_everything_that_concerns_money_anew_and_keeps_what_it_is_bo
     assert_eq!((second.owner, second.price), (claim.owner, claim.price));
     assert_eq!((second.hold, second.generation), (micros(250), 2));
     assert_eq!((second.id, second.binding), (open.id, open.binding));
-    assert_eq!(second.attempts, []);
+    assert!(second.attempts.is_empty());
     assert_ne!(second.id.hold(2), second.id.hold(1));
 }
 

@@ -36,7 +36,7 @@ fn check(row: Row, now: Timestamp, orphan_grace: Option<Duration>, is_reaped: bo
         Ok(transition) => {
             assert!(is_reaped, "it may not be reaped");
             // Never open: nothing about a dead owner proves that it had not sent.
-            assert_eq!(transition.effect, Effect::Abandon { attempts: Vec::new() });
+            assert_eq!(transition.effect, Effect::Abandon { attempts: [].into() });
         }
         Err(refusal) => assert_eq!((refusal, is_reaped), (Refusal::OwnerAlive, false)),
     }

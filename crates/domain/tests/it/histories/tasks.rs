@@ -129,7 +129,7 @@ impl World {
         let ghost = self.ghosts.entry(row.id).or_default();
         if outcome == 9 {
             // It gives up before it sends: a drain, or no route.
-            let ending = Event::NotRun { claim, attempts: Vec::new() };
+            let ending = Event::NotRun { claim, attempts: [].into() };
             return Stage::Concluding { row, ending, pending: None };
         }
         task.has_sent = true;

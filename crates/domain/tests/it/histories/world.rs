@@ -287,14 +287,14 @@ impl World {
             return;
         }
         let (metered, result) = (sample::metered(1, 1), sample::result("of nobody"));
-        let attempts = Vec::new();
-        let finish = Finish { claim, metered, result: result.clone(), attempts: attempts.clone() };
+        let attempts: Arc<[_]> = [].into();
+        let finish = Finish { claim, metered, result: result.clone(), attempts: Arc::clone(&attempts) };
         let refusal = ProviderRefusal::Request;
         let events = [
             Event::Finish(finish.clone()),
             Event::Record(finish),
-            Event::NotRun { claim, attempts: attempts.clone() },
-            Event::Refuse { claim, refusal, result, attempts: attempts.clone() },
+            Event::NotRun { claim, attempts: Arc::clone(&attempts) },
+            Event::Refuse { claim, refusal, result, attempts: Arc::clone(&attempts) },
             Event::GiveUp { claim, attempts },
             Event::Disown(Disown { claim, sent: Sent::Never }),
         ];

@@ -1,6 +1,7 @@
 //! Random histories: what is done next, in words that every store understands. Which steps make sense
 //! is read off the reference; nothing in here has a moment or a version.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::ledger::PostingKind;
@@ -96,7 +97,7 @@ pub(super) struct ClaimOf {
 /// What happens to an operation.
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    Finish { input: u64, output: u64, attempts: Vec<Attempt> },
+    Finish { input: u64, output: u64, attempts: Arc<[Attempt]> },
     Record { input: u64, output: u64 },
     Settle,
     AskCancel,
@@ -261,7 +262,7 @@ impl History {
         let (input, output) = (self.dice.roll(150), self.dice.roll(60));
         match self.dice.roll(12) {
             0..3 => {
-                let attempts = if input % 2 == 0 { sample::attempts() } else { Vec::new() };
+                let attempts = if input % 2 == 0 { sample::attempts() } else { Arc::default() };
                 What::Finish { input, output, attempts }
             }
             3..5 => What::Record { input, output },

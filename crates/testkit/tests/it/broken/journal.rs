@@ -38,7 +38,7 @@ impl Journal for Broken {
             snapshot.result = None;
         }
         if self.has(Defect::AttemptsAreForgotten) {
-            row.attempts = Vec::new();
+            row.attempts = Arc::default();
         }
         if self.has(Defect::SupersededLeasesAreHidden) {
             snapshot.lease = snapshot.lease.filter(|lease| lease.node == row.owner.node);
@@ -191,7 +191,7 @@ impl Broken {
         if let (Effect::Abandon { attempts }, true) =
             (&bent.effect, self.has(Defect::GivenUpIsOpen))
         {
-            bent.effect = Effect::Open { attempts: attempts.clone() };
+            bent.effect = Effect::Open { attempts: Arc::clone(attempts) };
         }
         let Some(Operation { hold, price, .. }) = row else { return };
         if matches!(bent.effect, Effect::AskCancel) && self.has(Defect::AskingReleasesTheHold) {

@@ -1,6 +1,7 @@
 //! One member of a request with the path that names it, and its reading as a type. Paths are built
 //! only when something is wrong.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -79,8 +80,13 @@ impl<'a> Field<'_, 'a> {
 }
 
 pub(super) fn string(field: Field<'_, '_>) -> Result<String, BadRequest> {
+    text(field).map(Cow::into_owned)
+}
+
+/// A string as it stands in the body, where it has no escapes.
+pub(super) fn text<'a>(field: Field<'_, 'a>) -> Result<Cow<'a, str>, BadRequest> {
     match field.node {
-        Node::String(text) => Ok(text.into_owned()),
+        Node::String(text) => Ok(text),
         Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_) | Node::Object(_) => {
             Err(field.path.invalid(format_args!("a string")))
         }
