@@ -185,6 +185,17 @@ impl Site {
         self.start(command)
     }
 
+    /// Starts it where it has one core, and waits until it listens. `taskset` is part of every Linux.
+    #[must_use]
+    pub fn serve_on_one_core(&self) -> Gateway {
+        let status = std::fs::read_to_string("/proc/self/status").expect("a process of Linux");
+        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let first = cores.and_then(|cores| cores.trim().split([',', '-']).next()).expect("a core");
+        let mut command = self.command_of(Path::new("taskset"));
+        command.args(["-c", first]).arg(binary()).arg("serve");
+        self.start(command)
+    }
+
     /// Starts a command that serves, and waits until it listens.
     #[must_use]
     pub fn start(&self, command: Command) -> Gateway {

@@ -44,6 +44,7 @@ mod lookups;
 mod media;
 mod mistakes;
 mod nodes;
+mod one_core;
 mod outcomes;
 mod patience;
 mod rates;
