@@ -91,6 +91,4 @@ pub struct Engine {
     background: CancellationToken,
     /// From the first moment of drain: nothing new.
     draining: CancellationToken,
-    /// From the drain deadline: what still runs is cut.
-    cut: CancellationToken,
 }

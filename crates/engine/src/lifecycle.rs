@@ -45,7 +45,6 @@ impl Engine {
             keepers: TaskTracker::new(),
             background: CancellationToken::new(),
             draining: CancellationToken::new(),
-            cut: CancellationToken::new(),
         });
         engine.keepers.spawn(keep("heartbeat", Arc::clone(&engine), Self::beat));
         engine.keepers.spawn(keep("reconciler", Arc::clone(&engine), Self::reconcile));
@@ -89,7 +88,7 @@ impl Engine {
                 operations = self.tasks.len(),
                 "drain deadline: cutting what still runs"
             );
-            self.cut.cancel();
+            self.running.cut();
             let settled = tokio::time::timeout(Options::COMMIT_WAIT, self.tasks.wait()).await;
             if settled.is_err() {
                 let operations = self.tasks.len();

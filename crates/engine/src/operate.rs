@@ -35,7 +35,7 @@ use crate::reply::Failure;
 use crate::routes::{Lane, Told, Way};
 use crate::seal;
 use crate::submit::Ask;
-use crate::tape::{Closing, Outcome, Tape};
+use crate::tape::{Closing, Outcome, Stop, Tape};
 
 /// Bytes of text that an estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -223,7 +223,7 @@ impl Run<'_> {
 
     /// Whether the run is ended here.
     fn is_cut(&self) -> bool {
-        self.tape.is_cancelled() || self.engine.cut.is_cancelled()
+        self.tape.stop().is_some()
     }
 
     /// What a call tells of its route.
@@ -294,9 +294,8 @@ impl Run<'_> {
             called = provider.run(&call, answer) => return outcome(called, answer, n),
             () = tokio::time::sleep_until(self.until) => (Unknown::Timeout, true),
             why = self.bounded(pulse, arrival) => (why, true),
-            () = self.tape.cancelled() => (Unknown::Cut, true),
             // The operator's own doing: nobody pays for half an answer because a process ends.
-            () = self.engine.cut.cancelled() => (Unknown::Cut, false),
+            stop = self.tape.stopped() => (Unknown::Cut, stop == Stop::Caller),
         };
         if !answer.is_sent {
             return Err(ProviderFailure::NotRun(NotRun::Connect));

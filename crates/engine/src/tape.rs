@@ -13,7 +13,6 @@ use holdfast_domain::operation::{Binding, Snapshot};
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::running::{Registered, Running};
 pub(crate) use self::track::{Closing, Follower, Track};
@@ -104,8 +103,18 @@ pub(crate) struct Tape {
     over: Notify,
     readers: AtomicUsize,
     sent: AtomicBool,
-    /// Its caller wants it to end, and the row says so.
-    cancelled: CancellationToken,
+    /// Who wants it to end, and how whoever runs it hears of that.
+    stops: [AtomicBool; 2],
+    stopping: Notify,
+}
+
+/// Who wants a run to end before its provider has said everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Its caller; the row says so.
+    Caller,
+    /// The operator, whose process ends.
+    Operator,
 }
 
 /// One reader of a tape, until it is dropped.
@@ -130,7 +139,8 @@ impl Tape {
             over: Notify::new(),
             readers: AtomicUsize::new(0),
             sent: AtomicBool::new(false),
-            cancelled: CancellationToken::new(),
+            stops: [AtomicBool::new(false), AtomicBool::new(false)],
+            stopping: Notify::new(),
         }
     }
 
@@ -168,13 +178,36 @@ impl Tape {
         self.track.as_ref()
     }
 
-    /// Completes when the run is to end because its caller wants that.
-    pub(crate) async fn cancelled(&self) {
-        self.cancelled.cancelled().await;
+    /// Completes when somebody wants the run to end. Cancel safe.
+    pub(crate) async fn stopped(&self) -> Stop {
+        loop {
+            // Before the look: whatever comes after it is heard.
+            let stopping = self.stopping.notified();
+            if let Some(stop) = self.stop() {
+                return stop;
+            }
+            stopping.await;
+        }
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.is_cancelled()
+    /// Who wants the run to end; of both, its caller.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        let [caller, operator] = &self.stops;
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        if is_set(caller) {
+            return Some(Stop::Caller);
+        }
+        is_set(operator).then_some(Stop::Operator)
+    }
+
+    fn end_early(&self, stop: Stop) {
+        let [caller, operator] = &self.stops;
+        let flag = match stop {
+            Stop::Caller => caller,
+            Stop::Operator => operator,
+        };
+        flag.store(true, Ordering::Release);
+        self.stopping.notify_waiters();
     }
 
     /// From now on a provider may have seen the request.

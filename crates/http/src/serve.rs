@@ -145,6 +145,8 @@ pub(crate) async fn connection<F, R>(
         );
     let mut connection = pin!(connection);
     let served = tokio::select! {
+        // No lots are drawn at each step.
+        biased;
         served = connection.as_mut() => served,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();

@@ -3,19 +3,26 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::operation::{Binding, Sent};
 use holdfast_domain::{ClaimId, OperationId};
 
-use super::{Outcome, Tape, Track};
+use super::{Outcome, Stop, Tape, Track};
 
 /// The runs of this process by operation. A std mutex: never held across an await.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
-    tapes: Mutex<HashMap<OperationId, Arc<Tape>>>,
+    tapes: Mutex<Tapes>,
     /// Claims whose tasks died before anything was sent: the only ones that may be disowned as not run.
     unsent: Mutex<Vec<ClaimId>>,
+}
+
+#[derive(Debug, Default)]
+struct Tapes {
+    by_operation: HashMap<OperationId, Arc<Tape>>,
+    /// The operator ends all runs, also those that are registered from now on.
+    are_cut: bool,
 }
 
 /// A run's place in [`Running`]. Dropping it removes the run, and ends its tape if nobody did.
@@ -57,32 +64,41 @@ impl Running {
         binding: Binding,
         track: Option<Track>,
     ) -> Registered {
-        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tape) = tapes.get(&operation) {
+        let mut tapes = self.tapes();
+        if let Some(tape) = tapes.by_operation.get(&operation) {
             return Registered::Found(Arc::clone(tape));
         }
         let tape = Arc::new(Tape::new(operation, claim, binding, track));
-        tapes.insert(operation, Arc::clone(&tape));
+        if tapes.are_cut {
+            tape.end_early(Stop::Operator);
+        }
+        tapes.by_operation.insert(operation, Arc::clone(&tape));
         Registered::New(tape)
     }
 
     /// The run of this operation.
     pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
-        self.tapes.lock().unwrap_or_else(PoisonError::into_inner).get(&operation).cloned()
+        self.tapes().by_operation.get(&operation).cloned()
     }
 
     /// How many requests wait for the end of a run.
     pub(crate) fn waiters(&self) -> usize {
-        let tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        tapes.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
+        self.tapes().by_operation.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
     }
 
     /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
     /// the ending is judged.
     pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {
         if let Some(tape) = self.find(operation).filter(|tape| tape.claim == claim) {
-            tape.cancelled.cancel();
+            tape.end_early(Stop::Caller);
         }
+    }
+
+    /// Ends all runs, those that come as well.
+    pub(crate) fn cut(&self) {
+        let mut tapes = self.tapes();
+        tapes.are_cut = true;
+        tapes.by_operation.values().for_each(|tape| tape.end_early(Stop::Operator));
     }
 
     /// Takes the place of a registered run.
@@ -100,12 +116,15 @@ impl Running {
     }
 
     fn remove(&self, tape: &Arc<Tape>) {
-        let mut tapes = self.tapes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(found) = tapes.entry(tape.operation)
+        if let Entry::Occupied(found) = self.tapes().by_operation.entry(tape.operation)
             && Arc::ptr_eq(found.get(), tape)
         {
             found.remove();
         }
+    }
+
+    fn tapes(&self) -> MutexGuard<'_, Tapes> {
+        self.tapes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

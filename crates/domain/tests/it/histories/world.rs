@@ -288,7 +288,8 @@ impl World {
         }
         let (metered, result) = (sample::metered(1, 1), sample::result("of nobody"));
         let attempts: Arc<[_]> = [].into();
-        let finish = Finish { claim, metered, result: result.clone(), attempts: Arc::clone(&attempts) };
+        let finish =
+            Finish { claim, metered, result: result.clone(), attempts: Arc::clone(&attempts) };
         let refusal = ProviderRefusal::Request;
         let events = [
             Event::Finish(finish.clone()),
