@@ -152,7 +152,7 @@ impl Store {
         let tasks = TaskTracker::new();
         let (writing, readers) = match options.url.place() {
             Place::File(file) => {
-                let (sqlite, readers) = Sqlite::open(file, &options).await?;
+                let (sqlite, readers) = Sqlite::open(file, &options, &tasks).await?;
                 (Writing::Sqlite(sqlite), Readers::Sqlite(readers))
             }
             Place::Server(server) => {

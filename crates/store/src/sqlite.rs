@@ -14,6 +14,7 @@ mod plans;
 mod prices;
 mod queue;
 mod statements;
+mod teller;
 mod wallets;
 mod writer;
 
@@ -27,6 +28,7 @@ use rusqlite::Transaction;
 use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::clock::Clock;
 use self::connect::File;
@@ -54,6 +56,7 @@ impl Sqlite {
     pub(crate) async fn open(
         path: &Path,
         options: &Options,
+        tasks: &TaskTracker,
     ) -> Result<(Self, DatabaseConnection), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         let file = File { path: path.to_owned(), busy_timeout: options.busy_timeout };
@@ -64,7 +67,7 @@ impl Sqlite {
             clock: Arc::default(),
             ended: CancellationToken::new(),
         };
-        writer::start(&opened).await.map_err(OpenError::Writer)?;
+        writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;
         let readers = connect::readers(path, options.busy_timeout, options.readers).await;
         Ok((opened, readers.map_err(OpenError::Connect)?))
     }

@@ -15,6 +15,7 @@ use holdfast_domain::ports::{Cause, CommitError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
+use tokio_util::task::TaskTracker;
 
 use super::Sqlite;
 use super::batch::{self, Failure, Memory};
@@ -23,6 +24,7 @@ use super::connect::File;
 use super::errand::{Kept, WriteError};
 use super::queue::{Arrived, Queue};
 use super::statements::Statements;
+use super::teller::Teller;
 use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
 use crate::metrics;
 
@@ -30,11 +32,12 @@ use crate::metrics;
 const YIELDS_MAX: usize = 8;
 
 /// Starts the thread and waits until it can write.
-pub(super) async fn start(of: &Sqlite) -> Result<(), Cause> {
+pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause> {
     let Sqlite { file, queue, room: _, clock, ended } = of;
     let (opened, is_open) = oneshot::channel();
     let life = Life { queue: Arc::clone(queue), _ended: ended.clone().drop_guard() };
     let (file, memory) = (file.clone(), Memory::new(Arc::clone(clock)));
+    let teller = Teller::start(tasks);
     thread::Builder::new().name("holdfast-writer".to_owned()).spawn(move || {
         let (connection, outcome) = match file.open() {
             Ok(connection) => (Some(connection), Ok(())),
@@ -44,7 +47,7 @@ pub(super) async fn start(of: &Sqlite) -> Result<(), Cause> {
             && let Some(connection) = connection
         {
             let (commits, arrived) = (Arc::default(), Arrived::default());
-            Thread { life, file, commits, memory, arrived }.run(connection);
+            Thread { life, file, commits, memory, arrived, teller }.run(connection);
         }
     })?;
     Ok(is_open.await??)
@@ -74,6 +77,7 @@ enum Tried {
 /// The thread's own.
 struct Thread {
     arrived: Arrived,
+    teller: Teller,
     memory: Memory,
     file: File,
     /// Counted up at every commit, for the checkpointer.
@@ -179,9 +183,8 @@ impl Thread {
             Ok(verdicts) => {
                 metrics::batch(batch.len(), started.elapsed());
                 self.commits.fetch_add(1, Ordering::Relaxed);
-                for (job, verdict) in batch.into_iter().zip(verdicts) {
-                    job.answer(verdict.map_err(CommitError::from));
-                }
+                let verdicts = verdicts.into_iter().map(|it| it.map_err(CommitError::from));
+                self.teller.tell(batch.into_iter().zip(verdicts).collect());
                 Tried::Answered(Kept::Good)
             }
             Err(Failure::Constraint(error)) => {
@@ -240,7 +243,8 @@ mod tests {
         let path = folder.path().join("holdfast.db");
         Connection::open(&path).unwrap().execute_batch(plans::UP).unwrap();
         let url = DatabaseUrl::parse(&format!("sqlite://{}", path.display())).unwrap();
-        let (store, _readers) = Sqlite::open(&path, &Options::new(url)).await.unwrap();
+        let (store, _readers) =
+            Sqlite::open(&path, &Options::new(url), &TaskTracker::new()).await.unwrap();
         (folder, store)
     }
 
