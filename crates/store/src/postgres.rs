@@ -7,6 +7,7 @@
 mod arrays;
 mod aside;
 mod batch;
+mod begin;
 pub(crate) mod connect;
 mod journal;
 mod keys;

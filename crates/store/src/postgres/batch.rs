@@ -1,4 +1,4 @@
-//! One transaction of the writer: locks its wallets, reads what its changes touch, has them judged,
+//! One transaction of the writer, once it has begun: reads what its changes touch, has them judged,
 //! writes those that passed. It says what is certain about a failure; what follows from that is
 //! [`super::writer`]'s.
 
@@ -11,34 +11,29 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
-use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
-use sqlx::query::Query;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
 use super::arrays::Rows;
+use super::begin::Balances;
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
 use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, PARTS, POSTING_ROW, PRICES,
-    SEQ_ROW, Texts, Wanted, counted,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, SEQ_ROW, Texts,
+    Wanted, counted,
 };
-use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
+use crate::judge::{Book, Charged, Passed, Refused, Row, windows};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
 /// Longer than the server lets a statement run: who does not answer by then is cut off.
-const ANSWER: Duration = Duration::from_secs(15);
+pub(super) const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
-/// So is beginning, or the connection is dead.
-const BEGINNING: Duration = Duration::from_secs(5);
 /// Undoing is quick, or it is left to the server.
 const UNDO: Duration = Duration::from_secs(2);
-/// BEGIN, the wallets, the rest, what is written, COMMIT; prices are read so rarely that they do not
-/// count.
+/// BEGIN and the wallets, which are asked at once, the rest, what is written, COMMIT; prices are read so rarely
+/// that they do not count.
 const STATEMENTS: u64 = 5;
-/// Isolation is said, whatever the server's default is: a statement sees what was committed before it
-/// began, and what was locked before that.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
 /// it fails there, so that COMMIT is not reached.
 const COMMIT: &str = "SELECT 1; COMMIT";
@@ -92,19 +87,17 @@ impl Memory {
     }
 }
 
-/// Begins the transaction of a batch. Where it fails, nothing has happened.
-pub(super) async fn begin(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    within(BEGINNING, connection.execute(BEGIN)).await.map(drop)
-}
-
-/// Commits these changes as the transaction that was begun. No two concern the same operation or posting. On a
-/// failure other than `Uncertain` nothing was committed; what the connection is in then is unknown.
+/// Commits these changes as the transaction that was begun, which has locked their wallets. No two concern the
+/// same operation or posting. On a failure other than `Uncertain` nothing was committed; what the connection
+/// is in then is unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     memory: &mut Memory,
+    wallets: Balances,
     changes: &[&Change],
 ) -> Result<Verdicts, Failure> {
-    let read = read(connection, memory, changes).await;
+    let book = Book { wallets, ..Book::default() };
+    let read = read(connection, memory, book, changes).await;
     let (mut book, head) = read.map_err(Failure::before_commit)?;
     reach(Step::BatchBegun);
     let now = head.now;
@@ -135,19 +128,8 @@ pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::
     within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
 }
 
-/// The wallets among these that somebody else has locked.
-pub(super) async fn held(
-    connection: &mut PgConnection,
-    wallets: impl Iterator<Item = WalletId>,
-) -> Result<BTreeSet<WalletId>, sqlx::Error> {
-    begin(connection).await?;
-    let rows = fetch(connection, HELD, ids(wallets)).await?;
-    rollback(connection).await?;
-    rows.iter().map(|row| array(row, 0).map(WalletId::from_bytes)).collect()
-}
-
 /// Waits no longer than the server may take.
-async fn answered<T>(
+pub(super) async fn answered<T>(
     statement: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
     within(ANSWER, statement).await
@@ -163,14 +145,9 @@ struct Head {
 async fn read(
     connection: &mut PgConnection,
     memory: &mut Memory,
+    mut book: Book,
     changes: &[&Change],
 ) -> Result<(Book, Head), sqlx::Error> {
-    let mut book = Book::default();
-    for row in fetch(connection, LOCK, ids(changes.iter().map(|change| change.wallet()))).await? {
-        let id = WalletId::from_bytes(array(&row, 0)?);
-        let micros = |at: usize| row.try_get(at).map(Micros::new);
-        book.wallets.insert(id, Balance { available: micros(1)?, held: micros(2)? });
-    }
     read_prices(connection, memory, changes).await?;
     for price in prices(changes) {
         if let Some(price) = memory.prices.get(&price.id) {
@@ -218,31 +195,11 @@ async fn read_prices(
     if unknown.is_empty() {
         return Ok(());
     }
-    for row in fetch(connection, PRICES, unknown).await? {
+    for row in answered(connection.fetch_all(unknown.bind(query(PRICES)))).await? {
         let price = price_version(row)?;
         memory.prices.insert(price.id.clone(), price);
     }
     Ok(())
-}
-
-async fn fetch(
-    connection: &mut PgConnection,
-    sql: &'static str,
-    rows: Rows,
-) -> Result<Vec<PgRow>, sqlx::Error> {
-    let query: Query<'_, Postgres, PgArguments> = rows.bind(query(sql));
-    answered(connection.fetch_all(query)).await
-}
-
-fn ids(wallets: impl Iterator<Item = WalletId>) -> Rows {
-    let mut ids: Vec<WalletId> = wallets.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut rows = Rows::default();
-    for id in ids {
-        rows.row().blob(&id.to_bytes());
-    }
-    rows
 }
 
 /// What is to be looked for.
@@ -361,7 +318,7 @@ async fn write(
 
 impl Failure {
     /// Before COMMIT was sent the server undoes everything.
-    fn before_commit(error: sqlx::Error) -> Self {
+    pub(super) fn before_commit(error: sqlx::Error) -> Self {
         if is_race(&error) {
             Self::Changed(error)
         } else if is_refusal(&error) {
@@ -387,12 +344,12 @@ impl Failure {
 
 /// Whether somebody else was faster: the server undid the transaction in favour of another one (40), or
 /// found a row (23505) that was not there when it was read.
-fn is_race(error: &sqlx::Error) -> bool {
+pub(super) fn is_race(error: &sqlx::Error) -> bool {
     has_code(error, &["40", "23505"])
 }
 
 /// Whether the server refused values (22) or rows (23), or holds a row that cannot be understood.
-fn is_refusal(error: &sqlx::Error) -> bool {
+pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
         || has_code(error, &["22", "23"])
 }
@@ -414,7 +371,7 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 }
 
 /// Whether the server told an error whose code begins like one of these.
-fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let told = error.as_database_error().and_then(|error| error.code());
     told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
 }
