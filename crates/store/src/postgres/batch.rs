@@ -2,7 +2,7 @@
 //! writes those that passed. It says what is certain about a failure; what follows from that is
 //! [`super::writer`]'s.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use holdfast_domain::ledger::PostingKind;
@@ -18,6 +18,7 @@ use super::arrays::Rows;
 use super::begin::Balances;
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
+use super::runs::Runs;
 use super::statements::{
     CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, SEQ_ROW, Texts,
     Wanted, counted,
@@ -46,6 +47,8 @@ pub(super) struct Memory {
     prices: HashMap<PriceVersionId, PriceVersion>,
     /// The moment of the last batch, and when that was: windows of counters are read from there on.
     last: Option<(Timestamp, Instant)>,
+    /// Rows of operations that run.
+    runs: Runs,
 }
 
 /// For so long windows are read from the last batch on. After that other processes may have counted
@@ -57,6 +60,8 @@ const RECENT: Duration = Duration::from_secs(60);
 pub(super) enum Failure {
     /// Nothing was committed, and the rows may say something else by now: judge again.
     Changed(sqlx::Error),
+    /// Nothing was committed, and rows were remembered, not read; they are forgotten now: judge again.
+    Misled(sqlx::Error),
     /// Nothing was committed, and trying again comes to the same: one of the changes, or a row that it
     /// touches, does not fit.
     Refused(sqlx::Error),
@@ -79,7 +84,18 @@ struct OtherRows {
     judged: i64,
 }
 
+/// A change does not pass by what is remembered of its row.
+#[derive(Debug, thiserror::Error)]
+#[error("a change was refused by what is remembered of its operation")]
+struct Remembered;
+
 impl Memory {
+    /// Forgets what holds on one connection only: the next one may lead to a server that has lost what was
+    /// committed last, and has given its numbers to others.
+    pub(super) fn change_connection(&mut self) {
+        self.runs = Runs::default();
+    }
+
     /// A moment that is not after the batch that is to come; the last one there is where none is known.
     fn since(&self) -> Timestamp {
         let recent = self.last.filter(|(_, at)| at.elapsed() < RECENT);
@@ -96,18 +112,45 @@ pub(super) async fn commit(
     wallets: Balances,
     changes: &[&Change],
 ) -> Result<Verdicts, Failure> {
-    let book = Book { wallets, ..Book::default() };
+    let known = memory.runs.take(changes);
+    match commit_knowing(connection, memory, wallets, (changes, &known)).await {
+        Err(Failure::Changed(error) | Failure::Refused(error)) if !known.is_empty() => {
+            Err(Failure::Misled(error))
+        }
+        committed => committed,
+    }
+}
+
+/// Commits these changes, of whose operations these rows are known. A row that is another one by now is not
+/// written, which is counted.
+async fn commit_knowing(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    wallets: Balances,
+    (changes, known): (&[&Change], &BTreeMap<OperationId, Row>),
+) -> Result<Verdicts, Failure> {
+    let book = Book { wallets, operations: known.clone(), ..Book::default() };
     let read = read(connection, memory, book, changes).await;
     let (mut book, head) = read.map_err(Failure::before_commit)?;
     reach(Step::BatchBegun);
     let now = head.now;
-    let verdicts: Vec<Result<Passed, Refused>> =
+    let mut verdicts: Vec<Result<Passed, Refused>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
-    let passed = changes
-        .iter()
-        .zip(&verdicts)
-        .filter_map(|(change, verdict)| verdict.as_ref().ok().map(|passed| (*change, *passed)));
-    let writes = pack::writes(passed, &book.moved, head.numbers, now).in_order();
+    let is_misled = |(change, verdict): (&&Change, &Result<Passed, Refused>)| match change {
+        Change::Operation(transition) => {
+            verdict.is_err() && known.contains_key(&transition.operation)
+        }
+        Change::Posting(_) => false,
+    };
+    if changes.iter().zip(&verdicts).any(is_misled) {
+        return Err(Failure::Misled(sqlx::Error::Decode(Box::new(Remembered))));
+    }
+    number(changes, &mut verdicts, head.numbers);
+    let passed = || {
+        let verdicts = changes.iter().zip(&verdicts);
+        verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
+    };
+    let writes = pack::writes(passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         rollback(connection).await.map_err(Failure::Unavailable)?;
     } else {
@@ -117,10 +160,21 @@ pub(super) async fn commit(
         reach(Step::BatchCommitted);
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
         memory.prices.extend(book.moved.prices);
+        passed().for_each(|(change, passed)| memory.runs.remember(change, passed));
     }
     let receipt =
         |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
+}
+
+/// Gives new operations that passed these numbers, of which there are enough.
+fn number(changes: &[&Change], verdicts: &mut [Result<Passed, Refused>], numbers: Vec<i64>) {
+    let mut numbers = numbers.into_iter();
+    for (change, verdict) in changes.iter().zip(verdicts) {
+        if let (Change::Operation(_), Ok(passed)) = (change, verdict) {
+            passed.seq = passed.seq.or_else(|| numbers.next());
+        }
+    }
 }
 
 /// Ends the transaction without a trace. Outside of one the server says so, and nothing happens.
@@ -156,7 +210,7 @@ async fn read(
     }
     loop {
         let since = memory.since();
-        let wanted = wanted(since, changes);
+        let wanted = wanted(since, changes, &book.operations);
         let (counts, numbers) = (!wanted.counters.is_empty(), wanted.numbers);
         let wanted = wanted.in_order();
         let text = memory.texts.read(&wanted);
@@ -202,8 +256,8 @@ async fn read_prices(
     Ok(())
 }
 
-/// What is to be looked for.
-fn wanted(since: Timestamp, changes: &[&Change]) -> Wanted {
+/// What is to be looked for, where these rows are known.
+fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, Row>) -> Wanted {
     let mut wanted = Wanted::default();
     // Changes of one API key look for the same.
     let mut counters = BTreeSet::new();
@@ -211,7 +265,9 @@ fn wanted(since: Timestamp, changes: &[&Change]) -> Wanted {
         match change {
             Change::Operation(transition) => {
                 wanted.numbers += i64::from(transition.expected.is_none());
-                wanted.operations.row().blob(&transition.operation.to_bytes());
+                if !known.contains_key(&transition.operation) {
+                    wanted.operations.row().blob(&transition.operation.to_bytes());
+                }
                 for ((api_key, counter, window), _) in windows(transition, since) {
                     let latest = match transition.admitted_at {
                         Some(_) => window.as_micros(),
@@ -379,6 +435,7 @@ pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use holdfast_domain::limits::Limits;
+    use holdfast_testkit::laws::tenant::operation_change;
     use holdfast_testkit::sample;
 
     use super::*;
@@ -400,7 +457,11 @@ mod tests {
         let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
         let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
         let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
-        let wanted = wanted(sample::NOW, &changes);
-        assert_eq!((wanted.operations.count(), wanted.counters.count()), (3, 1));
+        let found = wanted(sample::NOW, &changes, &BTreeMap::new());
+        assert_eq!((found.operations.count(), found.counters.count()), (3, 1));
+        let known = changes.iter().take(2).map(|change| operation_change(change).operation);
+        let known = known.map(|id| (id, Row { seq: 1, version: Version::FIRST })).collect();
+        let found = wanted(sample::NOW, &changes, &known);
+        assert_eq!((found.operations.count(), found.counters.count()), (1, 1), "two are known");
     }
 }

@@ -176,7 +176,6 @@ impl Writer {
         let started = Instant::now();
         let mut tries = TRIES;
         loop {
-            tries = tries.saturating_sub(1);
             for job in &mut batch {
                 job.set_in_hand(true);
             }
@@ -197,8 +196,11 @@ impl Writer {
                 }
             }
             match failure {
+                // What misled is forgotten, so this comes once.
+                Failure::Misled(error) => self.undo(&error).await,
                 Failure::Changed(error) => {
                     self.undo(&error).await;
+                    tries = tries.saturating_sub(1);
                     if tries == 0 {
                         return Tried::Bad(batch, error);
                     }
@@ -264,6 +266,7 @@ impl Writer {
             }
         }
         self.is_cut_off = true;
+        self.memory.change_connection();
         let connected = connect(&self.url, self.lock_timeout).await;
         let mut connection = connected.map_err(Failure::Unavailable)?;
         let begun = begin::begin(&mut connection, wallets, self.lock_timeout).await;
