@@ -1,19 +1,20 @@
-//! How the transaction of a batch begins: it and the locks of its wallets, in one round trip.
+//! How the transaction of a batch begins: it, the locks of its wallets, and the clock where nothing else is to
+//! be read, in one round trip.
 //!
-//! What takes several statements at once takes no values beside its text. So the lock is prepared by name when a
+//! What takes several statements at once takes no values beside its text. So they are prepared by name when a
 //! connection is made, and the ids of wallets, nothing else, are written into the text as hex.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use holdfast_domain::{Micros, WalletId};
+use holdfast_domain::{Micros, Timestamp, WalletId};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
 use super::arrays::Rows;
 use super::batch::{ANSWER, answered, has_code, is_locked, is_race, is_refusal, rollback};
-use super::connect::within;
+use super::connect::{CLOCK, within};
 use super::statements::{HELD, LOCK};
 use crate::judge::Balance;
 
@@ -23,12 +24,30 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Beginning takes no longer, or the connection is dead.
 const BEGINNING: Duration = Duration::from_secs(5);
 
-/// The wallets of a batch that exist, and what they have.
-pub(super) type Balances = BTreeMap<WalletId, Balance>;
+/// What a batch begins with.
+#[derive(Debug)]
+pub(super) struct Begun {
+    /// Its wallets that exist, and what they have.
+    pub(super) wallets: BTreeMap<WalletId, Balance>,
+    /// The moment after they were locked, where it was asked for.
+    pub(super) clock: Option<Timestamp>,
+}
 
-/// Makes a new connection ready for [`begin`]. The server plans the lock when it is used first.
+/// What is to be known of the moment when the wallets are locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// Nothing: it is read with the rest.
+    Later,
+    /// Which one it is.
+    Now,
+}
+
+/// Makes a new connection ready for [`begin`]. The server plans what is prepared when it is used first.
 pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let sql = format!("PREPARE holdfast_lock (bytea[]) AS {LOCK}");
+    let sql = format!(
+        "PREPARE holdfast_lock (bytea[]) AS {LOCK};
+         PREPARE holdfast_clock AS SELECT {CLOCK}"
+    );
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 
@@ -37,12 +56,18 @@ pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::E
 pub(super) async fn begin(
     connection: &mut PgConnection,
     wallets: &BTreeSet<WalletId>,
+    clock: Clock,
     lock_timeout: Duration,
-) -> Result<Balances, sqlx::Error> {
+) -> Result<Begun, sqlx::Error> {
     let patience = patience(wallets.len(), lock_timeout);
-    let text = AssertSqlSafe(text(wallets).map_err(|error| sqlx::Error::Encode(error.into()))?);
-    let rows = within(patience, connection.fetch_all(text)).await?;
-    rows.iter().map(balance).collect()
+    let text = text(wallets, clock).map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let mut rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
+    let clock = match clock {
+        Clock::Later => None,
+        Clock::Now => rows.pop().map(|row| row.try_get(0)).transpose()?,
+    };
+    let wallets = rows.iter().map(balance).collect::<Result<_, _>>()?;
+    Ok(Begun { wallets, clock: clock.map(Timestamp::from_micros) })
 }
 
 /// Whether beginning failed by what its statements met, not by the connection that they came on: another
@@ -75,13 +100,16 @@ fn patience(wallets: usize, lock_timeout: Duration) -> Duration {
 }
 
 /// Quoted by dollars a backslash is one, whatever the server's settings are; the array takes one of two.
-fn text(wallets: &BTreeSet<WalletId>) -> Result<String, fmt::Error> {
+fn text(wallets: &BTreeSet<WalletId>, clock: Clock) -> Result<String, fmt::Error> {
     let mut text = format!("{BEGIN}; EXECUTE holdfast_lock($${{");
     for (at, id) in wallets.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
         write!(text, r"{comma}\\x{:032x}", u128::from_be_bytes(id.to_bytes()))?;
     }
-    text.push_str("}$$)");
+    text.push_str(match clock {
+        Clock::Later => "}$$)",
+        Clock::Now => "}$$); EXECUTE holdfast_clock",
+    });
     Ok(text)
 }
 
@@ -102,9 +130,10 @@ mod tests {
     fn ids_are_written_as_hex_in_their_order() {
         let wallets = [WalletId::from_u128(1 << 127 | 0xa), WalletId::from_u128(7)].into();
         assert_eq!(
-            text(&wallets).unwrap(),
+            text(&wallets, Clock::Now).unwrap(),
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; EXECUTE holdfast_lock($${\
-             \\\\x00000000000000000000000000000007,\\\\x8000000000000000000000000000000a}$$)"
+             \\\\x00000000000000000000000000000007,\\\\x8000000000000000000000000000000a}$$); \
+             EXECUTE holdfast_clock"
         );
     }
 
