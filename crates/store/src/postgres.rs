@@ -7,6 +7,7 @@
 mod arrays;
 mod aside;
 mod batch;
+mod begin;
 pub(crate) mod connect;
 mod journal;
 mod keys;
@@ -16,6 +17,7 @@ mod pack;
 #[cfg(test)]
 mod plans;
 mod prices;
+mod runs;
 mod statements;
 mod wallets;
 mod writer;

@@ -1,8 +1,8 @@
-//! One transaction of the writer: locks its wallets, reads what its changes touch, has them judged,
+//! One transaction of the writer, once it has begun: reads what its changes touch, has them judged,
 //! writes those that passed. It says what is certain about a failure; what follows from that is
 //! [`super::writer`]'s.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use holdfast_domain::ledger::PostingKind;
@@ -11,34 +11,30 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
-use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
-use sqlx::query::Query;
+use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
 use super::arrays::Rows;
+use super::begin::{Begun, Clock};
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
+use super::runs::Runs;
 use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, PARTS, POSTING_ROW, PRICES,
-    SEQ_ROW, Texts, Wanted, counted,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, SEQ_ROW, Texts,
+    Wanted, counted,
 };
-use crate::judge::{Balance, Book, Charged, Passed, Refused, Row, windows};
+use crate::judge::{Book, Charged, Passed, Refused, Row, windows};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
 /// Longer than the server lets a statement run: who does not answer by then is cut off.
-const ANSWER: Duration = Duration::from_secs(15);
+pub(super) const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
-/// So is beginning, or the connection is dead.
-const BEGINNING: Duration = Duration::from_secs(5);
 /// Undoing is quick, or it is left to the server.
 const UNDO: Duration = Duration::from_secs(2);
-/// BEGIN, the wallets, the rest, what is written, COMMIT; prices are read so rarely that they do not
-/// count.
+/// BEGIN and the wallets, which are asked at once, the rest, what is written, COMMIT; prices are read so rarely
+/// that they do not count.
 const STATEMENTS: u64 = 5;
-/// Isolation is said, whatever the server's default is: a statement sees what was committed before it
-/// began, and what was locked before that.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
 /// it fails there, so that COMMIT is not reached.
 const COMMIT: &str = "SELECT 1; COMMIT";
@@ -51,6 +47,8 @@ pub(super) struct Memory {
     prices: HashMap<PriceVersionId, PriceVersion>,
     /// The moment of the last batch, and when that was: windows of counters are read from there on.
     last: Option<(Timestamp, Instant)>,
+    /// Rows of operations that run.
+    runs: Runs,
 }
 
 /// For so long windows are read from the last batch on. After that other processes may have counted
@@ -62,6 +60,8 @@ const RECENT: Duration = Duration::from_secs(60);
 pub(super) enum Failure {
     /// Nothing was committed, and the rows may say something else by now: judge again.
     Changed(sqlx::Error),
+    /// Nothing was committed, and rows were remembered, not read; they are forgotten now: judge again.
+    Misled(sqlx::Error),
     /// Nothing was committed, and trying again comes to the same: one of the changes, or a row that it
     /// touches, does not fit.
     Refused(sqlx::Error),
@@ -84,7 +84,29 @@ struct OtherRows {
     judged: i64,
 }
 
+/// A change does not pass by what is remembered of its row.
+#[derive(Debug, thiserror::Error)]
+#[error("a change was refused by what is remembered of its operation")]
+struct Remembered;
+
 impl Memory {
+    /// Forgets what holds on one connection only: the next one may lead to a server that has lost what was
+    /// committed last, and has given its numbers to others.
+    pub(super) fn change_connection(&mut self) {
+        self.runs = Runs::default();
+    }
+
+    /// Whether nothing but the clock is to be read for these changes.
+    pub(super) fn clock(&self, changes: &[&Change]) -> Clock {
+        let is_known = |change: &&Change| match change {
+            Change::Operation(transition) => {
+                transition.counters.is_empty() && self.runs.knows(transition)
+            }
+            Change::Posting(_) => false,
+        };
+        if changes.iter().all(is_known) { Clock::Now } else { Clock::Later }
+    }
+
     /// A moment that is not after the batch that is to come; the last one there is where none is known.
     fn since(&self) -> Timestamp {
         let recent = self.last.filter(|(_, at)| at.elapsed() < RECENT);
@@ -92,29 +114,56 @@ impl Memory {
     }
 }
 
-/// Begins the transaction of a batch. Where it fails, nothing has happened.
-pub(super) async fn begin(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    within(BEGINNING, connection.execute(BEGIN)).await.map(drop)
-}
-
-/// Commits these changes as the transaction that was begun. No two concern the same operation or posting. On a
-/// failure other than `Uncertain` nothing was committed; what the connection is in then is unknown.
+/// Commits these changes as the transaction that was begun, which has locked their wallets. No two concern the
+/// same operation or posting. On a failure other than `Uncertain` nothing was committed; what the connection
+/// is in then is unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     memory: &mut Memory,
+    begun: Begun,
     changes: &[&Change],
 ) -> Result<Verdicts, Failure> {
-    let read = read(connection, memory, changes).await;
+    let known = memory.runs.take(changes);
+    match commit_knowing(connection, memory, begun, changes, &known).await {
+        Err(Failure::Changed(error) | Failure::Refused(error)) if !known.is_empty() => {
+            Err(Failure::Misled(error))
+        }
+        committed => committed,
+    }
+}
+
+/// Commits these changes, of whose operations these rows are known. A row that is another one by now is not
+/// written, which is counted.
+async fn commit_knowing(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    begun: Begun,
+    changes: &[&Change],
+    known: &BTreeMap<OperationId, Row>,
+) -> Result<Verdicts, Failure> {
+    let Begun { wallets, clock } = begun;
+    let book = Book { wallets, operations: known.clone(), ..Book::default() };
+    let read = read(connection, memory, book, clock, changes).await;
     let (mut book, head) = read.map_err(Failure::before_commit)?;
     reach(Step::BatchBegun);
     let now = head.now;
-    let verdicts: Vec<Result<Passed, Refused>> =
+    let mut verdicts: Vec<Result<Passed, Refused>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
-    let passed = changes
-        .iter()
-        .zip(&verdicts)
-        .filter_map(|(change, verdict)| verdict.as_ref().ok().map(|passed| (*change, *passed)));
-    let writes = pack::writes(passed, &book.moved, head.numbers, now).in_order();
+    let is_misled = |(change, verdict): (&&Change, &Result<Passed, Refused>)| match change {
+        Change::Operation(transition) => {
+            verdict.is_err() && known.contains_key(&transition.operation)
+        }
+        Change::Posting(_) => false,
+    };
+    if changes.iter().zip(&verdicts).any(is_misled) {
+        return Err(Failure::Misled(sqlx::Error::Decode(Box::new(Remembered))));
+    }
+    number(changes, &mut verdicts, head.numbers);
+    let passed = || {
+        let verdicts = changes.iter().zip(&verdicts);
+        verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
+    };
+    let writes = pack::writes(passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         rollback(connection).await.map_err(Failure::Unavailable)?;
     } else {
@@ -124,10 +173,21 @@ pub(super) async fn commit(
         reach(Step::BatchCommitted);
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
         memory.prices.extend(book.moved.prices);
+        passed().for_each(|(change, passed)| memory.runs.remember(change, passed));
     }
     let receipt =
         |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
+}
+
+/// Gives new operations that passed these numbers, of which there are enough.
+fn number(changes: &[&Change], verdicts: &mut [Result<Passed, Refused>], numbers: Vec<i64>) {
+    let mut numbers = numbers.into_iter();
+    for (change, verdict) in changes.iter().zip(verdicts) {
+        if let (Change::Operation(_), Ok(passed)) = (change, verdict) {
+            passed.seq = passed.seq.or_else(|| numbers.next());
+        }
+    }
 }
 
 /// Ends the transaction without a trace. Outside of one the server says so, and nothing happens.
@@ -135,19 +195,8 @@ pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::
     within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
 }
 
-/// The wallets among these that somebody else has locked.
-pub(super) async fn held(
-    connection: &mut PgConnection,
-    wallets: impl Iterator<Item = WalletId>,
-) -> Result<BTreeSet<WalletId>, sqlx::Error> {
-    begin(connection).await?;
-    let rows = fetch(connection, HELD, ids(wallets)).await?;
-    rollback(connection).await?;
-    rows.iter().map(|row| array(row, 0).map(WalletId::from_bytes)).collect()
-}
-
 /// Waits no longer than the server may take.
-async fn answered<T>(
+pub(super) async fn answered<T>(
     statement: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
     within(ANSWER, statement).await
@@ -163,14 +212,10 @@ struct Head {
 async fn read(
     connection: &mut PgConnection,
     memory: &mut Memory,
+    mut book: Book,
+    clock: Option<Timestamp>,
     changes: &[&Change],
 ) -> Result<(Book, Head), sqlx::Error> {
-    let mut book = Book::default();
-    for row in fetch(connection, LOCK, ids(changes.iter().map(|change| change.wallet()))).await? {
-        let id = WalletId::from_bytes(array(&row, 0)?);
-        let micros = |at: usize| row.try_get(at).map(Micros::new);
-        book.wallets.insert(id, Balance { available: micros(1)?, held: micros(2)? });
-    }
     read_prices(connection, memory, changes).await?;
     for price in prices(changes) {
         if let Some(price) = memory.prices.get(&price.id) {
@@ -179,9 +224,15 @@ async fn read(
     }
     loop {
         let since = memory.since();
-        let wanted = wanted(since, changes);
+        let wanted = wanted(since, changes, &book.operations);
         let (counts, numbers) = (!wanted.counters.is_empty(), wanted.numbers);
         let wanted = wanted.in_order();
+        if let Some(now) = clock
+            && numbers == 0
+            && wanted.iter().all(Rows::is_empty)
+        {
+            return Ok((book, Head { now, numbers: Vec::new() }));
+        }
         let text = memory.texts.read(&wanted);
         let mut query = query(AssertSqlSafe(text)).bind(numbers);
         for rows in wanted {
@@ -218,35 +269,15 @@ async fn read_prices(
     if unknown.is_empty() {
         return Ok(());
     }
-    for row in fetch(connection, PRICES, unknown).await? {
+    for row in answered(connection.fetch_all(unknown.bind(query(PRICES)))).await? {
         let price = price_version(row)?;
         memory.prices.insert(price.id.clone(), price);
     }
     Ok(())
 }
 
-async fn fetch(
-    connection: &mut PgConnection,
-    sql: &'static str,
-    rows: Rows,
-) -> Result<Vec<PgRow>, sqlx::Error> {
-    let query: Query<'_, Postgres, PgArguments> = rows.bind(query(sql));
-    answered(connection.fetch_all(query)).await
-}
-
-fn ids(wallets: impl Iterator<Item = WalletId>) -> Rows {
-    let mut ids: Vec<WalletId> = wallets.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut rows = Rows::default();
-    for id in ids {
-        rows.row().blob(&id.to_bytes());
-    }
-    rows
-}
-
-/// What is to be looked for.
-fn wanted(since: Timestamp, changes: &[&Change]) -> Wanted {
+/// What is to be looked for, where these rows are known.
+fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, Row>) -> Wanted {
     let mut wanted = Wanted::default();
     // Changes of one API key look for the same.
     let mut counters = BTreeSet::new();
@@ -254,7 +285,9 @@ fn wanted(since: Timestamp, changes: &[&Change]) -> Wanted {
         match change {
             Change::Operation(transition) => {
                 wanted.numbers += i64::from(transition.expected.is_none());
-                wanted.operations.row().blob(&transition.operation.to_bytes());
+                if !known.contains_key(&transition.operation) {
+                    wanted.operations.row().blob(&transition.operation.to_bytes());
+                }
                 for ((api_key, counter, window), _) in windows(transition, since) {
                     let latest = match transition.admitted_at {
                         Some(_) => window.as_micros(),
@@ -361,7 +394,7 @@ async fn write(
 
 impl Failure {
     /// Before COMMIT was sent the server undoes everything.
-    fn before_commit(error: sqlx::Error) -> Self {
+    pub(super) fn before_commit(error: sqlx::Error) -> Self {
         if is_race(&error) {
             Self::Changed(error)
         } else if is_refusal(&error) {
@@ -387,12 +420,12 @@ impl Failure {
 
 /// Whether somebody else was faster: the server undid the transaction in favour of another one (40), or
 /// found a row (23505) that was not there when it was read.
-fn is_race(error: &sqlx::Error) -> bool {
+pub(super) fn is_race(error: &sqlx::Error) -> bool {
     has_code(error, &["40", "23505"])
 }
 
 /// Whether the server refused values (22) or rows (23), or holds a row that cannot be understood.
-fn is_refusal(error: &sqlx::Error) -> bool {
+pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
         || has_code(error, &["22", "23"])
 }
@@ -414,7 +447,7 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 }
 
 /// Whether the server told an error whose code begins like one of these.
-fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let told = error.as_database_error().and_then(|error| error.code());
     told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
 }
@@ -422,6 +455,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use holdfast_domain::limits::Limits;
+    use holdfast_testkit::laws::tenant::operation_change;
     use holdfast_testkit::sample;
 
     use super::*;
@@ -443,7 +477,11 @@ mod tests {
         let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
         let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
         let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
-        let wanted = wanted(sample::NOW, &changes);
-        assert_eq!((wanted.operations.count(), wanted.counters.count()), (3, 1));
+        let found = wanted(sample::NOW, &changes, &BTreeMap::new());
+        assert_eq!((found.operations.count(), found.counters.count()), (3, 1));
+        let known = changes.iter().take(2).map(|change| operation_change(change).operation);
+        let known = known.map(|id| (id, Row { seq: 1, version: Version::FIRST })).collect();
+        let found = wanted(sample::NOW, &changes, &known);
+        assert_eq!((found.operations.count(), found.counters.count()), (1, 1), "two are known");
     }
 }

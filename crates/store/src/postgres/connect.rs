@@ -168,6 +168,7 @@ fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> Stri
         "SET default_transaction_isolation = 'read committed';
          SET default_transaction_read_only = off;
          SET synchronous_commit = on;
+         SET bytea_output = hex;
          SET statement_timeout = {};
          SET lock_timeout = {};
          SET idle_in_transaction_session_timeout = {idle};

@@ -1,8 +1,6 @@
 //! Changes that passed, as the rows of the writing statement. Cells are put in the order in which
 //! [`super::statements`] names them.
 
-use std::vec::IntoIter;
-
 use holdfast_domain::Timestamp;
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
@@ -16,14 +14,13 @@ use super::statements::Writes;
 use crate::judge::{Moved, Passed};
 use crate::rows;
 
-/// The rows of every part. New operations get these numbers, of which there are enough.
+/// The rows of every part.
 pub(super) fn writes<'c>(
     passed: impl Iterator<Item = (&'c Change, Passed)>,
     moved: &Moved,
-    numbers: Vec<i64>,
     now: Timestamp,
 ) -> Writes {
-    let mut pack = Pack { writes: Writes::default(), numbers: numbers.into_iter(), now };
+    let mut pack = Pack { writes: Writes::default(), now };
     for (change, passed) in passed {
         match change {
             Change::Operation(transition) => pack.transition(transition, passed),
@@ -46,14 +43,13 @@ pub(super) fn writes<'c>(
 
 struct Pack {
     writes: Writes,
-    numbers: IntoIter<i64>,
     now: Timestamp,
 }
 
 impl Pack {
     fn transition(&mut self, transition: &Transition, passed: Passed) {
         // Without a number it would be refused as a row that is there already.
-        let seq = passed.seq.or_else(|| self.numbers.next()).unwrap_or(0);
+        let seq = passed.seq.unwrap_or(0);
         let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
         let end = |phase, is_finished, usage| End { seq, expected, phase, is_finished, usage };
         match &transition.effect {

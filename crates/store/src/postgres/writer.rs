@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::aside::Aside;
 use super::batch::{self, Failure, Memory};
+use super::begin::{self, Begun, Clock};
 use super::connect;
 use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
 use crate::metrics;
@@ -157,7 +158,8 @@ impl Writer {
     /// The wallets of these that somebody else has locked; none where that is not to be learned.
     async fn held(&mut self, batch: &[Job]) -> BTreeSet<WalletId> {
         let Some(connection) = &mut self.connection else { return BTreeSet::new() };
-        match batch::held(connection, batch.iter().map(|job| job.change().wallet())).await {
+        let wallets = batch.iter().map(|job| job.change().wallet()).collect();
+        match begin::held(connection, &wallets).await {
             Ok(held) => held,
             Err(error) => {
                 self.undo(&error).await;
@@ -174,7 +176,6 @@ impl Writer {
         let started = Instant::now();
         let mut tries = TRIES;
         loop {
-            tries = tries.saturating_sub(1);
             for job in &mut batch {
                 job.set_in_hand(true);
             }
@@ -195,8 +196,11 @@ impl Writer {
                 }
             }
             match failure {
+                // What misled is forgotten, so this comes once.
+                Failure::Misled(error) => self.undo(&error).await,
                 Failure::Changed(error) => {
                     self.undo(&error).await;
+                    tries = tries.saturating_sub(1);
                     if tries == 0 {
                         return Tried::Bad(batch, error);
                     }
@@ -237,31 +241,43 @@ impl Writer {
     }
 
     async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, Failure> {
-        self.begin().await.map_err(Failure::Unavailable)?;
+        let wallets = changes.iter().map(|change| change.wallet()).collect();
+        let clock = self.memory.clock(changes);
+        let begun = self.begin(&wallets, clock).await?;
         match &mut self.connection {
-            Some(connection) => batch::commit(connection, &mut self.memory, changes).await,
+            Some(connection) => batch::commit(connection, &mut self.memory, begun, changes).await,
             None => Err(Failure::Unavailable(sqlx::Error::WorkerCrashed)),
         }
     }
 
-    /// Begins a transaction. A connection that was kept may have ended while nothing was to do: then
-    /// on another one.
-    async fn begin(&mut self) -> Result<(), sqlx::Error> {
+    /// Begins a transaction, and locks its wallets. A connection that was kept may have ended while nothing
+    /// was to do: then on another one.
+    async fn begin(
+        &mut self,
+        wallets: &BTreeSet<WalletId>,
+        clock: Clock,
+    ) -> Result<Begun, Failure> {
         if let Some(mut kept) = self.connection.take() {
-            match batch::begin(&mut kept).await {
-                Ok(()) => {
-                    self.connection = Some(kept);
-                    return Ok(());
+            match begin::begin(&mut kept, wallets, clock, self.lock_timeout).await {
+                Err(error) if !begin::is_met(&error) => {
+                    tracing::info!(%error, "the writer connects anew");
                 }
-                Err(error) => tracing::info!(%error, "the writer connects anew"),
+                begun => {
+                    self.connection = Some(kept);
+                    return begun.map_err(Failure::before_commit);
+                }
             }
         }
         self.is_cut_off = true;
-        let mut connection = connect(&self.url, self.lock_timeout).await?;
-        batch::begin(&mut connection).await?;
-        self.is_cut_off = false;
-        self.connection = Some(connection);
-        Ok(())
+        self.memory.change_connection();
+        let connected = connect(&self.url, self.lock_timeout).await;
+        let mut connection = connected.map_err(Failure::Unavailable)?;
+        let begun = begin::begin(&mut connection, wallets, clock, self.lock_timeout).await;
+        if begun.as_ref().err().is_none_or(begin::is_met) {
+            self.is_cut_off = false;
+            self.connection = Some(connection);
+        }
+        begun.map_err(Failure::before_commit)
     }
 }
 
@@ -276,7 +292,12 @@ async fn connect(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
-    connect::within(CONNECT, connect::writer(url, lock_timeout)).await
+    connect::within(CONNECT, async {
+        let mut connection = connect::writer(url, lock_timeout).await?;
+        begin::prepare(&mut connection).await?;
+        Ok(connection)
+    })
+    .await
 }
 
 /// Nobody waits for one attempt to connect after the other: who has come by now is told.

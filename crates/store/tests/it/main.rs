@@ -11,6 +11,7 @@ mod postgres;
 mod proxy;
 mod purge;
 mod raw;
+mod remembered;
 mod report;
 mod schema;
 mod scratch;

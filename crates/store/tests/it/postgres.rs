@@ -63,6 +63,8 @@ async fn postgres_settings_of_the_server_are_not_relied_on() {
         "default_transaction_read_only = on",
         "synchronous_commit = off",
         "plan_cache_mode = force_custom_plan",
+        "bytea_output = escape",
+        "standard_conforming_strings = off",
     ] {
         database.set(setting).await;
     }

@@ -1,0 +1,95 @@
+//! What a process remembers of its operations' rows, where somebody else has changed them meanwhile:
+//! verdicts are those of the rows.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use holdfast_domain::operation::{Change, Operation};
+use holdfast_domain::ports::CommitError;
+use holdfast_domain::{Event, Journal};
+use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
+use sqlx::Executor;
+
+use crate::server::Server;
+
+/// An operation that this process has just let run, and its end as it is judged now.
+async fn running(tenant: &Tenant<'_>) -> (Operation, Arc<Change>) {
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    let end = judged(&tenant.load(operation.id).await, finish(&operation, 10, 10));
+    (operation, end)
+}
+
+#[tokio::test]
+async fn postgres_an_end_meets_what_another_process_has_made_of_its_operation() {
+    let server = Server::open().await;
+    let other = server.database.open().await.unwrap();
+    let tenant = Tenant::new(&server, 1_000).await;
+    for others_hold in [false, true] {
+        if others_hold {
+            // As much is held as the end would take.
+            tenant.admit(&tenant.claim().hold(500).build()).await;
+        }
+        let (ended, end) = running(&tenant).await;
+        let give_up = Event::GiveUp { claim: ended.owner.claim, attempts: Vec::new() };
+        let snapshot = tenant.load(ended.id).await;
+        other.commit(judged(&snapshot, give_up)).await.unwrap();
+        let late = server.store.commit(end).await;
+        assert!(matches!(late, Err(CommitError::Conflict)), "{late:?}");
+
+        let (asked, end) = running(&tenant).await;
+        let snapshot = tenant.load(asked.id).await;
+        other.commit(judged(&snapshot, Event::AskCancel)).await.unwrap();
+        let late = server.store.commit(end).await;
+        assert!(matches!(late, Err(CommitError::Conflict)), "{late:?}");
+        let again = finish(&asked, 10, 10);
+        tenant.step(asked.id, again).await;
+    }
+    assert_eq!(other.verify().await.unwrap().mismatches, []);
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn postgres_one_row_that_is_another_by_now_takes_nothing_from_its_batch() {
+    const COUNT: usize = 30;
+    let server = Server::open().await;
+    let other = server.database.open().await.unwrap();
+    let tenant = Tenant::new(&server, 100_000).await;
+    let mut ends = Vec::new();
+    for n in 0..COUNT {
+        let (operation, end) = running(&tenant).await;
+        if n % 10 == 3 {
+            let snapshot = tenant.load(operation.id).await;
+            other.commit(judged(&snapshot, Event::AskCancel)).await.unwrap();
+        }
+        ends.push(end);
+    }
+    let verdicts = join_all(ends.into_iter().map(|end| server.store.commit(end))).await;
+    for (n, verdict) in verdicts.iter().enumerate() {
+        match verdict {
+            Ok(_) => assert_ne!(n % 10, 3),
+            Err(CommitError::Conflict) => assert_eq!(n % 10, 3),
+            Err(_) => panic!("{verdict:?}"),
+        }
+    }
+    assert_eq!(other.verify().await.unwrap().mismatches, []);
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn postgres_nothing_is_remembered_of_a_server_that_was_left() {
+    let server = Server::open().await;
+    let tenant = Tenant::new(&server, 1_000).await;
+    let (operation, end) = running(&tenant).await;
+    let before = tenant.balances().await;
+    // As where a standby follows that has lost the operation, and gave its number to another one.
+    let mut raw = server.database.connect().await;
+    let sql = "SET session_replication_role = replica;
+        UPDATE operations SET id = decode(repeat('ab', 16), 'hex');
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    raw.execute(sql).await.unwrap();
+    let refused = server.store.commit(end).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    assert!(tenant.load(operation.id).await.operation.is_none());
+    assert_eq!(tenant.balances().await, before);
+}
