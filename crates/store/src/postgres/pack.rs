@@ -1,13 +1,13 @@
 //! Changes that passed, as the rows of the writing statement. Cells are put in the order in which
 //! [`super::statements`] names them.
 
-use holdfast_domain::Timestamp;
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
     Admission, Attempt, Change, Effect, ProviderRefusal, SealedResult, Start, Transition,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::usage::{Kind, MetersSource, UsageRecord};
+use holdfast_domain::{OperationId, Timestamp};
 
 use super::arrays::Rows;
 use super::statements::Writes;
@@ -51,7 +51,8 @@ impl Pack {
         // Without a number it would be refused as a row that is there already.
         let seq = passed.seq.unwrap_or(0);
         let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
-        let end = |phase, is_finished, usage| End { seq, expected, phase, is_finished, usage };
+        let id = transition.operation;
+        let end = |phase, is_finished, usage| End { id, seq, expected, phase, is_finished, usage };
         match &transition.effect {
             Effect::Admit(admission) => self.admission(seq, transition, admission),
             Effect::Reopen(start) => self.reopening(seq, expected, transition.generation, start),
@@ -64,11 +65,11 @@ impl Pack {
                 self.result(seq, result, false);
             }
             Effect::Settle => {
-                self.writes.settlements.row().int(seq).int(expected);
+                self.writes.settlements.row().int(seq).int(expected).blob(&id.to_bytes());
                 self.writes.settled_results.row().int(seq);
             }
             Effect::AskCancel => {
-                self.writes.cancellations.row().int(seq).int(expected);
+                self.writes.cancellations.row().int(seq).int(expected).blob(&id.to_bytes());
             }
             Effect::Open { attempts } => self.ending(&end("open", false, None), None, attempts),
             Effect::Refuse { refusal, result, attempts } => {
@@ -119,7 +120,8 @@ impl Pack {
 
     fn ending(&mut self, end: &End<'_>, refusal: Option<ProviderRefusal>, attempts: &[Attempt]) {
         let rows = self.writes.endings.row();
-        rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished)).text(end.phase);
+        rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished));
+        rows.blob(&end.id.to_bytes()).text(end.phase);
         let source = match end.usage {
             Some(usage) => {
                 for (_, count) in usage.metered.meters.iter() {
@@ -180,6 +182,7 @@ impl Pack {
 
 /// What the end of a run writes into its operation's row.
 struct End<'c> {
+    id: OperationId,
     seq: i64,
     expected: i64,
     phase: &'static str,

@@ -7,7 +7,8 @@
 //!
 //! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in
 //! the order of an index, and all those that are named for each of them. It keeps such a plan while the
-//! table grows.
+//! table grows. An operation's row is found by its number and compared by its id, which no index serves
+//! as `IS NOT DISTINCT FROM`: the number may come from a row that is remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -111,7 +112,7 @@ struct Write {
 }
 
 const NUMBER: Columns = Columns { ints: &["op_seq"], blobs: &[], texts: &[] };
-const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &[], texts: &[] };
+const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &["id"], texts: &[] };
 
 /// How many parts the writing statement has at most.
 pub(super) const PARTS: usize = 14;
@@ -215,7 +216,7 @@ const WRITES: [Write; PARTS] = [
                 "shortfall",
                 "provider_cost",
             ],
-            blobs: &[],
+            blobs: &["id"],
             texts: &["phase", "meters_source", "refusal", "attempts"],
         },
         sql: "UPDATE operations AS o SET version = o.version + 1, attempts = v.attempts,
@@ -225,20 +226,23 @@ const WRITES: [Write; PARTS] = [
               audio_output = v.audio_output, request = v.request, image = v.image,
               meters_source = v.meters_source, charge = v.charge, shortfall = v.shortfall,
               provider_cost = v.provider_cost, refusal = v.refusal
-              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'leased'",
+              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              AND o.version = v.expected AND o.phase = 'leased'",
         counted: true,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET phase = 'completed', version = o.version + 1,
               finished_at = $1 FROM {v}
-              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'recorded'",
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              AND o.version = v.expected AND o.phase = 'recorded'",
         counted: true,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
-              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'leased'",
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              AND o.version = v.expected AND o.phase = 'leased'",
         counted: true,
     },
     Write {

@@ -30,7 +30,7 @@ async fn postgres_an_end_meets_what_another_process_has_made_of_its_operation() 
             tenant.admit(&tenant.claim().hold(500).build()).await;
         }
         let (ended, end) = running(&tenant).await;
-        let give_up = Event::GiveUp { claim: ended.owner.claim, attempts: Vec::new() };
+        let give_up = Event::GiveUp { claim: ended.owner.claim, attempts: [].into() };
         let snapshot = tenant.load(ended.id).await;
         other.commit(judged(&snapshot, give_up)).await.unwrap();
         let late = server.store.commit(end).await;
@@ -76,20 +76,25 @@ async fn postgres_one_row_that_is_another_by_now_takes_nothing_from_its_batch() 
 }
 
 #[tokio::test]
-async fn postgres_nothing_is_remembered_of_a_server_that_was_left() {
-    let server = Server::open().await;
-    let tenant = Tenant::new(&server, 1_000).await;
-    let (operation, end) = running(&tenant).await;
-    let before = tenant.balances().await;
-    // As where a standby follows that has lost the operation, and gave its number to another one.
-    let mut raw = server.database.connect().await;
-    let sql = "SET session_replication_role = replica;
-        UPDATE operations SET id = decode(repeat('ab', 16), 'hex');
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    raw.execute(sql).await.unwrap();
-    let refused = server.store.commit(end).await;
-    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
-    assert!(tenant.load(operation.id).await.operation.is_none());
-    assert_eq!(tenant.balances().await, before);
+async fn postgres_a_number_that_leads_to_another_operation_writes_nothing_there() {
+    for is_left in [false, true] {
+        let server = Server::open().await;
+        let tenant = Tenant::new(&server, 1_000).await;
+        let (operation, end) = running(&tenant).await;
+        let before = tenant.balances().await;
+        // As where a standby follows that has lost the operation, and gave its number to another one.
+        let mut raw = server.database.connect().await;
+        let moved = "SET session_replication_role = replica;
+            UPDATE operations SET id = decode(repeat('ab', 16), 'hex')";
+        raw.execute(moved).await.unwrap();
+        if is_left {
+            let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                WHERE datname = current_database() AND pid <> pg_backend_pid()";
+            raw.execute(cut).await.unwrap();
+        }
+        let refused = server.store.commit(end).await;
+        assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+        assert!(tenant.load(operation.id).await.operation.is_none());
+        assert_eq!(tenant.balances().await, before);
+    }
 }
