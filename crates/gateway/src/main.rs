@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One core is served by one thread: what several need to share work costs it a tenth of its time.
+/// One core is served by one thread: what several need to share their work would only cost it time.
 fn builder() -> Builder {
     match available_parallelism() {
         Ok(n_cores) if n_cores.get() == 1 => Builder::new_current_thread(),

@@ -136,3 +136,32 @@ pub(crate) enum Registered {
     /// It is to be run by whoever registered it.
     New(Arc<Tape>),
 }
+
+#[cfg(test)]
+mod tests {
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    fn register(running: &Running, n: u128) -> Arc<Tape> {
+        let (operation, claim) = (OperationId::from_u128(n), ClaimId::from_u128(n));
+        let binding = sample::claim().build().binding;
+        match running.find_or_register(operation, claim, binding, None) {
+            Registered::New(tape) => tape,
+            Registered::Found(tape) => panic!("{tape:?}"),
+        }
+    }
+
+    #[test]
+    fn all_runs_are_cut_those_that_come_as_well_and_the_caller_has_the_last_word() {
+        let running = Running::default();
+        let early = register(&running, 1);
+        assert_eq!(early.stop(), None);
+        running.cut();
+        let late = register(&running, 2);
+        assert_eq!([early.stop(), late.stop()], [Some(Stop::Operator); 2]);
+        running.cancel(early.operation, late.claim);
+        running.cancel(late.operation, late.claim);
+        assert_eq!([early.stop(), late.stop()], [Some(Stop::Operator), Some(Stop::Caller)]);
+    }
+}
