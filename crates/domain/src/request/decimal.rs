@@ -15,7 +15,7 @@ pub struct Decimal {
 /// Significant digits that are kept; a longer number is refused, never rounded.
 const DIGITS_MAX: usize = 34;
 /// The largest power of ten, either way.
-const EXPONENT_MAX: i32 = 400;
+const EXPONENT_MAX: u32 = 400;
 
 impl Decimal {
     /// Whether it is negative, its digits and its power of ten: equal numbers have equal parts.
@@ -88,7 +88,7 @@ impl FromStr for Decimal {
         let power: i32 = power.parse().map_err(|_huge| BadDecimal)?;
         let exponent =
             power.saturating_sub(length(fraction.len())?).saturating_add(length(trimmed)?);
-        if exponent.abs() > EXPONENT_MAX {
+        if exponent.unsigned_abs() > EXPONENT_MAX {
             return Err(BadDecimal);
         }
         let exponent = i16::try_from(exponent).map_err(|_impossible| BadDecimal)?;
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_refused() {
         assert!("1".repeat(34).parse::<Decimal>().is_ok());
-        for bad in ["", "-", "x", "1e401", "1e99999999999", &"1".repeat(35)] {
+        for bad in ["", "-", "x", "1e401", "1e-2147483648", "1e99999999999", &"1".repeat(35)] {
             assert_eq!(bad.parse::<Decimal>(), Err(BadDecimal), "{bad}");
         }
     }

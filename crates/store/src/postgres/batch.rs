@@ -91,9 +91,10 @@ struct Remembered;
 
 impl Memory {
     /// Forgets what holds on one connection only: the next one may lead to a server that has lost what was
-    /// committed last, and has given its numbers to others.
+    /// committed last, price versions too, and has given its numbers to others.
     pub(super) fn change_connection(&mut self) {
         self.runs = Runs::default();
+        self.prices.clear();
     }
 
     /// Whether nothing but the clock is to be read for these changes.

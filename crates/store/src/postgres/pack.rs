@@ -55,7 +55,7 @@ impl Pack {
         let end = |phase, is_finished, usage| End { id, seq, expected, phase, is_finished, usage };
         match &transition.effect {
             Effect::Admit(admission) => self.admission(seq, transition, admission),
-            Effect::Reopen(start) => self.reopening(seq, expected, transition.generation, start),
+            Effect::Reopen(start) => self.reopening(seq, expected, transition, start),
             Effect::Complete { usage, result, attempts } => {
                 self.ending(&end("completed", true, Some(usage)), None, attempts);
                 self.result(seq, result, true);
@@ -112,9 +112,10 @@ impl Pack {
         put_start(rows, start, self.now);
     }
 
-    fn reopening(&mut self, seq: i64, expected: i64, generation: u32, start: &Start) {
+    fn reopening(&mut self, seq: i64, expected: i64, transition: &Transition, start: &Start) {
         let rows = self.writes.reopenings.row();
-        rows.int(seq).int(expected).int(i64::from(generation));
+        rows.int(seq).int(expected).int(i64::from(transition.generation));
+        rows.blob(&transition.operation.to_bytes());
         put_start(rows, start, self.now);
     }
 

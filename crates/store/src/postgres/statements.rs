@@ -186,7 +186,7 @@ const WRITES: [Write; PARTS] = [
                 "reserved_tokens",
                 "deadline",
             ],
-            blobs: &["claim", "incarnation"],
+            blobs: &["id", "claim", "incarnation"],
             texts: &["price_version", "node"],
         },
         sql: "UPDATE operations AS o SET phase = 'leased', version = o.version + 1,
@@ -194,7 +194,8 @@ const WRITES: [Write; PARTS] = [
               reserved_counters = v.reserved_counters, reserved_tokens = v.reserved_tokens,
               claim = v.claim, node = v.node, incarnation = v.incarnation, admitted_at = $1,
               deadline = v.deadline, attempts = '[]'
-              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.version = v.expected AND o.phase = 'open'",
+              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              AND o.version = v.expected AND o.phase = 'open'",
         counted: true,
     },
     Write {

@@ -6,7 +6,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::job::{Job, Verdict};
 
-/// Answers on behalf of a thread, in the order of what it is given.
+/// Answers on behalf of a thread.
 #[derive(Debug)]
 pub(super) struct Teller(UnboundedSender<Vec<(Job, Verdict)>>);
 
