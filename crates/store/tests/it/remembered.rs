@@ -98,3 +98,20 @@ async fn postgres_a_number_that_leads_to_another_operation_writes_nothing_there(
         assert_eq!(tenant.balances().await, before);
     }
 }
+
+#[tokio::test]
+async fn postgres_a_price_that_a_server_has_lost_is_written_again() {
+    let server = Server::open().await;
+    let tenant = Tenant::new(&server, 1_000).await;
+    tenant.admit(&tenant.claim().build()).await;
+    let mut raw = server.database.connect().await;
+    // As where a standby follows that has lost what was committed last.
+    let lost = "SET session_replication_role = replica;
+        DELETE FROM prices;
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    raw.execute(lost).await.unwrap();
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    let snapshot = tenant.load(operation.id).await;
+    assert_eq!(snapshot.operation.map(|it| it.price), Some(operation.price));
+}
