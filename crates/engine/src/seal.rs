@@ -154,9 +154,11 @@ fn additional_data(operation: &Operation, format: u8) -> Aad<[u8; 49]> {
     let id = operation.id.to_bytes();
     let fingerprint = operation.binding.fingerprint.to_bytes();
     let mut all = [0; 49];
-    for (place, byte) in all.iter_mut().zip(id.into_iter().chain(fingerprint).chain([format])) {
-        *place = byte;
-    }
+    let (to_id, rest) = all.split_at_mut(id.len());
+    let (to_fingerprint, to_format) = rest.split_at_mut(fingerprint.len());
+    to_id.copy_from_slice(&id);
+    to_fingerprint.copy_from_slice(&fingerprint);
+    to_format.copy_from_slice(&[format]);
     Aad::from(all)
 }
 

@@ -73,7 +73,9 @@ impl Gathered<'_> {
     }
 
     fn pass_on(&mut self) {
-        self.hasher.update(self.waiting.get(..self.n_waiting).unwrap_or_default());
+        // Never fewer bytes than wait: it would be the fingerprint of another request.
+        let (waiting, _room) = self.waiting.split_at(self.n_waiting);
+        self.hasher.update(waiting);
         self.n_waiting = 0;
     }
 }

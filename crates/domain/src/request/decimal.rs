@@ -129,8 +129,8 @@ impl fmt::Display for Decimal {
     /// A JSON number; one spelling for each value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.negative { "-" } else { "" };
-        let shift = u32::from(self.exponent.unsigned_abs());
-        let width = usize::try_from(shift).unwrap_or(usize::MAX);
+        let shift = self.exponent.unsigned_abs();
+        let (width, shift) = (usize::from(shift), u32::from(shift));
         // The same number in the narrower type is spelled several times as fast.
         let few = u64::try_from(self.digits).ok();
         let n_digits = self.digits.checked_ilog10().unwrap_or(0).saturating_add(1);
@@ -148,9 +148,11 @@ impl fmt::Display for Decimal {
             if let Some((whole, fraction)) = few.and_then(split) {
                 return write!(f, "{sign}{whole}.{fraction:0width$}");
             }
-            let scale = 10_u128.saturating_pow(shift);
-            if let Some(whole) = self.digits.checked_div(scale) {
-                let fraction = self.digits.checked_rem(scale).unwrap_or(0);
+            let split = |many: u128| {
+                let scale = 10_u128.checked_pow(shift)?;
+                many.checked_div(scale).zip(many.checked_rem(scale))
+            };
+            if let Some((whole, fraction)) = split(self.digits) {
                 return write!(f, "{sign}{whole}.{fraction:0width$}");
             }
         }

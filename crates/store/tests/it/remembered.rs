@@ -77,10 +77,11 @@ async fn postgres_one_row_that_is_another_by_now_takes_nothing_from_its_batch() 
 
 #[tokio::test]
 async fn postgres_a_number_that_leads_to_another_operation_writes_nothing_there() {
-    for is_left in [false, true] {
+    for (is_left, is_asked) in [(false, false), (false, true), (true, false)] {
         let server = Server::open().await;
         let tenant = Tenant::new(&server, 1_000).await;
         let (operation, end) = running(&tenant).await;
+        let asked = judged(&tenant.load(operation.id).await, Event::AskCancel);
         let before = tenant.balances().await;
         // As where a standby follows that has lost the operation, and gave its number to another one.
         let mut raw = server.database.connect().await;
@@ -92,7 +93,7 @@ async fn postgres_a_number_that_leads_to_another_operation_writes_nothing_there(
                 WHERE datname = current_database() AND pid <> pg_backend_pid()";
             raw.execute(cut).await.unwrap();
         }
-        let refused = server.store.commit(end).await;
+        let refused = server.store.commit(if is_asked { asked } else { end }).await;
         assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
         assert!(tenant.load(operation.id).await.operation.is_none());
         assert_eq!(tenant.balances().await, before);
