@@ -235,32 +235,29 @@ enum Contents {
     Ours,
 }
 
+/// Says in one statement what is there: between two of them another process may migrate.
 async fn recognise(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Contents, SchemaError> {
-    let (mark, tables) = match url.dialect() {
-        Dialect::Sqlite => ("PRAGMA application_id", "SELECT count(*) FROM sqlite_schema"),
+    let (sql, ours) = match url.dialect() {
+        Dialect::Sqlite => (
+            "SELECT (SELECT application_id FROM pragma_application_id),
+             (SELECT count(*) FROM sqlite_schema)",
+            APPLICATION_ID,
+        ),
         Dialect::Postgres => (
-            "SELECT count(*) FROM pg_class WHERE relname = 'holdfast_migrations'
-             AND relkind = 'r' AND relnamespace = to_regnamespace(current_schema())",
-            "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+            "SELECT count(*) FILTER (WHERE relname = 'holdfast_migrations' AND relkind = 'r'),
+             count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
              AND relnamespace = to_regnamespace(current_schema())",
+            1,
         ),
     };
-    let mark = number(db, url, mark).await.map_err(failed(url))?;
-    let tables = number(db, url, tables).await.map_err(failed(url))?;
-    let ours = match url.dialect() {
-        Dialect::Sqlite => APPLICATION_ID,
-        Dialect::Postgres => 1,
-    };
+    let row = db.query_one_raw(url.dialect().statement(sql, [])).await.map_err(failed(url))?;
+    let number = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index::<i64>(at));
+    let (mark, tables) = (number(0).map_err(failed(url))?, number(1).map_err(failed(url))?);
     match (mark, tables) {
         (mark, _) if mark == ours => Ok(Contents::Ours),
         (0, 0) => Ok(Contents::Nothing),
         _ => Err(SchemaError::Foreign(name(url))),
     }
-}
-
-async fn number(db: &impl ConnectionTrait, url: &DatabaseUrl, sql: &str) -> Result<i64, DbErr> {
-    let row = db.query_one_raw(url.dialect().statement(sql, [])).await?;
-    row.map_or(Ok(0), |row| row.try_get_by_index(0))
 }
 
 /// The migrations that the database has, oldest first, each one of ours.

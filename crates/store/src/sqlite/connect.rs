@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use tokio::time::Instant;
 
 use crate::ConnectError;
 
@@ -34,6 +35,10 @@ pub(crate) const ERROR: i32 = rusqlite::ffi::SQLITE_ERROR;
 pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
 /// The primary result code of a file that is something else.
 const NOT_A_DATABASE: u32 = 26;
+/// The primary result code of a file that somebody else has locked.
+const BUSY: u32 = 5;
+/// Before a locked file is opened again.
+const AGAIN: Duration = Duration::from_millis(10);
 /// How long a caller waits for a connection of a pool.
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Rows that a connection's thread may run ahead of their reader.
@@ -119,7 +124,7 @@ pub(crate) async fn writers(
     check_library()?;
     let options = settings(path, busy_timeout).journal_mode(SqliteJournalMode::Wal);
     let set = |options: SqliteConnectOptions, (name, value)| options.pragma(name, value);
-    open(path, LOG.into_iter().fold(options, set), 1).await
+    open(path, LOG.into_iter().fold(options, set), busy_timeout, 1).await
 }
 
 /// Connections that cannot write.
@@ -129,7 +134,7 @@ pub(crate) async fn readers(
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
     let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
-    open(path, options, connections.max(1)).await
+    open(path, options, busy_timeout, connections.max(1)).await
 }
 
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
@@ -145,9 +150,12 @@ fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
+/// Opens a file, at most for this time again where it is locked: for a file that another process makes
+/// ready at the same moment SQLite does not wait by itself.
 async fn open(
     path: &Path,
     options: SqliteConnectOptions,
+    busy_timeout: Duration,
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
     let mut pool = ConnectOptions::new("sqlite::memory:");
@@ -161,5 +169,13 @@ async fn open(
         .record_stmt_in_spans(false)
         // The path is not written into a URL, where it would be decoded.
         .map_sqlx_sqlite_opts(move |_from_url| options.clone());
-    Database::connect(pool).await.map_err(|error| ConnectError::Open(path.to_owned(), error))
+    let give_up = Instant::now() + busy_timeout;
+    loop {
+        match Database::connect(pool.clone()).await {
+            Err(locked) if result_code(&locked) == Some(BUSY) && Instant::now() < give_up => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            other => return other.map_err(|error| ConnectError::Open(path.to_owned(), error)),
+        }
+    }
 }
