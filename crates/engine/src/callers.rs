@@ -22,6 +22,8 @@ use crate::offer::Offer;
 
 /// How long a known credential is believed: a revocation bites within this.
 const BELIEVED: Duration = Duration::from_secs(5);
+/// From then on one of those who come looks it up anew, and the others need not wait for that.
+const RENEWED: Duration = Duration::from_secs(4);
 /// Credentials kept at once; beyond it the whole cache starts anew.
 const KEPT_MAX: usize = 16_384;
 
@@ -131,9 +133,22 @@ pub enum AuthError {
 
 struct Kept {
     caller: Arc<Caller>,
+    /// When whoever comes looks it up anew: whoever did set out moves it to the end. One that hangs up
+    /// has nobody else do it before that.
+    renew_at: Instant,
     until: Instant,
     /// By the database's clock, so that an end that was known is met to the moment.
     ends_at: Option<Timestamp>,
+}
+
+/// What is to be said of a credential without a look at the store.
+enum Known {
+    /// This.
+    Told(Result<Arc<Caller>, AuthError>),
+    /// It is believed, and this caller is the one that looks it up anew.
+    Due,
+    /// Nothing.
+    Nothing,
 }
 
 /// What this process knows of its callers. Std mutexes: never held across an await.
@@ -176,21 +191,38 @@ impl Engine {
     /// [`AuthError::Invalid`] for whatever is wrong with it.
     pub async fn authenticate(&self, bearer: &str) -> Result<Arc<Caller>, AuthError> {
         let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
-        if let Some(caller) = self.callers.kept(&bearer, self.node.now()) {
-            return caller;
+        let is_due = match self.callers.known(&bearer, self.node.now()) {
+            Known::Told(told) => return told,
+            Known::Due => true,
+            Known::Nothing => false,
+        };
+        let told = Box::pin(self.read_caller(&bearer)).await;
+        match &told {
+            Err(AuthError::Invalid) if is_due => self.callers.forget(bearer.id),
+            Err(AuthError::Unavailable(_)) => {
+                if let Known::Told(told) = self.callers.known(&bearer, self.node.now()) {
+                    return told;
+                }
+            }
+            Ok(_) | Err(AuthError::Invalid) => {}
         }
+        told
+    }
+
+    async fn read_caller(&self, bearer: &Bearer) -> Result<Arc<Caller>, AuthError> {
         // Believed from before it was read: however long the reads take, a revocation bites in time.
-        let until = Instant::now() + BELIEVED;
+        let now = Instant::now();
         let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
         let known = known.ok_or(AuthError::Invalid)?;
-        self.check(&bearer, &known)?;
+        self.check(bearer, &known)?;
         let ends_at = known.ends_at();
         let wallet = self.ports.wallets.find(known.api_key.wallet).await;
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
-        let (id, api_key) = (bearer.id, known.api_key);
-        let keys = Keys::of(self.secrets.first(), api_key.id);
+        let (bearer, api_key) = (bearer.clone(), known.api_key);
+        let (id, keys) = (bearer.id, Keys::of(self.secrets.first(), api_key.id));
         let caller = Arc::new(Caller { bearer, api_key, currency: wallet.currency, keys });
-        self.callers.keep(id, Kept { caller: Arc::clone(&caller), until, ends_at });
+        let (renew_at, until) = (now + RENEWED, now + BELIEVED);
+        self.callers.keep(id, Kept { caller: Arc::clone(&caller), renew_at, until, ends_at });
         Ok(caller)
     }
 
@@ -219,17 +251,28 @@ impl Engine {
 }
 
 impl Callers {
-    /// What is still believed of a credential: `None` when it has to be looked up. The secret that was
-    /// proven when it was is the only one that is.
-    fn kept(&self, bearer: &Bearer, now: Timestamp) -> Option<Result<Arc<Caller>, AuthError>> {
-        let (caller, ends_at) = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let kept = kept.get(&bearer.id).filter(|kept| Instant::now() < kept.until)?;
-            (Arc::clone(&kept.caller), kept.ends_at)
+    /// What is still believed of a credential. The secret that was proven when it was looked up is the
+    /// only one that is.
+    fn known(&self, bearer: &Bearer, now: Timestamp) -> Known {
+        let moment = Instant::now();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(kept) = kept.get_mut(&bearer.id).filter(|kept| moment < kept.until) else {
+            return Known::Nothing;
         };
-        let proven = caller.bearer.secret == bearer.secret;
-        let ended = ends_at.is_some_and(|end| end <= now);
-        Some(if proven && !ended { Ok(caller) } else { Err(AuthError::Invalid) })
+        let proven = kept.caller.bearer.secret == bearer.secret;
+        if !proven || kept.ends_at.is_some_and(|end| end <= now) {
+            return Known::Told(Err(AuthError::Invalid));
+        }
+        if kept.renew_at <= moment {
+            kept.renew_at = kept.until;
+            return Known::Due;
+        }
+        Known::Told(Ok(Arc::clone(&kept.caller)))
+    }
+
+    fn forget(&self, credential: CredentialId) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(&credential);
     }
 
     fn keep(&self, credential: CredentialId, entry: Kept) {
@@ -269,7 +312,7 @@ mod tests {
         };
         let keys = Keys::of(&secret, api_key.id);
         let caller = Caller { bearer, api_key, currency: sample::usd(), keys };
-        Kept { caller: Arc::new(caller), until, ends_at: None }
+        Kept { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,6 +42,51 @@ async fn a_known_credential_is_looked_up_once_in_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_busy_credential_is_looked_up_by_one_of_its_requests() {
+    let world = setup().start().await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    pass(millis(3_990)).await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    assert_eq!(reads(&world), 1);
+    pass(millis(10)).await;
+    let wallets = world.store.hold_wallets();
+    let engine = std::sync::Arc::clone(&world.engine);
+    let mut asked = tokio::task::JoinSet::new();
+    asked.spawn(async move { engine.authenticate(&bearer(1).expose()).await.is_ok() });
+    wallets.reached().await;
+    assert!(is_let_in(&world, &bearer(1)).await, "the others do not wait for it");
+    assert_eq!(reads(&world), 2);
+    wallets.open();
+    assert!(asked.join_next().await.unwrap().unwrap());
+    pass(millis(3_990)).await;
+    assert!(is_let_in(&world, &bearer(1)).await, "believed anew");
+    assert_eq!(reads(&world), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_looked_up_early_and_is_revoked_is_forgotten() {
+    let world = setup().start().await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    world.store.revoke(sample::API_KEY).await.unwrap();
+    pass(secs(4)).await;
+    assert!(!is_let_in(&world, &bearer(1)).await, "it was looked up");
+    assert!(!is_let_in(&world, &bearer(1)).await, "and is not believed since");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_is_believed_to_the_end_where_the_store_cannot_be_read() {
+    let world = setup().start().await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    world.store.set_down(true);
+    pass(secs(4)).await;
+    assert!(is_let_in(&world, &bearer(1)).await);
+    assert!(is_let_in(&world, &bearer(1)).await);
+    pass(secs(1)).await;
+    let told = world.engine.authenticate(&bearer(1).expose()).await;
+    assert!(matches!(told, Err(AuthError::Unavailable(_))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_revoked_key_is_turned_away_within_five_seconds() {
     let world = setup().start().await;
     assert!(is_let_in(&world, &bearer(1)).await);
