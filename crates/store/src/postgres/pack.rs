@@ -80,14 +80,14 @@ impl Pack {
                 self.ending(&end("abandoned", true, None), None, attempts);
             }
         }
-        match transition.funds {
-            Funds::Hold(_) => {
-                self.writes.begun.row().int(seq);
-            }
-            Funds::Capture { .. } | Funds::Release(_) => {
-                self.writes.ended.row().int(seq);
-            }
-            Funds::Unmoved => {}
+        let running = match (transition.funds, &transition.effect) {
+            (Funds::Hold(_), Effect::Admit(_)) => Some(&mut self.writes.begun),
+            (Funds::Hold(_), _) => Some(&mut self.writes.resumed),
+            (Funds::Capture { .. } | Funds::Release(_), _) => Some(&mut self.writes.ended),
+            (Funds::Unmoved, _) => None,
+        };
+        if let Some(rows) = running {
+            rows.row().int(seq);
         }
         for transfer in transition.funds.transfers() {
             let leg = rows::leg(transition.generation, transfer.kind);

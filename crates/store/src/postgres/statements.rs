@@ -94,6 +94,7 @@ pub(super) struct Writes {
     pub(super) settlements: Rows,
     pub(super) cancellations: Rows,
     pub(super) begun: Rows,
+    pub(super) resumed: Rows,
     pub(super) ended: Rows,
     pub(super) results: Rows,
     pub(super) settled_results: Rows,
@@ -115,7 +116,7 @@ const NUMBER: Columns = Columns { ints: &["op_seq"], blobs: &[], texts: &[] };
 const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &["id"], texts: &[] };
 
 /// How many parts the writing statement has at most.
-pub(super) const PARTS: usize = 14;
+pub(super) const PARTS: usize = 15;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
 const WRITES: [Write; PARTS] = [
@@ -244,6 +245,12 @@ const WRITES: [Write; PARTS] = [
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'leased'",
+        counted: true,
+    },
+    Write {
+        columns: NUMBER,
+        // These numbers are new: with `ON CONFLICT` each would be looked for first.
+        sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
         counted: true,
     },
     Write {
@@ -388,6 +395,7 @@ impl Writes {
             self.settlements,
             self.cancellations,
             self.begun,
+            self.resumed,
             self.ended,
             self.results,
             self.settled_results,
