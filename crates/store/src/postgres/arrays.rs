@@ -1,5 +1,5 @@
 //! Many rows as arrays, one for each column, in the server's own binary form: a cell is copied once, and
-//! may be missing.
+//! may be missing. Blobs of one length are one blob, as long as all of them.
 
 use sqlx::Type;
 use sqlx::encode::{Encode, IsNull};
@@ -11,48 +11,59 @@ use sqlx::query::Query;
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) ints: &'static [&'static str],
+    /// Blobs that are never missing, each with its length.
+    pub(super) fixed: &'static [(&'static str, usize)],
     pub(super) blobs: &'static [&'static str],
     pub(super) texts: &'static [&'static str],
 }
 
 impl Columns {
     pub(super) const fn count(&self) -> usize {
-        self.ints.len() + self.blobs.len() + self.texts.len()
+        self.ints.len() + self.fixed.len() + self.blobs.len() + self.texts.len()
     }
 
     /// The rows as a table `v`; the first bind is `$first`.
     ///
-    /// What `UNNEST` takes apart is kept cell by cell and read again. Integers need none of it: as all
-    /// of them have one length, the place of each in its array is known, or counted where some are missing.
+    /// What `UNNEST` takes apart is kept cell by cell and read again. What has one length needs none of it:
+    /// its place is known, or counted where some are missing.
     pub(super) fn table(&self, first: usize) -> String {
-        let bind = |at: usize, kind: &str| format!("${}::{kind}[]", first + at);
+        let bind = |at: usize, kind: &str| format!("${}::{kind}", first + at);
         let ints = self.ints.iter().enumerate();
         let mut columns: Vec<String> =
-            ints.map(|(at, name)| format!("({})[at] AS {name}", bind(at, "bigint"))).collect();
-        let others = self.blobs.iter().map(|name| (*name, "bytea"));
-        let others = others.chain(self.texts.iter().map(|name| (*name, "text")));
+            ints.map(|(at, name)| format!("({})[at] AS {name}", bind(at, "bigint[]"))).collect();
+        columns.extend(self.fixed.iter().enumerate().map(|(at, (name, length))| {
+            let cells = bind(self.ints.len() + at, "bytea");
+            format!("substr({cells}, ((at - 1) * {length} + 1)::int, {length}) AS {name}")
+        }));
+        let others = self.blobs.iter().map(|name| (*name, "bytea[]"));
+        let others = others.chain(self.texts.iter().map(|name| (*name, "text[]")));
         let mut binds = Vec::new();
         let mut names = Vec::new();
         for (at, (name, kind)) in others.enumerate() {
             columns.push(name.to_owned());
-            binds.push(bind(self.ints.len() + at, kind));
+            binds.push(bind(self.ints.len() + self.fixed.len() + at, kind));
             names.push(name);
         }
-        let rows = if names.is_empty() {
-            format!("generate_subscripts({}, 1) AS rows(at)", bind(0, "bigint"))
-        } else {
-            let (binds, names) = (binds.join(", "), names.join(", "));
-            format!("UNNEST({binds}) WITH ORDINALITY AS rows({names}, at)")
+        let rows = match (names.as_slice(), self.ints, self.fixed) {
+            ([], [], [(_name, length), ..]) => {
+                format!("generate_series(1, length({}) / {length}) AS rows(at)", bind(0, "bytea"))
+            }
+            ([], ..) => format!("generate_subscripts({}, 1) AS rows(at)", bind(0, "bigint[]")),
+            _ => {
+                let (binds, names) = (binds.join(", "), names.join(", "));
+                format!("UNNEST({binds}) WITH ORDINALITY AS rows({names}, at)")
+            }
         };
         format!("(SELECT {} FROM {rows}) AS v", columns.join(", "))
     }
 }
 
 /// Rows in the making. The integers of a row are put in the order of their columns, and so are its
-/// blobs and its texts.
+/// blobs of one length, its other blobs and its texts.
 #[derive(Default)]
 pub(super) struct Rows {
     ints: Group,
+    fixed: Group,
     blobs: Group,
     texts: Group,
     count: usize,
@@ -66,12 +77,18 @@ struct Group {
 }
 
 impl Group {
-    fn put(&mut self, cell: Option<&[u8]>) {
+    /// The column of the next cell, which is there.
+    fn next(&mut self) -> Option<&mut Vec<u8>> {
         if self.columns.len() <= self.next {
             self.columns.push(Vec::new());
         }
-        let Some(column) = self.columns.get_mut(self.next) else { return };
+        let column = self.columns.get_mut(self.next);
         self.next += 1;
+        column
+    }
+
+    fn put(&mut self, cell: Option<&[u8]>) {
+        let Some(column) = self.next() else { return };
         match cell {
             // Nothing in here comes near two gigabytes: a batch has a bound.
             Some(bytes) => {
@@ -96,6 +113,7 @@ impl Rows {
     pub(super) const fn row(&mut self) -> &mut Self {
         self.count += 1;
         self.ints.next = 0;
+        self.fixed.next = 0;
         self.blobs.next = 0;
         self.texts.next = 0;
         self
@@ -108,6 +126,12 @@ impl Rows {
 
     pub(super) fn no_int(&mut self) -> &mut Self {
         self.ints.put(None);
+        self
+    }
+
+    /// Of the length that the column says.
+    pub(super) fn fixed<const LENGTH: usize>(&mut self, bytes: &[u8; LENGTH]) -> &mut Self {
+        self.fixed.next().into_iter().for_each(|column| column.extend_from_slice(bytes));
         self
     }
 
@@ -136,15 +160,14 @@ impl Rows {
         self,
         mut query: Query<'q, Postgres, PgArguments>,
     ) -> Query<'q, Postgres, PgArguments> {
-        let Self { ints, blobs, texts, count } = self;
-        for (group, element) in
-            [(ints, Element::Int), (blobs, Element::Blob), (texts, Element::Text)]
-        {
-            for cells in group.columns {
-                query = query.bind(Array { element, cells, count });
-            }
-        }
-        query
+        let Self { ints, fixed, blobs, texts, count } = self;
+        let arrays = |group: Group, element| {
+            group.columns.into_iter().map(move |cells| Array { element, cells, count })
+        };
+        query = arrays(ints, Element::Int).fold(query, Query::bind);
+        query = fixed.columns.into_iter().fold(query, Query::bind);
+        let others = arrays(blobs, Element::Blob).chain(arrays(texts, Element::Text));
+        others.fold(query, Query::bind)
     }
 }
 
@@ -215,28 +238,48 @@ mod tests {
     use crate::postgres::connect::tests::server;
 
     /// The cells of a row.
-    type Cells = (i64, Option<i64>, Option<Vec<u8>>, Option<String>);
+    type Cells = (i64, Option<i64>, Vec<u8>, Option<Vec<u8>>, Option<String>);
 
     #[tokio::test]
     async fn postgres_cells_that_are_missing_arrive_beside_the_others() {
-        const COLUMNS: Columns = Columns { ints: &["n", "m"], blobs: &["b"], texts: &["t"] };
+        const COLUMNS: Columns = Columns {
+            ints: &["n", "m"],
+            fixed: &[("f", 2), ("g", 1)],
+            blobs: &["b"],
+            texts: &["t"],
+        };
         let mut rows = Rows::default();
-        rows.row().int(1).no_int().blob(b"").opt_text(None);
-        rows.row().int(i64::MIN).int(-1).no_blob().text("");
-        rows.row().int(3).no_int().no_blob().opt_text(Some("a'b"));
-        let columns = [&rows.ints, &rows.blobs, &rows.texts].map(|group| group.columns.len());
-        assert_eq!((columns, rows.count()), ([2, 1, 1], 3));
-        let sql = format!("SELECT n, m, b, t FROM {}", COLUMNS.table(1));
+        rows.row().int(1).no_int().fixed(b"ab").fixed(b"1").blob(b"").opt_text(None);
+        rows.row().int(i64::MIN).int(-1).fixed(b"cd").fixed(b"2").no_blob().text("");
+        rows.row().int(3).no_int().fixed(b"ef").fixed(b"3").no_blob().opt_text(Some("a'b"));
+        let columns = [&rows.ints, &rows.fixed, &rows.blobs, &rows.texts];
+        let columns = columns.map(|group| group.columns.len());
+        assert_eq!((columns, rows.count()), ([2, 2, 1, 1], 3));
+        let sql = format!("SELECT n, m, f || g, b, t FROM {}", COLUMNS.table(1));
         let mut connection = server().connect().await.unwrap();
         let found = rows.bind(sqlx::query(AssertSqlSafe(sql)));
         let found = found.fetch_all(&mut connection).await.unwrap();
         let found: Vec<Cells> =
             found.iter().map(|row| sqlx::FromRow::from_row(row).unwrap()).collect();
         let expected: [Cells; 3] = [
-            (1, None, Some(Vec::new()), None),
-            (i64::MIN, Some(-1), None, Some(String::new())),
-            (3, None, None, Some("a'b".to_owned())),
+            (1, None, b"ab1".into(), Some(Vec::new()), None),
+            (i64::MIN, Some(-1), b"cd2".into(), None, Some(String::new())),
+            (3, None, b"ef3".into(), None, Some("a'b".to_owned())),
         ];
         assert_eq!(found, expected);
+    }
+    #[tokio::test]
+    async fn postgres_rows_of_nothing_but_one_length_are_all_there() {
+        const COLUMNS: Columns = Columns { ints: &[], fixed: &[("f", 3)], blobs: &[], texts: &[] };
+        let mut rows = Rows::default();
+        rows.row().fixed(b"abc");
+        rows.row().fixed(b"def");
+        let sql = format!("SELECT f FROM {}", COLUMNS.table(1));
+        let mut connection = server().connect().await.unwrap();
+        let found = rows.bind(sqlx::query(AssertSqlSafe(sql)));
+        let found = found.fetch_all(&mut connection).await.unwrap();
+        let found: Vec<(Vec<u8>,)> =
+            found.iter().map(|row| sqlx::FromRow::from_row(row).unwrap()).collect();
+        assert_eq!(found, [(b"abc".to_vec(),), (b"def".to_vec(),)]);
     }
 }

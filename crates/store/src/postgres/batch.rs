@@ -287,7 +287,7 @@ fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, R
             Change::Operation(transition) => {
                 wanted.numbers += i64::from(transition.expected.is_none());
                 if !known.contains_key(&transition.operation) {
-                    wanted.operations.row().blob(&transition.operation.to_bytes());
+                    wanted.operations.row().fixed(&transition.operation.to_bytes());
                 }
                 for ((api_key, counter, window), _) in windows(transition, since) {
                     let latest = match transition.admitted_at {
@@ -299,15 +299,15 @@ fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, R
                 }
             }
             Change::Posting(posting) => {
-                wanted.postings.row().blob(&posting.id.to_bytes());
+                wanted.postings.row().fixed(&posting.id.to_bytes());
                 if let PostingKind::Refund(operation) = &posting.kind {
-                    wanted.charged.row().blob(&operation.to_bytes());
+                    wanted.charged.row().fixed(&operation.to_bytes());
                 }
             }
         }
     }
     for (api_key, counter, earliest, latest) in counters {
-        wanted.counters.row().blob(&api_key.to_bytes()).int(counter).int(earliest).int(latest);
+        wanted.counters.row().fixed(&api_key.to_bytes()).int(counter).int(earliest).int(latest);
     }
     wanted
 }

@@ -31,11 +31,11 @@ pub(super) fn writes<'c>(
         pack.price(price);
     }
     for (id, moves) in &moved.wallets {
-        let wallets = pack.writes.wallets.row().blob(&id.to_bytes());
+        let wallets = pack.writes.wallets.row().fixed(&id.to_bytes());
         wallets.int(moves.available.get()).int(moves.held.get());
     }
     for ((api_key, counter, window), used) in &moved.counters {
-        let counters = pack.writes.counters.row().blob(&api_key.to_bytes());
+        let counters = pack.writes.counters.row().fixed(&api_key.to_bytes());
         counters.int(rows::counter_code(*counter)).int(window.as_micros()).int(*used);
     }
     pack.writes
@@ -65,11 +65,11 @@ impl Pack {
                 self.result(seq, result, false);
             }
             Effect::Settle => {
-                self.writes.settlements.row().int(seq).int(expected).blob(&id.to_bytes());
+                self.writes.settlements.row().int(seq).int(expected).fixed(&id.to_bytes());
                 self.writes.settled_results.row().int(seq);
             }
             Effect::AskCancel => {
-                self.writes.cancellations.row().int(seq).int(expected).blob(&id.to_bytes());
+                self.writes.cancellations.row().int(seq).int(expected).fixed(&id.to_bytes());
             }
             Effect::Open { attempts } => self.ending(&end("open", false, None), None, attempts),
             Effect::Refuse { refusal, result, attempts } => {
@@ -101,13 +101,13 @@ impl Pack {
         rows.int(seq)
             .int(i64::from(binding.terms.fingerprint_version))
             .int(i64::from(binding.terms.contract))
-            .blob(&transition.operation.to_bytes())
-            .blob(&transition.api_key.to_bytes())
-            .blob(&request_key.to_bytes())
-            .blob(&transition.wallet.to_bytes())
-            .blob(&binding.terms.server_secret.to_bytes())
-            .blob(&binding.fingerprint.to_bytes())
-            .blob(&binding.body_digest.to_bytes())
+            .fixed(&transition.operation.to_bytes())
+            .fixed(&transition.api_key.to_bytes())
+            .fixed(&request_key.to_bytes())
+            .fixed(&transition.wallet.to_bytes())
+            .fixed(&binding.terms.server_secret.to_bytes())
+            .fixed(&binding.fingerprint.to_bytes())
+            .fixed(&binding.body_digest.to_bytes())
             .text(model.as_str());
         put_start(rows, start, self.now);
     }
@@ -115,14 +115,14 @@ impl Pack {
     fn reopening(&mut self, seq: i64, expected: i64, transition: &Transition, start: &Start) {
         let rows = self.writes.reopenings.row();
         rows.int(seq).int(expected).int(i64::from(transition.generation));
-        rows.blob(&transition.operation.to_bytes());
+        rows.fixed(&transition.operation.to_bytes());
         put_start(rows, start, self.now);
     }
 
     fn ending(&mut self, end: &End<'_>, refusal: Option<ProviderRefusal>, attempts: &[Attempt]) {
         let rows = self.writes.endings.row();
         rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished));
-        rows.blob(&end.id.to_bytes()).text(end.phase);
+        rows.fixed(&end.id.to_bytes()).text(end.phase);
         let source = match end.usage {
             Some(usage) => {
                 for (_, count) in usage.metered.meters.iter() {
@@ -156,12 +156,12 @@ impl Pack {
     fn result(&mut self, seq: i64, result: &SealedResult, is_finished: bool) {
         let rows = self.writes.results.row();
         rows.int(seq).int(i64::from(result.format)).int(i64::from(is_finished));
-        rows.blob(&result.credential.to_bytes()).blob(&result.nonce).blob(&result.sealed);
+        rows.fixed(&result.credential.to_bytes()).fixed(&result.nonce).blob(&result.sealed);
     }
 
     fn posting(&mut self, posting: &Posting) {
         let rows = self.writes.postings.row().int(posting.amount.get());
-        rows.blob(&posting.id.to_bytes()).blob(&posting.wallet.to_bytes());
+        rows.fixed(&posting.id.to_bytes()).fixed(&posting.wallet.to_bytes());
         match &posting.kind {
             PostingKind::Deposit => rows.no_blob().text("deposit").opt_text(None),
             PostingKind::Refund(operation) => {
@@ -196,8 +196,8 @@ fn put_start(rows: &mut Rows, start: &Start, now: Timestamp) {
         .int(i64::from(start.reserved.counters()))
         .int(signed(start.reserved.tokens()))
         .int(now.after(start.time).as_micros())
-        .blob(&start.owner.claim.to_bytes())
-        .blob(&start.owner.node.incarnation.to_bytes())
+        .fixed(&start.owner.claim.to_bytes())
+        .fixed(&start.owner.node.incarnation.to_bytes())
         .text(start.price.id.as_str())
         .text(start.owner.node.name.as_str());
 }

@@ -52,9 +52,13 @@ pub(super) struct Wanted {
     pub(super) charged: Rows,
 }
 
-const ID: Columns = Columns { ints: &[], blobs: &["id"], texts: &[] };
-const WINDOW: Columns =
-    Columns { ints: &["counter", "earliest", "latest"], blobs: &["api_key_id"], texts: &[] };
+const ID: Columns = Columns { ints: &[], fixed: &[("id", 16)], blobs: &[], texts: &[] };
+const WINDOW: Columns = Columns {
+    ints: &["counter", "earliest", "latest"],
+    fixed: &[("api_key_id", 16)],
+    blobs: &[],
+    texts: &[],
+};
 
 /// In the order of [`Wanted`]; a row is a tag, two ids and three integers.
 const READS: [(Columns, &str); 4] = [
@@ -112,8 +116,9 @@ struct Write {
     counted: bool,
 }
 
-const NUMBER: Columns = Columns { ints: &["op_seq"], blobs: &[], texts: &[] };
-const EXPECTED: Columns = Columns { ints: &["seq", "expected"], blobs: &["id"], texts: &[] };
+const NUMBER: Columns = Columns { ints: &["op_seq"], fixed: &[], blobs: &[], texts: &[] };
+const EXPECTED: Columns =
+    Columns { ints: &["seq", "expected"], fixed: &[("id", 16)], blobs: &[], texts: &[] };
 
 /// How many parts the writing statement has at most.
 pub(super) const PARTS: usize = 15;
@@ -133,6 +138,7 @@ const WRITES: [Write; PARTS] = [
                 "request",
                 "image",
             ],
+            fixed: &[],
             blobs: &[],
             texts: &["price_version", "currency", "tiers"],
         },
@@ -153,17 +159,18 @@ const WRITES: [Write; PARTS] = [
                 "reserved_tokens",
                 "deadline",
             ],
-            blobs: &[
-                "id",
-                "api_key_id",
-                "request_key",
-                "wallet_id",
-                "server_secret",
-                "fingerprint",
-                "body_digest",
-                "claim",
-                "incarnation",
+            fixed: &[
+                ("id", 16),
+                ("api_key_id", 16),
+                ("request_key", 16),
+                ("wallet_id", 16),
+                ("server_secret", 8),
+                ("fingerprint", 32),
+                ("body_digest", 32),
+                ("claim", 16),
+                ("incarnation", 16),
             ],
+            blobs: &[],
             texts: &["model", "price_version", "node"],
         },
         sql: "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model,
@@ -187,7 +194,8 @@ const WRITES: [Write; PARTS] = [
                 "reserved_tokens",
                 "deadline",
             ],
-            blobs: &["id", "claim", "incarnation"],
+            fixed: &[("id", 16), ("claim", 16), ("incarnation", 16)],
+            blobs: &[],
             texts: &["price_version", "node"],
         },
         sql: "UPDATE operations AS o SET phase = 'leased', version = o.version + 1,
@@ -218,7 +226,8 @@ const WRITES: [Write; PARTS] = [
                 "shortfall",
                 "provider_cost",
             ],
-            blobs: &["id"],
+            fixed: &[("id", 16)],
+            blobs: &[],
             texts: &["phase", "meters_source", "refusal", "attempts"],
         },
         sql: "UPDATE operations AS o SET version = o.version + 1, attempts = v.attempts,
@@ -268,7 +277,8 @@ const WRITES: [Write; PARTS] = [
     Write {
         columns: Columns {
             ints: &["op_seq", "format", "is_finished"],
-            blobs: &["credential_id", "nonce", "sealed"],
+            fixed: &[("credential_id", 16), ("nonce", 12)],
+            blobs: &["sealed"],
             texts: &[],
         },
         sql: "INSERT INTO results (op_seq, credential_id, format, nonce, sealed, finished_at)
@@ -284,7 +294,7 @@ const WRITES: [Write; PARTS] = [
         counted: false,
     },
     Write {
-        columns: Columns { ints: &["op_seq", "leg", "amount"], blobs: &[], texts: &[] },
+        columns: Columns { ints: &["op_seq", "leg", "amount"], fixed: &[], blobs: &[], texts: &[] },
         sql: "INSERT INTO transfers (op_seq, leg, amount, created_at)
               SELECT op_seq, leg, amount, $1 FROM {v}",
         counted: true,
@@ -292,7 +302,8 @@ const WRITES: [Write; PARTS] = [
     Write {
         columns: Columns {
             ints: &["amount"],
-            blobs: &["id", "wallet_id", "operation_id"],
+            fixed: &[("id", 16), ("wallet_id", 16)],
+            blobs: &["operation_id"],
             texts: &["kind", "reason"],
         },
         sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
@@ -302,7 +313,8 @@ const WRITES: [Write; PARTS] = [
     Write {
         columns: Columns {
             ints: &["counter", "window_start", "used"],
-            blobs: &["api_key_id"],
+            fixed: &[("api_key_id", 16)],
+            blobs: &[],
             texts: &[],
         },
         sql: "INSERT INTO counters (api_key_id, counter, window_start, used)
@@ -312,7 +324,12 @@ const WRITES: [Write; PARTS] = [
         counted: true,
     },
     Write {
-        columns: Columns { ints: &["available", "held"], blobs: &["id"], texts: &[] },
+        columns: Columns {
+            ints: &["available", "held"],
+            fixed: &[("id", 16)],
+            blobs: &[],
+            texts: &[],
+        },
         sql: "UPDATE wallets AS w SET available = w.available + v.available,
               held = w.held + v.held FROM {v} WHERE w.id = ANY(ARRAY[v.id])",
         counted: true,
