@@ -16,7 +16,14 @@ use crate::{
 };
 
 /// Benchmarks of functions, and the crate that each is beside.
-const MICRO: &[(&str, &str)] = &[("translation", "holdfast-providers")];
+const MICRO: &[(&str, &str)] = &[
+    ("request", "holdfast-wire"),
+    ("decide", "holdfast-domain"),
+    ("judge", "holdfast-store"),
+    ("seal", "holdfast-engine"),
+    ("sse", "holdfast-wire"),
+    ("translation", "holdfast-providers"),
+];
 
 /// Builds what is measured and what measures it, then does what `args` say.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {

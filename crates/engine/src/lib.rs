@@ -23,7 +23,8 @@ mod rates;
 mod reconciler;
 mod reply;
 mod routes;
-mod seal;
+#[doc(hidden)]
+pub mod seal;
 mod states;
 mod streaming;
 mod submit;

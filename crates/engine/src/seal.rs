@@ -7,6 +7,7 @@
 //! sealed with the body and goes with it: an answer without it is sealed as if there were no such thing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
@@ -24,7 +25,7 @@ const BODY_AND_STATES: u8 = 2;
 
 /// Why content was not sealed or opened.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SealError {
+pub enum SealError {
     /// The cipher refused.
     #[error("the cipher refused")]
     Cipher(#[source] Unspecified),
@@ -37,13 +38,20 @@ pub(crate) enum SealError {
 }
 
 /// What was sealed.
-pub(crate) struct Opened {
-    pub(crate) body: Vec<u8>,
-    pub(crate) kept: Option<Kept>,
+pub struct Opened {
+    pub body: Vec<u8>,
+    pub kept: Option<Kept>,
+}
+
+impl fmt::Debug for Opened {
+    /// Its size: it is an answer.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opened({} bytes)", self.body.len())
+    }
 }
 
 /// Seals a body with what the provider wants back.
-pub(crate) fn seal(
+pub fn seal(
     key: &ResultKey,
     credential: CredentialId,
     operation: &Operation,
@@ -72,7 +80,7 @@ pub(crate) fn seal(
 }
 
 /// Opens what [`seal`] sealed for the same operation.
-pub(crate) fn open(
+pub fn open(
     key: &ResultKey,
     operation: &Operation,
     result: &SealedResult,

@@ -14,74 +14,74 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 
 /// One counter of an API key in one of its windows.
-pub(crate) type Window = (ApiKeyId, Counter, Timestamp);
+pub type Window = (ApiKeyId, Counter, Timestamp);
 
 /// What a transaction has read of everything that its changes touch.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub struct Book {
     /// The wallets that exist.
-    pub(crate) wallets: BTreeMap<WalletId, Balance>,
+    pub wallets: BTreeMap<WalletId, Balance>,
     /// The operations that exist.
-    pub(crate) operations: BTreeMap<OperationId, Row>,
+    pub operations: BTreeMap<OperationId, Row>,
     /// The operations that refunds name.
-    pub(crate) charged: BTreeMap<OperationId, Charged>,
+    pub charged: BTreeMap<OperationId, Charged>,
     /// The postings that exist.
-    pub(crate) postings: BTreeSet<PostingId>,
+    pub postings: BTreeSet<PostingId>,
     /// The counters that exist.
-    pub(crate) counters: BTreeMap<Window, i64>,
+    pub counters: BTreeMap<Window, i64>,
     /// The price versions that exist.
-    pub(crate) prices: BTreeMap<PriceVersionId, PriceVersion>,
+    pub prices: BTreeMap<PriceVersionId, PriceVersion>,
     /// What the changes that passed come to.
-    pub(crate) moved: Moved,
+    pub moved: Moved,
 }
 
 /// The two amounts of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Balance {
-    pub(crate) available: Micros,
-    pub(crate) held: Micros,
+pub struct Balance {
+    pub available: Micros,
+    pub held: Micros,
 }
 
 /// What is needed of an operation's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) seq: i64,
-    pub(crate) version: Version,
+pub struct Row {
+    pub seq: i64,
+    pub version: Version,
 }
 
 /// What a refund is measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Charged {
-    pub(crate) wallet: WalletId,
-    pub(crate) charge: Micros,
-    pub(crate) refunded: Micros,
+pub struct Charged {
+    pub wallet: WalletId,
+    pub charge: Micros,
+    pub refunded: Micros,
 }
 
 /// What the changes that passed come to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub struct Moved {
     /// What is added to wallets.
-    pub(crate) wallets: BTreeMap<WalletId, Moves>,
+    pub wallets: BTreeMap<WalletId, Moves>,
     /// What counters stand at: nobody else moves them in this transaction.
-    pub(crate) counters: BTreeMap<Window, i64>,
+    pub counters: BTreeMap<Window, i64>,
     /// What is new.
-    pub(crate) prices: BTreeMap<PriceVersionId, PriceVersion>,
+    pub prices: BTreeMap<PriceVersionId, PriceVersion>,
 }
 
 /// A change that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub struct Passed {
     /// The number of its operation's row; `None` where there is none yet, or for a posting.
-    pub(crate) seq: Option<i64>,
+    pub seq: Option<i64>,
     /// The version that it writes.
-    pub(crate) version: Version,
+    pub version: Version,
     /// What the counters that it moves come to.
-    pub(crate) tally: Tally,
+    pub tally: Tally,
 }
 
 /// Why a change did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub enum Refused {
     Conflict,
     LimitReached(Reached),
     InsufficientFunds,
@@ -102,7 +102,7 @@ impl From<Refused> for CommitError {
 impl Book {
     /// Judges one change; `now` is the transaction's clock. A change that passes counts for all that
     /// are judged after it. No two changes of one book concern the same operation or posting.
-    pub(crate) fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Passed, Refused> {
+    pub fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Passed, Refused> {
         match change {
             Change::Operation(transition) => self.judge_transition(transition, now),
             Change::Posting(posting) => self.judge_posting(posting),
@@ -239,7 +239,7 @@ impl Book {
 }
 
 /// In which window each counter of a change moves.
-pub(crate) fn windows(
+pub fn windows(
     transition: &Transition,
     now: Timestamp,
 ) -> impl Iterator<Item = (Window, &CounterMove)> {

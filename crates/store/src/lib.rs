@@ -12,7 +12,8 @@
 
 mod dialect;
 mod job;
-mod judge;
+#[doc(hidden)]
+pub mod judge;
 mod lock;
 mod metrics;
 pub mod migrate;
