@@ -54,7 +54,8 @@ usage: cargo xtask <command>
                       transactions; the names are also 32-wallets, 256-wallets, nodes,
                       nodes-wallets
   bench --micro [NAME]...
-                      measure what translating costs for each kind of provider
+                      measure single functions: reading a request, deciding, judging,
+                      sealing, events, translating
   migrate [args]...   the gateway's own `migrate`";
 
 fn main() -> ExitCode {

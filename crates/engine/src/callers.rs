@@ -24,6 +24,8 @@ use crate::offer::Offer;
 const BELIEVED: Duration = Duration::from_secs(5);
 /// From then on one of those who come looks it up anew, and the others need not wait for that.
 const RENEWED: Duration = Duration::from_secs(4);
+/// How long after that failed another one may try.
+const RENEWED_AGAIN: Duration = Duration::from_millis(250);
 /// Credentials kept at once; beyond it the whole cache starts anew.
 const KEPT_MAX: usize = 16_384;
 
@@ -133,22 +135,12 @@ pub enum AuthError {
 
 struct Kept {
     caller: Arc<Caller>,
-    /// When whoever comes looks it up anew: whoever did set out moves it to the end. One that hangs up
-    /// has nobody else do it before that.
+    /// From then on the next that comes looks it up anew. That one moves it to the end: who waits
+    /// for the store is not joined by others.
     renew_at: Instant,
     until: Instant,
     /// By the database's clock, so that an end that was known is met to the moment.
     ends_at: Option<Timestamp>,
-}
-
-/// What is to be said of a credential without a look at the store.
-enum Known {
-    /// This.
-    Told(Result<Arc<Caller>, AuthError>),
-    /// It is believed, and this caller is the one that looks it up anew.
-    Due,
-    /// Nothing.
-    Nothing,
 }
 
 /// What this process knows of its callers. Std mutexes: never held across an await.
@@ -191,17 +183,26 @@ impl Engine {
     /// [`AuthError::Invalid`] for whatever is wrong with it.
     pub async fn authenticate(&self, bearer: &str) -> Result<Arc<Caller>, AuthError> {
         let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
-        let is_due = match self.callers.known(&bearer, self.node.now()) {
-            Known::Told(told) => return told,
-            Known::Due => true,
-            Known::Nothing => false,
+        let kept = self.callers.with_kept(&bearer, self.node.now(), Kept::unless_due);
+        let is_due = match kept {
+            Some(Ok(Some(caller))) => return Ok(caller),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(None)) => true,
+            None => false,
         };
+        // In a box: few requests come to it.
         let told = Box::pin(self.read_caller(&bearer)).await;
         match &told {
             Err(AuthError::Invalid) if is_due => self.callers.forget(bearer.id),
-            Err(AuthError::Unavailable(_)) => {
-                if let Known::Told(told) = self.callers.known(&bearer, self.node.now()) {
-                    return told;
+            Err(AuthError::Unavailable(error)) => {
+                let kept = self.callers.with_kept(&bearer, self.node.now(), Kept::not_renewed);
+                if let Some(believed) = kept {
+                    let error: &dyn std::error::Error = error;
+                    tracing::warn!(
+                        error,
+                        "a credential could not be looked up: it is still believed"
+                    );
+                    return believed;
                 }
             }
             Ok(_) | Err(AuthError::Invalid) => {}
@@ -210,7 +211,8 @@ impl Engine {
     }
 
     async fn read_caller(&self, bearer: &Bearer) -> Result<Arc<Caller>, AuthError> {
-        // Believed from before it was read: however long the reads take, a revocation bites in time.
+        // Believed from before it was read: however long the reads take, a revocation bites in time for
+        // all that come later.
         let now = Instant::now();
         let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
         let known = known.ok_or(AuthError::Invalid)?;
@@ -250,24 +252,38 @@ impl Engine {
     }
 }
 
+impl Kept {
+    /// The caller; `None` for the one that is to look it up anew.
+    fn unless_due(&mut self, moment: Instant) -> Option<Arc<Caller>> {
+        if self.renew_at <= moment {
+            self.renew_at = self.until;
+            return None;
+        }
+        Some(Arc::clone(&self.caller))
+    }
+
+    /// The caller, after the look-up failed.
+    fn not_renewed(&mut self, moment: Instant) -> Arc<Caller> {
+        self.renew_at = self.renew_at.min(moment + RENEWED_AGAIN);
+        Arc::clone(&self.caller)
+    }
+}
+
 impl Callers {
-    /// What is still believed of a credential. The secret that was proven when it was looked up is the
-    /// only one that is.
-    fn known(&self, bearer: &Bearer, now: Timestamp) -> Known {
+    /// Looks at what is still believed of a credential. The secret that was proven when it was looked
+    /// up is the only one that is.
+    fn with_kept<T>(
+        &self,
+        bearer: &Bearer,
+        now: Timestamp,
+        look: impl FnOnce(&mut Kept, Instant) -> T,
+    ) -> Option<Result<T, AuthError>> {
         let moment = Instant::now();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = kept.get_mut(&bearer.id).filter(|kept| moment < kept.until) else {
-            return Known::Nothing;
-        };
+        let kept = kept.get_mut(&bearer.id).filter(|kept| moment < kept.until)?;
         let proven = kept.caller.bearer.secret == bearer.secret;
-        if !proven || kept.ends_at.is_some_and(|end| end <= now) {
-            return Known::Told(Err(AuthError::Invalid));
-        }
-        if kept.renew_at <= moment {
-            kept.renew_at = kept.until;
-            return Known::Due;
-        }
-        Known::Told(Ok(Arc::clone(&kept.caller)))
+        let ended = kept.ends_at.is_some_and(|end| end <= now);
+        Some(if proven && !ended { Ok(look(kept, moment)) } else { Err(AuthError::Invalid) })
     }
 
     fn forget(&self, credential: CredentialId) {
@@ -277,7 +293,7 @@ impl Callers {
 
     fn keep(&self, credential: CredentialId, entry: Kept) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX {
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&credential) {
             kept.clear();
         }
         kept.insert(credential, entry);

@@ -250,9 +250,12 @@ async fn recognise(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Conte
             1,
         ),
     };
-    let row = db.query_one_raw(url.dialect().statement(sql, [])).await.map_err(failed(url))?;
-    let number = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index::<i64>(at));
-    let (mark, tables) = (number(0).map_err(failed(url))?, number(1).map_err(failed(url))?);
+    let read = async {
+        let row = db.query_one_raw(url.dialect().statement(sql, [])).await?;
+        let row = row.ok_or_else(|| DbErr::RecordNotFound("what is in the database".to_owned()))?;
+        Ok((row.try_get_by_index::<i64>(0)?, row.try_get_by_index::<i64>(1)?))
+    };
+    let (mark, tables) = read.await.map_err(failed(url))?;
     match (mark, tables) {
         (mark, _) if mark == ours => Ok(Contents::Ours),
         (0, 0) => Ok(Contents::Nothing),

@@ -148,11 +148,10 @@ impl fmt::Display for Decimal {
             if let Some((whole, fraction)) = few.and_then(split) {
                 return write!(f, "{sign}{whole}.{fraction:0width$}");
             }
-            let split = |many: u128| {
-                let scale = 10_u128.checked_pow(shift)?;
-                many.checked_div(scale).zip(many.checked_rem(scale))
-            };
-            if let Some((whole, fraction)) = split(self.digits) {
+            // A power of at most 20 always fits.
+            let scale = 10_u128.saturating_pow(shift);
+            let split = self.digits.checked_div(scale).zip(self.digits.checked_rem(scale));
+            if let Some((whole, fraction)) = split {
                 return write!(f, "{sign}{whole}.{fraction:0width$}");
             }
         }

@@ -110,6 +110,13 @@ impl Rows {
         self.count
     }
 
+    /// Whether these are rows of such columns: a cell of another length would shift all that come after it.
+    pub(super) fn are_of(&self, columns: &Columns) -> bool {
+        let cells = self.fixed.columns.iter().zip(columns.fixed);
+        self.fixed.columns.len() <= columns.fixed.len()
+            && cells.into_iter().all(|(cells, (_name, length))| cells.len() == self.count * length)
+    }
+
     pub(super) const fn row(&mut self) -> &mut Self {
         self.count += 1;
         self.ints.next = 0;
@@ -268,12 +275,17 @@ mod tests {
         ];
         assert_eq!(found, expected);
     }
+
     #[tokio::test]
     async fn postgres_rows_of_nothing_but_one_length_are_all_there() {
         const COLUMNS: Columns = Columns { ints: &[], fixed: &[("f", 3)], blobs: &[], texts: &[] };
         let mut rows = Rows::default();
         rows.row().fixed(b"abc");
         rows.row().fixed(b"def");
+        assert!(rows.are_of(&COLUMNS));
+        let mut longer = Rows::default();
+        longer.row().fixed(b"abcd");
+        assert!(!longer.are_of(&COLUMNS));
         let sql = format!("SELECT f FROM {}", COLUMNS.table(1));
         let mut connection = server().connect().await.unwrap();
         let found = rows.bind(sqlx::query(AssertSqlSafe(sql)));

@@ -343,6 +343,7 @@ pub(super) struct Texts(HashMap<(bool, u16), Arc<str>>);
 impl Texts {
     /// Reads what is wanted, and the clock first. `$1` is how many numbers are asked for.
     pub(super) fn read(&mut self, wanted: &[Rows; READS.len()]) -> Arc<str> {
+        debug_assert!(READS.iter().zip(wanted).all(|((columns, _), rows)| rows.are_of(columns)));
         let make = || {
             let mut text = format!(
                 "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
@@ -366,6 +367,7 @@ impl Texts {
     /// Writes; the one row that comes back says how many rows each counted part has changed. `$1` is
     /// the moment.
     pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
+        debug_assert!(WRITES.iter().zip(writes).all(|(write, rows)| rows.are_of(&write.columns)));
         let make = || {
             let mut bind = 2;
             let (mut parts, mut counts) = (Vec::new(), Vec::new());

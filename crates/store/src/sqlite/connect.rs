@@ -36,7 +36,7 @@ pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
 /// The primary result code of a file that is something else.
 const NOT_A_DATABASE: u32 = 26;
 /// The primary result code of a file that somebody else has locked.
-const BUSY: u32 = 5;
+const LOCKED: u32 = 5;
 /// Before a locked file is opened again.
 const AGAIN: Duration = Duration::from_millis(10);
 /// How long a caller waits for a connection of a pool.
@@ -150,8 +150,8 @@ fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
-/// Opens a file, at most for this time again where it is locked: for a file that another process makes
-/// ready at the same moment SQLite does not wait by itself.
+/// Opens a file, and again where it is locked, the last time when this time is over: for a file that another
+/// process makes ready at the same moment SQLite does not always wait by itself.
 async fn open(
     path: &Path,
     options: SqliteConnectOptions,
@@ -172,7 +172,7 @@ async fn open(
     let give_up = Instant::now() + busy_timeout;
     loop {
         match Database::connect(pool.clone()).await {
-            Err(locked) if result_code(&locked) == Some(BUSY) && Instant::now() < give_up => {
+            Err(locked) if result_code(&locked) == Some(LOCKED) && Instant::now() < give_up => {
                 tokio::time::sleep(AGAIN).await;
             }
             other => return other.map_err(|error| ConnectError::Open(path.to_owned(), error)),
