@@ -1,8 +1,10 @@
-//! A PostgreSQL server for the tests and the benchmark: one private cluster in a temporary folder, on a
-//! socket of that folder and no network, which ends with them. What it keeps is worth nothing.
+//! A PostgreSQL server for the tests and the benchmark: one private cluster in a temporary folder, which
+//! ends with them. Tests reach it by a socket of that folder, the benchmark as gateways do, by TCP on
+//! loopback. What it keeps is worth nothing.
 
 use std::{
     env, fs,
+    net::{Ipv4Addr, TcpListener},
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::shell::{hear, say};
 
@@ -22,6 +24,8 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 const PACKAGE: &str = "postgresql";
 /// Whom the server runs as where the tests are root's: it refuses to run as root.
 const USER: &str = "postgres";
+/// In the name of the socket of a server that listens nowhere else.
+const PORT: u16 = 5432;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Losing everything with the machine is fine, so nothing waits for a disk.
 const OF_TESTS: [&str; 5] = [
@@ -49,11 +53,11 @@ pub(crate) enum Purpose {
 
 impl Purpose {
     fn settings(self) -> impl Iterator<Item = &'static str> {
-        let own = match self {
-            Self::Tests => OF_TESTS,
-            Self::Bench => OF_THE_BENCHMARK,
+        let (own, addresses) = match self {
+            Self::Tests => (OF_TESTS, "listen_addresses="),
+            Self::Bench => (OF_THE_BENCHMARK, "listen_addresses=127.0.0.1"),
         };
-        ["listen_addresses=", "log_min_messages=fatal"].into_iter().chain(own)
+        [addresses, "log_min_messages=fatal"].into_iter().chain(own)
     }
 }
 
@@ -63,6 +67,9 @@ pub(crate) struct Server {
     child: Child,
     folder: PathBuf,
     binaries: PathBuf,
+    purpose: Purpose,
+    /// Where it listens if it does; its socket has this in its name.
+    port: u16,
 }
 
 impl Server {
@@ -85,12 +92,16 @@ impl Server {
         };
         let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
         fs::create_dir(&folder).context("no folder for a database server")?;
-        let started = start_in(&binaries, &folder, purpose);
+        let port = match purpose {
+            Purpose::Tests => PORT,
+            Purpose::Bench => free_port()?,
+        };
+        let started = start_in(&binaries, &folder, purpose, port);
         if started.is_err() {
             fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
         }
         let child = started?;
-        let server = Self { child, folder, binaries };
+        let mut server = Self { child, folder, binaries, purpose, port };
         server.wait()?;
         say(&format!("PostgreSQL: {} in {}", server.binaries.display(), server.folder.display()))?;
         Ok(server)
@@ -98,15 +109,28 @@ impl Server {
 
     /// The URL of the server, without a database.
     fn url(&self) -> PathBuf {
-        format!("postgres://holdfast@localhost?host={}", self.folder.display()).into()
+        let Self { folder, port, .. } = self;
+        match self.purpose {
+            Purpose::Tests => {
+                format!("postgres://holdfast@localhost:{port}?host={}", folder.display()).into()
+            }
+            Purpose::Bench => format!("postgres://holdfast@127.0.0.1:{port}").into(),
+        }
     }
 
-    fn wait(&self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         loop {
             let mut ready = Command::new(self.binaries.join("pg_isready"));
-            if hear(ready.arg("-q").arg("-h").arg(&self.folder))?.status.success() {
+            ready.arg("-q").arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
+            if hear(&mut ready)?.status.success() {
                 return Ok(());
+            }
+            let ended = self.child.try_wait().context("the database server cannot be asked for")?;
+            if ended.is_some() {
+                let log = fs::read_to_string(self.folder.join("log"));
+                let log = log.context("the database server has ended, and left no log")?;
+                bail!("the database server has ended: {}", log.trim());
             }
             ensure!(Instant::now() < until, "the database server does not answer");
             thread::sleep(Duration::from_millis(100));
@@ -162,7 +186,13 @@ fn install() -> Result<()> {
     Ok(())
 }
 
-fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<Child> {
+/// A server cannot be told to find one itself.
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(listener.local_addr().context("a port without a number")?.port())
+}
+
+fn start_in(binaries: &Path, folder: &Path, purpose: Purpose, port: u16) -> Result<Child> {
     let user = user()?;
     if let Some(user) = user {
         chown(folder, Some(user.id), Some(user.group))
@@ -176,6 +206,7 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<Child> {
     ensure!(heard.status.success(), "initdb: {}", heard.last_words());
     let mut server = as_user(user, binaries.join("postgres"));
     server.arg("-D").arg(&data).arg("-k").arg(folder).current_dir(folder);
+    server.arg("-p").arg(port.to_string());
     for setting in purpose.settings() {
         server.arg("-c").arg(setting);
     }

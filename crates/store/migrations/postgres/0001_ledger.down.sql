@@ -19,6 +19,8 @@ DROP DOMAIN holdfast_node;
 DROP DOMAIN holdfast_model;
 DROP DOMAIN holdfast_currency;
 DROP DOMAIN holdfast_natural;
+DROP DOMAIN holdfast_available;
+DROP DOMAIN holdfast_held;
 DROP DOMAIN holdfast_positive;
 DROP DOMAIN holdfast_flag;
 DROP DOMAIN holdfast_format;

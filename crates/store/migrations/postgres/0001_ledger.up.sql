@@ -21,6 +21,8 @@ CREATE DOMAIN holdfast_node AS TEXT CHECK (length(VALUE) BETWEEN 1 AND 64);
 CREATE DOMAIN holdfast_model AS TEXT CHECK (length(VALUE) BETWEEN 3 AND 128);
 CREATE DOMAIN holdfast_currency AS TEXT CHECK (VALUE ~ '^[A-Z]{3}$');
 CREATE DOMAIN holdfast_natural AS BIGINT CHECK (VALUE >= 0);
+CREATE DOMAIN holdfast_available AS BIGINT CONSTRAINT wallet_available CHECK (VALUE >= 0);
+CREATE DOMAIN holdfast_held AS BIGINT CONSTRAINT wallet_held CHECK (VALUE >= 0);
 CREATE DOMAIN holdfast_positive AS BIGINT CHECK (VALUE > 0);
 CREATE DOMAIN holdfast_flag AS BIGINT CHECK (VALUE IN (0, 1));
 CREATE DOMAIN holdfast_format AS BIGINT CHECK (VALUE BETWEEN 0 AND 255);
@@ -39,8 +41,8 @@ CREATE TABLE wallets (
     id holdfast_id NOT NULL UNIQUE,
     name holdfast_name NOT NULL UNIQUE,
     currency holdfast_currency NOT NULL,
-    available BIGINT NOT NULL CONSTRAINT wallet_available CHECK (available >= 0),
-    held BIGINT NOT NULL CONSTRAINT wallet_held CHECK (held >= 0),
+    available holdfast_available NOT NULL,
+    held holdfast_held NOT NULL,
     created_at BIGINT NOT NULL
 ) WITH (fillfactor = 50);
 

@@ -1,11 +1,13 @@
 //! Many rows as arrays, one for each column, in the server's own binary form: a cell is copied once, and
-//! may be missing. Blobs of one length are one blob, as long as all of them.
+//! may be missing. Blobs of one length are one blob, as long as all of them; names that many rows have are
+//! sent once each.
 
-use sqlx::Type;
+use std::collections::BTreeMap;
+
 use sqlx::encode::{Encode, IsNull};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, Postgres};
-use sqlx::query::Query;
+use sqlx::{Arguments as _, Type};
 
 /// The columns of a statement's rows by their kinds; a row's cells are put in this order.
 #[derive(Debug)]
@@ -13,13 +15,23 @@ pub(super) struct Columns {
     pub(super) ints: &'static [&'static str],
     /// Blobs that are never missing, each with its length.
     pub(super) fixed: &'static [(&'static str, usize)],
+    /// Texts of which there are few, in many rows.
+    pub(super) names: &'static [&'static str],
     pub(super) blobs: &'static [&'static str],
     pub(super) texts: &'static [&'static str],
 }
 
+pub(super) const NONE: Columns =
+    Columns { ints: &[], fixed: &[], names: &[], blobs: &[], texts: &[] };
+
 impl Columns {
+    /// How many binds they take: a column of names takes two, which of them each row has and all of them.
     pub(super) const fn count(&self) -> usize {
-        self.ints.len() + self.fixed.len() + self.blobs.len() + self.texts.len()
+        self.before_others() + self.blobs.len() + self.texts.len()
+    }
+
+    const fn before_others(&self) -> usize {
+        self.ints.len() + self.fixed.len() + 2 * self.names.len()
     }
 
     /// The rows as a table `v`; the first bind is `$first`.
@@ -35,13 +47,18 @@ impl Columns {
             let cells = bind(self.ints.len() + at, "bytea");
             format!("substr({cells}, ((at - 1) * {length} + 1)::int, {length}) AS {name}")
         }));
+        columns.extend(self.names.iter().enumerate().map(|(at, name)| {
+            let at = self.ints.len() + self.fixed.len() + 2 * at;
+            let (places, names) = (bind(at, "bigint[]"), bind(at + 1, "text[]"));
+            format!("({names})[({places})[at]] AS {name}")
+        }));
         let others = self.blobs.iter().map(|name| (*name, "bytea[]"));
         let others = others.chain(self.texts.iter().map(|name| (*name, "text[]")));
         let mut binds = Vec::new();
         let mut names = Vec::new();
         for (at, (name, kind)) in others.enumerate() {
             columns.push(name.to_owned());
-            binds.push(bind(self.ints.len() + self.fixed.len() + at, kind));
+            binds.push(bind(self.before_others() + at, kind));
             names.push(name);
         }
         let rows = match (names.as_slice(), self.ints, self.fixed) {
@@ -59,14 +76,18 @@ impl Columns {
 }
 
 /// Rows in the making. The integers of a row are put in the order of their columns, and so are its
-/// blobs of one length, its other blobs and its texts.
+/// blobs of one length, its names, its other blobs and its texts.
 #[derive(Default)]
 pub(super) struct Rows {
     ints: Group,
     fixed: Group,
+    names: Vec<Names>,
+    next_name: usize,
     blobs: Group,
     texts: Group,
     count: usize,
+    /// For how many rows a column has room from the start.
+    expected: usize,
 }
 
 /// The columns of one kind, and which of them the next cell is of.
@@ -77,31 +98,78 @@ struct Group {
 }
 
 impl Group {
-    /// The column of the next cell, which is there.
-    fn next(&mut self) -> Option<&mut Vec<u8>> {
+    /// The column of the next cell, which is there. A new one gets this much room.
+    fn next(&mut self, room: usize) -> Option<&mut Vec<u8>> {
         if self.columns.len() <= self.next {
-            self.columns.push(Vec::new());
+            self.columns.push(Vec::with_capacity(room));
         }
         let column = self.columns.get_mut(self.next);
         self.next += 1;
         column
     }
 
-    fn put(&mut self, cell: Option<&[u8]>) {
-        let Some(column) = self.next() else { return };
-        match cell {
-            // Nothing in here comes near two gigabytes: a batch has a bound.
-            Some(bytes) => {
-                let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
-                column.extend_from_slice(&length.to_be_bytes());
-                column.extend_from_slice(bytes);
-            }
-            None => column.extend_from_slice(&(-1_i32).to_be_bytes()),
-        }
+    /// A cell of any length, which others are expected to have, too.
+    fn put(&mut self, cell: &[u8], expected: usize) {
+        let room = expected.saturating_mul(LENGTH + cell.len()).min(ROOM_MAX);
+        self.next(room).into_iter().for_each(|column| put(column, cell));
+    }
+
+    fn put_none(&mut self, expected: usize) {
+        let column = self.next(expected.saturating_mul(LENGTH));
+        column.into_iter().for_each(|column| column.extend_from_slice(&(-1_i32).to_be_bytes()));
     }
 }
 
+/// A column of names.
+#[derive(Default)]
+struct Names {
+    /// The place of each name among all, counted from one.
+    known: BTreeMap<Box<str>, i64>,
+    /// All of them, in the order of their places.
+    all: Vec<u8>,
+    /// Which of them each row has; no place is that of none.
+    places: Vec<u8>,
+}
+
+impl Names {
+    fn place(&mut self, name: &str) -> i64 {
+        if let Some(place) = self.known.get(name) {
+            return *place;
+        }
+        // A batch has a bound.
+        let place = i64::try_from(self.known.len() + 1).unwrap_or(i64::MAX);
+        self.known.insert(name.into(), place);
+        put(&mut self.all, name.as_bytes());
+        place
+    }
+}
+
+fn put(column: &mut Vec<u8>, cell: &[u8]) {
+    // Nothing in here comes near two gigabytes: a batch has a bound.
+    let length = i32::try_from(cell.len()).unwrap_or(i32::MAX);
+    column.extend_from_slice(&length.to_be_bytes());
+    column.extend_from_slice(cell);
+}
+
+/// Length and value of an integer at once: most cells are integers.
+const fn int(value: i64) -> [u8; 12] {
+    let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+    [0, 0, 0, 8, a, b, c, d, e, f, g, h]
+}
+
+/// Bytes of the length before a cell, and before an array.
+const LENGTH: usize = size_of::<i32>();
+/// Bytes before the cells of an array.
+const HEAD: usize = 20;
+/// What a column gets at first where the length of its cells is a guess.
+const ROOM_MAX: usize = 64 << 10;
+
 impl Rows {
+    /// None yet; so many are expected.
+    pub(super) fn with_room(expected: usize) -> Self {
+        Self { expected, ..Self::default() }
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -114,6 +182,7 @@ impl Rows {
     pub(super) fn are_of(&self, columns: &Columns) -> bool {
         let cells = self.fixed.columns.iter().zip(columns.fixed);
         self.fixed.columns.len() <= columns.fixed.len()
+            && self.names.len() <= columns.names.len()
             && cells.into_iter().all(|(cells, (_name, length))| cells.len() == self.count * length)
     }
 
@@ -121,61 +190,115 @@ impl Rows {
         self.count += 1;
         self.ints.next = 0;
         self.fixed.next = 0;
+        self.next_name = 0;
         self.blobs.next = 0;
         self.texts.next = 0;
         self
     }
 
     pub(super) fn int(&mut self, value: i64) -> &mut Self {
-        self.ints.put(Some(&value.to_be_bytes()));
+        let cell = int(value);
+        let column = self.ints.next(self.expected.saturating_mul(cell.len()));
+        column.into_iter().for_each(|column| column.extend_from_slice(&cell));
         self
     }
 
     pub(super) fn no_int(&mut self) -> &mut Self {
-        self.ints.put(None);
+        self.ints.put_none(self.expected);
         self
     }
 
     /// Of the length that the column says.
     pub(super) fn fixed<const LENGTH: usize>(&mut self, bytes: &[u8; LENGTH]) -> &mut Self {
-        self.fixed.next().into_iter().for_each(|column| column.extend_from_slice(bytes));
+        let column = self.fixed.next(self.expected.saturating_mul(LENGTH));
+        column.into_iter().for_each(|column| column.extend_from_slice(bytes));
+        self
+    }
+
+    pub(super) fn name(&mut self, name: &str) -> &mut Self {
+        self.opt_name(Some(name))
+    }
+
+    pub(super) fn opt_name(&mut self, name: Option<&str>) -> &mut Self {
+        if self.names.len() <= self.next_name {
+            let places = Vec::with_capacity(self.expected.saturating_mul(int(0).len()));
+            self.names.push(Names { places, ..Names::default() });
+        }
+        if let Some(names) = self.names.get_mut(self.next_name) {
+            let place = name.map_or(0, |name| names.place(name));
+            names.places.extend_from_slice(&int(place));
+        }
+        self.next_name += 1;
         self
     }
 
     pub(super) fn blob(&mut self, bytes: &[u8]) -> &mut Self {
-        self.blobs.put(Some(bytes));
+        self.blobs.put(bytes, self.expected);
         self
     }
 
     pub(super) fn no_blob(&mut self) -> &mut Self {
-        self.blobs.put(None);
+        self.blobs.put_none(self.expected);
         self
     }
 
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
-        self.texts.put(Some(text.as_bytes()));
+        self.texts.put(text.as_bytes(), self.expected);
         self
     }
 
     pub(super) fn opt_text(&mut self, text: Option<&str>) -> &mut Self {
-        self.texts.put(text.map(str::as_bytes));
-        self
+        match text {
+            Some(text) => self.text(text),
+            None => {
+                self.texts.put_none(self.expected);
+                self
+            }
+        }
     }
 
-    /// Binds what [`Columns::table`] names.
-    pub(super) fn bind<'q>(
-        self,
-        mut query: Query<'q, Postgres, PgArguments>,
-    ) -> Query<'q, Postgres, PgArguments> {
-        let Self { ints, fixed, blobs, texts, count } = self;
+    /// How many arguments these become, and of how many bytes.
+    fn size(&self) -> (usize, usize) {
+        let groups = [&self.ints, &self.fixed, &self.blobs, &self.texts];
+        let columns = || {
+            let names = self.names.iter().flat_map(|names| [&names.places, &names.all]);
+            groups.iter().flat_map(|group| &group.columns).chain(names)
+        };
+        let (count, bytes) = (columns().count(), columns().map(Vec::len).sum::<usize>());
+        (count, bytes.saturating_add(count.saturating_mul(LENGTH + HEAD)))
+    }
+
+    /// Adds what [`Columns::table`] names.
+    fn add_to(self, arguments: &mut PgArguments) -> Result<(), BoxDynError> {
+        let Self { ints, fixed, names, blobs, texts, count, .. } = self;
         let arrays = |group: Group, element| {
             group.columns.into_iter().map(move |cells| Array { element, cells, count })
         };
-        query = arrays(ints, Element::Int).fold(query, Query::bind);
-        query = fixed.columns.into_iter().fold(query, Query::bind);
-        let others = arrays(blobs, Element::Blob).chain(arrays(texts, Element::Text));
-        others.fold(query, Query::bind)
+        arrays(ints, Element::Int).try_for_each(|array| arguments.add(array))?;
+        fixed.columns.into_iter().try_for_each(|cells| arguments.add(cells))?;
+        for Names { known, all, places } in names {
+            arguments.add(Array { element: Element::Int, cells: places, count })?;
+            arguments.add(Array { element: Element::Text, cells: all, count: known.len() })?;
+        }
+        let mut others = arrays(blobs, Element::Blob).chain(arrays(texts, Element::Text));
+        others.try_for_each(|array| arguments.add(array))
     }
+}
+
+/// What a statement is given: a number perhaps, and its tables in their order.
+pub(super) fn arguments(
+    number: Option<i64>,
+    tables: impl IntoIterator<Item = Rows>,
+) -> Result<PgArguments, sqlx::Error> {
+    let tables: Vec<Rows> = tables.into_iter().collect();
+    let mut arguments = PgArguments::default();
+    let sizes = tables.iter().map(Rows::size);
+    let (count, bytes) = sizes.fold((1, HEAD), |(n, m), (count, bytes)| (n + count, m + bytes));
+    arguments.reserve(count, bytes);
+    let numbers = number.into_iter().try_for_each(|number| arguments.add(number));
+    let added = numbers
+        .and_then(|()| tables.into_iter().try_for_each(|table| table.add_to(&mut arguments)));
+    added.map(|()| arguments).map_err(sqlx::Error::Encode)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -245,40 +368,94 @@ mod tests {
     use crate::postgres::connect::tests::server;
 
     /// The cells of a row.
-    type Cells = (i64, Option<i64>, Vec<u8>, Option<Vec<u8>>, Option<String>);
+    type Cells =
+        (i64, Option<i64>, Vec<u8>, String, Option<String>, Option<Vec<u8>>, Option<String>);
 
     #[tokio::test]
     async fn postgres_cells_that_are_missing_arrive_beside_the_others() {
         const COLUMNS: Columns = Columns {
             ints: &["n", "m"],
             fixed: &[("f", 2), ("g", 1)],
+            names: &["of", "by"],
             blobs: &["b"],
             texts: &["t"],
         };
-        let mut rows = Rows::default();
-        rows.row().int(1).no_int().fixed(b"ab").fixed(b"1").blob(b"").opt_text(None);
-        rows.row().int(i64::MIN).int(-1).fixed(b"cd").fixed(b"2").no_blob().text("");
-        rows.row().int(3).no_int().fixed(b"ef").fixed(b"3").no_blob().opt_text(Some("a'b"));
-        let columns = [&rows.ints, &rows.fixed, &rows.blobs, &rows.texts];
-        let columns = columns.map(|group| group.columns.len());
-        assert_eq!((columns, rows.count()), ([2, 2, 1, 1], 3));
-        let sql = format!("SELECT n, m, f || g, b, t FROM {}", COLUMNS.table(1));
+        let expected: [Cells; 4] = [
+            (1, None, b"ab1".into(), "x".to_owned(), None, Some(Vec::new()), None),
+            (
+                i64::MIN,
+                Some(-1),
+                b"cd2".into(),
+                String::new(),
+                Some("y".to_owned()),
+                None,
+                Some(String::new()),
+            ),
+            (3, None, b"ef3".into(), "x".to_owned(), None, None, Some("a'b".to_owned())),
+            (4, Some(0), b"gh4".into(), "z".to_owned(), Some("y".to_owned()), None, None),
+        ];
+        let mut rows = Rows::with_room(2);
+        rows.row()
+            .int(1)
+            .no_int()
+            .fixed(b"ab")
+            .fixed(b"1")
+            .name("x")
+            .opt_name(None)
+            .blob(b"")
+            .opt_text(None);
+        rows.row()
+            .int(i64::MIN)
+            .int(-1)
+            .fixed(b"cd")
+            .fixed(b"2")
+            .name("")
+            .name("y")
+            .no_blob()
+            .text("");
+        rows.row().int(3).no_int().fixed(b"ef").fixed(b"3").name("x").opt_name(None).no_blob();
+        rows.text("a'b");
+        rows.row()
+            .int(4)
+            .int(0)
+            .fixed(b"gh")
+            .fixed(b"4")
+            .name("z")
+            .name("y")
+            .no_blob()
+            .opt_text(None);
+        assert_eq!(rows.count(), 4);
+        assert!(rows.are_of(&COLUMNS));
+        let (sizes, given) = (rows.size(), COLUMNS.count());
+        let sql = format!("SELECT n, m, f || g, of, by, b, t FROM {}", COLUMNS.table(1));
+        let arguments = arguments(None, [rows]).unwrap();
+        assert_eq!((sizes.0, given), (arguments.len(), arguments.len()));
         let mut connection = server().connect().await.unwrap();
-        let found = rows.bind(sqlx::query(AssertSqlSafe(sql)));
+        let found = sqlx::query_with(AssertSqlSafe(sql), arguments);
         let found = found.fetch_all(&mut connection).await.unwrap();
         let found: Vec<Cells> =
             found.iter().map(|row| sqlx::FromRow::from_row(row).unwrap()).collect();
-        let expected: [Cells; 3] = [
-            (1, None, b"ab1".into(), Some(Vec::new()), None),
-            (i64::MIN, Some(-1), b"cd2".into(), None, Some(String::new())),
-            (3, None, b"ef3".into(), None, Some("a'b".to_owned())),
-        ];
         assert_eq!(found, expected);
     }
 
     #[tokio::test]
+    async fn postgres_names_that_no_row_has_are_missing() {
+        const COLUMNS: Columns = Columns { ints: &["n"], names: &["of"], ..NONE };
+        let mut rows = Rows::default();
+        rows.row().int(1).opt_name(None);
+        rows.row().int(2).opt_name(None);
+        let sql = format!("SELECT n, of FROM {}", COLUMNS.table(1));
+        let mut connection = server().connect().await.unwrap();
+        let found = sqlx::query_with(AssertSqlSafe(sql), arguments(None, [rows]).unwrap());
+        let found = found.fetch_all(&mut connection).await.unwrap();
+        let found: Vec<(i64, Option<String>)> =
+            found.iter().map(|row| sqlx::FromRow::from_row(row).unwrap()).collect();
+        assert_eq!(found, [(1, None), (2, None)]);
+    }
+
+    #[tokio::test]
     async fn postgres_rows_of_nothing_but_one_length_are_all_there() {
-        const COLUMNS: Columns = Columns { ints: &[], fixed: &[("f", 3)], blobs: &[], texts: &[] };
+        const COLUMNS: Columns = Columns { fixed: &[("f", 3)], ..NONE };
         let mut rows = Rows::default();
         rows.row().fixed(b"abc");
         rows.row().fixed(b"def");
@@ -288,7 +465,7 @@ mod tests {
         assert!(!longer.are_of(&COLUMNS));
         let sql = format!("SELECT f FROM {}", COLUMNS.table(1));
         let mut connection = server().connect().await.unwrap();
-        let found = rows.bind(sqlx::query(AssertSqlSafe(sql)));
+        let found = sqlx::query_with(AssertSqlSafe(sql), arguments(None, [rows]).unwrap());
         let found = found.fetch_all(&mut connection).await.unwrap();
         let found: Vec<(Vec<u8>,)> =
             found.iter().map(|row| sqlx::FromRow::from_row(row).unwrap()).collect();

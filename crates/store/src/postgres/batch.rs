@@ -12,16 +12,16 @@ use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, Walle
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, query};
+use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
-use super::arrays::Rows;
+use super::arrays::{Rows, arguments};
 use super::begin::{Begun, Clock};
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
 use super::runs::Runs;
 use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, SEQ_ROW, Texts,
-    Wanted, counted,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, Texts, Wanted,
+    judged,
 };
 use crate::judge::{Book, Charged, Passed, Refused, Row, windows};
 use crate::metrics;
@@ -164,7 +164,7 @@ async fn commit_knowing(
         let verdicts = changes.iter().zip(&verdicts);
         verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
     };
-    let writes = pack::writes(passed(), &book.moved, now).in_order();
+    let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         rollback(connection).await.map_err(Failure::Unavailable)?;
     } else {
@@ -235,10 +235,7 @@ async fn read(
             return Ok((book, Head { now, numbers: Vec::new() }));
         }
         let text = memory.texts.read(&wanted);
-        let mut query = query(AssertSqlSafe(text)).bind(numbers);
-        for rows in wanted {
-            query = rows.bind(query);
-        }
+        let query = query_with(AssertSqlSafe(text), arguments(Some(numbers), wanted)?);
         let mut head = Head { now: Timestamp::from_micros(0), numbers: Vec::new() };
         for row in answered(connection.fetch_all(query)).await? {
             take_row(&row, &mut head, &mut book)?;
@@ -270,7 +267,8 @@ async fn read_prices(
     if unknown.is_empty() {
         return Ok(());
     }
-    for row in answered(connection.fetch_all(unknown.bind(query(PRICES)))).await? {
+    let query = query_with(PRICES, arguments(None, [unknown])?);
+    for row in answered(connection.fetch_all(query)).await? {
         let price = price_version(row)?;
         memory.prices.insert(price.id.clone(), price);
     }
@@ -279,7 +277,7 @@ async fn read_prices(
 
 /// What is to be looked for, where these rows are known.
 fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, Row>) -> Wanted {
-    let mut wanted = Wanted::default();
+    let mut wanted = Wanted::with_room(changes.len());
     // Changes of one API key look for the same.
     let mut counters = BTreeSet::new();
     for change in changes {
@@ -323,8 +321,11 @@ fn prices<'c>(changes: &[&'c Change]) -> impl Iterator<Item = &'c PriceVersion> 
 fn take_row(row: &PgRow, head: &mut Head, book: &mut Book) -> Result<(), sqlx::Error> {
     let int = |at: usize| row.try_get::<i64, _>(at);
     match int(0)? {
-        CLOCK_ROW => head.now = Timestamp::from_micros(int(3)?),
-        SEQ_ROW => head.numbers.push(int(3)?),
+        CLOCK_ROW => {
+            head.now = Timestamp::from_micros(int(3)?);
+            // There is none where none was asked for.
+            head.numbers = row.try_get::<Option<_>, _>(6)?.unwrap_or(Vec::new());
+        }
         OPERATION_ROW => {
             let id = OperationId::from_bytes(array(row, 1)?);
             let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
@@ -370,25 +371,23 @@ fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> s
     sqlx::Error::ColumnDecode { index: at.to_string(), source: Box::new(error) }
 }
 
-/// Writes everything, and sees that as many rows were changed as were judged: so many.
+/// Writes everything, and sees that as many rows were changed as were judged: so many in all.
 async fn write(
     connection: &mut PgConnection,
     memory: &mut Memory,
     writes: [Rows; PARTS],
     now: Timestamp,
 ) -> Result<i64, Failure> {
-    let judged = counted(&writes);
+    let judged = judged(&writes);
     let text = memory.texts.write(&writes);
-    let mut query = query(AssertSqlSafe(text)).bind(now.as_micros());
-    for rows in writes {
-        query = rows.bind(query);
-    }
+    let arguments = arguments(Some(now.as_micros()), writes).map_err(Failure::before_commit)?;
+    let query = query_with(AssertSqlSafe(text), arguments);
     let row = answered(connection.fetch_one(query)).await.map_err(Failure::before_commit)?;
     let written: i64 = row.try_get(0).map_err(Failure::Unavailable)?;
-    if written == judged {
-        Ok(written)
+    if written == judged.counted {
+        Ok(written.saturating_add(judged.added))
     } else {
-        let other = OtherRows { written, judged };
+        let other = OtherRows { written, judged: judged.counted };
         Err(Failure::Changed(sqlx::Error::Decode(Box::new(other))))
     }
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use holdfast_domain::{Micros, Timestamp, WalletId};
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, query};
+use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
-use super::arrays::Rows;
+use super::arrays::{Rows, arguments};
 use super::batch::{ANSWER, answered, has_code, is_locked, is_race, is_refusal, rollback};
 use super::connect::{CLOCK, within};
 use super::statements::{HELD, LOCK};
@@ -87,7 +87,8 @@ pub(super) async fn held(
     for id in wallets {
         ids.row().blob(&id.to_bytes());
     }
-    let rows = answered(connection.fetch_all(ids.bind(query(HELD)))).await?;
+    let query = query_with(HELD, arguments(None, [ids])?);
+    let rows = answered(connection.fetch_all(query)).await?;
     rollback(connection).await?;
     rows.iter().map(wallet).collect()
 }

@@ -14,13 +14,14 @@ use super::statements::Writes;
 use crate::judge::{Moved, Passed};
 use crate::rows;
 
-/// The rows of every part.
+/// The rows of every part, of so many changes at most.
 pub(super) fn writes<'c>(
+    changes: usize,
     passed: impl Iterator<Item = (&'c Change, Passed)>,
     moved: &Moved,
     now: Timestamp,
 ) -> Writes {
-    let mut pack = Pack { writes: Writes::default(), now };
+    let mut pack = Pack { writes: Writes::with_room(changes), now };
     for (change, passed) in passed {
         match change {
             Change::Operation(transition) => pack.transition(transition, passed),
@@ -108,7 +109,7 @@ impl Pack {
             .fixed(&binding.terms.server_secret.to_bytes())
             .fixed(&binding.fingerprint.to_bytes())
             .fixed(&binding.body_digest.to_bytes())
-            .text(model.as_str());
+            .name(model.as_str());
         put_start(rows, start, self.now);
     }
 
@@ -122,7 +123,7 @@ impl Pack {
     fn ending(&mut self, end: &End<'_>, refusal: Option<ProviderRefusal>, attempts: &[Attempt]) {
         let rows = self.writes.endings.row();
         rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished));
-        rows.fixed(&end.id.to_bytes()).text(end.phase);
+        rows.fixed(&end.id.to_bytes()).name(end.phase);
         let source = match end.usage {
             Some(usage) => {
                 for (_, count) in usage.metered.meters.iter() {
@@ -150,7 +151,7 @@ impl Pack {
             ProviderRefusal::Request => "request",
             ProviderRefusal::ContextLength => "context_length",
         });
-        rows.opt_text(source).opt_text(refusal).text(&rows::attempts_text(attempts));
+        rows.opt_name(source).opt_name(refusal).text(&rows::attempts_text(attempts));
     }
 
     fn result(&mut self, seq: i64, result: &SealedResult, is_finished: bool) {
@@ -198,8 +199,8 @@ fn put_start(rows: &mut Rows, start: &Start, now: Timestamp) {
         .int(now.after(start.time).as_micros())
         .fixed(&start.owner.claim.to_bytes())
         .fixed(&start.owner.node.incarnation.to_bytes())
-        .text(start.price.id.as_str())
-        .text(start.owner.node.name.as_str());
+        .name(start.price.id.as_str())
+        .name(start.owner.node.name.as_str());
 }
 
 /// Counts beyond the signed range are bounds that nothing reaches.

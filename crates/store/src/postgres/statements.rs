@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::arrays::{Columns, Rows};
+use super::arrays::{Columns, NONE, Rows};
 use super::connect::CLOCK;
 
 /// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
@@ -30,11 +30,10 @@ pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
 
 /// What the rows of [`read`] begin with.
 pub(super) const CLOCK_ROW: i64 = 0;
-pub(super) const SEQ_ROW: i64 = 1;
-pub(super) const OPERATION_ROW: i64 = 2;
-pub(super) const COUNTER_ROW: i64 = 3;
-pub(super) const POSTING_ROW: i64 = 4;
-pub(super) const CHARGED_ROW: i64 = 5;
+pub(super) const OPERATION_ROW: i64 = 1;
+pub(super) const COUNTER_ROW: i64 = 2;
+pub(super) const POSTING_ROW: i64 = 3;
+pub(super) const CHARGED_ROW: i64 = 4;
 
 /// Price versions by their names.
 pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
@@ -42,7 +41,6 @@ pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_i
     FROM prices WHERE price_version = ANY($1)";
 
 /// What a batch looks for beside its wallets and prices.
-#[derive(Default)]
 pub(super) struct Wanted {
     /// Operations that are new, if they pass: as many numbers are asked for.
     pub(super) numbers: i64,
@@ -52,44 +50,39 @@ pub(super) struct Wanted {
     pub(super) charged: Rows,
 }
 
-const ID: Columns = Columns { ints: &[], fixed: &[("id", 16)], blobs: &[], texts: &[] };
-const WINDOW: Columns = Columns {
-    ints: &["counter", "earliest", "latest"],
-    fixed: &[("api_key_id", 16)],
-    blobs: &[],
-    texts: &[],
-};
+const ID: Columns = Columns { fixed: &[("id", 16)], ..NONE };
+const WINDOW: Columns =
+    Columns { ints: &["counter", "earliest", "latest"], fixed: &[("api_key_id", 16)], ..NONE };
 
-/// In the order of [`Wanted`]; a row is a tag, two ids and three integers.
+/// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers.
 const READS: [(Columns, &str); 4] = [
     (
         ID,
-        "SELECT 2, o.id, NULL, o.seq, o.version, 0 FROM operations AS o
+        "SELECT 1, o.id, NULL, o.seq, o.version, 0, NULL FROM operations AS o
          WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
     ),
     (
         WINDOW,
-        "SELECT 3, c.api_key_id, NULL, c.counter, c.window_start, c.used FROM {v}
+        "SELECT 2, c.api_key_id, NULL, c.counter, c.window_start, c.used, NULL FROM {v}
          JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
          AND c.window_start BETWEEN v.earliest AND v.latest",
     ),
     (
         ID,
-        "SELECT 4, t.id, NULL, 0, 0, 0 FROM postings AS t
+        "SELECT 3, t.id, NULL, 0, 0, 0, NULL FROM postings AS t
          WHERE t.id = ANY(ARRAY(SELECT id FROM {v}))",
     ),
     (
         ID,
-        "SELECT 5, o.id, o.wallet_id, o.charge,
+        "SELECT 4, o.id, o.wallet_id, o.charge,
          (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
-          WHERE t.operation_id = o.id), 0
+          WHERE t.operation_id = o.id), 0, NULL
          FROM operations AS o
          WHERE o.id = ANY(ARRAY(SELECT id FROM {v})) AND o.phase = 'completed'",
     ),
 ];
 
 /// What the writing statement writes.
-#[derive(Default)]
 pub(super) struct Writes {
     pub(super) prices: Rows,
     pub(super) admissions: Rows,
@@ -108,17 +101,26 @@ pub(super) struct Writes {
     pub(super) wallets: Rows,
 }
 
-/// A part of the writing statement: `{v}` are its rows.
+/// A part of the writing statement: `{v}` are its rows, `{first}` is the array of the first column.
 struct Write {
     columns: Columns,
     sql: &'static str,
-    /// Whether it changes one row for each that it is given, or else must not be committed.
-    counted: bool,
+    changes: Changes,
 }
 
-const NUMBER: Columns = Columns { ints: &["op_seq"], fixed: &[], blobs: &[], texts: &[] };
-const EXPECTED: Columns =
-    Columns { ints: &["seq", "expected"], fixed: &[("id", 16)], blobs: &[], texts: &[] };
+/// How many rows a part changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Changes {
+    /// One for each that it is given, or the statement fails: what was not there is added.
+    All,
+    /// One for each that it is given, or else nothing must be committed: the server counts.
+    Counted,
+    /// Those that are there.
+    Found,
+}
+
+const NUMBER: Columns = Columns { ints: &["op_seq"], ..NONE };
+const EXPECTED: Columns = Columns { ints: &["seq", "expected"], fixed: &[("id", 16)], ..NONE };
 
 /// How many parts the writing statement has at most.
 pub(super) const PARTS: usize = 15;
@@ -138,15 +140,14 @@ const WRITES: [Write; PARTS] = [
                 "request",
                 "image",
             ],
-            fixed: &[],
-            blobs: &[],
             texts: &["price_version", "currency", "tiers"],
+            ..NONE
         },
         sql: "INSERT INTO prices (price_version, currency, input, cached_input, cache_write,
               audio_input, output, reasoning, audio_output, request, image, tiers)
               SELECT price_version, currency, input, cached_input, cache_write, audio_input, output,
               reasoning, audio_output, request, image, tiers FROM {v}",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
         columns: Columns {
@@ -170,8 +171,8 @@ const WRITES: [Write; PARTS] = [
                 ("claim", 16),
                 ("incarnation", 16),
             ],
-            blobs: &[],
-            texts: &["model", "price_version", "node"],
+            names: &["model", "price_version", "node"],
+            ..NONE
         },
         sql: "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model,
               server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
@@ -181,7 +182,7 @@ const WRITES: [Write; PARTS] = [
               fingerprint_version, contract, fingerprint, body_digest, $1, 1, price_version, hold,
               reserved_counters, reserved_tokens, claim, node, incarnation, $1, deadline,
               'leased', 1, 0, '[]' FROM {v}",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
         columns: Columns {
@@ -195,8 +196,8 @@ const WRITES: [Write; PARTS] = [
                 "deadline",
             ],
             fixed: &[("id", 16), ("claim", 16), ("incarnation", 16)],
-            blobs: &[],
-            texts: &["price_version", "node"],
+            names: &["price_version", "node"],
+            ..NONE
         },
         sql: "UPDATE operations AS o SET phase = 'leased', version = o.version + 1,
               generation = v.generation, price_version = v.price_version, hold = v.hold,
@@ -205,7 +206,7 @@ const WRITES: [Write; PARTS] = [
               deadline = v.deadline, attempts = '[]'
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'open'",
-        counted: true,
+        changes: Changes::Counted,
     },
     Write {
         columns: Columns {
@@ -227,8 +228,9 @@ const WRITES: [Write; PARTS] = [
                 "provider_cost",
             ],
             fixed: &[("id", 16)],
-            blobs: &[],
-            texts: &["phase", "meters_source", "refusal", "attempts"],
+            names: &["phase", "meters_source", "refusal"],
+            texts: &["attempts"],
+            ..NONE
         },
         sql: "UPDATE operations AS o SET version = o.version + 1, attempts = v.attempts,
               phase = v.phase, finished_at = CASE v.is_finished WHEN 1 THEN $1 END,
@@ -239,7 +241,7 @@ const WRITES: [Write; PARTS] = [
               provider_cost = v.provider_cost, refusal = v.refusal
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'leased'",
-        counted: true,
+        changes: Changes::Counted,
     },
     Write {
         columns: EXPECTED,
@@ -247,57 +249,57 @@ const WRITES: [Write; PARTS] = [
               finished_at = $1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'recorded'",
-        counted: true,
+        changes: Changes::Counted,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'leased'",
-        counted: true,
+        changes: Changes::Counted,
     },
     Write {
         columns: NUMBER,
         // These numbers are new: with `ON CONFLICT` each would be looked for first.
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
         columns: NUMBER,
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v} ON CONFLICT DO NOTHING",
         // What it is for is to be found. Whether an operation may run is said by its own row.
-        counted: false,
+        changes: Changes::Found,
     },
     Write {
         columns: NUMBER,
-        sql: "DELETE FROM running AS r USING {v} WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
+        sql: "DELETE FROM running WHERE op_seq = ANY({first}::bigint[])",
         // A row that is missing here must not keep an ending from being committed.
-        counted: false,
+        changes: Changes::Found,
     },
     Write {
         columns: Columns {
             ints: &["op_seq", "format", "is_finished"],
             fixed: &[("credential_id", 16), ("nonce", 12)],
             blobs: &["sealed"],
-            texts: &[],
+            ..NONE
         },
         sql: "INSERT INTO results (op_seq, credential_id, format, nonce, sealed, finished_at)
               SELECT op_seq, credential_id, format, nonce, sealed,
               CASE is_finished WHEN 1 THEN $1 END FROM {v}",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
         columns: NUMBER,
         sql: "UPDATE results AS r SET finished_at = $1 FROM {v}
               WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
         // A result that somebody took away does not keep the money held.
-        counted: false,
+        changes: Changes::Found,
     },
     Write {
-        columns: Columns { ints: &["op_seq", "leg", "amount"], fixed: &[], blobs: &[], texts: &[] },
+        columns: Columns { ints: &["op_seq", "leg", "amount"], ..NONE },
         sql: "INSERT INTO transfers (op_seq, leg, amount, created_at)
               SELECT op_seq, leg, amount, $1 FROM {v}",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
         columns: Columns {
@@ -305,34 +307,29 @@ const WRITES: [Write; PARTS] = [
             fixed: &[("id", 16), ("wallet_id", 16)],
             blobs: &["operation_id"],
             texts: &["kind", "reason"],
+            ..NONE
         },
         sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
               SELECT id, wallet_id, kind, operation_id, amount, reason, $1 FROM {v}",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
         columns: Columns {
             ints: &["counter", "window_start", "used"],
             fixed: &[("api_key_id", 16)],
-            blobs: &[],
-            texts: &[],
+            ..NONE
         },
         sql: "INSERT INTO counters (api_key_id, counter, window_start, used)
               SELECT api_key_id, counter, window_start, used FROM {v}
               ON CONFLICT (api_key_id, counter, window_start)
               DO UPDATE SET used = excluded.used",
-        counted: true,
+        changes: Changes::All,
     },
     Write {
-        columns: Columns {
-            ints: &["available", "held"],
-            fixed: &[("id", 16)],
-            blobs: &[],
-            texts: &[],
-        },
+        columns: Columns { ints: &["available", "held"], fixed: &[("id", 16)], ..NONE },
         sql: "UPDATE wallets AS w SET available = w.available + v.available,
               held = w.held + v.held FROM {v} WHERE w.id = ANY(ARRAY[v.id])",
-        counted: true,
+        changes: Changes::Counted,
     },
 ];
 
@@ -341,15 +338,15 @@ const WRITES: [Write; PARTS] = [
 pub(super) struct Texts(HashMap<(bool, u16), Arc<str>>);
 
 impl Texts {
-    /// Reads what is wanted, and the clock first. `$1` is how many numbers are asked for.
+    /// Reads what is wanted, and the clock first, with new numbers. `$1` is how many of them are asked for.
     pub(super) fn read(&mut self, wanted: &[Rows; READS.len()]) -> Arc<str> {
         debug_assert!(READS.iter().zip(wanted).all(|((columns, _), rows)| rows.are_of(columns)));
         let make = || {
             let mut text = format!(
                 "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
-                 0::bigint AS b, 0::bigint AS c
-                 UNION ALL SELECT 1, NULL, NULL, nextval('operations_seq'), 0, 0
-                 FROM generate_series(1, $1::bigint)"
+                 0::bigint AS b, 0::bigint AS c,
+                 (SELECT array_agg(nextval('operations_seq'))
+                  FROM generate_series(1, $1::bigint)) AS numbers"
             );
             let mut bind = 2;
             for ((columns, sql), rows) in READS.iter().zip(wanted) {
@@ -364,21 +361,24 @@ impl Texts {
         Arc::clone(self.0.entry((true, present(wanted))).or_insert_with(make))
     }
 
-    /// Writes; the one row that comes back says how many rows each counted part has changed. `$1` is
-    /// the moment.
+    /// Writes; the one row that comes back says how many rows the parts have changed that are
+    /// [`Changes::Counted`]. `$1` is the moment.
     pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
         debug_assert!(WRITES.iter().zip(writes).all(|(write, rows)| rows.are_of(&write.columns)));
         let make = || {
             let mut bind = 2;
-            let (mut parts, mut counts) = (Vec::new(), Vec::new());
+            let (mut parts, mut counts) = (Vec::new(), vec!["0::bigint".to_owned()]);
             for (at, (write, rows)) in WRITES.iter().zip(writes).enumerate() {
                 if rows.is_empty() {
                     continue;
                 }
                 let sql = write.sql.replace("{v}", &write.columns.table(bind));
-                parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
-                if write.counted {
+                let sql = sql.replace("{first}", &format!("${bind}"));
+                if write.changes == Changes::Counted {
+                    parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
                     counts.push(format!("(SELECT count(*) FROM w{at})"));
+                } else {
+                    parts.push(format!("w{at} AS ({sql})"));
                 }
                 bind += write.columns.count();
             }
@@ -392,19 +392,59 @@ fn present(rows: &[Rows]) -> u16 {
     rows.iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
 }
 
-/// How many rows must have been changed.
-pub(super) fn counted(writes: &[Rows; PARTS]) -> i64 {
-    let counted = WRITES.iter().zip(writes).filter(|(write, _)| write.counted);
-    counted.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
+/// How many rows are to be changed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judged {
+    /// By the parts whose rows the server counts.
+    pub(super) counted: i64,
+    /// By those that change all or fail.
+    pub(super) added: i64,
+}
+
+pub(super) fn judged(writes: &[Rows; PARTS]) -> Judged {
+    let of = |changes| {
+        let parts = WRITES.iter().zip(writes).filter(|(write, _)| write.changes == changes);
+        parts.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
+    };
+    Judged { counted: of(Changes::Counted), added: of(Changes::All) }
 }
 
 impl Wanted {
+    /// Nothing yet, for so many changes.
+    pub(super) fn with_room(changes: usize) -> Self {
+        let [operations, counters, postings, charged] =
+            std::array::from_fn(|_part| Rows::with_room(changes));
+        Self { numbers: 0, operations, counters, postings, charged }
+    }
+
     pub(super) fn in_order(self) -> [Rows; READS.len()] {
         [self.operations, self.counters, self.postings, self.charged]
     }
 }
 
 impl Writes {
+    /// Nothing yet, for so many changes.
+    pub(super) fn with_room(changes: usize) -> Self {
+        let rows = || Rows::with_room(changes);
+        Self {
+            prices: rows(),
+            admissions: rows(),
+            reopenings: rows(),
+            endings: rows(),
+            settlements: rows(),
+            cancellations: rows(),
+            begun: rows(),
+            resumed: rows(),
+            ended: rows(),
+            results: rows(),
+            settled_results: rows(),
+            transfers: rows(),
+            postings: rows(),
+            counters: rows(),
+            wallets: rows(),
+        }
+    }
+
     pub(super) fn in_order(self) -> [Rows; PARTS] {
         [
             self.prices,
