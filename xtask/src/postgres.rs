@@ -44,6 +44,12 @@ const OF_THE_BENCHMARK: [&str; 5] = [
     "max_wal_size=2GB",
 ];
 
+/// Over the network nobody may do more than the benchmark needs: others on this machine reach it, too.
+const DOORS_OF_THE_BENCHMARK: &str =
+    "local all all trust\nhost all holdfast_bench 127.0.0.1/32 trust\n";
+const ROLE_OF_THE_BENCHMARK: &str =
+    "CREATE ROLE holdfast_bench LOGIN CREATEDB; GRANT pg_monitor TO holdfast_bench";
+
 /// What a server is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -92,17 +98,16 @@ impl Server {
         };
         let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
         fs::create_dir(&folder).context("no folder for a database server")?;
-        let port = match purpose {
-            Purpose::Tests => PORT,
-            Purpose::Bench => free_port()?,
-        };
-        let started = start_in(&binaries, &folder, purpose, port);
+        let started = start_in(&binaries, &folder, purpose);
         if started.is_err() {
             fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
         }
-        let child = started?;
+        let (child, port) = started?;
         let mut server = Self { child, folder, binaries, purpose, port };
         server.wait()?;
+        if purpose == Purpose::Bench {
+            server.execute(ROLE_OF_THE_BENCHMARK)?;
+        }
         say(&format!("PostgreSQL: {} in {}", server.binaries.display(), server.folder.display()))?;
         Ok(server)
     }
@@ -114,8 +119,18 @@ impl Server {
             Purpose::Tests => {
                 format!("postgres://holdfast@localhost:{port}?host={}", folder.display()).into()
             }
-            Purpose::Bench => format!("postgres://holdfast@127.0.0.1:{port}").into(),
+            Purpose::Bench => format!("postgres://holdfast_bench@127.0.0.1:{port}").into(),
         }
+    }
+
+    /// Runs statements as the server's owner.
+    fn execute(&self, sql: &str) -> Result<()> {
+        let mut psql = Command::new(self.binaries.join("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
+        psql.arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
+        let heard = hear(psql.args(["-U", "holdfast", "-d", "postgres", "-c", sql]))?;
+        ensure!(heard.status.success(), "{sql}: {}", heard.last_words());
+        Ok(())
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -130,7 +145,7 @@ impl Server {
             if ended.is_some() {
                 let log = fs::read_to_string(self.folder.join("log"));
                 let log = log.context("the database server has ended, and left no log")?;
-                bail!("the database server has ended: {}", log.trim());
+                bail!("the database server on port {} has ended: {}", self.port, log.trim());
             }
             ensure!(Instant::now() < until, "the database server does not answer");
             thread::sleep(Duration::from_millis(100));
@@ -140,6 +155,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            fs::remove_dir_all(&self.folder).ok();
+            return;
+        }
         // At once, but with its shared memory given back. What else is left is in nobody's way.
         let quit = hear(Command::new("kill").arg("-QUIT").arg(self.child.id().to_string()));
         if quit.is_err() {
@@ -192,7 +211,7 @@ fn free_port() -> Result<u16> {
     Ok(listener.local_addr().context("a port without a number")?.port())
 }
 
-fn start_in(binaries: &Path, folder: &Path, purpose: Purpose, port: u16) -> Result<Child> {
+fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<(Child, u16)> {
     let user = user()?;
     if let Some(user) = user {
         chown(folder, Some(user.id), Some(user.group))
@@ -204,6 +223,14 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose, port: u16) -> Resu
     initdb.args(["--encoding=UTF8", "--locale=C"]).arg("-D").arg(&data).current_dir(folder);
     let heard = hear(&mut initdb)?;
     ensure!(heard.status.success(), "initdb: {}", heard.last_words());
+    let port = match purpose {
+        Purpose::Tests => PORT,
+        Purpose::Bench => {
+            fs::write(data.join("pg_hba.conf"), DOORS_OF_THE_BENCHMARK)
+                .context("the doors of a database server cannot be named")?;
+            free_port()?
+        }
+    };
     let mut server = as_user(user, binaries.join("postgres"));
     server.arg("-D").arg(&data).arg("-k").arg(folder).current_dir(folder);
     server.arg("-p").arg(port.to_string());
@@ -212,7 +239,8 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose, port: u16) -> Resu
     }
     let log = fs::File::create(folder.join("log")).context("no log for a database server")?;
     server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    server.spawn().context("the database server cannot be started")
+    let child = server.spawn().context("the database server cannot be started")?;
+    Ok((child, port))
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -21,10 +21,10 @@ pub(super) struct Columns {
     pub(super) texts: &'static [&'static str],
 }
 
-pub(super) const NONE: Columns =
-    Columns { ints: &[], fixed: &[], names: &[], blobs: &[], texts: &[] };
-
 impl Columns {
+    pub(super) const NONE: Self =
+        Self { ints: &[], fixed: &[], names: &[], blobs: &[], texts: &[] };
+
     /// How many binds they take: a column of names takes two, which of them each row has and all of them.
     pub(super) const fn count(&self) -> usize {
         self.before_others() + self.blobs.len() + self.texts.len()
@@ -47,10 +47,10 @@ impl Columns {
             let cells = bind(self.ints.len() + at, "bytea");
             format!("substr({cells}, ((at - 1) * {length} + 1)::int, {length}) AS {name}")
         }));
-        columns.extend(self.names.iter().enumerate().map(|(at, name)| {
-            let at = self.ints.len() + self.fixed.len() + 2 * at;
-            let (places, names) = (bind(at, "bigint[]"), bind(at + 1, "text[]"));
-            format!("({names})[({places})[at]] AS {name}")
+        columns.extend(self.names.iter().enumerate().map(|(nth, name)| {
+            let before = self.ints.len() + self.fixed.len() + 2 * nth;
+            let (places, all) = (bind(before, "bigint[]"), bind(before + 1, "text[]"));
+            format!("({all})[({places})[at]] AS {name}")
         }));
         let others = self.blobs.iter().map(|name| (*name, "bytea[]"));
         let others = others.chain(self.texts.iter().map(|name| (*name, "text[]")));
@@ -110,12 +110,12 @@ impl Group {
 
     /// A cell of any length, which others are expected to have, too.
     fn put(&mut self, cell: &[u8], expected: usize) {
-        let room = expected.saturating_mul(LENGTH + cell.len()).min(ROOM_MAX);
+        let room = expected.saturating_mul(LENGTH_BYTES + cell.len()).min(ROOM_MAX);
         self.next(room).into_iter().for_each(|column| put(column, cell));
     }
 
     fn put_none(&mut self, expected: usize) {
-        let column = self.next(expected.saturating_mul(LENGTH));
+        let column = self.next(expected.saturating_mul(LENGTH_BYTES));
         column.into_iter().for_each(|column| column.extend_from_slice(&(-1_i32).to_be_bytes()));
     }
 }
@@ -158,9 +158,9 @@ const fn int(value: i64) -> [u8; 12] {
 }
 
 /// Bytes of the length before a cell, and before an array.
-const LENGTH: usize = size_of::<i32>();
+const LENGTH_BYTES: usize = size_of::<i32>();
 /// Bytes before the cells of an array.
-const HEAD: usize = 20;
+const HEAD_BYTES: usize = 20;
 /// What a column gets at first where the length of its cells is a guess.
 const ROOM_MAX: usize = 64 << 10;
 
@@ -178,11 +178,13 @@ impl Rows {
         self.count
     }
 
-    /// Whether these are rows of such columns: a cell of another length would shift all that come after it.
+    /// Whether each row has the cells that such columns count by their places: one that is missing, or of
+    /// another length, would shift all that come after it.
     pub(super) fn are_of(&self, columns: &Columns) -> bool {
         let cells = self.fixed.columns.iter().zip(columns.fixed);
         self.fixed.columns.len() <= columns.fixed.len()
             && self.names.len() <= columns.names.len()
+            && self.names.iter().all(|names| names.places.len() == self.count * int(0).len())
             && cells.into_iter().all(|(cells, (_name, length))| cells.len() == self.count * length)
     }
 
@@ -210,7 +212,7 @@ impl Rows {
 
     /// Of the length that the column says.
     pub(super) fn fixed<const LENGTH: usize>(&mut self, bytes: &[u8; LENGTH]) -> &mut Self {
-        let column = self.fixed.next(self.expected.saturating_mul(LENGTH));
+        let column = self.fixed.next(self.expected.saturating_mul(LENGTH_BYTES));
         column.into_iter().for_each(|column| column.extend_from_slice(bytes));
         self
     }
@@ -257,7 +259,7 @@ impl Rows {
         }
     }
 
-    /// How many arguments these become, and of how many bytes.
+    /// How many arguments these become, and of how many bytes at most.
     fn size(&self) -> (usize, usize) {
         let groups = [&self.ints, &self.fixed, &self.blobs, &self.texts];
         let columns = || {
@@ -265,7 +267,7 @@ impl Rows {
             groups.iter().flat_map(|group| &group.columns).chain(names)
         };
         let (count, bytes) = (columns().count(), columns().map(Vec::len).sum::<usize>());
-        (count, bytes.saturating_add(count.saturating_mul(LENGTH + HEAD)))
+        (count, bytes.saturating_add(count.saturating_mul(LENGTH_BYTES + HEAD_BYTES)))
     }
 
     /// Adds what [`Columns::table`] names.
@@ -292,8 +294,10 @@ pub(super) fn arguments(
 ) -> Result<PgArguments, sqlx::Error> {
     let tables: Vec<Rows> = tables.into_iter().collect();
     let mut arguments = PgArguments::default();
+    let number_bytes = LENGTH_BYTES + size_of::<i64>();
     let sizes = tables.iter().map(Rows::size);
-    let (count, bytes) = sizes.fold((1, HEAD), |(n, m), (count, bytes)| (n + count, m + bytes));
+    let (count, bytes) =
+        sizes.fold((1, number_bytes), |(n, m), (count, bytes)| (n + count, m + bytes));
     arguments.reserve(count, bytes);
     let numbers = number.into_iter().try_for_each(|number| arguments.add(number));
     let added = numbers
@@ -440,7 +444,7 @@ mod tests {
 
     #[tokio::test]
     async fn postgres_names_that_no_row_has_are_missing() {
-        const COLUMNS: Columns = Columns { ints: &["n"], names: &["of"], ..NONE };
+        const COLUMNS: Columns = Columns { ints: &["n"], names: &["of"], ..Columns::NONE };
         let mut rows = Rows::default();
         rows.row().int(1).opt_name(None);
         rows.row().int(2).opt_name(None);
@@ -455,7 +459,7 @@ mod tests {
 
     #[tokio::test]
     async fn postgres_rows_of_nothing_but_one_length_are_all_there() {
-        const COLUMNS: Columns = Columns { fixed: &[("f", 3)], ..NONE };
+        const COLUMNS: Columns = Columns { fixed: &[("f", 3)], ..Columns::NONE };
         let mut rows = Rows::default();
         rows.row().fixed(b"abc");
         rows.row().fixed(b"def");

@@ -20,8 +20,8 @@ use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
 use super::runs::Runs;
 use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, Texts, Wanted,
-    judged,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, Judged, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, Texts,
+    Wanted, to_be_changed,
 };
 use crate::judge::{Book, Charged, Passed, Refused, Row, windows};
 use crate::metrics;
@@ -78,9 +78,9 @@ pub(super) type Verdicts = Vec<Result<Receipt, Refused>>;
 
 /// The rows are not the ones that were judged.
 #[derive(Debug, thiserror::Error)]
-#[error("{written} rows were written instead of {judged}")]
+#[error("{changed} rows were changed instead of {judged}")]
 struct OtherRows {
-    written: i64,
+    changed: i64,
     judged: i64,
 }
 
@@ -240,6 +240,9 @@ async fn read(
         for row in answered(connection.fetch_all(query)).await? {
             take_row(&row, &mut head, &mut book)?;
         }
+        if i64::try_from(head.numbers.len()) != Ok(numbers) {
+            return Err(decode(6, BadCell));
+        }
         memory.last = Some((head.now, Instant::now()));
         // Windows were read from the last batch on. They are all there unless none is known, or the clock
         // was set back meanwhile: then once more, from where it is now.
@@ -323,7 +326,6 @@ fn take_row(row: &PgRow, head: &mut Head, book: &mut Book) -> Result<(), sqlx::E
     match int(0)? {
         CLOCK_ROW => {
             head.now = Timestamp::from_micros(int(3)?);
-            // There is none where none was asked for.
             head.numbers = row.try_get::<Option<_>, _>(6)?.unwrap_or(Vec::new());
         }
         OPERATION_ROW => {
@@ -371,23 +373,23 @@ fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> s
     sqlx::Error::ColumnDecode { index: at.to_string(), source: Box::new(error) }
 }
 
-/// Writes everything, and sees that as many rows were changed as were judged: so many in all.
+/// Writes everything, and sees that the rows that have to be there were there: how many rows were written.
 async fn write(
     connection: &mut PgConnection,
     memory: &mut Memory,
     writes: [Rows; PARTS],
     now: Timestamp,
 ) -> Result<i64, Failure> {
-    let judged = judged(&writes);
+    let Judged { counted, added } = to_be_changed(&writes);
     let text = memory.texts.write(&writes);
-    let arguments = arguments(Some(now.as_micros()), writes).map_err(Failure::before_commit)?;
-    let query = query_with(AssertSqlSafe(text), arguments);
+    let given = arguments(Some(now.as_micros()), writes).map_err(Failure::before_commit)?;
+    let query = query_with(AssertSqlSafe(text), given);
     let row = answered(connection.fetch_one(query)).await.map_err(Failure::before_commit)?;
-    let written: i64 = row.try_get(0).map_err(Failure::Unavailable)?;
-    if written == judged.counted {
-        Ok(written.saturating_add(judged.added))
+    let changed: i64 = row.try_get(0).map_err(Failure::Unavailable)?;
+    if changed == counted {
+        Ok(changed.saturating_add(added))
     } else {
-        let other = OtherRows { written, judged: judged.counted };
+        let other = OtherRows { changed, judged: counted };
         Err(Failure::Changed(sqlx::Error::Decode(Box::new(other))))
     }
 }

@@ -16,12 +16,12 @@ use crate::rows;
 
 /// The rows of every part, of so many changes at most.
 pub(super) fn writes<'c>(
-    changes: usize,
+    expected: usize,
     passed: impl Iterator<Item = (&'c Change, Passed)>,
     moved: &Moved,
     now: Timestamp,
 ) -> Writes {
-    let mut pack = Pack { writes: Writes::with_room(changes), now };
+    let mut pack = Pack { writes: Writes::with_room(expected), now };
     for (change, passed) in passed {
         match change {
             Change::Operation(transition) => pack.transition(transition, passed),
@@ -49,7 +49,7 @@ struct Pack {
 
 impl Pack {
     fn transition(&mut self, transition: &Transition, passed: Passed) {
-        // Without a number it would be refused as a row that is there already.
+        // Whoever is new and passed has been given a number.
         let seq = passed.seq.unwrap_or(0);
         let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
         let id = transition.operation;

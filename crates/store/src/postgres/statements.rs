@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::arrays::{Columns, NONE, Rows};
+use super::arrays::{Columns, Rows};
 use super::connect::CLOCK;
 
 /// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
@@ -50,9 +50,12 @@ pub(super) struct Wanted {
     pub(super) charged: Rows,
 }
 
-const ID: Columns = Columns { fixed: &[("id", 16)], ..NONE };
-const WINDOW: Columns =
-    Columns { ints: &["counter", "earliest", "latest"], fixed: &[("api_key_id", 16)], ..NONE };
+const ID: Columns = Columns { fixed: &[("id", 16)], ..Columns::NONE };
+const WINDOW: Columns = Columns {
+    ints: &["counter", "earliest", "latest"],
+    fixed: &[("api_key_id", 16)],
+    ..Columns::NONE
+};
 
 /// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers.
 const READS: [(Columns, &str); 4] = [
@@ -101,17 +104,17 @@ pub(super) struct Writes {
     pub(super) wallets: Rows,
 }
 
-/// A part of the writing statement: `{v}` are its rows, `{first}` is the array of the first column.
+/// A part of the writing statement: `{v}` are its rows.
 struct Write {
     columns: Columns,
     sql: &'static str,
-    changes: Changes,
+    hits: Hits,
 }
 
 /// How many rows a part changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Changes {
-    /// One for each that it is given, or the statement fails: what was not there is added.
+enum Hits {
+    /// One for each that it is given, or the statement fails: it adds them.
     All,
     /// One for each that it is given, or else nothing must be committed: the server counts.
     Counted,
@@ -119,8 +122,9 @@ enum Changes {
     Found,
 }
 
-const NUMBER: Columns = Columns { ints: &["op_seq"], ..NONE };
-const EXPECTED: Columns = Columns { ints: &["seq", "expected"], fixed: &[("id", 16)], ..NONE };
+const NUMBER: Columns = Columns { ints: &["op_seq"], ..Columns::NONE };
+const EXPECTED: Columns =
+    Columns { ints: &["seq", "expected"], fixed: &[("id", 16)], ..Columns::NONE };
 
 /// How many parts the writing statement has at most.
 pub(super) const PARTS: usize = 15;
@@ -141,13 +145,13 @@ const WRITES: [Write; PARTS] = [
                 "image",
             ],
             texts: &["price_version", "currency", "tiers"],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "INSERT INTO prices (price_version, currency, input, cached_input, cache_write,
               audio_input, output, reasoning, audio_output, request, image, tiers)
               SELECT price_version, currency, input, cached_input, cache_write, audio_input, output,
               reasoning, audio_output, request, image, tiers FROM {v}",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
         columns: Columns {
@@ -172,7 +176,7 @@ const WRITES: [Write; PARTS] = [
                 ("incarnation", 16),
             ],
             names: &["model", "price_version", "node"],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model,
               server_secret, fingerprint_version, contract, fingerprint, body_digest, created_at,
@@ -182,7 +186,7 @@ const WRITES: [Write; PARTS] = [
               fingerprint_version, contract, fingerprint, body_digest, $1, 1, price_version, hold,
               reserved_counters, reserved_tokens, claim, node, incarnation, $1, deadline,
               'leased', 1, 0, '[]' FROM {v}",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
         columns: Columns {
@@ -197,7 +201,7 @@ const WRITES: [Write; PARTS] = [
             ],
             fixed: &[("id", 16), ("claim", 16), ("incarnation", 16)],
             names: &["price_version", "node"],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "UPDATE operations AS o SET phase = 'leased', version = o.version + 1,
               generation = v.generation, price_version = v.price_version, hold = v.hold,
@@ -206,7 +210,7 @@ const WRITES: [Write; PARTS] = [
               deadline = v.deadline, attempts = '[]'
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'open'",
-        changes: Changes::Counted,
+        hits: Hits::Counted,
     },
     Write {
         columns: Columns {
@@ -230,7 +234,7 @@ const WRITES: [Write; PARTS] = [
             fixed: &[("id", 16)],
             names: &["phase", "meters_source", "refusal"],
             texts: &["attempts"],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "UPDATE operations AS o SET version = o.version + 1, attempts = v.attempts,
               phase = v.phase, finished_at = CASE v.is_finished WHEN 1 THEN $1 END,
@@ -241,7 +245,7 @@ const WRITES: [Write; PARTS] = [
               provider_cost = v.provider_cost, refusal = v.refusal
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'leased'",
-        changes: Changes::Counted,
+        hits: Hits::Counted,
     },
     Write {
         columns: EXPECTED,
@@ -249,57 +253,57 @@ const WRITES: [Write; PARTS] = [
               finished_at = $1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'recorded'",
-        changes: Changes::Counted,
+        hits: Hits::Counted,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
               AND o.version = v.expected AND o.phase = 'leased'",
-        changes: Changes::Counted,
+        hits: Hits::Counted,
     },
     Write {
         columns: NUMBER,
         // These numbers are new: with `ON CONFLICT` each would be looked for first.
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
         columns: NUMBER,
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v} ON CONFLICT DO NOTHING",
         // What it is for is to be found. Whether an operation may run is said by its own row.
-        changes: Changes::Found,
+        hits: Hits::Found,
     },
     Write {
         columns: NUMBER,
-        sql: "DELETE FROM running WHERE op_seq = ANY({first}::bigint[])",
+        sql: "DELETE FROM running WHERE op_seq = ANY(ARRAY(SELECT op_seq FROM {v}))",
         // A row that is missing here must not keep an ending from being committed.
-        changes: Changes::Found,
+        hits: Hits::Found,
     },
     Write {
         columns: Columns {
             ints: &["op_seq", "format", "is_finished"],
             fixed: &[("credential_id", 16), ("nonce", 12)],
             blobs: &["sealed"],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "INSERT INTO results (op_seq, credential_id, format, nonce, sealed, finished_at)
               SELECT op_seq, credential_id, format, nonce, sealed,
               CASE is_finished WHEN 1 THEN $1 END FROM {v}",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
         columns: NUMBER,
         sql: "UPDATE results AS r SET finished_at = $1 FROM {v}
               WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
         // A result that somebody took away does not keep the money held.
-        changes: Changes::Found,
+        hits: Hits::Found,
     },
     Write {
-        columns: Columns { ints: &["op_seq", "leg", "amount"], ..NONE },
+        columns: Columns { ints: &["op_seq", "leg", "amount"], ..Columns::NONE },
         sql: "INSERT INTO transfers (op_seq, leg, amount, created_at)
               SELECT op_seq, leg, amount, $1 FROM {v}",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
         columns: Columns {
@@ -307,29 +311,29 @@ const WRITES: [Write; PARTS] = [
             fixed: &[("id", 16), ("wallet_id", 16)],
             blobs: &["operation_id"],
             texts: &["kind", "reason"],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
               SELECT id, wallet_id, kind, operation_id, amount, reason, $1 FROM {v}",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
         columns: Columns {
             ints: &["counter", "window_start", "used"],
             fixed: &[("api_key_id", 16)],
-            ..NONE
+            ..Columns::NONE
         },
         sql: "INSERT INTO counters (api_key_id, counter, window_start, used)
               SELECT api_key_id, counter, window_start, used FROM {v}
               ON CONFLICT (api_key_id, counter, window_start)
               DO UPDATE SET used = excluded.used",
-        changes: Changes::All,
+        hits: Hits::All,
     },
     Write {
-        columns: Columns { ints: &["available", "held"], fixed: &[("id", 16)], ..NONE },
+        columns: Columns { ints: &["available", "held"], fixed: &[("id", 16)], ..Columns::NONE },
         sql: "UPDATE wallets AS w SET available = w.available + v.available,
               held = w.held + v.held FROM {v} WHERE w.id = ANY(ARRAY[v.id])",
-        changes: Changes::Counted,
+        hits: Hits::Counted,
     },
 ];
 
@@ -362,7 +366,7 @@ impl Texts {
     }
 
     /// Writes; the one row that comes back says how many rows the parts have changed that are
-    /// [`Changes::Counted`]. `$1` is the moment.
+    /// [`Hits::Counted`]. `$1` is the moment.
     pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
         debug_assert!(WRITES.iter().zip(writes).all(|(write, rows)| rows.are_of(&write.columns)));
         let make = || {
@@ -373,8 +377,7 @@ impl Texts {
                     continue;
                 }
                 let sql = write.sql.replace("{v}", &write.columns.table(bind));
-                let sql = sql.replace("{first}", &format!("${bind}"));
-                if write.changes == Changes::Counted {
+                if write.hits == Hits::Counted {
                     parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
                     counts.push(format!("(SELECT count(*) FROM w{at})"));
                 } else {
@@ -401,19 +404,19 @@ pub(super) struct Judged {
     pub(super) added: i64,
 }
 
-pub(super) fn judged(writes: &[Rows; PARTS]) -> Judged {
-    let of = |changes| {
-        let parts = WRITES.iter().zip(writes).filter(|(write, _)| write.changes == changes);
+pub(super) fn to_be_changed(writes: &[Rows; PARTS]) -> Judged {
+    let of = |hits| {
+        let parts = WRITES.iter().zip(writes).filter(|(write, _)| write.hits == hits);
         parts.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
     };
-    Judged { counted: of(Changes::Counted), added: of(Changes::All) }
+    Judged { counted: of(Hits::Counted), added: of(Hits::All) }
 }
 
 impl Wanted {
     /// Nothing yet, for so many changes.
-    pub(super) fn with_room(changes: usize) -> Self {
+    pub(super) fn with_room(expected: usize) -> Self {
         let [operations, counters, postings, charged] =
-            std::array::from_fn(|_part| Rows::with_room(changes));
+            std::array::from_fn(|_part| Rows::with_room(expected));
         Self { numbers: 0, operations, counters, postings, charged }
     }
 
@@ -424,8 +427,8 @@ impl Wanted {
 
 impl Writes {
     /// Nothing yet, for so many changes.
-    pub(super) fn with_room(changes: usize) -> Self {
-        let rows = || Rows::with_room(changes);
+    pub(super) fn with_room(expected: usize) -> Self {
+        let rows = || Rows::with_room(expected);
         Self {
             prices: rows(),
             admissions: rows(),
@@ -463,5 +466,30 @@ impl Writes {
             self.counters,
             self.wallets,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_counted_adds_all_of_its_rows_or_may_miss_some() {
+        for Write { sql, hits, .. } in &WRITES {
+            let added = sql.starts_with("INSERT INTO ") && !sql.contains("NOTHING");
+            let every_row =
+                sql.ends_with("FROM {v}") || sql.ends_with("DO UPDATE SET used = excluded.used");
+            let of_money = ["operations", "transfers", "wallets", "postings", "counters"];
+            let of_money = of_money.iter().any(|table| {
+                sql.starts_with(&format!("INSERT INTO {table} "))
+                    || sql.starts_with(&format!("UPDATE {table} "))
+            });
+            let fits = match hits {
+                Hits::All => added && every_row,
+                Hits::Counted => sql.starts_with("UPDATE "),
+                Hits::Found => !of_money,
+            };
+            assert!(fits, "{hits:?}: {sql}");
+        }
     }
 }

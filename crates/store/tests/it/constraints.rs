@@ -257,6 +257,20 @@ async fn postgres_what_runs_is_not_forgotten_at_once() {
     all_are_refused(&home, &[("TRUNCATE running", Says("nobody finds"))]).await;
 }
 
+/// By these the writer tells a caller who is short of funds.
+#[tokio::test]
+async fn postgres_a_wallet_out_of_its_bounds_is_told_by_code_and_name() {
+    let home = crate::server::Server::make().await;
+    furnish(&home).await;
+    let mut raw = Raw::open(&home).await;
+    for (column, name) in [("available", "wallet_available"), ("held", "wallet_held")] {
+        let refused = raw.try_run(&format!("UPDATE wallets SET {column} = {column} - 20000")).await;
+        let refused = refused.unwrap_err();
+        let told = refused.as_database_error().unwrap();
+        assert_eq!((told.code().as_deref(), told.constraint()), (Some("23514"), Some(name)));
+    }
+}
+
 async fn results_do_not_change_and_wait_for_their_settlement(home: &impl Home) {
     all_are_refused(
         home,
