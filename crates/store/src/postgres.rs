@@ -17,6 +17,7 @@ mod pack;
 #[cfg(test)]
 mod plans;
 mod prices;
+mod reads;
 mod runs;
 mod statements;
 mod wallets;

@@ -2,12 +2,16 @@
 //! may be missing. Blobs of one length are one blob, as long as all of them; names that many rows have are
 //! sent once each.
 
+mod literals;
+
 use std::collections::BTreeMap;
 
 use sqlx::encode::{Encode, IsNull};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, Postgres};
 use sqlx::{Arguments as _, Type};
+
+pub(super) use self::literals::push_hex;
 
 /// The columns of a statement's rows by their kinds; a row's cells are put in this order.
 #[derive(Debug)]

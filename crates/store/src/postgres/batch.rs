@@ -1,29 +1,25 @@
-//! One transaction of the writer, once it has begun: reads what its changes touch, has them judged,
-//! writes those that passed. It says what is certain about a failure; what follows from that is
-//! [`super::writer`]'s.
+//! One transaction of the writer: has its changes judged by what it read when it began, writes those that passed.
+//! It says what is certain about a failure; what follows from that is [`super::writer`]'s.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::operation::{Change, Receipt, Version};
+use holdfast_domain::Timestamp;
+use holdfast_domain::operation::{Change, Receipt};
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
 use super::arrays::{Rows, arguments};
-use super::begin::{Begun, Clock};
+use super::begin::{self, Begun};
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
+use super::reads::PRICES;
 use super::runs::Runs;
-use super::statements::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, Judged, OPERATION_ROW, PARTS, POSTING_ROW, PRICES, Texts,
-    Wanted, to_be_changed,
-};
-use crate::judge::{Book, Charged, Passed, Refused, Row, windows};
+use super::statements::{Judged, PARTS, Texts, to_be_changed};
+use crate::judge::{Passed, Refused};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
@@ -32,7 +28,7 @@ pub(super) const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
 /// Undoing is quick, or it is left to the server.
 const UNDO: Duration = Duration::from_secs(2);
-/// BEGIN and the wallets, which are asked at once, the rest, what is written, COMMIT; prices are read so rarely
+/// BEGIN, the wallets and the rest, which are asked at once, what is written, COMMIT; prices are read so rarely
 /// that they do not count.
 const STATEMENTS: u64 = 5;
 /// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
@@ -97,17 +93,6 @@ impl Memory {
         self.prices.clear();
     }
 
-    /// Whether nothing but the clock is to be read for these changes.
-    pub(super) fn clock(&self, changes: &[&Change]) -> Clock {
-        let is_known = |change: &&Change| match change {
-            Change::Operation(transition) => {
-                transition.counters.is_empty() && self.runs.knows(transition)
-            }
-            Change::Posting(_) => false,
-        };
-        if changes.iter().all(is_known) { Clock::Now } else { Clock::Later }
-    }
-
     /// A moment that is not after the batch that is to come; the last one there is where none is known.
     fn since(&self) -> Timestamp {
         let recent = self.last.filter(|(_, at)| at.elapsed() < RECENT);
@@ -115,39 +100,53 @@ impl Memory {
     }
 }
 
-/// Commits these changes as the transaction that was begun, which has locked their wallets. No two concern the
-/// same operation or posting. On a failure other than `Uncertain` nothing was committed; what the connection
-/// is in then is unknown.
+/// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has happened.
+pub(super) async fn begin(
+    connection: &mut PgConnection,
+    memory: &mut Memory,
+    changes: &[&Change],
+    lock_timeout: Duration,
+) -> Result<Begun, sqlx::Error> {
+    let known = memory.runs.take(changes);
+    let begun = begin::begin(connection, changes, known, memory.since(), lock_timeout).await?;
+    memory.last = Some((begun.now, Instant::now()));
+    Ok(begun)
+}
+
+/// Commits these changes as the transaction that was begun for them. No two concern the same operation or
+/// posting. On a failure other than `Uncertain` nothing was committed; what the connection is in then is
+/// unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     memory: &mut Memory,
     begun: Begun,
     changes: &[&Change],
 ) -> Result<Verdicts, Failure> {
-    let known = memory.runs.take(changes);
-    match commit_knowing(connection, memory, begun, changes, &known).await {
-        Err(Failure::Changed(error) | Failure::Refused(error)) if !known.is_empty() => {
+    let is_misled = !begun.known.is_empty();
+    match commit_knowing(connection, memory, begun, changes).await {
+        Err(Failure::Changed(error) | Failure::Refused(error)) if is_misled => {
             Err(Failure::Misled(error))
         }
         committed => committed,
     }
 }
 
-/// Commits these changes, of whose operations these rows are known. A row that is another one by now is not
-/// written, which is counted.
+/// Commits these changes. A row that was known and is another one by now is not written, which is counted.
 async fn commit_knowing(
     connection: &mut PgConnection,
     memory: &mut Memory,
     begun: Begun,
     changes: &[&Change],
-    known: &BTreeMap<OperationId, Row>,
 ) -> Result<Verdicts, Failure> {
-    let Begun { wallets, clock } = begun;
-    let book = Book { wallets, operations: known.clone(), ..Book::default() };
-    let read = read(connection, memory, book, clock, changes).await;
-    let (mut book, head) = read.map_err(Failure::before_commit)?;
+    let Begun { mut book, known, now, numbers } = begun;
+    let read = read_prices(connection, memory, changes).await;
+    read.map_err(Failure::before_commit)?;
+    for price in prices(changes) {
+        if let Some(price) = memory.prices.get(&price.id) {
+            book.prices.insert(price.id.clone(), price.clone());
+        }
+    }
     reach(Step::BatchBegun);
-    let now = head.now;
     let mut verdicts: Vec<Result<Passed, Refused>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
     let is_misled = |(change, verdict): (&&Change, &Result<Passed, Refused>)| match change {
@@ -159,7 +158,7 @@ async fn commit_knowing(
     if changes.iter().zip(&verdicts).any(is_misled) {
         return Err(Failure::Misled(sqlx::Error::Decode(Box::new(Remembered))));
     }
-    number(changes, &mut verdicts, head.numbers);
+    number(changes, &mut verdicts, numbers);
     let passed = || {
         let verdicts = changes.iter().zip(&verdicts);
         verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
@@ -203,55 +202,6 @@ pub(super) async fn answered<T>(
     within(ANSWER, statement).await
 }
 
-/// What is read first.
-#[derive(Debug)]
-struct Head {
-    now: Timestamp,
-    numbers: Vec<i64>,
-}
-
-async fn read(
-    connection: &mut PgConnection,
-    memory: &mut Memory,
-    mut book: Book,
-    clock: Option<Timestamp>,
-    changes: &[&Change],
-) -> Result<(Book, Head), sqlx::Error> {
-    read_prices(connection, memory, changes).await?;
-    for price in prices(changes) {
-        if let Some(price) = memory.prices.get(&price.id) {
-            book.prices.insert(price.id.clone(), price.clone());
-        }
-    }
-    loop {
-        let since = memory.since();
-        let wanted = wanted(since, changes, &book.operations);
-        let (counts, numbers) = (!wanted.counters.is_empty(), wanted.numbers);
-        let wanted = wanted.in_order();
-        if let Some(now) = clock
-            && numbers == 0
-            && wanted.iter().all(Rows::is_empty)
-        {
-            return Ok((book, Head { now, numbers: Vec::new() }));
-        }
-        let text = memory.texts.read(&wanted);
-        let query = query_with(AssertSqlSafe(text), arguments(Some(numbers), wanted)?);
-        let mut head = Head { now: Timestamp::from_micros(0), numbers: Vec::new() };
-        for row in answered(connection.fetch_all(query)).await? {
-            take_row(&row, &mut head, &mut book)?;
-        }
-        if i64::try_from(head.numbers.len()) != Ok(numbers) {
-            return Err(decode(6, BadCell));
-        }
-        memory.last = Some((head.now, Instant::now()));
-        // Windows were read from the last batch on. They are all there unless none is known, or the clock
-        // was set back meanwhile: then once more, from where it is now.
-        if head.now >= since || !counts {
-            return Ok((book, head));
-        }
-    }
-}
-
 /// Reads the price versions that were never read before.
 async fn read_prices(
     connection: &mut PgConnection,
@@ -278,41 +228,6 @@ async fn read_prices(
     Ok(())
 }
 
-/// What is to be looked for, where these rows are known.
-fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, Row>) -> Wanted {
-    let mut wanted = Wanted::with_room(changes.len());
-    // Changes of one API key look for the same.
-    let mut counters = BTreeSet::new();
-    for change in changes {
-        match change {
-            Change::Operation(transition) => {
-                wanted.numbers += i64::from(transition.expected.is_none());
-                if !known.contains_key(&transition.operation) {
-                    wanted.operations.row().fixed(&transition.operation.to_bytes());
-                }
-                for ((api_key, counter, window), _) in windows(transition, since) {
-                    let latest = match transition.admitted_at {
-                        Some(_) => window.as_micros(),
-                        None => i64::MAX,
-                    };
-                    let code = rows::counter_code(counter);
-                    counters.insert((api_key, code, window.as_micros(), latest));
-                }
-            }
-            Change::Posting(posting) => {
-                wanted.postings.row().fixed(&posting.id.to_bytes());
-                if let PostingKind::Refund(operation) = &posting.kind {
-                    wanted.charged.row().fixed(&operation.to_bytes());
-                }
-            }
-        }
-    }
-    for (api_key, counter, earliest, latest) in counters {
-        wanted.counters.row().fixed(&api_key.to_bytes()).int(counter).int(earliest).int(latest);
-    }
-    wanted
-}
-
 fn prices<'c>(changes: &[&'c Change]) -> impl Iterator<Item = &'c PriceVersion> {
     changes.iter().filter_map(|change| match change {
         Change::Operation(transition) => transition.start().map(|start| &start.price),
@@ -320,57 +235,11 @@ fn prices<'c>(changes: &[&'c Change]) -> impl Iterator<Item = &'c PriceVersion> 
     })
 }
 
-/// Takes in one row of what was read.
-fn take_row(row: &PgRow, head: &mut Head, book: &mut Book) -> Result<(), sqlx::Error> {
-    let int = |at: usize| row.try_get::<i64, _>(at);
-    match int(0)? {
-        CLOCK_ROW => {
-            head.now = Timestamp::from_micros(int(3)?);
-            head.numbers = row.try_get::<Option<_>, _>(6)?.unwrap_or(Vec::new());
-        }
-        OPERATION_ROW => {
-            let id = OperationId::from_bytes(array(row, 1)?);
-            let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
-            book.operations.insert(id, Row { seq: int(3)?, version: Version::new(number) });
-        }
-        COUNTER_ROW => {
-            let api_key = ApiKeyId::from_bytes(array(row, 1)?);
-            let counter = rows::counter(int(3)?).ok_or_else(|| decode(3, BadCell))?;
-            let window = Timestamp::from_micros(int(4)?);
-            book.counters.insert((api_key, counter, window), int(5)?);
-        }
-        POSTING_ROW => {
-            book.postings.insert(PostingId::from_bytes(array(row, 1)?));
-        }
-        CHARGED_ROW => {
-            let id = OperationId::from_bytes(array(row, 1)?);
-            let wallet = WalletId::from_bytes(array(row, 2)?);
-            let (charge, refunded) = (Micros::new(int(3)?), Micros::new(int(4)?));
-            book.charged.insert(id, Charged { wallet, charge, refunded });
-        }
-        _ => return Err(decode(0, BadCell)),
-    }
-    Ok(())
-}
-
 /// Reads a price version.
 pub(super) fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
     let row = QueryResult::from(row);
     let price = rows::price(&mut Cells::new(&row));
     price.map_err(|error| sqlx::Error::Decode(Box::new(error)))
-}
-
-fn array<const N: usize>(row: &PgRow, at: usize) -> Result<[u8; N], sqlx::Error> {
-    row.try_get::<&[u8], _>(at)?.try_into().map_err(|error| decode(at, error))
-}
-
-/// A value that somebody else must have written.
-#[derive(Debug, thiserror::Error)]
-#[error("a cell holds something else than it should")]
-struct BadCell;
-
-fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
-    sqlx::Error::ColumnDecode { index: at.to_string(), source: Box::new(error) }
 }
 
 /// Writes everything, and sees that the rows that have to be there were there: how many rows were written.
@@ -456,8 +325,6 @@ pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::limits::Limits;
-    use holdfast_testkit::laws::tenant::operation_change;
     use holdfast_testkit::sample;
 
     use super::*;
@@ -471,19 +338,5 @@ mod tests {
         assert_eq!(memory.since(), sample::NOW);
         memory.last = Instant::now().checked_sub(RECENT).map(|at| (sample::NOW, at));
         assert_eq!(memory.since(), unknown, "a day of minutes is not read for one batch");
-    }
-
-    #[test]
-    fn changes_of_one_api_key_look_for_their_counters_once() {
-        let limits = Limits { requests_per_minute: Some(9), ..Limits::default() };
-        let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
-        let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
-        let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
-        let found = wanted(sample::NOW, &changes, &BTreeMap::new());
-        assert_eq!((found.operations.count(), found.counters.count()), (3, 1));
-        let known = changes.iter().take(2).map(|change| operation_change(change).operation);
-        let known = known.map(|id| (id, Row { seq: 1, version: Version::FIRST })).collect();
-        let found = wanted(sample::NOW, &changes, &known);
-        assert_eq!((found.operations.count(), found.counters.count()), (1, 1), "two are known");
     }
 }

@@ -1,73 +1,85 @@
-//! How the transaction of a batch begins: it, the locks of its wallets, and the clock where nothing else is to
-//! be read, in one round trip.
+//! How the transaction of a batch begins: it, the locks of its wallets, and what is read after them, the clock
+//! first, in one round trip.
 //!
 //! What takes several statements at once takes no values beside its text. So they are prepared by name when a
-//! connection is made, and the ids of wallets, nothing else, are written into the text as hex.
+//! connection is made, and ids and integers, nothing else, are written into the text.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use holdfast_domain::{Micros, Timestamp, WalletId};
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::operation::{Change, Version};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
-use super::arrays::{Rows, arguments};
+use super::arrays::{Rows, arguments, push_hex};
 use super::batch::{ANSWER, answered, has_code, is_locked, is_race, is_refusal, rollback};
-use super::connect::{CLOCK, within};
-use super::statements::{HELD, LOCK};
-use crate::judge::Balance;
+use super::connect::within;
+use super::reads::{
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, WALLET_ROW,
+    Wanted, prepare_reads,
+};
+use crate::judge::{Balance, Book, Charged, Row, windows};
+use crate::rows;
 
 /// Isolation is said, whatever the server's default is: a statement sees what was committed before it
 /// began, and what was locked before that.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Beginning takes no longer, or the connection is dead.
 const BEGINNING: Duration = Duration::from_secs(5);
+/// Nor does looking for one row, where its page comes from a slow disk.
+const LOOKING: Duration = Duration::from_millis(20);
 
 /// What a batch begins with.
 #[derive(Debug)]
 pub(super) struct Begun {
-    /// Its wallets that exist, and what they have.
-    pub(super) wallets: BTreeMap<WalletId, Balance>,
-    /// The moment after they were locked, where it was asked for.
-    pub(super) clock: Option<Timestamp>,
+    /// Its wallets that exist, which are locked, and the other rows that its changes touch.
+    pub(super) book: Book,
+    /// The rows in it that were remembered, not read.
+    pub(super) known: BTreeMap<OperationId, Row>,
+    /// The moment after the wallets were locked.
+    pub(super) now: Timestamp,
+    /// For its new operations.
+    pub(super) numbers: Vec<i64>,
 }
 
-/// What is to be known of the moment when the wallets are locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clock {
-    /// Nothing: it is read with the rest.
-    Later,
-    /// Which one it is.
-    Now,
-}
-
-/// Makes a new connection ready for [`begin`]. The server plans what is prepared when it is used first.
+/// Makes a new connection ready for [`begin`].
 pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let sql = format!(
-        "PREPARE holdfast_lock (bytea[]) AS {LOCK};
-         PREPARE holdfast_clock AS SELECT {CLOCK}"
-    );
+    let sql = format!("PREPARE holdfast_lock (bytea[]) AS {LOCK}; {}", prepare_reads());
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 
-/// Begins the transaction of a batch, and locks its wallets, for each of which the server waits this
-/// long. Where it fails, nothing has happened.
+/// Begins the transaction of these changes: locks their wallets, for each of which the server waits this long,
+/// and reads what they touch, but for these rows, which are known. Where it fails, nothing has happened.
+///
+/// Windows of counters are read from `since` on. They are all there unless no moment is known, or the clock was
+/// set back meanwhile: then they are read once more, from where it is now.
 pub(super) async fn begin(
     connection: &mut PgConnection,
-    wallets: &BTreeSet<WalletId>,
-    clock: Clock,
+    changes: &[&Change],
+    known: BTreeMap<OperationId, Row>,
+    mut since: Timestamp,
     lock_timeout: Duration,
 ) -> Result<Begun, sqlx::Error> {
-    let patience = patience(wallets.len(), lock_timeout);
-    let text = text(wallets, clock).map_err(|error| sqlx::Error::Encode(error.into()))?;
-    let mut rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
-    let clock = match clock {
-        Clock::Later => None,
-        Clock::Now => rows.pop().map(|row| row.try_get(0)).transpose()?,
-    };
-    let wallets = rows.iter().map(balance).collect::<Result<_, _>>()?;
-    Ok(Begun { wallets, clock: clock.map(Timestamp::from_micros) })
+    let wallets: BTreeSet<WalletId> = changes.iter().map(|change| change.wallet()).collect();
+    let mut text = lock(&wallets);
+    let book = Book { operations: known.clone(), ..Book::default() };
+    let mut begun = Begun { book, known, now: Timestamp::from_micros(0), numbers: Vec::new() };
+    loop {
+        let wanted = wanted(since, changes, &begun.known);
+        let patience = patience(wallets.len(), lock_timeout, wanted.count());
+        wanted.ask(&mut text);
+        let rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
+        rows.iter().try_for_each(|row| begun.take(row))?;
+        if i64::try_from(begun.numbers.len()) != Ok(wanted.numbers) {
+            return Err(decode(6, BadCell));
+        }
+        if begun.now >= since || wanted.counters.is_empty() {
+            return Ok(begun);
+        }
+        (since, text) = (begun.now, String::new());
+    }
 }
 
 /// Whether beginning failed by what its statements met, not by the connection that they came on: another
@@ -90,60 +102,154 @@ pub(super) async fn held(
     let query = query_with(HELD, arguments(None, [ids])?);
     let rows = answered(connection.fetch_all(query)).await?;
     rollback(connection).await?;
-    rows.iter().map(wallet).collect()
+    rows.iter().map(|row| row.try_get(0).map(WalletId::from_bytes)).collect()
 }
 
-/// A connection that says nothing may be dead, or wait for one wallet after the other. The server ends a
-/// statement that takes too long.
-fn patience(wallets: usize, lock_timeout: Duration) -> Duration {
-    let locks = lock_timeout.saturating_mul(u32::try_from(wallets).unwrap_or(u32::MAX));
-    BEGINNING.saturating_add(locks).min(ANSWER)
+/// A connection that says nothing may be dead, or wait for one wallet after the other, or read. The server
+/// ends a statement that takes too long.
+fn patience(wallets: usize, lock_timeout: Duration, rows: usize) -> Duration {
+    let times =
+        |each: Duration, count| each.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+    let patience = BEGINNING.saturating_add(times(lock_timeout, wallets));
+    patience.saturating_add(times(LOOKING, rows)).min(ANSWER)
 }
 
-/// Quoted by dollars a backslash is one, whatever the server's settings are; the array takes one of two.
-fn text(wallets: &BTreeSet<WalletId>, clock: Clock) -> Result<String, fmt::Error> {
+/// Begins a transaction and locks these wallets. Quoted by dollars a backslash is one, whatever the server's
+/// settings are; the array takes one of two.
+fn lock(wallets: &BTreeSet<WalletId>) -> String {
     let mut text = format!("{BEGIN}; EXECUTE holdfast_lock($${{");
     for (at, id) in wallets.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
-        write!(text, r"{comma}\\x{:032x}", u128::from_be_bytes(id.to_bytes()))?;
+        text.push_str(if at == 0 { r"\\x" } else { r",\\x" });
+        push_hex(&mut text, &id.to_bytes());
     }
-    text.push_str(match clock {
-        Clock::Later => "}$$)",
-        Clock::Now => "}$$); EXECUTE holdfast_clock",
-    });
-    Ok(text)
+    text.push_str("}$$); ");
+    text
 }
 
-fn balance(row: &PgRow) -> Result<(WalletId, Balance), sqlx::Error> {
-    let micros = |at: usize| row.try_get(at).map(Micros::new);
-    Ok((wallet(row)?, Balance { available: micros(1)?, held: micros(2)? }))
+/// What is to be looked for, where these rows are known.
+fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, Row>) -> Wanted {
+    let mut wanted = Wanted::with_room(changes.len());
+    // Changes of one API key look for the same.
+    let mut counters = BTreeSet::new();
+    for change in changes {
+        match change {
+            Change::Operation(transition) => {
+                wanted.numbers += i64::from(transition.expected.is_none());
+                if !known.contains_key(&transition.operation) {
+                    wanted.operations.row().fixed(&transition.operation.to_bytes());
+                }
+                for ((api_key, counter, window), _) in windows(transition, since) {
+                    let latest = match transition.admitted_at {
+                        Some(_) => window.as_micros(),
+                        None => i64::MAX,
+                    };
+                    let code = rows::counter_code(counter);
+                    counters.insert((api_key, code, window.as_micros(), latest));
+                }
+            }
+            Change::Posting(posting) => {
+                wanted.postings.row().fixed(&posting.id.to_bytes());
+                if let PostingKind::Refund(operation) = &posting.kind {
+                    wanted.charged.row().fixed(&operation.to_bytes());
+                }
+            }
+        }
+    }
+    for (api_key, counter, earliest, latest) in counters {
+        wanted.counters.row().fixed(&api_key.to_bytes()).int(counter).int(earliest).int(latest);
+    }
+    wanted
 }
 
-fn wallet(row: &PgRow) -> Result<WalletId, sqlx::Error> {
-    row.try_get(0).map(WalletId::from_bytes)
+impl Begun {
+    /// Takes in one row of what was read.
+    fn take(&mut self, row: &PgRow) -> Result<(), sqlx::Error> {
+        let Self { book, now, numbers, .. } = self;
+        let int = |at: usize| row.try_get::<i64, _>(at);
+        match int(0)? {
+            CLOCK_ROW => {
+                *now = Timestamp::from_micros(int(3)?);
+                *numbers = row.try_get::<Option<_>, _>(6)?.unwrap_or(Vec::new());
+            }
+            OPERATION_ROW => {
+                let id = OperationId::from_bytes(row.try_get(1)?);
+                let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
+                book.operations.insert(id, Row { seq: int(3)?, version: Version::new(number) });
+            }
+            COUNTER_ROW => {
+                let api_key = ApiKeyId::from_bytes(row.try_get(1)?);
+                let counter = rows::counter(int(3)?).ok_or_else(|| decode(3, BadCell))?;
+                let window = Timestamp::from_micros(int(4)?);
+                book.counters.insert((api_key, counter, window), int(5)?);
+            }
+            POSTING_ROW => {
+                book.postings.insert(PostingId::from_bytes(row.try_get(1)?));
+            }
+            CHARGED_ROW => {
+                let id = OperationId::from_bytes(row.try_get(1)?);
+                let wallet = WalletId::from_bytes(row.try_get(2)?);
+                let (charge, refunded) = (Micros::new(int(3)?), Micros::new(int(4)?));
+                book.charged.insert(id, Charged { wallet, charge, refunded });
+            }
+            WALLET_ROW => {
+                let id = WalletId::from_bytes(row.try_get(1)?);
+                let (available, held) = (Micros::new(int(2)?), Micros::new(int(3)?));
+                book.wallets.insert(id, Balance { available, held });
+            }
+            _ => return Err(decode(0, BadCell)),
+        }
+        Ok(())
+    }
+}
+
+/// A value that somebody else must have written.
+#[derive(Debug, thiserror::Error)]
+#[error("a cell holds something else than it should")]
+struct BadCell;
+
+fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::ColumnDecode { index: at.to_string(), source: Box::new(error) }
 }
 
 #[cfg(test)]
 mod tests {
+    use holdfast_domain::limits::Limits;
+    use holdfast_testkit::laws::tenant::operation_change;
+    use holdfast_testkit::sample;
+
     use super::*;
 
     #[test]
     fn ids_are_written_as_hex_in_their_order() {
         let wallets = [WalletId::from_u128(1 << 127 | 0xa), WalletId::from_u128(7)].into();
         assert_eq!(
-            text(&wallets, Clock::Now).unwrap(),
+            lock(&wallets),
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; EXECUTE holdfast_lock($${\
-             \\\\x00000000000000000000000000000007,\\\\x8000000000000000000000000000000a}$$); \
-             EXECUTE holdfast_clock"
+             \\\\x00000000000000000000000000000007,\\\\x8000000000000000000000000000000a}$$); "
         );
     }
 
     #[test]
-    fn a_wait_for_locks_is_not_taken_for_a_dead_connection() {
+    fn a_wait_for_locks_or_rows_is_not_taken_for_a_dead_connection() {
         let lock_timeout = Duration::from_millis(250);
-        assert_eq!(patience(1, lock_timeout), Duration::from_millis(5_250));
-        assert_eq!(patience(20, lock_timeout), Duration::from_secs(10));
-        assert_eq!(patience(512, lock_timeout), ANSWER);
-        assert_eq!(patience(1, Duration::MAX), ANSWER);
+        assert_eq!(patience(1, lock_timeout, 0), Duration::from_millis(5_250));
+        assert_eq!(patience(20, lock_timeout, 0), Duration::from_secs(10));
+        assert_eq!(patience(20, lock_timeout, 100), Duration::from_secs(12));
+        assert_eq!(patience(512, lock_timeout, 0), ANSWER);
+        assert_eq!(patience(1, Duration::MAX, 0), ANSWER);
+    }
+
+    #[test]
+    fn changes_of_one_api_key_look_for_their_counters_once() {
+        let limits = Limits { requests_per_minute: Some(9), ..Limits::default() };
+        let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
+        let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
+        let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
+        let found = wanted(sample::NOW, &changes, &BTreeMap::new());
+        assert_eq!((found.operations.count(), found.counters.count()), (3, 1));
+        let known = changes.iter().take(2).map(|change| operation_change(change).operation);
+        let known = known.map(|id| (id, Row { seq: 1, version: Version::FIRST })).collect();
+        let found = wanted(sample::NOW, &changes, &known);
+        assert_eq!((found.operations.count(), found.counters.count()), (1, 1), "two are known");
     }
 }

@@ -7,7 +7,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
 use super::arrays::Rows;
 use super::connect::BY_INDEX;
 use super::connect::tests::server;
-use super::statements::{LOCK, PRICES, Texts};
+use super::reads::{LOCK, PRICES, READ_ALL, read};
+use super::statements::Texts;
 
 const UP: [&str; 2] = [
     include_str!("../../migrations/postgres/0001_ledger.up.sql"),
@@ -74,7 +75,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         rows
     };
     let mut texts = Texts::default();
-    let read = texts.read(&std::array::from_fn(|_part| some()));
+    let read = read(READ_ALL);
     let write = texts.write(&std::array::from_fn(|_part| some()));
     for state in STATES {
         let mut connection = server().connect().await.unwrap();

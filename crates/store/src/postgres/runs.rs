@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::mem;
 
 use holdfast_domain::OperationId;
-use holdfast_domain::operation::{Change, Transition};
+use holdfast_domain::operation::Change;
 
 use crate::judge::{Passed, Row};
 
@@ -35,13 +35,6 @@ impl Runs {
             }
             self.last.insert(transition.operation, Row { seq, version: passed.version });
         }
-    }
-
-    /// Whether a row is remembered as this transition expects it.
-    pub(super) fn knows(&self, transition: &Transition) -> bool {
-        let row = self.last.get(&transition.operation);
-        let row = row.or_else(|| self.before.get(&transition.operation));
-        row.is_some_and(|row| Some(row.version) == transition.expected)
     }
 
     /// The rows that are as these changes expect them. They are given once: whoever was misled by one reads

@@ -1,5 +1,5 @@
-//! The statements of a batch: what it reads, and the one that writes everything. Statements only;
-//! judging is in [`crate::judge`], and the order of things in [`super::batch`].
+//! The statement by which a batch writes everything. Statements only; judging is in [`crate::judge`], and the
+//! order of things in [`super::batch`].
 //!
 //! Everything that is written goes in one statement, whose parts see the rows as they were before it
 //! and do not see each other. A part that has nothing to do is left out. The constants of a phase
@@ -14,76 +14,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arrays::{Columns, Rows};
-use super::connect::CLOCK;
-
-/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
-/// and the counters of its API keys: whoever changes those has it.
-pub(super) const LOCK: &str = "SELECT id, available, held FROM wallets WHERE id = ANY($1)
-    ORDER BY id FOR NO KEY UPDATE";
-
-/// Which of these wallets somebody else has locked. It waits for none.
-pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
-        SELECT id FROM wallets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
-    )
-    SELECT w.id FROM wallets AS w
-    WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
-
-/// What the rows of [`read`] begin with.
-pub(super) const CLOCK_ROW: i64 = 0;
-pub(super) const OPERATION_ROW: i64 = 1;
-pub(super) const COUNTER_ROW: i64 = 2;
-pub(super) const POSTING_ROW: i64 = 3;
-pub(super) const CHARGED_ROW: i64 = 4;
-
-/// Price versions by their names.
-pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
-    cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
-    FROM prices WHERE price_version = ANY($1)";
-
-/// What a batch looks for beside its wallets and prices.
-pub(super) struct Wanted {
-    /// Operations that are new, if they pass: as many numbers are asked for.
-    pub(super) numbers: i64,
-    pub(super) operations: Rows,
-    pub(super) counters: Rows,
-    pub(super) postings: Rows,
-    pub(super) charged: Rows,
-}
-
-const ID: Columns = Columns { fixed: &[("id", 16)], ..Columns::NONE };
-const WINDOW: Columns = Columns {
-    ints: &["counter", "earliest", "latest"],
-    fixed: &[("api_key_id", 16)],
-    ..Columns::NONE
-};
-
-/// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers.
-const READS: [(Columns, &str); 4] = [
-    (
-        ID,
-        "SELECT 1, o.id, NULL, o.seq, o.version, 0, NULL FROM operations AS o
-         WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
-    ),
-    (
-        WINDOW,
-        "SELECT 2, c.api_key_id, NULL, c.counter, c.window_start, c.used, NULL FROM {v}
-         JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
-         AND c.window_start BETWEEN v.earliest AND v.latest",
-    ),
-    (
-        ID,
-        "SELECT 3, t.id, NULL, 0, 0, 0, NULL FROM postings AS t
-         WHERE t.id = ANY(ARRAY(SELECT id FROM {v}))",
-    ),
-    (
-        ID,
-        "SELECT 4, o.id, o.wallet_id, o.charge,
-         (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
-          WHERE t.operation_id = o.id), 0, NULL
-         FROM operations AS o
-         WHERE o.id = ANY(ARRAY(SELECT id FROM {v})) AND o.phase = 'completed'",
-    ),
-];
 
 /// What the writing statement writes.
 pub(super) struct Writes {
@@ -337,34 +267,11 @@ const WRITES: [Write; PARTS] = [
     },
 ];
 
-/// The texts of statements by the parts that are in them, made once each.
+/// The texts of writing statements by the parts that are in them, made once each.
 #[derive(Debug, Default)]
-pub(super) struct Texts(HashMap<(bool, u16), Arc<str>>);
+pub(super) struct Texts(HashMap<u16, Arc<str>>);
 
 impl Texts {
-    /// Reads what is wanted, and the clock first, with new numbers. `$1` is how many of them are asked for.
-    pub(super) fn read(&mut self, wanted: &[Rows; READS.len()]) -> Arc<str> {
-        debug_assert!(READS.iter().zip(wanted).all(|((columns, _), rows)| rows.are_of(columns)));
-        let make = || {
-            let mut text = format!(
-                "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
-                 0::bigint AS b, 0::bigint AS c,
-                 (SELECT array_agg(nextval('operations_seq'))
-                  FROM generate_series(1, $1::bigint)) AS numbers"
-            );
-            let mut bind = 2;
-            for ((columns, sql), rows) in READS.iter().zip(wanted) {
-                if !rows.is_empty() {
-                    text.push_str("\nUNION ALL ");
-                    text.push_str(&sql.replace("{v}", &columns.table(bind)));
-                    bind += columns.count();
-                }
-            }
-            text.into()
-        };
-        Arc::clone(self.0.entry((true, present(wanted))).or_insert_with(make))
-    }
-
     /// Writes; the one row that comes back says how many rows the parts have changed that are
     /// [`Hits::Counted`]. `$1` is the moment.
     pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
@@ -387,12 +294,15 @@ impl Texts {
             }
             format!("WITH {}\nSELECT {}", parts.join(",\n"), counts.join(" + ")).into()
         };
-        Arc::clone(self.0.entry((false, present(writes))).or_insert_with(make))
+        Arc::clone(self.0.entry(present(writes)).or_insert_with(make))
     }
 }
 
-fn present(rows: &[Rows]) -> u16 {
-    rows.iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
+/// A bit for each part that has rows, the first one's is the lowest.
+pub(super) fn present<'r>(
+    rows: impl IntoIterator<Item = &'r Rows, IntoIter: DoubleEndedIterator>,
+) -> u16 {
+    rows.into_iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
 }
 
 /// How many rows are to be changed.
@@ -410,19 +320,6 @@ pub(super) fn to_be_changed(writes: &[Rows; PARTS]) -> Judged {
         parts.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
     };
     Judged { counted: of(Hits::Counted), added: of(Hits::All) }
-}
-
-impl Wanted {
-    /// Nothing yet, for so many changes.
-    pub(super) fn with_room(expected: usize) -> Self {
-        let [operations, counters, postings, charged] =
-            std::array::from_fn(|_part| Rows::with_room(expected));
-        Self { numbers: 0, operations, counters, postings, charged }
-    }
-
-    pub(super) fn in_order(self) -> [Rows; READS.len()] {
-        [self.operations, self.counters, self.postings, self.charged]
-    }
 }
 
 impl Writes {

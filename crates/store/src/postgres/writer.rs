@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::aside::Aside;
 use super::batch::{self, Failure, Memory};
-use super::begin::{self, Begun, Clock};
+use super::begin::{self, Begun};
 use super::connect;
 use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
 use crate::metrics;
@@ -241,24 +241,19 @@ impl Writer {
     }
 
     async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, Failure> {
-        let wallets = changes.iter().map(|change| change.wallet()).collect();
-        let clock = self.memory.clock(changes);
-        let begun = self.begin(&wallets, clock).await?;
+        let begun = self.begin(changes).await?;
         match &mut self.connection {
             Some(connection) => batch::commit(connection, &mut self.memory, begun, changes).await,
             None => Err(Failure::Unavailable(sqlx::Error::WorkerCrashed)),
         }
     }
 
-    /// Begins a transaction, and locks its wallets. A connection that was kept may have ended while nothing
-    /// was to do: then on another one.
-    async fn begin(
-        &mut self,
-        wallets: &BTreeSet<WalletId>,
-        clock: Clock,
-    ) -> Result<Begun, Failure> {
+    /// Begins a transaction for these changes. A connection that was kept may have ended while nothing was to
+    /// do: then on another one.
+    async fn begin(&mut self, changes: &[&Change]) -> Result<Begun, Failure> {
+        let Self { memory, lock_timeout, .. } = self;
         if let Some(mut kept) = self.connection.take() {
-            match begin::begin(&mut kept, wallets, clock, self.lock_timeout).await {
+            match batch::begin(&mut kept, memory, changes, *lock_timeout).await {
                 Err(error) if !begin::is_met(&error) => {
                     tracing::info!(%error, "the writer connects anew");
                 }
@@ -269,10 +264,10 @@ impl Writer {
             }
         }
         self.is_cut_off = true;
-        self.memory.change_connection();
-        let connected = connect(&self.url, self.lock_timeout).await;
+        memory.change_connection();
+        let connected = connect(&self.url, *lock_timeout).await;
         let mut connection = connected.map_err(Failure::Unavailable)?;
-        let begun = begin::begin(&mut connection, wallets, clock, self.lock_timeout).await;
+        let begun = batch::begin(&mut connection, memory, changes, *lock_timeout).await;
         if begun.as_ref().err().is_none_or(begin::is_met) {
             self.is_cut_off = false;
             self.connection = Some(connection);

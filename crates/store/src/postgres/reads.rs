@@ -1,0 +1,140 @@
+//! The statements by which a batch locks its wallets and reads what its changes touch. Statements only; what
+//! becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
+//!
+//! A row that is named is compared by `= ANY`, see [`super::statements`].
+
+use std::fmt::Write as _;
+
+use super::arrays::{Columns, Rows};
+use super::connect::CLOCK;
+use super::statements::present;
+
+/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
+/// and the counters of its API keys: whoever changes those has it.
+pub(super) const LOCK: &str =
+    "SELECT 5::bigint, id, available, held FROM wallets WHERE id = ANY($1)
+    ORDER BY id FOR NO KEY UPDATE";
+
+/// Which of these wallets somebody else has locked. It waits for none.
+pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
+        SELECT id FROM wallets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT w.id FROM wallets AS w
+    WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
+
+/// What the rows of [`read`] and [`LOCK`] begin with.
+pub(super) const CLOCK_ROW: i64 = 0;
+pub(super) const OPERATION_ROW: i64 = 1;
+pub(super) const COUNTER_ROW: i64 = 2;
+pub(super) const POSTING_ROW: i64 = 3;
+pub(super) const CHARGED_ROW: i64 = 4;
+pub(super) const WALLET_ROW: i64 = 5;
+
+/// Price versions by their names.
+pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
+    cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
+    FROM prices WHERE price_version = ANY($1)";
+
+/// What a batch looks for beside its wallets and prices.
+pub(super) struct Wanted {
+    /// Operations that are new, if they pass: as many numbers are asked for.
+    pub(super) numbers: i64,
+    pub(super) operations: Rows,
+    pub(super) counters: Rows,
+    pub(super) postings: Rows,
+    pub(super) charged: Rows,
+}
+
+const ID: Columns = Columns { fixed: &[("id", 16)], ..Columns::NONE };
+const WINDOW: Columns = Columns {
+    ints: &["counter", "earliest", "latest"],
+    fixed: &[("api_key_id", 16)],
+    ..Columns::NONE
+};
+
+/// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers.
+const READS: [(Columns, &str); 4] = [
+    (
+        ID,
+        "SELECT 1, o.id, NULL, o.seq, o.version, 0, NULL FROM operations AS o
+         WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
+    ),
+    (
+        WINDOW,
+        "SELECT 2, c.api_key_id, NULL, c.counter, c.window_start, c.used, NULL FROM {v}
+         JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
+         AND c.window_start BETWEEN v.earliest AND v.latest",
+    ),
+    (
+        ID,
+        "SELECT 3, t.id, NULL, 0, 0, 0, NULL FROM postings AS t
+         WHERE t.id = ANY(ARRAY(SELECT id FROM {v}))",
+    ),
+    (
+        ID,
+        "SELECT 4, o.id, o.wallet_id, o.charge,
+         (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
+          WHERE t.operation_id = o.id), 0, NULL
+         FROM operations AS o
+         WHERE o.id = ANY(ARRAY(SELECT id FROM {v})) AND o.phase = 'completed'",
+    ),
+];
+
+/// All parts of [`READS`].
+pub(super) const READ_ALL: u16 = (1 << READS.len()) - 1;
+
+/// Prepares whatever [`Wanted::ask`] executes. The server plans it when it is used first.
+pub(super) fn prepare_reads() -> String {
+    (0..=READ_ALL)
+        .map(|parts| format!("PREPARE holdfast_read_{parts} AS {};\n", read(parts)))
+        .collect()
+}
+
+/// Reads these parts of [`READS`], and the clock first, with new numbers. `$1` is how many of them are asked for.
+pub(super) fn read(parts: u16) -> String {
+    let mut text = format!(
+        "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
+         0::bigint AS b, 0::bigint AS c,
+         (SELECT array_agg(nextval('operations_seq'))
+          FROM generate_series(1, $1::bigint)) AS numbers"
+    );
+    let mut bind = 2;
+    for (at, (columns, sql)) in READS.iter().enumerate() {
+        if parts >> at & 1 == 1 {
+            text.push_str("\nUNION ALL ");
+            text.push_str(&sql.replace("{v}", &columns.table(bind)));
+            bind += columns.count();
+        }
+    }
+    text
+}
+
+impl Wanted {
+    /// Nothing yet, for so many changes.
+    pub(super) fn with_room(expected: usize) -> Self {
+        let [operations, counters, postings, charged] =
+            std::array::from_fn(|_part| Rows::with_room(expected));
+        Self { numbers: 0, operations, counters, postings, charged }
+    }
+
+    /// How many rows are looked for.
+    pub(super) const fn count(&self) -> usize {
+        self.operations.count()
+            + self.counters.count()
+            + self.postings.count()
+            + self.charged.count()
+    }
+
+    /// Adds the statement that reads this, which must have been prepared.
+    pub(super) fn ask(&self, text: &mut String) {
+        let parts = [&self.operations, &self.counters, &self.postings, &self.charged];
+        debug_assert!(READS.iter().zip(parts).all(|((columns, _), rows)| rows.are_of(columns)));
+        let present = present(parts);
+        // A string takes all that is written.
+        let _: Result<(), _> = write!(text, "EXECUTE holdfast_read_{present}({}", self.numbers);
+        for rows in parts.into_iter().filter(|rows| !rows.is_empty()) {
+            rows.write_literals(text);
+        }
+        text.push(')');
+    }
+}
