@@ -49,7 +49,8 @@ impl Columns {
             ints.map(|(at, name)| format!("({})[at] AS {name}", bind(at, "bigint[]"))).collect();
         columns.extend(self.fixed.iter().enumerate().map(|(at, (name, length))| {
             let cells = bind(self.ints.len() + at, "bytea");
-            format!("substr({cells}, ((at - 1) * {length} + 1)::int, {length}) AS {name}")
+            let before = *length - 1;
+            format!("substr({cells}, (at * {length} - {before})::int, {length}) AS {name}")
         }));
         columns.extend(self.names.iter().enumerate().map(|(nth, name)| {
             let before = self.ints.len() + self.fixed.len() + 2 * nth;

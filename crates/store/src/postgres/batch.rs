@@ -33,7 +33,7 @@ const UNDO: Duration = Duration::from_secs(2);
 const STATEMENTS: u64 = 5;
 /// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
 /// it fails there, so that COMMIT is not reached.
-const COMMIT: &str = "SELECT 1; COMMIT";
+const COMMIT: &str = "EXECUTE holdfast_stands; COMMIT";
 
 /// What the writer remembers from batch to batch.
 #[derive(Debug, Default)]

@@ -17,8 +17,8 @@ use super::arrays::{Rows, arguments, push_hex};
 use super::batch::{ANSWER, answered, has_code, is_locked, is_race, is_refusal, rollback};
 use super::connect::within;
 use super::reads::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, WALLET_ROW,
-    Wanted, prepare_reads,
+    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, STANDS,
+    WALLET_ROW, Wanted, prepare_reads,
 };
 use crate::judge::{Balance, Book, Charged, Row, windows};
 use crate::rows;
@@ -44,9 +44,12 @@ pub(super) struct Begun {
     pub(super) numbers: Vec<i64>,
 }
 
-/// Makes a new connection ready for [`begin`].
+/// Makes a new connection ready for a batch.
 pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let sql = format!("PREPARE holdfast_lock (bytea[]) AS {LOCK}; {}", prepare_reads());
+    let reads = prepare_reads();
+    let sql = format!(
+        "PREPARE holdfast_stands AS {STANDS}; PREPARE holdfast_lock (bytea[]) AS {LOCK}; {reads}"
+    );
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 

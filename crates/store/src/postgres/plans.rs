@@ -21,9 +21,9 @@ const STATES: [&str; 3] = [
     "",
     "ANALYZE",
     "INSERT INTO wallets VALUES (1, '\\x00112233445566778899aabbccddeeff', 'w', 'USD', 9, 1, 0);
-     INSERT INTO operations VALUES (1, '\\x00112233445566778899aabbccddeeff', '', gen_bytes(16), '', 'a/b',
-        gen_bytes(8), 1, 1, gen_bytes(32), gen_bytes(32), 0, 1, 'p', 1, 0, 0, gen_bytes(16), 'n',
-        gen_bytes(16), 0, 0, 'leased', 1, 0, '[]');
+     INSERT INTO operations VALUES (1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 1, 0, '\\x00112233445566778899aabbccddeeff',
+        '', gen_bytes(16), '', 'a/b', gen_bytes(8), gen_bytes(32), gen_bytes(32), 'p', gen_bytes(16), 'n',
+        gen_bytes(16), 'leased', '[]');
      INSERT INTO running VALUES (1);
      ANALYZE",
 ];

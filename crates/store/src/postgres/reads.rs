@@ -30,6 +30,9 @@ pub(super) const POSTING_ROW: i64 = 3;
 pub(super) const CHARGED_ROW: i64 = 4;
 pub(super) const WALLET_ROW: i64 = 5;
 
+/// Fails in a transaction that has failed, and does nothing.
+pub(super) const STANDS: &str = "SELECT WHERE false";
+
 /// Price versions by their names.
 pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
     cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
@@ -52,29 +55,33 @@ const WINDOW: Columns = Columns {
     ..Columns::NONE
 };
 
-/// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers.
+/// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers. Each
+/// cell is of the type that the clock's row has: otherwise all rows were passed through a step of their own.
 const READS: [(Columns, &str); 4] = [
     (
         ID,
-        "SELECT 1, o.id, NULL, o.seq, o.version, 0, NULL FROM operations AS o
+        "SELECT 1::bigint, o.id::bytea, NULL::bytea, o.seq, o.version, 0::bigint, NULL::bigint[]
+         FROM operations AS o
          WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
     ),
     (
         WINDOW,
-        "SELECT 2, c.api_key_id, NULL, c.counter, c.window_start, c.used, NULL FROM {v}
+        "SELECT 2::bigint, c.api_key_id::bytea, NULL::bytea, c.counter::bigint, c.window_start,
+         c.used::bigint, NULL::bigint[] FROM {v}
          JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
          AND c.window_start BETWEEN v.earliest AND v.latest",
     ),
     (
         ID,
-        "SELECT 3, t.id, NULL, 0, 0, 0, NULL FROM postings AS t
+        "SELECT 3::bigint, t.id::bytea, NULL::bytea, 0::bigint, 0::bigint, 0::bigint, NULL::bigint[]
+         FROM postings AS t
          WHERE t.id = ANY(ARRAY(SELECT id FROM {v}))",
     ),
     (
         ID,
-        "SELECT 4, o.id, o.wallet_id, o.charge,
+        "SELECT 4::bigint, o.id::bytea, o.wallet_id, o.charge::bigint,
          (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
-          WHERE t.operation_id = o.id), 0, NULL
+          WHERE t.operation_id = o.id), 0::bigint, NULL::bigint[]
          FROM operations AS o
          WHERE o.id = ANY(ARRAY(SELECT id FROM {v})) AND o.phase = 'completed'",
     ),

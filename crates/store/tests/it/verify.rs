@@ -169,7 +169,8 @@ async fn ids_results_and_counters_that_were_touched_are_found(home: &impl Home) 
     finds(home, "DELETE FROM api_keys", "operation", "its API key does not exist").await;
     let given = |seq: u8| {
         format!(
-            "INSERT INTO results VALUES ({seq}, zeroblob(16), 1, zeroblob(12), zeroblob(0), NULL)"
+            "INSERT INTO results (op_seq, credential_id, format, nonce, sealed)
+             VALUES ({seq}, zeroblob(16), 1, zeroblob(12), zeroblob(0))"
         )
     };
     finds(home, &given(1), "operation", "it is leased and has a result").await;
