@@ -45,7 +45,7 @@ const OF_THE_BENCHMARK: [&str; 5] = [
 ];
 
 /// Over the network nobody may do more than the benchmark needs: others on this machine reach it, too.
-const DOORS_OF_THE_BENCHMARK: &str =
+const AUTHENTICATION_OF_THE_BENCHMARK: &str =
     "local all all trust\nhost all holdfast_bench 127.0.0.1/32 trust\n";
 const ROLE_OF_THE_BENCHMARK: &str =
     "CREATE ROLE holdfast_bench LOGIN CREATEDB; GRANT pg_monitor TO holdfast_bench";
@@ -226,7 +226,7 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<(Child, 
     let port = match purpose {
         Purpose::Tests => PORT,
         Purpose::Bench => {
-            fs::write(data.join("pg_hba.conf"), DOORS_OF_THE_BENCHMARK)
+            fs::write(data.join("pg_hba.conf"), AUTHENTICATION_OF_THE_BENCHMARK)
                 .context("the doors of a database server cannot be named")?;
             free_port()?
         }

@@ -228,6 +228,32 @@ async fn postgres_a_row_left_among_those_that_run_refuses_nothing() {
 }
 
 #[tokio::test]
+async fn postgres_what_runs_end_with_fits_the_pages_of_their_beginning() {
+    const RUNS: usize = 256;
+    let server = Server::open().await;
+    let tenant = Tenant::new(&server, 100_000).await;
+    let claims: Vec<_> = (0..RUNS).map(|_| tenant.claim().build()).collect();
+    let offers = claims.iter().map(|claim| server.store.commit(sample::admission(claim)));
+    for verdict in join_all(offers).await {
+        verdict.unwrap();
+    }
+    let ends = claims.iter().map(async |claim| {
+        let running = tenant.load(OperationId::of(claim.api_key, claim.request_key)).await;
+        let event = finish(running.operation.as_ref().unwrap(), 10, 10);
+        server.store.commit(judged(&running, event)).await.unwrap();
+    });
+    join_all(ends).await;
+    // Connections tell what they have counted when they end.
+    server.store.clone().close().await.unwrap();
+    let mut raw = server.database.connect().await;
+    let counted = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables
+        WHERE relname = 'operations'";
+    let counted: (i64, i64) = sqlx::query_as(counted).fetch_one(&mut raw).await.unwrap();
+    let runs = i64::try_from(RUNS).unwrap();
+    assert_eq!(counted, (runs, runs), "no index was told of an end");
+}
+
+#[tokio::test]
 async fn postgres_schemas_are_told_apart() {
     let database = Database::new().await;
     let url = database.url();
