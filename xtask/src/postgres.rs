@@ -227,7 +227,7 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<(Child, 
         Purpose::Tests => PORT,
         Purpose::Bench => {
             fs::write(data.join("pg_hba.conf"), AUTHENTICATION_OF_THE_BENCHMARK)
-                .context("the doors of a database server cannot be named")?;
+                .context("the authentication of a database server cannot be set")?;
             free_port()?
         }
     };

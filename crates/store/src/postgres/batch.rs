@@ -48,7 +48,7 @@ pub(super) struct Memory {
 }
 
 /// For so long windows are read from the last batch on. After that other processes may have counted
-/// many: the clock is read first.
+/// many: they are read when the clock is known.
 const RECENT: Duration = Duration::from_secs(60);
 
 /// What is certain when a batch did not go through.
@@ -100,7 +100,8 @@ impl Memory {
     }
 }
 
-/// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has happened.
+/// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has happened, and
+/// what was remembered of their rows is forgotten.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     memory: &mut Memory,

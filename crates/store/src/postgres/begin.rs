@@ -14,8 +14,8 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
 use super::arrays::{Rows, arguments, push_hex};
-use super::batch::{ANSWER, answered, has_code, is_locked, is_race, is_refusal, rollback};
-use super::connect::within;
+use super::batch::{ANSWER, answered, has_code, is_refusal, rollback};
+use super::connect::{WRITE_STATEMENT, within};
 use super::reads::{
     CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, STANDS,
     WALLET_ROW, Wanted, prepare_reads,
@@ -28,8 +28,8 @@ use crate::rows;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 /// Beginning takes no longer, or the connection is dead.
 const BEGINNING: Duration = Duration::from_secs(5);
-/// Nor does looking for one row, where its page comes from a slow disk.
-const LOOKING: Duration = Duration::from_millis(20);
+/// Where rows are read, too: the server ends that before somebody leaves, and frees the locks.
+const READING: Duration = WRITE_STATEMENT.saturating_add(Duration::from_secs(1));
 
 /// What a batch begins with.
 #[derive(Debug)]
@@ -55,9 +55,6 @@ pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::E
 
 /// Begins the transaction of these changes: locks their wallets, for each of which the server waits this long,
 /// and reads what they touch, but for these rows, which are known. Where it fails, nothing has happened.
-///
-/// Windows of counters are read from `since` on. They are all there unless no moment is known, or the clock was
-/// set back meanwhile: then they are read once more, from where it is now.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     changes: &[&Change],
@@ -66,30 +63,31 @@ pub(super) async fn begin(
     lock_timeout: Duration,
 ) -> Result<Begun, sqlx::Error> {
     let wallets: BTreeSet<WalletId> = changes.iter().map(|change| change.wallet()).collect();
-    let mut text = lock(&wallets);
     let book = Book { operations: known.clone(), ..Book::default() };
     let mut begun = Begun { book, known, now: Timestamp::from_micros(0), numbers: Vec::new() };
-    loop {
-        let wanted = wanted(since, changes, &begun.known);
-        let patience = patience(wallets.len(), lock_timeout, wanted.count());
-        wanted.ask(&mut text);
-        let rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
-        rows.iter().try_for_each(|row| begun.take(row))?;
-        if i64::try_from(begun.numbers.len()) != Ok(wanted.numbers) {
-            return Err(decode(6, BadCell));
-        }
-        if begun.now >= since || wanted.counters.is_empty() {
-            return Ok(begun);
-        }
-        (since, text) = (begun.now, String::new());
+    let all = wanted(since, changes, &begun.known);
+    let patience = patience(wallets.len(), lock_timeout, all.has_rows());
+    begun.read(connection, lock(&wallets), &all, patience).await?;
+    if i64::try_from(begun.numbers.len()) != Ok(all.numbers) {
+        return Err(decode(6, BadCell));
     }
+    // Windows were read from the last batch on. They are all there unless none is known, or the clock was set
+    // back meanwhile: then they are read once more, from where it is now.
+    while begun.now < since && !all.counters.is_empty() {
+        since = begun.now;
+        let counters = wanted(since, changes, &begun.known).counters;
+        let again = Wanted { counters, ..Wanted::with_room(0) };
+        begun.read(connection, String::new(), &again, ANSWER).await?;
+    }
+    Ok(begun)
 }
 
 /// Whether beginning failed by what its statements met, not by the connection that they came on: another
-/// one meets the same.
+/// one meets the same. A connection has ended (08, 57P), leads to a standby (25), has lost what was prepared (26)
+/// or has plans that are out of date (0A).
 pub(super) fn is_met(error: &sqlx::Error) -> bool {
-    // 57014: it took too long, or somebody ended it.
-    is_race(error) || is_refusal(error) || is_locked(error) || has_code(error, &["57014"])
+    let was_told = error.as_database_error().is_some();
+    is_refusal(error) || was_told && !has_code(error, &["08", "57P", "25", "26", "0A"])
 }
 
 /// The wallets among these that somebody else has locked.
@@ -110,11 +108,10 @@ pub(super) async fn held(
 
 /// A connection that says nothing may be dead, or wait for one wallet after the other, or read. The server
 /// ends a statement that takes too long.
-fn patience(wallets: usize, lock_timeout: Duration, rows: usize) -> Duration {
-    let times =
-        |each: Duration, count| each.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
-    let patience = BEGINNING.saturating_add(times(lock_timeout, wallets));
-    patience.saturating_add(times(LOOKING, rows)).min(ANSWER)
+fn patience(wallets: usize, lock_timeout: Duration, reads: bool) -> Duration {
+    let locks = lock_timeout.saturating_mul(u32::try_from(wallets).unwrap_or(u32::MAX));
+    let rest = if reads { READING } else { BEGINNING };
+    locks.saturating_add(rest).min(ANSWER)
 }
 
 /// Begins a transaction and locks these wallets. Quoted by dollars a backslash is one, whatever the server's
@@ -165,6 +162,19 @@ fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, R
 }
 
 impl Begun {
+    /// Reads what is wanted, after what this text says.
+    async fn read(
+        &mut self,
+        connection: &mut PgConnection,
+        mut text: String,
+        wanted: &Wanted,
+        patience: Duration,
+    ) -> Result<(), sqlx::Error> {
+        wanted.ask(&mut text);
+        let rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
+        rows.iter().try_for_each(|row| self.take(row))
+    }
+
     /// Takes in one row of what was read.
     fn take(&mut self, row: &PgRow) -> Result<(), sqlx::Error> {
         let Self { book, now, numbers, .. } = self;
@@ -172,7 +182,7 @@ impl Begun {
         match int(0)? {
             CLOCK_ROW => {
                 *now = Timestamp::from_micros(int(3)?);
-                *numbers = row.try_get::<Option<_>, _>(6)?.unwrap_or(Vec::new());
+                numbers.extend(row.try_get::<Option<Vec<i64>>, _>(6)?.into_iter().flatten());
             }
             OPERATION_ROW => {
                 let id = OperationId::from_bytes(row.try_get(1)?);
@@ -235,11 +245,11 @@ mod tests {
     #[test]
     fn a_wait_for_locks_or_rows_is_not_taken_for_a_dead_connection() {
         let lock_timeout = Duration::from_millis(250);
-        assert_eq!(patience(1, lock_timeout, 0), Duration::from_millis(5_250));
-        assert_eq!(patience(20, lock_timeout, 0), Duration::from_secs(10));
-        assert_eq!(patience(20, lock_timeout, 100), Duration::from_secs(12));
-        assert_eq!(patience(512, lock_timeout, 0), ANSWER);
-        assert_eq!(patience(1, Duration::MAX, 0), ANSWER);
+        assert_eq!(patience(1, lock_timeout, false), Duration::from_millis(5_250));
+        assert_eq!(patience(20, lock_timeout, false), Duration::from_secs(10));
+        assert_eq!(patience(4, lock_timeout, true), Duration::from_secs(12));
+        assert_eq!(patience(512, lock_timeout, false), ANSWER);
+        assert_eq!(patience(1, Duration::MAX, true), ANSWER);
     }
 
     #[test]

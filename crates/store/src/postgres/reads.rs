@@ -124,12 +124,12 @@ impl Wanted {
         Self { numbers: 0, operations, counters, postings, charged }
     }
 
-    /// How many rows are looked for.
-    pub(super) const fn count(&self) -> usize {
-        self.operations.count()
-            + self.counters.count()
-            + self.postings.count()
-            + self.charged.count()
+    /// Whether more is read than the clock.
+    pub(super) const fn has_rows(&self) -> bool {
+        !(self.operations.is_empty()
+            && self.counters.is_empty()
+            && self.postings.is_empty()
+            && self.charged.is_empty())
     }
 
     /// Adds the statement that reads this, which must have been prepared.

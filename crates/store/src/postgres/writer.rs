@@ -44,7 +44,7 @@ pub(super) struct Writer {
     lock_timeout: Duration,
     connection: Option<PgConnection>,
     memory: Memory,
-    /// Whether the last attempt to connect failed.
+    /// Whether the last attempt to connect led to no server that writes.
     pub(super) is_cut_off: bool,
 }
 

@@ -6,6 +6,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, not_run, record, refuse};
 use self::Why::Says;
 use crate::raw::Raw;
 use crate::scratch::Home;
+use crate::server::Server;
 
 /// One operation of each phase, in the order of their rows: leased, recorded, completed, refused,
 /// open, abandoned.
@@ -74,7 +75,10 @@ async fn wallets_stay_within_their_bounds(home: &impl Home) {
             ("UPDATE wallets SET available = NULL", NOT_NULL),
             ("UPDATE wallets SET available = 'many'", NUMBER),
             ("UPDATE wallets SET currency = 'EUR'", Says("never change")),
-            ("UPDATE wallets SET id = randomblob(16)", Says("never change")),
+            (
+                "UPDATE wallets SET id = randomblob(16)",
+                Why::Words { file: "never change", server: "foreign key constraint" },
+            ),
             ("UPDATE wallets SET created_at = 0", Says("never change")),
             ("UPDATE wallets SET name = ''", CHECK),
             ("DELETE FROM wallets", Says("never deleted")),
@@ -250,14 +254,14 @@ async fn the_book_is_append_only_and_each_effect_happens_once(home: &impl Home) 
 
 #[tokio::test]
 async fn postgres_what_runs_is_not_forgotten_at_once() {
-    let home = crate::server::Server::make().await;
+    let home = Server::make().await;
     all_are_refused(&home, &[("TRUNCATE running", Says("nobody finds"))]).await;
 }
 
 /// By these the writer tells a caller who is short of funds.
 #[tokio::test]
 async fn postgres_a_wallet_out_of_its_bounds_is_told_by_code_and_name() {
-    let home = crate::server::Server::make().await;
+    let home = Server::make().await;
     furnish(&home).await;
     let mut raw = Raw::open(&home).await;
     for (column, name) in [("available", "wallet_available"), ("held", "wallet_held")] {
@@ -266,6 +270,17 @@ async fn postgres_a_wallet_out_of_its_bounds_is_told_by_code_and_name() {
         let told = refused.as_database_error().unwrap();
         assert_eq!((told.code().as_deref(), told.constraint()), (Some("23514"), Some(name)));
     }
+}
+
+#[tokio::test]
+async fn postgres_whatever_else_a_statement_updates_an_operation_stays_bound() {
+    let home = Server::make().await;
+    let harmless = "UPDATE operations SET cancel_asked = 1, version = version + 1 WHERE seq = 1";
+    let forbidden = "UPDATE operations SET wallet_id = sha256(wallet_id) WHERE seq = 2";
+    let [first, last] = [(forbidden, harmless), (harmless, forbidden)]
+        .map(|(one, other)| format!("WITH one AS ({one}) {other}"));
+    let why = Says("bound to never changes");
+    all_are_refused(&home, &[(first.as_str(), why), (last.as_str(), why)]).await;
 }
 
 async fn results_do_not_change_and_wait_for_their_settlement(home: &impl Home) {

@@ -2,6 +2,7 @@
 //! these two promise.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test that fails panics")]
 
+mod begins;
 mod commit;
 mod constraints;
 mod differential;

@@ -3,24 +3,24 @@
 
 use std::fmt::Write as _;
 
-use super::{Rows, int};
-
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
+use super::Rows;
 
 impl Rows {
     /// Writes what [`super::Columns::table`] names, each after a comma. Quoted by dollars a backslash is one,
     /// whatever the server's settings are.
     pub(in crate::postgres) fn write_literals(&self, text: &mut String) {
-        debug_assert!(self.names.is_empty());
-        debug_assert!(self.blobs.columns.is_empty() && self.texts.columns.is_empty());
+        assert!(self.names.is_empty(), "names are sent as values");
+        assert!(self.blobs.columns.is_empty(), "blobs of any length are sent as values");
+        assert!(self.texts.columns.is_empty(), "texts are sent as values");
         for cells in &self.ints.columns {
-            debug_assert_eq!(cells.len(), self.count * int(0).len(), "none is missing");
+            let (cells, rest) = cells.as_chunks::<12>();
+            let are_there = rest.is_empty() && cells.len() == self.count;
+            assert!(are_there, "an integer that is missing is sent as a value");
             text.push_str(", $${");
-            for (at, cell) in cells.as_chunks::<12>().0.iter().enumerate() {
-                let [_, _, _, _, value @ ..] = *cell;
+            for (at, [_, _, _, _, value @ ..]) in cells.iter().enumerate() {
                 let comma = if at == 0 { "" } else { "," };
                 // A string takes all that is written.
-                let _: Result<(), _> = write!(text, "{comma}{}", i64::from_be_bytes(value));
+                let _: Result<(), _> = write!(text, "{comma}{}", i64::from_be_bytes(*value));
             }
             text.push_str("}$$");
         }
@@ -35,16 +35,21 @@ impl Rows {
 /// Two digits for each byte.
 pub(in crate::postgres) fn push_hex(text: &mut String, bytes: &[u8]) {
     text.reserve(2 * bytes.len());
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(DIGITS.get(usize::from(digit)).map_or('?', |digit| char::from(*digit)));
-        }
-    }
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    text.extend(digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "missing")]
+    fn an_integer_that_is_missing_is_not_passed_over() {
+        let mut rows = Rows::default();
+        rows.row().no_int();
+        rows.write_literals(&mut String::new());
+    }
 
     #[test]
     fn integers_and_blobs_are_written_column_by_column() {
