@@ -3,8 +3,6 @@
 //!
 //! A row that is named is compared by `= ANY`, see [`super::statements`].
 
-use std::fmt::Write as _;
-
 use super::arrays::{Columns, Rows};
 use super::connect::CLOCK;
 use super::statements::present;
@@ -137,8 +135,10 @@ impl Wanted {
         let parts = [&self.operations, &self.counters, &self.postings, &self.charged];
         debug_assert!(READS.iter().zip(parts).all(|((columns, _), rows)| rows.are_of(columns)));
         let present = present(parts);
-        // A string takes all that is written.
-        let _: Result<(), _> = write!(text, "EXECUTE holdfast_read_{present}({}", self.numbers);
+        for part in ["EXECUTE holdfast_read_", &present.to_string(), "(", &self.numbers.to_string()]
+        {
+            text.push_str(part);
+        }
         for rows in parts.into_iter().filter(|rows| !rows.is_empty()) {
             rows.write_literals(text);
         }

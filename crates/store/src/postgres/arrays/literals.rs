@@ -1,8 +1,6 @@
 //! Rows as literals in the text of a statement, for those that take no values beside it. Integers that are
 //! there and blobs of one length can be written so, nothing else: no text of a caller comes near a statement.
 
-use std::fmt::Write as _;
-
 use super::Rows;
 
 impl Rows {
@@ -18,9 +16,10 @@ impl Rows {
             assert!(are_there, "an integer that is missing is sent as a value");
             text.push_str(", $${");
             for (at, [_, _, _, _, value @ ..]) in cells.iter().enumerate() {
-                let comma = if at == 0 { "" } else { "," };
-                // A string takes all that is written.
-                let _: Result<(), _> = write!(text, "{comma}{}", i64::from_be_bytes(*value));
+                if at > 0 {
+                    text.push(',');
+                }
+                text.push_str(&i64::from_be_bytes(*value).to_string());
             }
             text.push_str("}$$");
         }
