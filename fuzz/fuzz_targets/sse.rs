@@ -60,7 +60,8 @@ fn tell(deltas: &[Delta], answer: &Answer) -> Vec<Vec<u8>> {
     let model = PublicModelId::try_from("a/b").expect("an id");
     let mut chunks =
         Chunks::new(OperationId::from_u128(7), Timestamp::from_micros(1_790_000_000), &model);
-    let mut frames: Vec<Frame> = deltas.iter().flat_map(|delta| chunks.delta(delta)).collect();
+    let mut frames: Vec<Frame> =
+        deltas.iter().flat_map(|delta| chunks.delta(delta)).map(|piece| piece.frame).collect();
     frames.extend(chunks.finish(answer));
     let frames = frames.iter().map(|frame| frame.bytes(true));
     let data = frames.map(|bytes| {

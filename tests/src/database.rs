@@ -24,6 +24,16 @@ sys.stdin.readline()
 db.execute('ROLLBACK')
 ";
 
+const READ: &str = "
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=10, isolation_level=None)
+db.execute('BEGIN')
+db.execute('SELECT count(*) FROM wallets').fetchall()
+print('reads', flush=True)
+sys.stdin.readline()
+db.execute('ROLLBACK')
+";
+
 /// Runs one statement: its rows, a line each, columns between `|`.
 #[track_caller]
 #[must_use]
@@ -34,24 +44,46 @@ pub fn execute(file: &Path, statement: &str) -> Vec<String> {
 
 /// Somebody else's open write transaction, until it is dropped.
 #[derive(Debug)]
-pub struct WriteLock(Child);
+pub struct WriteLock(#[expect(dead_code, reason = "it lasts as long as this")] Holder);
 
 impl WriteLock {
     /// Takes the lock and waits until it is held.
     #[must_use]
     pub fn take(file: &Path) -> Self {
+        Self(Holder::start(LOCK, file, "locked\n"))
+    }
+}
+
+/// Somebody else's open read transaction, until it is dropped.
+#[derive(Debug)]
+pub struct Reader(#[expect(dead_code, reason = "it lasts as long as this")] Holder);
+
+impl Reader {
+    /// Begins to read and waits until it sees one moment of the file.
+    #[must_use]
+    pub fn begin(file: &Path) -> Self {
+        Self(Holder::start(READ, file, "reads\n"))
+    }
+}
+
+/// A process that has a transaction open.
+#[derive(Debug)]
+struct Holder(Child);
+
+impl Holder {
+    fn start(script: &str, file: &Path, says: &str) -> Self {
         let mut python = Command::new("python3");
-        python.args(["-c", LOCK]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        python.args(["-c", script]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = python.spawn().expect("python3 is a command");
         watchdog::started(child.id());
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "locked\n");
+        assert_eq!(line, says);
         Self(child)
     }
 }
 
-impl Drop for WriteLock {
+impl Drop for Holder {
     fn drop(&mut self) {
         if let Some(mut stdin) = self.0.stdin.take() {
             // It may have ended by itself; the wait tells.

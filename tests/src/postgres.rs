@@ -12,15 +12,15 @@ const SECRET: &str = "a-server-secret-of-the-tests-of-nodes";
 
 /// Wallets whose rows are not what the book makes of them, added up here from the single rows: what was
 /// paid in and moved, what running operations hold, what completed ones cost, one settlement each. The
-/// low two bits of a leg: 0 hold, 1 settle, 2 rest, 3 release.
+/// low three bits of a leg: 0 hold, 1 settle, 2 rest, 3 release, 4 lapse.
 const MISMATCHES: &str = "
 WITH moved AS (
     SELECT o.wallet_id AS id,
-        sum(CASE t.leg & 3 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END) AS available,
-        sum(CASE t.leg & 3 WHEN 0 THEN t.amount ELSE -t.amount END) AS held,
-        coalesce(sum(t.amount) FILTER (WHERE t.leg & 3 = 1), 0) AS revenue,
-        count(DISTINCT t.op_seq) FILTER (WHERE t.leg & 3 = 1) AS charged,
-        count(*) FILTER (WHERE t.leg & 3 = 1) AS charges
+        sum(CASE t.leg & 7 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END) AS available,
+        sum(CASE t.leg & 7 WHEN 0 THEN t.amount ELSE -t.amount END) AS held,
+        coalesce(sum(t.amount) FILTER (WHERE t.leg & 7 = 1), 0) AS revenue,
+        count(DISTINCT t.op_seq) FILTER (WHERE t.leg & 7 = 1) AS charged,
+        count(*) FILTER (WHERE t.leg & 7 = 1) AS charges
     FROM transfers AS t JOIN operations AS o ON o.seq = t.op_seq GROUP BY o.wallet_id),
 posted AS (
     SELECT wallet_id AS id, sum(amount) AS paid_in FROM postings GROUP BY wallet_id),

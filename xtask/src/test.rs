@@ -7,9 +7,12 @@ mod clients;
 mod runner;
 mod tally;
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use self::{
     clients::{Client, Clients},
@@ -20,7 +23,7 @@ use crate::{
     gateway,
     postgres::{Purpose, Server},
     shell::{self, say, spell},
-    workspace::Workspace,
+    workspace::{THUMBNAILS, Workspace},
 };
 
 /// The suites of one crate each: what the suite is called, and the crate.
@@ -54,7 +57,7 @@ const TOOLS: &[(&str, &str, &str)] = &[
     ("postgres_clock", "cc", "there is no cc, which builds the library that a wrong clock is"),
     ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
 ];
-/// Every example of the workspace, run to its end.
+/// Every example of the workspace and the one beside it, run to its end.
 const EXAMPLES: &str = "examples";
 /// The code in the documentation.
 const DOC: &str = "doc";
@@ -212,7 +215,33 @@ fn run_examples(workspace: &Workspace) -> Result<Tally> {
             tally = tally + if passed { Tally::ONE_PASSED } else { Tally::NOT_RUN };
         }
     }
-    Ok(tally)
+    let passed = run_thumbnails(workspace)?;
+    Ok(tally + if passed { Tally::ONE_PASSED } else { Tally::NOT_RUN })
+}
+
+/// Runs the service that embeds the domain from outside. It is another workspace to Cargo, with this
+/// one's lock, target folder and way to build dependencies: what both have alike is built once.
+fn run_thumbnails(workspace: &Workspace) -> Result<bool> {
+    const PROFILE: [&str; 4] = [
+        "profile.dev.debug='line-tables-only'",
+        "profile.dev.package.'*'.debug=false",
+        "profile.dev.package.'*'.opt-level=1",
+        "profile.dev.package.holdfast-domain.opt-level=2",
+    ];
+    say("example thumbnails, a workspace of its own")?;
+    let manifest = workspace.root.join(THUMBNAILS);
+    fs::copy(workspace.root.join("Cargo.lock"), manifest.with_file_name("Cargo.lock"))
+        .context("cannot copy the lock of the workspace")?;
+    let folder = workspace.target.join("thumbnails");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("cannot remove the database of the last run")?;
+    }
+    let mut cargo = shell::cargo(&workspace.root);
+    cargo.args(["run", "--manifest-path"]).arg(manifest);
+    cargo.arg("--target-dir").arg(&workspace.target);
+    cargo.args(PROFILE.iter().flat_map(|setting| ["--config", setting]));
+    cargo.arg("--").arg(format!("sqlite://{}", folder.join("shop.db").display()));
+    shell::run(&mut cargo)
 }
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {

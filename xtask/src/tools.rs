@@ -1,33 +1,83 @@
 //! Cargo's own subcommands that not everybody has: installed under the target folder at their first
 //! use, and looked for on the `PATH` before that.
 
-use std::{env, ffi::OsString};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     shell::{self, say},
     workspace::Workspace,
 };
 
+/// What is installed where a subcommand is missing: the versions that the checks were written for.
+/// Whoever has another one on the `PATH` uses that.
+const VERSIONS: &[(&str, &str)] = &[("deny", "0.20.2"), ("machete", "0.9.2")];
+
 /// The `PATH` on which Cargo finds `cargo-<subcommand>`.
 pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> {
     let tools = workspace.target.join("tools");
     let before = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths(env::split_paths(&before).chain([tools.join("bin")]))?;
-    let mut version = shell::cargo(&workspace.root);
-    let is_there = |heard: shell::Heard| heard.status.success();
-    if shell::hear(version.args([subcommand, "--version"]).env("PATH", &path)).is_ok_and(is_there) {
+    if is_there(workspace, subcommand, &path) {
         return Ok(path);
     }
-    let name = format!("cargo-{subcommand}");
-    say(&format!("{name} is not installed: installing it, which takes some minutes once"))?;
+    // Whoever comes meanwhile waits here, and then finds it: two would build the same for minutes.
+    fs::create_dir_all(&tools).context("cannot make the folder of the tools")?;
+    let lock = File::create(tools.join("lock")).context("cannot make the lock of the tools")?;
+    lock.lock().context("cannot lock the folder of the tools")?;
+    if is_there(workspace, subcommand, &path) {
+        return Ok(path);
+    }
+    let package = package(subcommand);
+    say(&format!(
+        "{package} is not installed: building it into {}, which takes some minutes once",
+        tools.display()
+    ))?;
     let mut install = shell::cargo(&workspace.root);
-    install.args(["install", &name, "--locked", "--root"]).arg(&tools);
+    install.args(["install", &package, "--locked", "--root"]).arg(&tools);
     ensure!(
         shell::run(&mut install)?,
-        "{name} cannot be installed here, so nothing was tested; \
-         `cargo install {name} --locked` where there is a registry, then again"
+        "{package} cannot be installed here; `cargo install {package} --locked` where there is a \
+         registry, then again"
     );
     Ok(path)
+}
+
+fn is_there(workspace: &Workspace, subcommand: &str, path: &OsStr) -> bool {
+    let mut version = shell::cargo(&workspace.root);
+    let heard = shell::hear(version.args([subcommand, "--version"]).env("PATH", path));
+    heard.is_ok_and(|heard| heard.status.success())
+}
+
+/// As `cargo install` wants it named.
+fn package(subcommand: &str) -> String {
+    let pinned = VERSIONS.iter().find(|(name, _)| *name == subcommand);
+    let version = pinned.map(|(_, version)| format!("@{version}")).unwrap_or_default();
+    format!("cargo-{subcommand}{version}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_judges_the_code_has_a_fixed_version() {
+        assert_eq!(package("deny"), "cargo-deny@0.20.2");
+        assert_eq!(package("fuzz"), "cargo-fuzz");
+    }
+
+    #[test]
+    fn a_tool_that_cannot_be_installed_is_an_error_that_says_what_to_do() {
+        let mut workspace = Workspace::load().unwrap();
+        workspace.target = env::temp_dir().join(format!("holdfast-tools-{}", std::process::id()));
+        // No registry is asked for a name that none can have.
+        let error = find(&workspace, "no name").unwrap_err().to_string();
+        fs::remove_dir_all(&workspace.target).unwrap();
+        assert!(error.contains("cannot be installed here; `cargo install"), "{error}");
+    }
 }

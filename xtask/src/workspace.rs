@@ -7,6 +7,12 @@ use serde_json::Value;
 
 use crate::shell;
 
+/// The workspaces beside this one, by their manifests: what is built with a fuzzer, and a service that
+/// embeds the domain as a stranger would.
+pub(crate) const OUTSIDE: &[&str] = &["fuzz/Cargo.toml", THUMBNAILS];
+/// The example that is a service of its own.
+pub(crate) const THUMBNAILS: &str = "examples/thumbnails/Cargo.toml";
+
 /// This workspace.
 #[derive(Debug)]
 pub(crate) struct Workspace {

@@ -28,7 +28,7 @@ pub(crate) async fn main() -> Result<(), ClaimError> {
     let answers = [sold, replay].map(|claimed| match claimed {
         Claimed::Ended(found) => found.snapshot.result,
         Claimed::Mine(..) | Claimed::InProgress(_) | Claimed::Recorded(_) => None,
-        Claimed::OtherRequest => None,
+        Claimed::TooSoon(_) | Claimed::OtherRequest => None,
     });
     assert_eq!(answers, [Some(sample::result("done")), Some(sample::result("done"))]);
     assert!(matches!(conflict, Claimed::OtherRequest));

@@ -48,6 +48,9 @@ impl Delta {
     pub fn keep_to(&mut self, request: &Request) {
         self.service_tier = request.service_tier.and(self.service_tier);
         self.moderation = request.moderation.as_ref().and(self.moderation.take());
+        if !request.logprobs {
+            self.choices.iter_mut().for_each(|choice| choice.logprobs = None);
+        }
     }
 }
 
@@ -204,6 +207,9 @@ impl Answer {
     pub fn keep_to(&mut self, request: &Request) {
         self.service_tier = request.service_tier.and(self.service_tier);
         self.moderation = request.moderation.as_ref().and(self.moderation.take());
+        if !request.logprobs {
+            self.choices.values_mut().for_each(|choice| choice.logprobs = None);
+        }
     }
 
     /// Whether every one of `n` choices is there and has ended: anything less is a broken answer.

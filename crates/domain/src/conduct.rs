@@ -11,6 +11,8 @@ mod upkeep;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 pub use self::concluding::{Concluded, Ending};
 use self::offering::{Verdict, applied};
 pub use self::upkeep::Found;
@@ -74,6 +76,8 @@ pub enum Claimed {
     InProgress(Box<Snapshot>),
     /// Its result is kept and its settlement is still refused.
     Recorded(Box<Snapshot>),
+    /// It is open, and may run again after [`Operation::reopens_in`]. Nothing was written.
+    TooSoon(Box<Snapshot>),
     /// The key is bound to another request.
     OtherRequest,
 }
@@ -96,6 +100,18 @@ pub enum ClaimError {
     /// Others kept moving the operation.
     #[error("the operation kept changing hands")]
     Contended,
+}
+
+/// A runtime's own timer is one: `|attempt| tokio::time::sleep(STEP * attempt)`.
+#[async_trait]
+impl<W, F> Pause for W
+where
+    W: Fn(u32) -> F + Send + Sync,
+    F: Future<Output = ()> + Send + 'static,
+{
+    async fn pause(&self, attempt: u32) {
+        self(attempt).await;
+    }
 }
 
 impl Conduct<'_> {
@@ -151,6 +167,7 @@ impl Conduct<'_> {
                 }
                 // A claim that landed late and was disowned meanwhile: the next one has a new id.
                 Err(Refusal::ClaimUsed) => return Err(ClaimError::Contended),
+                Err(Refusal::TooSoon) => return Ok(Claimed::TooSoon(Box::new(snapshot))),
                 Err(Refusal::LeaseLost) => return Err(ClaimError::LeaseLost),
                 Err(
                     refusal @ (Refusal::NotRunning
@@ -181,6 +198,7 @@ impl Conduct<'_> {
             bound @ (Claimed::Ended(_)
             | Claimed::InProgress(_)
             | Claimed::Recorded(_)
+            | Claimed::TooSoon(_)
             | Claimed::OtherRequest) => return Ok(bound),
         };
         let (ending, attempts) = run(Arc::clone(&operation)).await;
@@ -216,6 +234,7 @@ impl Conduct<'_> {
                 error @ (CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
+                | CommitError::TooLarge
                 | CommitError::Overloaded
                 | CommitError::Unavailable(_)
                 | CommitError::Uncertain(_)),

@@ -97,6 +97,19 @@ ids! {
 pub struct BadId(#[source] uuid::Error);
 
 /// The caller's `Idempotency-Key`: a UUIDv4 in its canonical spelling and no other.
+///
+/// ```
+/// use holdfast_domain::{ApiKeyId, OperationId, RequestKey};
+///
+/// let key: RequestKey = "8f14e45f-ceea-467f-ab3d-1c3f0f8c6f4d".parse()?;
+/// assert!("8F14E45F-CEEA-467F-AB3D-1C3F0F8C6F4D".parse::<RequestKey>().is_err());
+///
+/// // An operation is what the key stands for under one API key: everybody computes the same id.
+/// let (ours, theirs) = (ApiKeyId::from_u128(1), ApiKeyId::from_u128(2));
+/// assert_eq!(OperationId::of(ours, key), OperationId::of(ours, key));
+/// assert_ne!(OperationId::of(ours, key), OperationId::of(theirs, key));
+/// # Ok::<(), holdfast_domain::BadRequestKey>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey(Uuid);
 

@@ -43,8 +43,11 @@ pub enum TransferKind {
     Settle,
     /// held → available, what the charge left of the hold.
     Rest,
-    /// held → available, the whole hold of a run that is not charged.
+    /// held → available, the whole hold of what was refused or proven not to have run.
     Release,
+    /// held → available, the whole hold of a run that was given up: nobody knows what became of it. The book
+    /// tells it from a release, so that no row that says *given up* can be made to say *did not run*.
+    Lapse,
 }
 
 impl TransferKind {
@@ -56,6 +59,7 @@ impl TransferKind {
             Self::Settle => "settle",
             Self::Rest => "rest",
             Self::Release => "release",
+            Self::Lapse => "lapse",
         }
     }
 
@@ -65,7 +69,7 @@ impl TransferKind {
         match self {
             Self::Hold => (Account::Available, Account::Held),
             Self::Settle => (Account::Held, Account::Revenue),
-            Self::Rest | Self::Release => (Account::Held, Account::Available),
+            Self::Rest | Self::Release | Self::Lapse => (Account::Held, Account::Available),
         }
     }
 }
@@ -106,8 +110,10 @@ pub enum Funds {
         /// What is kept, at most the hold.
         charge: Micros,
     },
-    /// Give the whole hold back.
+    /// Give the whole hold back: it was refused, or did not run.
     Release(Micros),
+    /// Give the whole hold back of a run that is given up.
+    Lapse(Micros),
 }
 
 impl Funds {
@@ -120,7 +126,7 @@ impl Funds {
             Self::Capture { hold, charge } => {
                 (hold.minus(charge).unwrap_or(Micros::ZERO), hold.negated())
             }
-            Self::Release(hold) => (hold, hold.negated()),
+            Self::Release(hold) | Self::Lapse(hold) => (hold, hold.negated()),
         };
         Moves { available, held }
     }
@@ -136,6 +142,7 @@ impl Funds {
                 (Some(settle), Some(Transfer::new(TransferKind::Rest, rest)))
             }
             Self::Release(hold) => (Some(Transfer::new(TransferKind::Release, hold)), None),
+            Self::Lapse(hold) => (Some(Transfer::new(TransferKind::Lapse, hold)), None),
         };
         first.into_iter().chain(second).filter(|transfer| transfer.amount > Micros::ZERO)
     }
@@ -152,6 +159,29 @@ pub struct Moves {
 
 /// Money that moves without an operation running. Its id is its permanent key: a posting offered
 /// again is a conflict, whatever it says.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use holdfast_domain::ledger::{Posting, PostingKind};
+/// use holdfast_domain::operation::Change;
+/// use holdfast_domain::ports::CommitError;
+/// use holdfast_domain::{Journal, Micros, PostingId};
+/// use holdfast_testkit::{MemoryJournal, sample};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), CommitError> {
+/// let journal = MemoryJournal::with_funds(1_000);
+/// let (id, kind) = (PostingId::from_u128(1), PostingKind::Deposit);
+/// let deposit = Posting::new(id, sample::WALLET, kind, Micros::new(500)).unwrap();
+/// let deposit = Arc::new(Change::Posting(deposit));
+///
+/// journal.commit(Arc::clone(&deposit)).await?;
+/// assert!(matches!(journal.commit(deposit).await, Err(CommitError::Conflict)));
+/// assert_eq!(journal.wallet(sample::WALLET).unwrap().available, Micros::new(1_500));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posting {
     /// Chosen by whoever posts; the same id is the same posting.

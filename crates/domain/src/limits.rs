@@ -1,5 +1,10 @@
 //! What an API key may use up: counters by window, reserved with the claim and corrected with the
-//! settlement, in the same transactions, so that they are exact across nodes.
+//! ending, in the same transactions, so that they are exact across nodes.
+//!
+//! What may have run stays counted: a refused, abandoned or cancelled run costs its caller nothing, and
+//! may cost the operator its whole hold. If its request and tokens were given back, no limit by the
+//! minute would bound how much of that one key can cause. Only proof that nothing ran gives them back,
+//! and the request only once for an operation: each reopening writes rows for ever.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +14,7 @@ use crate::{Micros, Timestamp};
 /// The limits of an API key; `None` where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Runs a minute.
+    /// Runs a minute, those that were refused, abandoned or cancelled among them.
     pub requests_per_minute: Option<u64>,
     /// Prompt and completion tokens a minute.
     pub tokens_per_minute: Option<u64>,
@@ -311,12 +316,24 @@ impl Reserved {
         })
     }
 
-    /// Gives everything back: the run never happened or is not charged.
+    /// T3: nothing ran, and all goes back but the request of a generation after the first.
     #[must_use]
-    pub fn given_back(&self, hold: Micros) -> Vec<CounterMove> {
+    pub fn given_back(&self, hold: Micros, generation: u32) -> Vec<CounterMove> {
         self.moves(|counter| match counter {
+            Counter::Requests if generation > 1 => 0,
             Counter::Requests | Counter::Concurrency => -1,
             Counter::Tokens => amount(self.tokens).saturating_neg(),
+            Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => hold.negated().get(),
+        })
+    }
+
+    /// T4 to T6: it may have run and is not charged. The request and the bound of its tokens stay
+    /// counted.
+    #[must_use]
+    pub fn released(&self, hold: Micros) -> Vec<CounterMove> {
+        self.moves(|counter| match counter {
+            Counter::Requests | Counter::Tokens => 0,
+            Counter::Concurrency => -1,
             Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => hold.negated().get(),
         })
     }

@@ -5,6 +5,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Millionths of a wallet's currency. Arithmetic is checked: an overflow is an answer, not a wrap.
+///
+/// ```
+/// use holdfast_domain::Micros;
+///
+/// let price: Micros = "0.002".parse()?;
+/// assert_eq!((price.get(), price.to_string()), (2_000, "0.002".to_owned()));
+/// assert_eq!(Micros::MAX.plus(price), None);
+/// # Ok::<(), holdfast_domain::money::BadAmount>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Micros(i64);
 

@@ -66,17 +66,44 @@ pub struct Operation {
     pub version: Version,
 }
 
+/// The longest that an open operation waits for its next generation.
+const REOPEN_WAIT_MAX: Duration = Duration::from_secs(60);
+
 impl Operation {
+    /// How long until its next generation may begin, once it is open. After the first two at once: a
+    /// client's own few retries are not held up. Then each waits twice as long as the one before it,
+    /// 2 s at first and 60 s at most, from the admission of the last: every generation writes rows that
+    /// stay for ever, whoever retries how often.
+    #[must_use]
+    pub fn reopens_in(&self, now: Timestamp) -> Duration {
+        let wait = match 1_u64.checked_shl(self.generation.saturating_sub(2)) {
+            Some(0 | 1) => Duration::ZERO,
+            Some(seconds) => Duration::from_secs(seconds).min(REOPEN_WAIT_MAX),
+            None => REOPEN_WAIT_MAX,
+        };
+        // A clock that was set back may be before the admission.
+        self.admitted_at.after(wait).since(now).min(wait)
+    }
+
     /// What its ending corrects of what this generation has reserved of its API key's limits; nothing
-    /// until it ends.
+    /// until it ends. An abandoned row does not tell whether anything was sent: it is taken for sent.
     #[must_use]
     pub fn corrections(&self) -> Vec<CounterMove> {
         match &self.phase {
             Phase::Leased | Phase::Recorded(_) => Vec::new(),
             Phase::Completed { usage, .. } => self.settled(usage),
-            Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => {
-                self.reserved.given_back(self.hold)
-            }
+            Phase::Open => self.reserved.given_back(self.hold, self.generation),
+            Phase::Refused { .. } | Phase::Abandoned { .. } => self.reserved.released(self.hold),
+        }
+    }
+
+    /// An upper bound of what its run may have cost the operator without a charge, where it was refused
+    /// or abandoned: its hold. Reported, never charged.
+    #[must_use]
+    pub const fn exposure(&self) -> Option<Micros> {
+        match self.phase {
+            Phase::Refused { .. } | Phase::Abandoned { .. } => Some(self.hold),
+            Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Completed { .. } => None,
         }
     }
 
@@ -220,6 +247,14 @@ impl Version {
 }
 
 /// The request that a key is bound to.
+///
+/// ```
+/// use holdfast_testkit::sample;
+///
+/// let bound = sample::binding("hello", sample::terms());
+/// assert!(bound.is_same_request(&sample::binding("hello", sample::terms())));
+/// assert!(!bound.is_same_request(&sample::binding("goodbye", sample::terms())));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
     /// What the two hashes were computed under.
@@ -287,11 +322,15 @@ pub struct SealedResult {
     pub nonce: [u8; 12],
     /// Ciphertext and tag.
     pub sealed: Arc<[u8]>,
+    /// Bytes of it that a load left where they are: `sealed` is empty then, and
+    /// [`Journal::result`](crate::Journal::result) reads them. 0: it is all here.
+    pub withheld: usize,
 }
 
 impl std::fmt::Debug for SealedResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SealedResult({} bytes for {})", self.sealed.len(), self.credential)
+        let bytes = self.sealed.len().max(self.withheld);
+        write!(f, "SealedResult({bytes} bytes for {})", self.credential)
     }
 }
 
@@ -306,9 +345,21 @@ pub struct Attempt {
     pub latency: Duration,
     /// Whether the provider may bill it.
     pub may_be_billed: bool,
+    /// Why its answer could not be read, in words of ours; nothing where the class says it all.
+    pub reason: Option<Cow<'static, str>>,
 }
 
 /// What one read of the store shows: everything that [`decide`] may look at.
+///
+/// ```
+/// use holdfast_domain::{Event, Refusal, Snapshot, decide};
+/// use holdfast_testkit::sample;
+///
+/// // Nothing stands in the way of a claim where the key is not bound; there is nothing to settle.
+/// let vacant = Snapshot::vacant(sample::NOW);
+/// assert!(decide(&vacant, Event::Claim(Box::new(sample::claim().build()))).is_ok());
+/// assert_eq!(decide(&vacant, Event::Settle).unwrap_err(), Refusal::Missing);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The row; `None` when the key is not bound.

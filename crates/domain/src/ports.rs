@@ -4,20 +4,24 @@
 //! Futures of these traits may be dropped at any await: an implementation that writes must not lose
 //! or half-do a write because its caller went away.
 
+mod call;
+mod failure;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::call::{Arrival, Call, Unsupported};
+pub use self::failure::{Failure, NotRun, Unknown, Unreadable};
 use crate::answer::Delta;
 use crate::credential::{ApiKey, Credential, Grant};
 use crate::ledger::{Account, Posting};
 use crate::limits::{Reached, Tally};
-use crate::operation::{Change, Lease, Node, Operation, ProviderRefusal, Receipt, Snapshot};
+use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
-use crate::state::ProviderStates;
 use crate::usage::Meters;
 use crate::wallet::Wallet;
 use crate::{
@@ -49,6 +53,10 @@ pub enum CommitError {
     /// A permanent id exists already: the effect was stopped.
     #[error("a permanent id exists already")]
     Collision,
+    /// Its result is larger than the store can hold, now or later: nothing was committed, and nobody else
+    /// was kept waiting by it.
+    #[error("the result is larger than the store can hold")]
+    TooLarge,
     /// Too many commits wait; this one was not taken in.
     #[error("too many commits wait")]
     Overloaded,
@@ -65,8 +73,20 @@ pub enum CommitError {
 /// about SQL are its business; what changes and why is not.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Reads one operation with its sealed result, its owner's node row and the database's clock.
+    /// Reads one operation with its sealed result, its owner's node row and the database's clock. A
+    /// journal may withhold the bytes of a large result, and then says how many they are.
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable>;
+
+    /// Reads an operation's sealed result, all of it; `None` where it is not kept (any more). To be
+    /// overridden where loads withhold anything.
+    async fn result(&self, operation: OperationId) -> Result<Option<SealedResult>, Unavailable> {
+        Ok(self.load(operation).await?.result)
+    }
+
+    /// Reads the database's clock: proof that it can be read.
+    async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        Ok(self.load(OperationId::from_u128(0)).await?.now)
+    }
 
     /// Commits one change durably, all of it or nothing. A dropped future does not undo it.
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
@@ -326,33 +346,6 @@ pub trait Prices: Send + Sync {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError>;
 }
 
-/// One call to a provider.
-#[derive(Debug, Clone)]
-pub struct Call {
-    /// What is asked for.
-    pub request: Arc<Request>,
-    /// What the provider calls the model.
-    pub model: Arc<str>,
-    /// The bound on output tokens that the hold was computed with: it must reach the provider.
-    pub max_output_tokens: u64,
-    /// How long connecting may take. The whole call is bounded by whoever drops it.
-    pub connect: Duration,
-    /// How the answer is wanted.
-    pub arrival: Arrival,
-    /// What came with calls of the request's earlier turns that the same route answered, as far as it is
-    /// still kept. There may be less than was said: whoever wants it must do without.
-    pub states: ProviderStates,
-}
-
-/// How an answer is wanted from a provider, not how its caller gets it. Pieces may come as one whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
-    /// At its end.
-    Whole,
-    /// In pieces, as the model says them.
-    Streamed,
-}
-
 /// Takes what a model says, as it says it. It never makes the provider wait.
 pub trait Sink: Send {
     /// Told before the first byte of the request may leave: a call that is dropped without it did not
@@ -366,18 +359,12 @@ pub trait Sink: Send {
     /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
     fn metered(&mut self, _meters: Meters) {}
 
+    /// Told of so many more bytes of the answer, before what they say: not all of them need say anything.
+    /// Unless it is overridden, it is left unused.
+    fn received(&mut self, _bytes: usize) {}
+
     /// Told how long the provider wants to be left alone. Unless it is overridden, it is left unused.
     fn retry_after(&mut self, _time: Duration) {}
-}
-
-/// What a request asks for and a provider cannot do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{param}` must be {rule}")]
-pub struct Unsupported {
-    /// The field, as its path is spelled on the wire: `messages[0].content[1].type`.
-    pub param: String,
-    /// What it must be instead.
-    pub rule: &'static str,
 }
 
 /// Runs models.
@@ -403,87 +390,6 @@ pub trait Provider: Send + Sync {
     /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
     /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure>;
-}
-
-/// What is proven about a call that gave no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// The model did not run: the next route, or the same key again, may.
-    #[error("the call did not run: {}", .0.label())]
-    NotRun(NotRun),
-    /// The provider refuses this request for good.
-    #[error("the provider refused the request")]
-    Refused(ProviderRefusal),
-    /// It may have run: it must not be sent again, unless its operator has chosen to pay for that.
-    #[error("the outcome of the call is unknown: {}", .0.label())]
-    Unknown(Unknown),
-}
-
-impl Failure {
-    /// Its class, for attempts, logs and metrics.
-    #[must_use]
-    pub const fn label(&self) -> &'static str {
-        match self {
-            Self::NotRun(why) => why.label(),
-            Self::Refused(_) => "refused",
-            Self::Unknown(why) => why.label(),
-        }
-    }
-}
-
-/// How it is proven that a call did not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NotRun {
-    /// No connection came about before the first byte, or the call was dropped before there was one.
-    Connect,
-    /// The provider turned it away for its rate.
-    RateLimited,
-    /// The provider turned it away, and documents that it did not process it.
-    Overloaded,
-    /// The operator's account or route is wrong.
-    Account,
-}
-
-impl NotRun {
-    /// Its name.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Connect => "not_run_connect",
-            Self::RateLimited => "not_run_rate_limited",
-            Self::Overloaded => "not_run_overloaded",
-            Self::Account => "not_run_account",
-        }
-    }
-}
-
-/// Why nothing is known about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
-    /// A status that proves nothing.
-    Status,
-    /// The connection broke after the request was sent.
-    Broken,
-    /// It took too long.
-    Timeout,
-    /// Its caller cancelled it, or the process had to end.
-    Cut,
-    /// The answer cannot be read, or is not whole.
-    Unreadable,
-}
-
-impl Unknown {
-    /// Its name.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Status => "unknown_status",
-            Self::Broken => "unknown_broken",
-            Self::Timeout => "unknown_timeout",
-            Self::Cut => "unknown_cut",
-            Self::Unreadable => "unknown_unreadable",
-        }
-    }
 }
 
 /// Waits between two offers to a store that did not take the first.

@@ -10,6 +10,16 @@ use crate::{Currency, Micros};
 const MILLION: u128 = 1_000_000;
 
 /// The price of each kind: micros per million of a token kind, micros for each of the others.
+///
+/// ```
+/// use holdfast_domain::{Micros, price::Rates, usage::{Kind, Meters}};
+///
+/// // 2,000 micros for each request, and a third of a micro for each unit of input.
+/// let rate = |kind| [(Kind::Request, 2_000), (Kind::Input, 333_333)].into_iter().find(|it| it.0 == kind);
+/// let rates = Rates::by(|kind| rate(kind).map_or(0, |(_, micros)| micros));
+/// // Rounded up, once: 2,000 + 33.3333.
+/// assert_eq!(rates.unwrap().cost(&Meters::text(100, 0).unwrap()), Micros::new(2_034));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rates([u64; Kind::COUNT]);
 

@@ -1,5 +1,6 @@
 //! The normalized request: what the fingerprint hashes and what providers translate, from the same
-//! value and from nothing else. So the same fingerprint means the same upstream request.
+//! value and from nothing else. So the same fingerprint means the same upstream request. Less than all of it
+//! goes up ([`Request::make_outgoing`]), never anything else.
 //!
 //! Not here: how it is spelled (that is the wire's), how the answer travels (`stream` is no part of
 //! what is asked for), and the model's contract, which joins it in [`crate::hold`] and in
@@ -35,6 +36,7 @@ mod facts;
 mod message;
 mod opaque;
 mod option;
+mod outgoing;
 mod shown;
 mod tool;
 

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
-use crate::{ApiKeyId, OperationId};
+use crate::{ApiKeyId, OperationId, base62};
 
 pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
     absorbed(&mut Hasher::new_derive_key(context), parts)
@@ -28,7 +28,20 @@ fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// One of the operator's secrets. Verifiers, fingerprints and body digests depend on it, so that a
+/// One of the operator's secrets.
+///
+/// ```
+/// use holdfast_domain::{ApiKeyId, secret::ServerSecret};
+///
+/// let secret = ServerSecret::new(b"at least sixteen bytes").unwrap();
+/// let hash = |api_key, request: &[u8]| secret.fingerprint_key(api_key).digest(request);
+///
+/// let (ours, theirs) = (ApiKeyId::from_u128(1), ApiKeyId::from_u128(2));
+/// assert_eq!(hash(ours, b"cat.png"), hash(ours, b"cat.png"));
+/// assert_ne!(hash(ours, b"cat.png"), hash(theirs, b"cat.png"));
+/// ```
+///
+/// Verifiers, fingerprints and body digests depend on it, so that a
 /// stolen database alone confirms no guessed prompt and no guessed credential.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerSecret {
@@ -78,6 +91,13 @@ impl ServerSecret {
     pub fn body_digest_key(&self, api_key: ApiKeyId) -> BodyDigestKey {
         let parts = [&self.bytes[..], &api_key.to_bytes()[..]];
         BodyDigestKey(derived("holdfast 2026-11 body digest v1", &parts))
+    }
+
+    /// The key under which an API key's end users are told to providers.
+    #[must_use]
+    pub fn pseudonym_key(&self, api_key: ApiKeyId) -> PseudonymKey {
+        let parts = [&self.bytes[..], &api_key.to_bytes()[..]];
+        PseudonymKey(derived("holdfast 2026-11 pseudonym v1", &parts))
     }
 }
 
@@ -206,8 +226,31 @@ keys! {
     FingerprintKey,
     /// Keys the digest of a request's raw bytes.
     BodyDigestKey,
+    /// Keys the pseudonyms of an API key's end users.
+    PseudonymKey,
     /// Seals the results of one operation.
     ResultKey,
+}
+
+impl PseudonymKey {
+    /// What a provider is told instead of a name that the caller has for an end user or a cache: 22 letters
+    /// and digits. Equal names of one API key have one pseudonym; nobody without the key can tell which, or
+    /// make that of another API key's name.
+    #[must_use]
+    pub fn pseudonym(&self, name: &str) -> String {
+        let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
+            *blake3::keyed_hash(&self.0, name.as_bytes()).as_bytes();
+        base62::write(&half, base62::LEN_OF_128)
+    }
+}
+
+impl FingerprintKey {
+    /// The fingerprint of a request that is no chat: of its normal form, in which everything that makes
+    /// two requests one request is spelled alike. A chat's is [`fingerprint`](crate::request::fingerprint).
+    #[must_use]
+    pub fn digest(&self, normal_form: &[u8]) -> Fingerprint {
+        Fingerprint(blake3::keyed_hash(&self.0, normal_form))
+    }
 }
 
 impl BodyDigestKey {

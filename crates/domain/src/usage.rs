@@ -76,13 +76,25 @@ impl Kind {
     }
 }
 
-/// How much of each kind. No count exceeds [`Meters::COUNT_MAX`]: a larger report is absurd.
+/// How much of each kind.
+///
+/// ```
+/// use holdfast_domain::usage::{Kind, Meters};
+///
+/// // Work that is no chat: one thing, and what was measured of it.
+/// let minutes = Meters::text(90, 0).unwrap();
+/// assert_eq!((minutes.count(Kind::Request), minutes.count(Kind::Input)), (1, 90));
+/// ```
+///
+/// No count exceeds [`Meters::COUNT_MAX`]: a larger report is absurd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Meters([u64; Kind::COUNT]);
 
 impl Meters {
     /// The largest count that is believed.
     pub const COUNT_MAX: u64 = 1 << 40;
+    /// Completion tokens that are believed beyond twice what was asked for.
+    const COMPLETION_SLACK: u64 = 1_024;
 
     /// Counts by kind, zero where `count` says so; `None` when one is absurd.
     #[must_use]
@@ -140,6 +152,15 @@ impl Meters {
     #[must_use]
     pub fn completion_tokens(&self) -> u64 {
         self.sum(&[Kind::Output, Kind::Reasoning, Kind::AudioOutput])
+    }
+
+    /// Whether a run can have used this up whose model takes so many prompt tokens and that was asked for so
+    /// many completion tokens at most. Some models think beyond what they are asked for, within reason.
+    #[must_use]
+    pub fn is_credible(&self, context_tokens: u64, completion_tokens_max: u64) -> bool {
+        let completion_max =
+            completion_tokens_max.saturating_mul(2).saturating_add(Self::COMPLETION_SLACK);
+        self.prompt_tokens() <= context_tokens && self.completion_tokens() <= completion_max
     }
 
     /// Nine counts of at most 2^40 cannot overflow.

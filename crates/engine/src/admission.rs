@@ -31,7 +31,10 @@ impl Engine {
     /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
     fn admit(&self, ask: &Ask, said: &Said) -> Result<Box<Bid>, Failure> {
         let (caller, Said { request, body }) = (&ask.caller, said);
-        let model = ask.offer.catalogue.find(&request.model).ok_or(Failure::ModelNotFound)?;
+        let model = ask.offer.catalogue.find(&request.model).ok_or_else(|| {
+            let now = self.node.now();
+            Failure::ModelNotFound { meant: ask.offer.meant(caller, request.model.as_str(), now) }
+        })?;
         if !caller.api_key.grant.allows(&request.model) {
             return Err(Failure::ModelNotAllowed);
         }
@@ -39,7 +42,7 @@ impl Engine {
             return Err(Failure::TooLarge { limit: model.body_bytes });
         }
         let price = model.price(caller.currency, self.node.now());
-        let price = &price.ok_or(Failure::ModelNotAllowed)?.version;
+        let price = &price.ok_or(Failure::NoPrice(caller.currency))?.version;
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
         ask.offer
@@ -78,6 +81,9 @@ impl Engine {
     /// they go from hand to hand.
     pub(crate) fn enter(&self, ask: &Ask, said: &Said) -> Result<(Box<Bid>, Box<Way>), Failure> {
         let bid = self.admit(ask, said)?;
+        if self.answers.are_spent(ask.offer.rules.answer_bytes) {
+            return Err(Failure::Overloaded);
+        }
         let lanes = ask.offer.lanes_of(&bid.claim.model);
         let (rules, claim) = (ask.offer.rules.cool_down, bid.claim.owner.claim);
         let way = Way::enter(lanes, rules, claim, &bid.request).map_err(Failure::PassedOver)?;

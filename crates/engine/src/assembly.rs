@@ -10,10 +10,11 @@ use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::Sink;
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
-use holdfast_wire::chat::chunk::{Chunks, Frame};
+use holdfast_wire::chat::chunk::Chunks;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::answer_bytes::Share;
 use crate::options::Options;
 use crate::routes::{Pass, Told};
 use crate::tape::{Tape, Track};
@@ -22,6 +23,11 @@ use crate::tape::{Tape, Track};
 pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
     telling: Option<Telling<'a>>,
+    pulse: &'a Pulse<'a>,
+    /// The memory that it may take.
+    share: &'a Share,
+    /// Bytes that were read of it.
+    received: usize,
     pub(crate) answer: Answer,
     /// What was reported of it once it was whole.
     pub(crate) meters: Option<Meters>,
@@ -52,7 +58,7 @@ impl<'a> Assembly<'a> {
         tape: &'a Tape,
         operation: &Operation,
         request: &'a Request,
-        pulse: &'a Pulse<'a>,
+        (pulse, share): (&'a Pulse<'a>, &'a Share),
     ) -> Self {
         let telling = tape.track().map(|track| Telling {
             track,
@@ -66,6 +72,9 @@ impl<'a> Assembly<'a> {
         Self {
             tape,
             telling,
+            pulse,
+            share,
+            received: 0,
             answer: Answer::default(),
             meters: None,
             is_sent: false,
@@ -133,6 +142,14 @@ impl Sink for Assembly<'_> {
         }
     }
 
+    fn received(&mut self, bytes: usize) {
+        self.received = self.received.saturating_add(bytes);
+        let has_room = self.share.read(bytes);
+        if !has_room || self.received > Options::RECEIVED_BYTES_MAX {
+            self.pulse.full.notify_one();
+        }
+    }
+
     fn metered(&mut self, meters: Meters) {
         self.meters = Some(meters);
     }
@@ -149,21 +166,27 @@ impl Telling<'_> {
             return None;
         }
         delta.keep_to(self.request);
-        let frames = self.chunks.delta(&delta);
-        let more = frames.iter().map(|frame: &Frame| frame.bytes(false).len()).sum();
-        self.bytes = self.bytes.saturating_add(more);
+        let pieces = self.chunks.delta(&delta);
+        let more: usize = pieces.iter().map(|piece| piece.frame.size()).sum();
+        self.bytes = self.bytes.saturating_add(more).saturating_add(untold_bytes(&delta));
         if self.bytes > Options::STREAM_BYTES_MAX {
             self.is_full = true;
             self.pulse.full.notify_one();
             return None;
         }
-        self.is_told |= !frames.is_empty();
-        self.track.say(frames);
+        self.is_told |= !pieces.is_empty();
+        self.track.say(self.chunks.envelope(), pieces);
         if delta.says_something() {
             self.pulse.beat();
         }
         Some(delta)
     }
+}
+
+/// Bytes of a piece that are told at the end of its answer, and kept until then.
+fn untold_bytes(delta: &Delta) -> usize {
+    let annotations = delta.choices.iter().flat_map(|choice| &choice.annotations);
+    annotations.map(|annotation| annotation.as_str().len()).sum()
 }
 
 /// When a call last said something, for whoever watches over it.
@@ -226,7 +249,7 @@ impl<'a> Pulse<'a> {
         }
     }
 
-    /// Completes when more was said than may be.
+    /// Completes when more was said, or only sent, than may be.
     pub(crate) async fn full(&self) {
         self.full.notified().await;
     }

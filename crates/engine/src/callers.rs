@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,13 +13,14 @@ use holdfast_domain::operation::Binding;
 use holdfast_domain::ports::{KnownCredential, Unavailable};
 use holdfast_domain::request::{Request, fingerprint};
 use holdfast_domain::secret::{
-    BodyDigest, BodyDigestKey, FingerprintKey, ServerSecret, ServerSecretId,
+    BodyDigest, BodyDigestKey, FingerprintKey, PseudonymKey, ServerSecret, ServerSecretId,
 };
 use holdfast_domain::{ApiKeyId, CredentialId, Currency, Timestamp};
 use tokio::time::Instant;
 
 use crate::Engine;
 use crate::offer::Offer;
+use crate::strangers::Strangers;
 
 /// How long a known credential is believed: a revocation bites within this.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -97,6 +99,7 @@ struct Keys {
     secret: ServerSecretId,
     fingerprint: FingerprintKey,
     digest: BodyDigestKey,
+    pseudonyms: PseudonymKey,
 }
 
 impl Keys {
@@ -105,6 +108,7 @@ impl Keys {
             secret: secret.id(),
             fingerprint: secret.fingerprint_key(api_key),
             digest: secret.body_digest_key(api_key),
+            pseudonyms: secret.pseudonym_key(api_key),
         }
     }
 }
@@ -122,12 +126,22 @@ pub struct Caller {
     keys: Keys,
 }
 
+impl Caller {
+    /// What its end users are told to providers under.
+    pub(crate) const fn pseudonyms(&self) -> &PseudonymKey {
+        &self.keys.pseudonyms
+    }
+}
+
 /// Why a caller was not let in.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// Missing, malformed, unknown, revoked or expired: a caller is never told which.
     #[error("the API key is not valid")]
     Invalid,
+    /// So many that were not valid came from its address that this one was not looked up.
+    #[error("too many API keys that are not valid")]
+    TooManyUnknown,
     /// Nothing is known about it.
     #[error("API keys cannot be checked")]
     Unavailable(#[source] Unavailable),
@@ -148,6 +162,7 @@ struct Kept {
 pub(crate) struct Callers {
     kept: Mutex<HashMap<CredentialId, Kept>>,
     in_hand: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
+    strangers: Strangers,
 }
 
 impl std::fmt::Debug for Callers {
@@ -176,12 +191,13 @@ impl Drop for InHand {
 }
 
 impl Engine {
-    /// Finds out who bears this text. Cancel safe.
+    /// Finds out who bears this text, at this address. Cancel safe.
     ///
     /// # Errors
     ///
-    /// [`AuthError::Invalid`] for whatever is wrong with it.
-    pub async fn authenticate(&self, bearer: &str) -> Result<Arc<Caller>, AuthError> {
+    /// [`AuthError::Invalid`] for whatever is wrong with it; [`AuthError::TooManyUnknown`] where that was not
+    /// looked at.
+    pub async fn authenticate(&self, bearer: &str, peer: IpAddr) -> Result<Arc<Caller>, AuthError> {
         let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
         let kept = self.callers.with_kept(&bearer, self.node.now(), Kept::unless_due);
         let is_due = match kept {
@@ -190,10 +206,19 @@ impl Engine {
             Some(Ok(None)) => true,
             None => false,
         };
+        if !is_due {
+            self.callers.strangers.look(bearer.id, peer)?;
+        }
         // In a box: few requests come to it.
         let told = Box::pin(self.read_caller(&bearer)).await;
         match &told {
-            Err(AuthError::Invalid) if is_due => self.callers.forget(bearer.id),
+            Ok(_) => self.callers.strangers.met(bearer.id),
+            Err(AuthError::Invalid) => {
+                self.callers.strangers.refused(peer);
+                if is_due {
+                    self.callers.forget(bearer.id);
+                }
+            }
             Err(AuthError::Unavailable(error)) => {
                 let kept = self.callers.with_kept(&bearer, self.node.now(), Kept::not_renewed);
                 if let Some(believed) = kept {
@@ -205,7 +230,7 @@ impl Engine {
                     return believed;
                 }
             }
-            Ok(_) | Err(AuthError::Invalid) => {}
+            Err(AuthError::TooManyUnknown) => {}
         }
         told
     }
@@ -215,7 +240,10 @@ impl Engine {
         // all that come later.
         let now = Instant::now();
         let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
-        let known = known.ok_or(AuthError::Invalid)?;
+        let Some(known) = known.filter(|known| !known.has_ended()) else {
+            self.callers.strangers.gone(bearer.id);
+            return Err(AuthError::Invalid);
+        };
         self.check(bearer, &known)?;
         let ends_at = known.ends_at();
         let wallet = self.ports.wallets.find(known.api_key.wallet).await;
@@ -248,7 +276,7 @@ impl Engine {
             .secrets
             .find(credential.server_secret)
             .is_some_and(|secret| secret.verifier(&bearer.secret) == credential.verifier);
-        if proven && !known.has_ended() { Ok(()) } else { Err(AuthError::Invalid) }
+        if proven { Ok(()) } else { Err(AuthError::Invalid) }
     }
 }
 

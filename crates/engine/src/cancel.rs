@@ -34,7 +34,7 @@ impl Engine {
         {
             self.running.cancel(id, row.owner.claim);
         }
-        LookUp::of(snapshot, caller)
+        self.shown(snapshot, caller).await
     }
 
     /// Says that nothing runs only once no claim of this process waits for its verdict: it could be
@@ -43,7 +43,8 @@ impl Engine {
         let mut judged = None;
         loop {
             let before = self.running.find(id);
-            let snapshot = self.metrics.counted(self.conduct_of(id).cancel(id).await?);
+            let asked = self.conduct_of(id).cancel_beside(id, self.running.alive(id)).await?;
+            let snapshot = self.metrics.counted(asked);
             let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
             let offered = before.or_else(|| self.running.find(id)).filter(|_tape| at_rest);
             match offered.filter(|tape| judged != Some(tape.claim)) {

@@ -4,7 +4,7 @@
 use holdfast_domain::conduct::{Concluded, Found};
 use holdfast_domain::operation::Snapshot;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, exposed};
 
 impl Metrics {
     /// Counts the ending of an own run, and what it used up.
@@ -15,8 +15,9 @@ impl Metrics {
         };
         self.outcome(operation.phase.label());
         if let Some(usage) = operation.phase.usage() {
-            self.used(usage);
+            self.used(usage, operation.price.currency);
         }
+        exposed(operation);
     }
 
     /// Counts what was given up or settled for whoever ran it. What it used up was counted when its
@@ -24,6 +25,7 @@ impl Metrics {
     pub(crate) fn counted(&self, found: Found) -> Snapshot {
         if let Some(operation) = found.snapshot.operation.as_ref().filter(|_row| found.moved) {
             self.outcome(operation.phase.label());
+            exposed(operation);
         }
         found.snapshot
     }

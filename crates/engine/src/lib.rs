@@ -6,13 +6,17 @@
 //! for it reads its [`tape`](crate) and may go away at any moment.
 
 mod admission;
+mod answer_bytes;
 mod assembly;
 mod callers;
 mod cancel;
 mod catalogue;
+mod clocks;
 mod counts;
+mod elsewhere;
 mod heartbeat;
 mod lifecycle;
+mod metering;
 mod metrics;
 mod nodes;
 mod offer;
@@ -22,16 +26,20 @@ mod pause;
 mod rates;
 mod reconciler;
 mod reply;
+mod results;
 mod routes;
 #[doc(hidden)]
 pub mod seal;
 mod states;
+mod strangers;
 mod streaming;
 mod submit;
 mod tape;
 mod turned_away;
+mod unclaimed;
 mod views;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,6 +54,7 @@ pub use crate::offer::{Offer, Rules};
 pub use crate::options::Options;
 pub use crate::rates::{Rate, Rates};
 pub use crate::reply::{Answered, Facts, Failure, Reply};
+pub use crate::results::is_large;
 pub use crate::routes::{CoolDown, PassedOver};
 pub use crate::streaming::{Broken, Piece, Stream};
 pub use crate::submit::Submission;
@@ -77,12 +86,17 @@ pub struct Engine {
     secrets: Arc<Secrets>,
     options: Options,
     /// How long sealed results are kept. It may change while the process runs.
-    results: Mutex<Duration>,
+    kept: Mutex<Duration>,
+    /// Those that are on their way to callers.
+    results: results::Results,
     pause: pause::BackOff,
     callers: callers::Callers,
     running: tape::Running,
+    elsewhere: elsewhere::Elsewhere,
+    answers: Arc<answer_bytes::AnswerBytes>,
     turned_away: turned_away::TurnedAway,
     metrics: metrics::Metrics,
+    readable: views::Readable,
     node: nodes::Membership,
     /// Operations.
     tasks: TaskTracker,
@@ -90,6 +104,9 @@ pub struct Engine {
     keepers: TaskTracker,
     /// Heartbeat and reconciler end with this, after the operations have.
     background: CancellationToken,
+    /// The database is not the one any more that acknowledged a claim of this process: until somebody
+    /// has looked and starts another, it takes nothing that can go elsewhere.
+    has_lost_commits: AtomicBool,
     /// From the first moment of drain: nothing new.
     draining: CancellationToken,
 }

@@ -1,6 +1,7 @@
 //! How an engine starts and how it drains.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +14,10 @@ use crate::metrics::Metrics;
 use crate::nodes::{Membership, StartError};
 use crate::options::Options;
 use crate::pause::BackOff;
+use crate::results::Results;
 use crate::tape::Running;
 use crate::turned_away::TurnedAway;
+use crate::views::Readable;
 use crate::{Engine, Ports};
 
 impl Engine {
@@ -29,24 +32,33 @@ impl Engine {
         options: Options,
     ) -> Result<Arc<Self>, StartError> {
         let metrics = Metrics::begin();
-        let node = Membership::enter(&*ports.nodes, &options).await?;
+        let node = enter(&ports, &options).await?;
         let engine = Arc::new(Self {
             ports,
             secrets: Arc::new(secrets),
-            results: Mutex::new(options.results),
+            kept: Mutex::new(options.results),
+            results: Results::new(options.result_bytes_per_key, options.result_bytes),
             options,
             pause: BackOff,
             callers: Callers::default(),
             running: Running::default(),
+            answers: Arc::default(),
             turned_away: TurnedAway::default(),
             metrics,
+            readable: Readable::default(),
             node,
             tasks: TaskTracker::new(),
+            elsewhere: crate::elsewhere::Elsewhere::default(),
             keepers: TaskTracker::new(),
             background: CancellationToken::new(),
+            has_lost_commits: AtomicBool::new(false),
             draining: CancellationToken::new(),
         });
-        engine.keepers.spawn(keep("heartbeat", Arc::clone(&engine), Self::beat));
+        let beating = keep("heartbeat", Arc::clone(&engine), Self::beat);
+        match &engine.options.heartbeat_runtime {
+            Some(runtime) => engine.keepers.spawn_on(beating, runtime),
+            None => engine.keepers.spawn(beating),
+        };
         engine.keepers.spawn(keep("reconciler", Arc::clone(&engine), Self::reconcile));
         Ok(engine)
     }
@@ -58,18 +70,18 @@ impl Engine {
 
     /// Keeps sealed results for this long from now on, also those that are kept already.
     pub fn keep_results(&self, time: Duration) {
-        *self.results.lock().unwrap_or_else(PoisonError::into_inner) = time;
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
 
     /// How long sealed results are kept now.
     pub(crate) fn results(&self) -> Duration {
-        *self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many requests wait for the end of an operation that runs here.
     #[must_use]
     pub fn waiters(&self) -> usize {
-        self.running.waiters()
+        self.running.waiters().saturating_add(self.elsewhere.waiters())
     }
 
     /// Takes nothing new from now on.
@@ -114,6 +126,17 @@ impl Engine {
     pub(crate) fn takes_nothing_new(&self) -> bool {
         self.draining.is_cancelled() || self.node.superseded.is_cancelled()
     }
+}
+
+/// Takes the node's name where its heartbeats will run: a connection to the store that is made there is
+/// awaited there.
+async fn enter(ports: &Ports, options: &Options) -> Result<Membership, StartError> {
+    let Some(runtime) = &options.heartbeat_runtime else {
+        return Membership::enter(&*ports.nodes, options).await;
+    };
+    let (nodes, options) = (Arc::clone(&ports.nodes), options.clone());
+    let entered = runtime.spawn(async move { Membership::enter(&*nodes, &options).await });
+    entered.await.unwrap_or_else(|ended| resume_unwind(ended.into_panic()))
 }
 
 /// Begins a background task anew where it panics: without it, leases would end unnoticed.

@@ -6,24 +6,31 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::NotRun;
 use holdfast_domain::usage::{Kind, UsageRecord};
+use holdfast_domain::{Currency, Micros};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::routes::Reason;
 
 const OPERATIONS: &str = "holdfast_operations_total";
 const SHORTFALL_MICROS: &str = "holdfast_shortfall_micros_total";
+const EXPOSURE_MICROS: &str = "holdfast_exposure_micros_total";
 const TOKENS: &str = "holdfast_tokens_total";
 const LATE_RESULTS: &str = "holdfast_late_results_total";
+const LOST_COMMITS: &str = "holdfast_lost_commits_total";
 const RECONCILED: &str = "holdfast_reconciled_total";
 const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
+const USAGE_NOT_BELIEVED: &str = "holdfast_usage_not_believed_total";
 const ROUTE_COOLING: &str = "holdfast_route_cooling";
 const ROUTE_COOL_DOWNS: &str = "holdfast_route_cool_downs_total";
 const ROUTE_FULL: &str = "holdfast_route_full_total";
 
 /// What an operation comes to.
 const OUTCOMES: [&str; 5] = ["completed", "recorded", "open", "refused", "abandoned"];
+/// How a run ended that may have cost the operator something and was not charged.
+const EXPOSURES: [&str; 3] = ["refused", "abandoned", "cancelled"];
 /// Where the reconciler brings an operation.
 const RESTS: [&str; 4] = ["completed", "open", "refused", "abandoned"];
 
@@ -34,8 +41,8 @@ pub(crate) struct Metrics {
     rests: [Labelled; RESTS.len()],
     input_tokens: Counter,
     output_tokens: Counter,
-    shortfall_micros: Counter,
     late_results: Counter,
+    lost_commits: Counter,
     /// By the provider and the class of the call.
     upstream: RwLock<HashMap<String, HashMap<&'static str, Histogram>>>,
 }
@@ -50,8 +57,8 @@ impl Metrics {
             rests: RESTS.map(|it| (it, shown(counter!(RECONCILED, "phase" => it)))),
             input_tokens: shown(counter!(TOKENS, "kind" => Kind::Input.label())),
             output_tokens: shown(counter!(TOKENS, "kind" => Kind::Output.label())),
-            shortfall_micros: shown(counter!(SHORTFALL_MICROS)),
             late_results: shown(counter!(LATE_RESULTS)),
+            lost_commits: shown(counter!(LOST_COMMITS)),
             upstream: RwLock::default(),
         }
     }
@@ -66,10 +73,12 @@ impl Metrics {
         increment(&self.rests, phase);
     }
 
-    /// An operation used this up.
-    pub(crate) fn used(&self, usage: &UsageRecord) {
+    /// An operation used this up, in money of this currency.
+    pub(crate) fn used(&self, usage: &UsageRecord, currency: Currency) {
         let meters = &usage.metered.meters;
-        self.shortfall_micros.increment(u64::try_from(usage.shortfall.get()).unwrap_or(0));
+        if usage.shortfall > Micros::ZERO {
+            shortfall(currency).increment(counted(usage.shortfall));
+        }
         self.input_tokens.increment(meters.prompt_tokens());
         self.output_tokens.increment(meters.completion_tokens());
     }
@@ -77,6 +86,16 @@ impl Metrics {
     /// A result came too late to be billed.
     pub(crate) fn late_result(&self) {
         self.late_results.increment(1);
+    }
+
+    /// The store does not have any more what it had committed.
+    pub(crate) fn lost_commit(&self) {
+        self.lost_commits.increment(1);
+    }
+
+    /// A provider reported more than its model can have used.
+    pub(crate) fn usage_not_believed(&self, provider: &str) {
+        usage_not_believed(provider).increment(1);
     }
 
     /// A call of a provider took so long and came to this.
@@ -91,6 +110,39 @@ impl Metrics {
         let of_class = || upstream(provider, class);
         classes.entry(class).or_insert_with(of_class).record(took);
     }
+}
+
+/// Shows what nobody pays of a currency, with nothing in it.
+pub(crate) fn begin_currency(currency: Currency) {
+    drop(shown(shortfall(currency)));
+    for reason in EXPOSURES {
+        drop(shown(exposure(currency, reason)));
+    }
+}
+
+/// An operation was brought here without a charge: what it may have cost the operator.
+pub(crate) fn exposed(operation: &Operation) {
+    let reason = match operation.phase {
+        Phase::Refused { .. } => "refused",
+        Phase::Abandoned { .. } if operation.cancel_asked => "cancelled",
+        Phase::Abandoned { .. } => "abandoned",
+        Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Completed { .. } => return,
+    };
+    if let Some(hold) = operation.exposure() {
+        exposure(operation.price.currency, reason).increment(counted(hold));
+    }
+}
+
+fn shortfall(currency: Currency) -> Counter {
+    counter!(SHORTFALL_MICROS, "currency" => currency.to_string())
+}
+
+fn exposure(currency: Currency, reason: &'static str) -> Counter {
+    counter!(EXPOSURE_MICROS, "currency" => currency.to_string(), "reason" => reason)
+}
+
+fn counted(amount: Micros) -> u64 {
+    u64::try_from(amount.get()).unwrap_or(0)
 }
 
 /// What is counted of one provider's model.
@@ -142,6 +194,11 @@ impl RouteSeries {
 /// classes are many, and each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
     drop(upstream(provider, NotRun::Account.label()));
+    usage_not_believed(provider).increment(0);
+}
+
+fn usage_not_believed(provider: &str) -> Counter {
+    counter!(USAGE_NOT_BELIEVED, "provider" => provider.to_owned())
 }
 
 fn upstream(provider: &str, class: &'static str) -> Histogram {

@@ -1,13 +1,14 @@
 //! What is on offer: the models, who answers for them, and how much a caller may ask at once. An offer
 //! never changes: another one takes its place, and whatever began under an offer ends under it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::ports::{Provider, Unsupported};
 use holdfast_domain::request::Request;
+use holdfast_wire::nearest::nearest;
 
 use crate::callers::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
@@ -33,6 +34,8 @@ pub struct Rules {
     pub operations_per_key: usize,
     /// Callers that wait for one operation at once.
     pub waiters_per_operation: usize,
+    /// Bytes of answers that the runs of this process hold at once.
+    pub answer_bytes: usize,
     /// When a route is left alone, and for how long.
     pub cool_down: CoolDown,
 }
@@ -64,16 +67,29 @@ impl Offer {
         Self { catalogue, providers, rules, lanes }
     }
 
-    /// Shows what may be alarmed on of these providers and routes from now on, before their first call,
+    /// Shows what may be alarmed on of these providers, routes and currencies from now on, before their first call,
     /// and nothing more of routes that only the offer before had.
     pub fn begin_metrics(&self, before: Option<&Self>) {
         for provider in self.providers.keys() {
             metrics::begin_provider(provider);
         }
+        let prices = self.catalogue.models().flat_map(|model| &model.prices);
+        let currencies: BTreeSet<_> = prices.map(|price| price.version.currency).collect();
+        currencies.into_iter().for_each(metrics::begin_currency);
         for lane in before.into_iter().flat_map(Self::lanes) {
             lane.end_metrics(self.lanes());
         }
         self.lanes().for_each(|lane| lane.begin_metrics());
+    }
+
+    /// The largest body of the models that a caller may use.
+    #[must_use]
+    pub fn body_bytes_max(&self, caller: &Caller) -> usize {
+        let Some(models) = &caller.api_key.grant.models else {
+            return self.catalogue.body_bytes_max();
+        };
+        let found = models.iter().filter_map(|id| self.catalogue.find(id));
+        found.map(|model| model.body_bytes).max().unwrap_or(0)
     }
 
     fn lanes(&self) -> impl Iterator<Item = &Arc<Lane>> {
@@ -113,6 +129,16 @@ impl Offer {
     ) -> Option<(&Model, &Price)> {
         let model = self.catalogue.find(id).filter(|_model| caller.api_key.grant.allows(id))?;
         Some((model, model.price(caller.currency, now)?))
+    }
+
+    /// The model that was probably meant, of those that a caller may use and can pay for: of others nothing
+    /// is told.
+    #[must_use]
+    pub fn meant(&self, caller: &Caller, written: &str, now: Timestamp) -> Option<PublicModelId> {
+        let ids = self.models(caller, now).map(|(model, _price)| &model.contract.model);
+        let ids: Vec<_> = ids.collect();
+        let meant = nearest(written, ids.iter().map(|id| id.as_str()))?;
+        ids.into_iter().find(|id| id.as_str() == meant).cloned()
     }
 
     /// The models that a caller may use and can pay for at this moment, with their prices then.

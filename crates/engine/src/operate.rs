@@ -4,31 +4,36 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use holdfast_domain::answer::Answer;
-use holdfast_domain::conduct::{ClaimError, Claimed, Concluded, Ending, Order};
+use holdfast_domain::conduct::{Claimed, Concluded, Ending, Order};
 use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
 use holdfast_domain::ports::{
-    Arrival, Call, CommitError, Failure as ProviderFailure, NotRun, Unknown,
+    Arrival, Call, Failure as ProviderFailure, NotRun, Unknown, Unreadable,
 };
 use holdfast_domain::price::ProviderCost;
+use holdfast_domain::request::Request;
 use holdfast_domain::state::{Kept, ProviderStates};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};
+use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
 
 use crate::Engine;
 use crate::admission::Bid;
+use crate::answer_bytes::Share;
 use crate::assembly::{Assembly, Pulse};
 use crate::catalogue::{Guarantee, Timeouts};
+use crate::metering::metered;
 use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
@@ -37,20 +42,18 @@ use crate::seal;
 use crate::submit::Ask;
 use crate::tape::{Closing, Outcome, Stop, Tape};
 
-/// Bytes of text that an estimate counts as one token.
-const BYTES_PER_TOKEN: u64 = 4;
-
 impl Engine {
     /// Runs one operation from its claim to its end.
     pub(crate) async fn operate(
         self: Arc<Self>,
         tape: Arc<Tape>,
         ask: Ask,
-        (bid, way): (Box<Bid>, Box<Way>),
+        (mut bid, way): (Box<Bid>, Box<Way>),
         body: Bytes,
     ) {
         let place = self.running.place(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
+        tape.ends_by(until + Options::DEADLINE_MARGIN);
         let rebind = self.rebind(&ask, &bid, body);
         let order =
             Order { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
@@ -61,16 +64,26 @@ impl Engine {
         let outcome = match claimed {
             Ok(Claimed::Mine(operation, tally)) => {
                 reach(Step::ClaimCommitted);
-                tape.running();
+                let accepts = &bid.model.contract.accepts;
+                Request::make_outgoing(&mut bid.request, accepts, ask.caller.pseudonyms());
                 let (engine, bid, tape) = (&*self, &bid, &*tape);
                 let (ask, operation) = (&ask, &*operation);
-                Run { engine, tape, ask, bid, operation, tally, until }.perform(way).await
+                let share = engine.answers.share(ask.offer.rules.answer_bytes);
+                let run = Run { engine, tape, ask, bid, operation, tally, until, share };
+                if tape.let_go() {
+                    run.give_back().await
+                } else {
+                    // First: a head may go out as soon as it runs, and says where the limits stand.
+                    run.tell_rates();
+                    tape.running();
+                    run.perform(way).await
+                }
             }
             Ok(Claimed::Ended(found)) => stands(self.metrics.counted(*found)),
-            Ok(Claimed::Recorded(snapshot)) => stands(*snapshot),
+            Ok(Claimed::Recorded(snapshot) | Claimed::TooSoon(snapshot)) => stands(*snapshot),
             Ok(Claimed::InProgress(_)) => Outcome::Elsewhere,
             Ok(Claimed::OtherRequest) => Outcome::OtherRequest,
-            Err(error) => Outcome::Unbound(unbound(&error, &bid)),
+            Err(error) => Outcome::Unbound(Box::pin(self.unclaimed(&error, &bid, &ask)).await),
         };
         // In hand until here: whoever is told next may ask again at once.
         drop(ask);
@@ -88,6 +101,8 @@ struct Run<'a> {
     /// What the API key's counters stood at after the claim.
     tally: Tally,
     until: Instant,
+    /// The memory that its answer may take. It is held until the store has the answer.
+    share: Share,
 }
 
 /// What came of the routes.
@@ -108,12 +123,16 @@ struct Ran {
 }
 
 impl Run<'_> {
-    /// Has it answered, and concludes it.
-    async fn perform(&self, way: Box<Way>) -> Outcome {
-        let id = self.operation.id;
+    /// Tells whoever will follow where the limits stand after the claim.
+    fn tell_rates(&self) {
         if let Some(track) = self.tape.track() {
             track.claimed(self.rates(self.operation));
         }
+    }
+
+    /// Has it answered, and concludes it.
+    async fn perform(&self, way: Box<Way>) -> Outcome {
+        let id = self.operation.id;
         let mut attempts = Vec::new();
         let answering = async { self.ending(self.answer(way, &mut attempts).await) };
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
@@ -122,14 +141,49 @@ impl Run<'_> {
             (Ending::Unknown, None)
         });
         self.tape.settling();
+        self.end(&ending, body, &attempts).await
+    }
+
+    /// Ends the run of a claim that came too late for everybody, before anything is sent.
+    async fn give_back(&self) -> Outcome {
+        let id = self.operation.id;
+        tracing::info!(operation.id = %id, "a claim came too late for its callers: it is given back");
+        // Whoever comes later reads the row anew.
+        self.end(&Ending::NotRun, None, &[]).await;
+        Outcome::GivenBack
+    }
+
+    /// Brings the ending to the store, and says what stands there then.
+    async fn end(&self, ending: &Ending, body: Option<Bytes>, attempts: &[Attempt]) -> Outcome {
+        let id = self.operation.id;
         reach(Step::SettlementOffered);
-        let concluded = self.conclude(&ending, &attempts).await;
+        let concluded = self.conclude(ending, attempts).await;
         reach(Step::SettlementCommitted);
         self.engine.metrics.count_concluded(&concluded);
+        let is_lost = concluded.has_lost(self.operation);
         let Concluded { snapshot, late, .. } = concluded;
+        if is_lost {
+            tracing::error!(
+                operation.id = %id,
+                wallet.id = %self.operation.wallet,
+                "the database has lost a claim that it had committed: it is not the one that it was, \
+                 and more may be lost"
+            );
+            self.engine.metrics.lost_commit();
+            self.engine.has_lost_commits.store(true, Ordering::Relaxed);
+        }
+        if is_given_up(ending, &snapshot) {
+            tracing::error!(
+                operation.id = %id,
+                "a result is larger than the database can hold: nobody gets it, and nobody pays"
+            );
+        }
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
             self.engine.metrics.late_result();
+        }
+        if is_lost && snapshot.operation.is_none() {
+            return Outcome::Unbound(Failure::ClaimLost(id));
         }
         if let Some(operation) = &snapshot.operation
             && let Phase::Recorded(_) = operation.phase
@@ -182,7 +236,8 @@ impl Run<'_> {
             && let Some(pass) = way.next(&self.bid.request)
         {
             let pulse = Pulse::new(&pass);
-            let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, &pulse);
+            let bounds = (&pulse, &self.share);
+            let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, bounds);
             let origin = pass.lane.origin();
             let states = earlier.of(origin);
             let started = Instant::now();
@@ -193,6 +248,8 @@ impl Run<'_> {
             pass.tell(self.told(&called, answer.retry_after));
             match called {
                 Ok(reported) => {
+                    let (route, id) = (&pass.lane.route, self.operation.id);
+                    let reported = self.engine.believed(route, self.bid, reported, id);
                     let (answer, chunks) = answer.into_parts();
                     let kept = origin.and_then(|origin| Kept::of(&answer, origin)).map(Box::new);
                     let ran = Ran { reported, cost: pass.lane.route.cost.clone(), kept };
@@ -258,11 +315,16 @@ impl Run<'_> {
             Err(failure) => failure.label(),
         };
         self.engine.metrics.upstream(&lane.route.provider, class, latency);
+        let reason = called.as_ref().err().and_then(ProviderFailure::reason);
+        if let Some(why) = reason {
+            self.engine.turned_away.unreadable(&lane.route, why, self.operation.id);
+        }
         Attempt {
             route: Arc::clone(&lane.name),
             class: class.into(),
             latency,
             may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
+            reason: reason.map(|why| why.to_string().into()),
         }
     }
 
@@ -283,6 +345,7 @@ impl Run<'_> {
             request: Arc::clone(&self.bid.request),
             model: Arc::clone(&lane.route.model),
             max_output_tokens: self.bid.bound.output_tokens,
+            context_tokens: self.bid.model.contract.context_tokens,
             connect: self.bid.model.timeouts.connect,
             arrival,
             states,
@@ -313,7 +376,8 @@ impl Run<'_> {
     /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
     async fn bounded(&self, pulse: &Pulse<'_>, arrival: Arrival) -> Unknown {
         if arrival == Arrival::Whole {
-            return std::future::pending().await;
+            pulse.full().await;
+            return Unknown::Cut;
         }
         let Timeouts { first_token, between_tokens, .. } = self.bid.model.timeouts;
         tokio::select! {
@@ -327,7 +391,7 @@ impl Run<'_> {
         match verdict {
             Verdict::Answered(mut answer, chunks, ran) => {
                 answer.keep_to(&self.bid.request);
-                let metered = metered(&ran, self.bid, &answer);
+                let metered = metered(ran.reported, ran.cost.as_deref(), self.bid, &answer);
                 let operation = self.operation;
                 let usage = UsageRecord::of(metered, &operation.price, operation.hold);
                 let view = CompletionView {
@@ -348,7 +412,13 @@ impl Run<'_> {
                 })
             }
             Verdict::Refused(refusal) => {
-                let body = holdfast_wire::error::refused(refusal, self.operation.id).render();
+                let error = refused(refusal, self.operation.id);
+                let bounded = context_length_exceeded(self.bid.model.contract.context_tokens);
+                let message = match refusal {
+                    ProviderRefusal::Request => error.message,
+                    ProviderRefusal::ContextLength => &bounded,
+                };
+                let body = ErrorBody { message, ..error }.render();
                 self.sealed(body, None, |result| Ending::Refused { refusal, result })
             }
             Verdict::NotRun => (Ending::NotRun, None),
@@ -390,7 +460,7 @@ fn outcome(
     }
     match called {
         Ok(meters) if answer.answer.is_whole(n) => Ok(meters),
-        Ok(_broken) => Err(ProviderFailure::Unknown(Unknown::Unreadable)),
+        Ok(_broken) => Err(ProviderFailure::Unknown(Unknown::Unreadable(Unreadable::Choices))),
         // What has opened a choice has run, be it without a word.
         Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
             Err(ProviderFailure::Unknown(Unknown::Broken))
@@ -399,54 +469,18 @@ fn outcome(
     }
 }
 
-/// The reported meters, or an own count of the text, and what they cost the operator. Pictures are what
-/// the request says they are.
-fn metered(ran: &Ran, bid: &Bid, answer: &Answer) -> Metered {
-    let (meters, source) = match ran.reported {
-        Some(meters) => (meters, MetersSource::Reported),
-        None => (estimate(bid, answer), MetersSource::Estimated),
+/// Whether the store could not hold a result of this run, so that it was given up.
+fn is_given_up(ending: &Ending, snapshot: &Snapshot) -> bool {
+    let had_result = match ending {
+        Ending::Finished { .. } | Ending::Refused { .. } => true,
+        Ending::NotRun | Ending::Unknown => false,
     };
-    // Counts of a body that was held in memory are never absurd.
-    let meters = meters.with(Kind::Image, bid.bound.images).unwrap_or(meters);
-    let paid_in = bid.claim.price.currency;
-    let provider_cost = ran.cost.as_ref().and_then(|cost| cost.of(&meters, paid_in));
-    Metered { meters, source, provider_cost }
-}
-
-fn estimate(bid: &Bid, answer: &Answer) -> Meters {
-    let prompt = bid.request.facts().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
-    let input = prompt.min(bid.bound.prompt_tokens);
-    let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
-    Meters::estimated(input, output)
+    let is_abandoned = |row: &Operation| matches!(row.phase, Phase::Abandoned { .. });
+    had_result && snapshot.operation.as_ref().is_some_and(is_abandoned)
 }
 
 /// What a row says that this run has not written.
 fn stands(snapshot: Snapshot) -> Outcome {
     let (snapshot, rates) = (Arc::new(snapshot), Rates::default());
     Outcome::Row { snapshot, body: None, ran: false, rates }
-}
-
-/// Why no key was bound, for the caller; what is behind it, for the log.
-fn unbound(error: &ClaimError, bid: &Bid) -> Failure {
-    let failure = match error {
-        ClaimError::Commit(CommitError::InsufficientFunds) => {
-            return Failure::InsufficientFunds { hold: bid.claim.hold };
-        }
-        ClaimError::Commit(CommitError::LimitReached(reached)) => {
-            return Failure::LimitReached(*reached);
-        }
-        ClaimError::Commit(CommitError::Overloaded) => return Failure::Overloaded,
-        ClaimError::Commit(CommitError::Collision) | ClaimError::Misjudged(_) => {
-            Failure::Internal(None)
-        }
-        ClaimError::Commit(
-            CommitError::Conflict | CommitError::Unavailable(_) | CommitError::Uncertain(_),
-        )
-        | ClaimError::Load(_)
-        | ClaimError::LeaseLost
-        | ClaimError::Contended => Failure::Storage(None),
-    };
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(error, "a claim was not committed");
-    failure
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Entry;
+use tokio::runtime::Handle;
 
 /// Times and limits of an engine.
 #[derive(Debug, Clone)]
@@ -17,11 +18,18 @@ pub struct Options {
     pub lease: Duration,
     /// Between two heartbeats.
     pub heartbeat: Duration,
+    /// The runtime that heartbeats run on; without one, that of the engine. One of its own is held up by
+    /// nothing that the engine's does, so that a lease does not end under a process that works.
+    pub heartbeat_runtime: Option<Handle>,
     /// After the end of a dead lease, before its operations are reaped.
     pub orphan_grace: Duration,
     /// How long sealed results are kept, until [`Engine::keep_results`](crate::Engine::keep_results)
     /// says otherwise.
     pub results: Duration,
+    /// Bytes of large results that are on their way to callers at once.
+    pub result_bytes: usize,
+    /// The same for one API key.
+    pub result_bytes_per_key: usize,
 }
 
 impl Options {
@@ -29,9 +37,14 @@ impl Options {
     pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
     /// How long a caller waits for the store to take a claim or a result.
     pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
+    /// The largest result that is not counted, in bytes: a load brings it along, and a connection hands it
+    /// to the kernel at once.
+    pub const SMALL_RESULT: usize = 64 << 10;
     /// The most of a streamed answer that is kept for its readers, as rendered chunks. A longer answer
     /// is ended there.
     pub const STREAM_BYTES_MAX: usize = 64 << 20;
+    /// The most that is read of an answer, as its provider sends it. A longer one is ended there.
+    pub const RECEIVED_BYTES_MAX: usize = 2 * Self::STREAM_BYTES_MAX;
     /// Earlier operations that one request looks up for what its provider wants back: those of its newest
     /// turns.
     pub const LOOK_UPS_MAX: usize = 256;

@@ -12,6 +12,7 @@ use holdfast_domain::ports::Unavailable;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Engine;
+use crate::clocks::{Apart, Clocks};
 use crate::options::Options;
 
 /// Operations that one look tries, past those that cannot come to rest yet.
@@ -48,7 +49,8 @@ impl Engine {
     /// where the store does not say whether it committed. Cancel safe.
     pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let conduct = self.conduct_of(id);
-        let found = tokio::time::timeout(Options::COMMIT_WAIT, conduct.reconcile(id)).await;
+        let found = conduct.reconcile_beside(id, self.running.alive(id));
+        let found = tokio::time::timeout(Options::COMMIT_WAIT, found).await;
         found
             .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
             .map(|found| self.metrics.counted(found))
@@ -67,6 +69,8 @@ impl Engine {
         let mut ticks = interval(self.options.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purged: Option<Instant> = None;
+        let begun = Instant::now();
+        let mut clocks = None;
         loop {
             ticks.tick().await;
             if let Err(error) = self.reconcile_once().await {
@@ -74,7 +78,7 @@ impl Engine {
                 tracing::warn!(error, "reconciling failed");
             }
             if purged.is_none_or(|at| at.elapsed() >= PURGE_EVERY) {
-                match self.purge().await {
+                match self.purge(begun, &mut clocks).await {
                     // More results become old in a minute than one purge may delete.
                     Ok(Purged::Some) => {}
                     Ok(Purged::All) => purged = Some(Instant::now()),
@@ -146,11 +150,26 @@ impl Engine {
         }
     }
 
-    async fn purge(&self) -> Result<Purged, Unavailable> {
+    /// Looks at the clocks before each commit: what is deleted does not come back.
+    async fn purge(
+        &self,
+        begun: Instant,
+        clocks: &mut Option<Clocks>,
+    ) -> Result<Purged, Unavailable> {
         let age = self.results();
         let mut all: u64 = 0;
         let mut left = Purged::Some;
         for _commit in 0..PURGES_MAX {
+            let now = self.ports.journal.load(OperationId::from_u128(0)).await?.now;
+            let own = begun.elapsed();
+            let seen = clocks.map_or(Clocks::begin(now, own), |before| before.look(now, own));
+            let is_known = clocks.is_some_and(|before| before.apart().is_some());
+            *clocks = Some(seen);
+            if let Some(apart) = seen.apart() {
+                tell_apart(apart, is_known);
+                left = Purged::All;
+                break;
+            }
             let purged = self.ports.journal.purge(age, RESULTS_PER_PURGE).await?;
             all = all.saturating_add(purged);
             if purged == 0 {
@@ -163,6 +182,20 @@ impl Engine {
         }
         Ok(left)
     }
+}
+
+/// Once for a jump, and quietly from then on.
+fn tell_apart(apart: Apart, is_known: bool) {
+    let ahead_s = apart.by_micros / 1_000_000;
+    if is_known {
+        tracing::debug!(ahead_s, "the database's clock has jumped: nothing is deleted");
+        return;
+    }
+    tracing::error!(
+        ahead_s,
+        "the database's clock has jumped: old results are kept until it is right again, or has been so \
+         for a day"
+    );
 }
 
 /// How far a purge came.

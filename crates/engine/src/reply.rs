@@ -9,12 +9,15 @@ use bytes::Bytes;
 use holdfast_domain::limits::Reached;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
+use holdfast_domain::ports::Unavailable;
 use holdfast_domain::usage::UsageRecord;
-use holdfast_domain::{Micros, OperationId};
+use holdfast_domain::{Currency, Micros, OperationId};
 use holdfast_wire::chat::request::BadRequest;
 
+use crate::Engine;
 use crate::callers::Caller;
 use crate::rates::Rates;
+use crate::results::NoRoom;
 use crate::routes::PassedOver;
 use crate::seal;
 use crate::streaming::Stream;
@@ -83,9 +86,14 @@ pub enum Failure {
         limit: usize,
     },
     /// No such model.
-    ModelNotFound,
-    /// The API key may not use the model, or the model has no price in the wallet's currency.
+    ModelNotFound {
+        /// The one that was probably meant, of those that the API key may use.
+        meant: Option<PublicModelId>,
+    },
+    /// The API key may not use the model.
     ModelNotAllowed,
+    /// The model has no price in the currency of the API key's wallet.
+    NoPrice(Currency),
     /// The hold would exceed what the caller allowed.
     ChargeLimit {
         /// What would be held.
@@ -97,6 +105,8 @@ pub enum Failure {
     InsufficientFunds {
         /// What would be held.
         hold: Micros,
+        /// What it had a moment later, where that is less and the API key may see it.
+        available: Option<Micros>,
     },
     /// A limit of the API key is reached.
     LimitReached(Reached),
@@ -104,14 +114,19 @@ pub enum Failure {
     PassedOver(PassedOver),
     /// Too many callers wait for this operation.
     TooManyWaiters,
+    /// So many bytes of results are on their way to this API key that this one found no room.
+    TooManyResults(OperationId),
     /// The key is bound to another request.
     OtherRequest,
     /// It runs, and the caller's patience ended first.
     InProgress(OperationId),
     /// It may have run, and was not charged.
     OutcomeUnknown(OperationId),
-    /// It provably did not run.
-    NotRun(OperationId),
+    /// The database has lost the claim that it ran by: it may have run, and may run again under the
+    /// same key.
+    ClaimLost(OperationId),
+    /// It provably did not run, and may be sent again after so long.
+    NotRun(OperationId, Duration),
     /// Refused for good; the words of the first answer are gone.
     Refused(OperationId, ProviderRefusal),
     /// Completed; the content was deleted after its time.
@@ -120,6 +135,8 @@ pub enum Failure {
     ResultSealed(OperationId, Box<UsageRecord>),
     /// The store does not take or give what is needed; with the operation where the key is bound.
     Storage(Option<OperationId>),
+    /// Completed but for its settlement, which the store refuses: this will be its charge.
+    Recorded(OperationId, Micros),
     /// Too many commits wait.
     Overloaded,
     /// This process takes nothing new.
@@ -142,75 +159,103 @@ impl Reply {
         Self { outcome: Err(failure), replayed: false, rates: Rates::default(), facts }
     }
 
-    /// What the row says to this caller, with the content that this process still has in memory.
+    /// What the row says to this caller, with the content that this process still has in memory; `None`
+    /// where the content has to be read from the row.
     pub(crate) fn from_run(
         snapshot: &Snapshot,
         body: Option<Bytes>,
         caller: &Caller,
         replayed: bool,
-    ) -> Self {
-        let sealed_by_caller =
-            snapshot.result.as_ref().is_some_and(|result| result.credential == caller.bearer.id);
-        let operation = snapshot.operation.as_ref();
-        let phase = operation.map(|operation| &operation.phase);
-        let answered = body.filter(|_body| sealed_by_caller).and_then(|body| match phase {
-            Some(Phase::Completed { .. }) => Some(Answered::Completed(body)),
-            Some(Phase::Refused { refusal, .. }) => Some(Answered::Refused(*refusal, body)),
-            Some(Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. })
-            | None => None,
-        });
-        match (answered, operation) {
-            (Some(answered), Some(operation)) => {
-                let (rates, facts) = (Rates::default(), Facts::of(operation));
-                Self { outcome: Ok(answered), replayed, rates, facts }
+    ) -> Option<Self> {
+        let result = snapshot.result.as_ref()?;
+        let body = body.filter(|_body| result.credential == caller.bearer.id)?;
+        let operation = snapshot.operation.as_ref()?;
+        let answered = match operation.phase {
+            Phase::Completed { .. } => Answered::Completed(body),
+            Phase::Refused { refusal, .. } => Answered::Refused(refusal, body),
+            Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
+                return None;
             }
-            (_, _) => Self::from_row(snapshot, caller, replayed),
-        }
+        };
+        let (rates, facts) = (Rates::default(), Facts::of(operation));
+        Some(Self { outcome: Ok(answered), replayed, rates, facts })
     }
+}
 
-    /// What the row says to this caller.
-    pub(crate) fn from_row(snapshot: &Snapshot, caller: &Caller, replayed: bool) -> Self {
+impl Engine {
+    /// What the row says to this caller. Cancel safe.
+    pub(crate) async fn reply_of_row(
+        &self,
+        snapshot: &Snapshot,
+        caller: &Caller,
+        replayed: bool,
+    ) -> Reply {
         let Some(operation) = &snapshot.operation else {
-            return Self::unbound(Failure::Storage(None));
+            return Reply::unbound(Failure::Storage(None));
         };
         let id = operation.id;
         let outcome = match &operation.phase {
             Phase::Leased => Err(Failure::InProgress(id)),
-            Phase::Recorded(_) => Err(Failure::Storage(Some(id))),
-            Phase::Open => Err(Failure::NotRun(id)),
+            Phase::Recorded(usage) => Err(Failure::Recorded(id, usage.charge)),
+            Phase::Open => Err(Failure::NotRun(id, operation.reopens_in(snapshot.now))),
             Phase::Abandoned { .. } => Err(Failure::OutcomeUnknown(id)),
-            Phase::Completed { usage, .. } => match content(snapshot, operation, caller) {
-                Content::Kept(body) => Ok(Answered::Completed(body)),
-                Content::Expired => Err(Failure::ResultExpired(id, Box::new(usage.clone()))),
-                Content::Sealed => Err(Failure::ResultSealed(id, Box::new(usage.clone()))),
-                Content::Broken => Err(Failure::Unreadable(id, Some(Box::new(usage.clone())))),
-            },
-            Phase::Refused { refusal, .. } => match content(snapshot, operation, caller) {
-                Content::Kept(body) => Ok(Answered::Refused(*refusal, body)),
-                Content::Expired | Content::Sealed => Err(Failure::Refused(id, *refusal)),
-                Content::Broken => Err(Failure::Unreadable(id, None)),
-            },
+            Phase::Completed { usage, .. } => {
+                match self.content(snapshot, operation, caller).await {
+                    Content::Kept(body) => Ok(Answered::Completed(body)),
+                    Content::Expired => Err(Failure::ResultExpired(id, Box::new(usage.clone()))),
+                    Content::Sealed => Err(Failure::ResultSealed(id, Box::new(usage.clone()))),
+                    Content::Broken => Err(Failure::Unreadable(id, Some(Box::new(usage.clone())))),
+                    Content::NoRoom(full) => Err(Failure::no_room(full, id)),
+                    Content::Unread(error) => Err(unread(&error, id)),
+                }
+            }
+            Phase::Refused { refusal, .. } => {
+                match self.content(snapshot, operation, caller).await {
+                    Content::Kept(body) => Ok(Answered::Refused(*refusal, body)),
+                    Content::Expired | Content::Sealed => Err(Failure::Refused(id, *refusal)),
+                    Content::Broken => Err(Failure::Unreadable(id, None)),
+                    Content::NoRoom(full) => Err(Failure::no_room(full, id)),
+                    Content::Unread(error) => Err(unread(&error, id)),
+                }
+            }
         };
-        Self { outcome, replayed, rates: Rates::default(), facts: Facts::of(operation) }
+        Reply { outcome, replayed, rates: Rates::default(), facts: Facts::of(operation) }
     }
 }
 
+fn unread(error: &Unavailable, operation: OperationId) -> Failure {
+    let error: &dyn std::error::Error = error;
+    tracing::warn!(operation.id = %operation, error, "a result could not be read");
+    Failure::Storage(Some(operation))
+}
+
 impl Failure {
+    const fn no_room(full: NoRoom, operation: OperationId) -> Self {
+        match full {
+            NoRoom::ApiKey => Self::TooManyResults(operation),
+            NoRoom::Process => Self::Overloaded,
+        }
+    }
+
     /// Which operation it is about, where the key is bound and the caller may know.
     const fn operation(&self) -> Option<OperationId> {
         match self {
             Self::InProgress(id)
+            | Self::TooManyResults(id)
             | Self::Unreadable(id, _)
             | Self::OutcomeUnknown(id)
-            | Self::NotRun(id)
+            | Self::ClaimLost(id)
+            | Self::NotRun(id, _)
+            | Self::Recorded(id, _)
             | Self::Refused(id, _)
             | Self::ResultExpired(id, _)
             | Self::ResultSealed(id, _) => Some(*id),
             Self::Storage(operation) | Self::Internal(operation) => *operation,
             Self::BadRequest(_)
             | Self::TooLarge { .. }
-            | Self::ModelNotFound
+            | Self::ModelNotFound { .. }
             | Self::ModelNotAllowed
+            | Self::NoPrice(_)
             | Self::ChargeLimit { .. }
             | Self::InsufficientFunds { .. }
             | Self::LimitReached(_)
@@ -249,21 +294,36 @@ pub(crate) enum Content {
     Sealed,
     /// It does not open with the credential that sealed it: a bug or tampering.
     Broken,
+    /// It is large, and found no room in time.
+    NoRoom(NoRoom),
+    /// The store does not work.
+    Unread(Unavailable),
 }
 
-/// Opens a row's content for a caller.
-pub(crate) fn content(snapshot: &Snapshot, operation: &Operation, caller: &Caller) -> Content {
-    let Some(result) = &snapshot.result else { return Content::Expired };
-    if result.credential != caller.bearer.id {
-        return Content::Sealed;
-    }
-    let key = caller.bearer.secret.result_key(operation.id);
-    match seal::open(&key, operation, result) {
-        Ok(opened) => Content::Kept(opened.body.into()),
-        Err(error) => {
-            let error: &dyn std::error::Error = &error;
-            tracing::error!(operation.id = %operation.id, error, "a result does not open");
-            Content::Broken
+impl Engine {
+    /// A row's content for a caller: opened at once where the load brought it along. Cancel safe.
+    pub(crate) async fn content(
+        &self,
+        snapshot: &Snapshot,
+        operation: &Operation,
+        caller: &Caller,
+    ) -> Content {
+        let Some(result) = &snapshot.result else { return Content::Expired };
+        if result.credential != caller.bearer.id {
+            return Content::Sealed;
+        }
+        if result.withheld > 0 {
+            // In a box: few are.
+            return Box::pin(self.withheld(operation, result.withheld, caller)).await;
+        }
+        let key = caller.bearer.secret.result_key(operation.id);
+        match seal::open(&key, operation, result) {
+            Ok(opened) => Content::Kept(opened.body.into()),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(operation.id = %operation.id, error, "a result does not open");
+                Content::Broken
+            }
         }
     }
 }

@@ -73,7 +73,8 @@ impl Way {
         let untried = |lane: &Arc<Lane>| {
             let class = lane.shut(now)?.label().into();
             let route = Arc::clone(&lane.name);
-            Some(Attempt { route, class, latency: Duration::ZERO, may_be_billed: false })
+            let latency = Duration::ZERO;
+            Some(Attempt { route, class, latency, may_be_billed: false, reason: None })
         };
         self.left.iter().filter_map(untried).collect()
     }

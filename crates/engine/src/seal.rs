@@ -76,7 +76,7 @@ pub fn seal(
             &mut sealed,
         )
         .map_err(SealError::Cipher)?;
-    Ok(SealedResult { credential, format, nonce, sealed: sealed.into() })
+    Ok(SealedResult { credential, format, nonce, sealed: sealed.into(), withheld: 0 })
 }
 
 /// Opens what [`seal`] sealed for the same operation.

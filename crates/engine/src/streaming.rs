@@ -7,20 +7,38 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Phase, ProviderRefusal};
 use holdfast_wire::chat::chunk;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::Engine;
+use crate::rates::Rates;
 use crate::reply::{Answered, Facts, Failure, Reply};
+use crate::results::is_large;
 use crate::submit::Ask;
-use crate::tape::{Followed, Follower, Outcome, Reader};
+use crate::tape::{Followed, Follower, Outcome, Reader, Track};
 
 /// A completion as events of a stream.
 pub struct Stream {
     ready: VecDeque<Bytes>,
-    live: Option<Live>,
+    /// What follows that.
+    source: Source,
     facts: Facts,
+    /// The answer that is replayed, where its bytes are counted until all of it was told.
+    _room: Option<Bytes>,
+}
+
+/// Where the rest of a stream comes from.
+enum Source {
+    /// Nowhere: that is all.
+    Nothing,
+    /// From the run that says it here.
+    Live(Box<Live>),
+    /// From what an answer that is not told as it is said comes to.
+    Awaited(Box<Ask>, BoxFuture<'static, Reply>),
 }
 
 /// The run that says it, and where its reader is.
@@ -29,6 +47,8 @@ struct Live {
     ask: Ask,
     reader: Reader,
     follower: Follower,
+    /// Until when its reader waits for the first of it.
+    patience: Option<Instant>,
 }
 
 /// A piece of a stream.
@@ -49,7 +69,12 @@ pub enum Broken {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({} events ready, live: {})", self.ready.len(), self.live.is_some())
+        let source = match self.source {
+            Source::Nothing => "nothing",
+            Source::Live(_) => "a run",
+            Source::Awaited(..) => "an answer",
+        };
+        write!(f, "Stream({} events ready, then {source})", self.ready.len())
     }
 }
 
@@ -76,20 +101,53 @@ impl fmt::Debug for Broken {
 impl Stream {
     /// The next piece, as soon as it is there; `None` at the end. Cancel safe.
     pub async fn next(&mut self) -> Option<Piece> {
-        if self.ready.is_empty()
-            && let Some(live) = &mut self.live
-        {
-            self.ready = live.follower.more().await;
-            if self.ready.is_empty() {
-                let (facts, ending) = live.ending().await;
-                (self.facts, self.live) = (facts, None);
-                match ending {
-                    Ok(closing) => self.ready = closing,
-                    Err(broken) => return Some(Piece::Broken(broken)),
-                }
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Piece::Event(event));
+            }
+            let ended = match &mut self.source {
+                Source::Nothing => return None,
+                Source::Live(live) => match live.more().await {
+                    More::Said(events) => {
+                        self.ready = events;
+                        continue;
+                    }
+                    More::Ended(facts, ending) => (*facts, ending),
+                },
+                Source::Awaited(ask, reply) => match reply.await.travelling(ask) {
+                    Reply { outcome: Ok(Answered::Streamed(stream)), .. } => {
+                        *self = *stream;
+                        continue;
+                    }
+                    Reply { outcome: Ok(Answered::Refused(refusal, body)), facts, .. } => {
+                        (facts, Err(Broken::Refused(refusal, body)))
+                    }
+                    Reply { outcome: Err(failure), facts, .. } => {
+                        (facts, Err(Broken::Failed(failure)))
+                    }
+                    // Never: whoever is answered by this wants a stream.
+                    Reply { outcome: Ok(Answered::Completed(_)), facts, .. } => {
+                        (facts, Err(Broken::Failed(Failure::Internal(Some(ask.id)))))
+                    }
+                },
+            };
+            let (facts, ending) = ended;
+            (self.facts, self.source) = (facts, Source::Nothing);
+            match ending {
+                Ok(closing) => self.ready = closing,
+                Err(broken) => return Some(Piece::Broken(broken)),
             }
         }
-        self.ready.pop_front().map(Piece::Event)
+    }
+
+    /// Whether there is anything to tell: a head that was waited for long enough goes out without.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        match &self.source {
+            Source::Nothing => true,
+            Source::Live(live) => live.follower.has_begun(),
+            Source::Awaited(..) => false,
+        }
     }
 
     /// What is known of the operation, for the log: all of it when the stream has ended.
@@ -99,9 +157,36 @@ impl Stream {
     }
 }
 
-impl Live {
+/// What comes of waiting for a run.
+enum More {
+    /// Events.
+    Said(VecDeque<Bytes>),
     /// The last events, once the settlement has committed, or why there are none.
-    async fn ending(&self) -> (Facts, Result<VecDeque<Bytes>, Broken>) {
+    Ended(Box<Facts>, Result<VecDeque<Bytes>, Broken>),
+}
+
+impl Live {
+    /// What is said next. Cancel safe.
+    async fn more(&mut self) -> More {
+        let said = match self.patience {
+            Some(patience) => timeout_at(patience, self.follower.more()).await,
+            None => Ok(self.follower.more().await),
+        };
+        match said {
+            Ok(said) if said.is_empty() => self.ending().await,
+            Ok(said) => {
+                self.patience = None;
+                More::Said(said)
+            }
+            Err(_elapsed) => {
+                let id = self.ask.id;
+                let in_progress = Broken::Failed(Failure::InProgress(id));
+                More::Ended(Box::new(Facts::in_progress(id)), Err(in_progress))
+            }
+        }
+    }
+
+    async fn ending(&self) -> More {
         let followed = self.reader.follow(None).await;
         // What was told is the row's answer only if this run has written it.
         let is_own = matches!(
@@ -123,48 +208,100 @@ impl Live {
                 Err(Broken::Failed(Failure::Storage(Some(id))))
             }
         };
-        (facts, ending)
+        More::Ended(Box::new(facts), ending)
     }
 }
 
 impl Engine {
     /// Follows a run to its end, at most until `patience`. `Break`: its caller wants a stream, and that
-    /// has begun.
+    /// has begun, or has waited long enough for its head.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         ask: &Ask,
         reader: Reader,
         patience: Option<Instant>,
     ) -> ControlFlow<Reply, Followed> {
-        let heard = reader.track().filter(|track| {
-            // Another credential will not be able to read this answer again.
-            ask.delivery.stream && track.is_for(ask.caller.bearer.id)
-        });
-        let Some(track) = heard else {
+        if !ask.delivery.stream {
             return ControlFlow::Continue(reader.follow(patience).await);
+        }
+        // Another credential will not be able to read this answer again.
+        let heard = reader.track().filter(|track| track.is_for(ask.caller.bearer.id));
+        let mut follower = heard.map(|track| track.follow(ask.delivery.include_usage));
+        let begun = async {
+            match &mut follower {
+                Some(follower) => follower.begun().await,
+                None => std::future::pending().await,
+            }
         };
-        let mut follower = track.follow(ask.delivery.include_usage);
+        let head_due = async {
+            sleep_until(ask.head_by).await;
+            // Before that its errors are the caller's own: they have their status.
+            reader.admitted().await;
+        };
         tokio::select! {
             biased;
-            () = follower.begun() => {}
+            () = begun => {}
             followed = reader.follow(patience) => return ControlFlow::Continue(followed),
+            () = head_due => {}
         }
-        let facts = Facts {
-            operation: Some(ask.id),
-            model: Some(track.model().clone()),
-            phase: Some(Phase::Leased.label()),
-            ..Facts::default()
+        let rates = heard.map_or_else(Rates::default, Track::rates);
+        let facts =
+            Facts { model: heard.map(|track| track.model().clone()), ..Facts::in_progress(ask.id) };
+        let (engine, own) = (Arc::clone(self), ask.clone());
+        let source = if let Some(follower) = follower {
+            Source::Live(Box::new(Live { engine, ask: own, reader, follower, patience }))
+        } else {
+            let told = async move {
+                let followed = reader.follow(patience).await;
+                let reply = engine.told(&own, followed).await;
+                engine.travelling(reply, &own).await
+            };
+            Source::Awaited(Box::new(ask.clone()), told.boxed())
         };
-        let rates = track.rates();
-        let (engine, ask) = (Arc::clone(self), ask.clone());
-        let live = Some(Live { engine, ask, reader, follower });
-        let stream = Stream { ready: VecDeque::new(), live, facts: facts.clone() };
-        let outcome = Ok(Answered::Streamed(Box::new(stream)));
-        ControlFlow::Break(Reply { outcome, replayed: false, rates, facts })
+        ControlFlow::Break(Reply { rates, ..Reply::streamed(source, facts) })
     }
 }
 
 impl Reply {
+    /// A stream of what this comes to, which is waited for with its head.
+    pub(crate) fn awaited(ask: &Ask, reply: BoxFuture<'static, Self>) -> Self {
+        let source = Source::Awaited(Box::new(ask.clone()), reply);
+        Self { replayed: true, ..Self::streamed(source, Facts::in_progress(ask.id)) }
+    }
+
+    fn streamed(source: Source, facts: Facts) -> Self {
+        let ready = VecDeque::new();
+        let stream = Stream { ready, source, facts: facts.clone(), _room: None };
+        let outcome = Ok(Answered::Streamed(Box::new(stream)));
+        Self { outcome, replayed: false, rates: Rates::default(), facts }
+    }
+}
+
+impl Facts {
+    /// What is known of an operation that runs.
+    fn in_progress(id: OperationId) -> Self {
+        Self { operation: Some(id), phase: Some(Phase::Leased.label()), ..Self::default() }
+    }
+}
+
+impl Engine {
+    /// The same as whoever asked wants it to travel; a large answer becomes a stream beside what else runs.
+    pub(crate) async fn travelling(&self, reply: Reply, ask: &Ask) -> Reply {
+        if !reply.is_large() || !ask.delivery.stream {
+            return reply.travelling(ask);
+        }
+        let (id, ask) = (ask.id, ask.clone());
+        // In a box: few are.
+        let travelling = Box::pin(self.beside(move || reply.travelling(&ask))).await;
+        travelling.unwrap_or_else(|| Reply::unbound(Failure::Internal(Some(id))))
+    }
+}
+
+impl Reply {
+    fn is_large(&self) -> bool {
+        matches!(&self.outcome, Ok(Answered::Completed(body)) if is_large(body.len()))
+    }
+
     /// The same, as whoever asked wants it to travel: an answer that is whole becomes a stream of its
     /// text.
     pub(crate) fn travelling(self, ask: &Ask) -> Self {
@@ -173,18 +310,20 @@ impl Reply {
         }
         let Self { outcome, replayed, rates, facts } = self;
         let outcome = match outcome {
-            Ok(Answered::Completed(body)) => kept(ask, &body, &facts),
+            Ok(Answered::Completed(body)) => kept(ask, body, &facts),
             other => other,
         };
         Self { outcome, replayed, rates, facts }
     }
 }
 
-fn kept(ask: &Ask, body: &[u8], facts: &Facts) -> Result<Answered, Failure> {
-    match chunk::replay(body, ask.delivery.include_usage) {
+fn kept(ask: &Ask, body: Bytes, facts: &Facts) -> Result<Answered, Failure> {
+    match chunk::replay(&body, ask.delivery.include_usage) {
         Ok(events) => {
             let (ready, facts) = (VecDeque::from(events), facts.clone());
-            Ok(Answered::Streamed(Box::new(Stream { ready, live: None, facts })))
+            let room = is_large(body.len()).then_some(body);
+            let source = Source::Nothing;
+            Ok(Answered::Streamed(Box::new(Stream { ready, source, facts, _room: room })))
         }
         Err(error) => {
             let error: &dyn std::error::Error = &error;

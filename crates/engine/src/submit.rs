@@ -9,25 +9,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use holdfast_domain::model::Terms;
-use holdfast_domain::operation::{Binding, Phase, Snapshot};
+use holdfast_domain::operation::{Binding, Phase};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
-use holdfast_wire::chat::request::{BadRequest, Delivery, Parsed, parse};
+use holdfast_wire::chat::request::{BadRequest, Delivery, Parsed, model_named, parse};
 use holdfast_wire::error::Code;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::{Caller, InHand};
+use crate::elsewhere::{Look, Watch, is_leased};
 use crate::offer::Offer;
 use crate::rates::Rates;
 use crate::reply::{Failure, Reply};
 use crate::tape::{Followed, Outcome, Registered, Tape, Track};
 
-/// Between two looks at an operation that another process runs.
-const POLL: Duration = Duration::from_millis(250);
+/// How long whoever wants a stream waits for its head where nothing is said: until then an error has its
+/// status.
+const HEAD_WAIT: Duration = Duration::from_secs(5);
 /// Runs that may refuse each other the key before a caller is told to come again.
 const TURNS_MAX: u32 = 16;
 
@@ -74,14 +77,30 @@ impl Engine {
             }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
-                let failure = Failure::BadRequest(Arc::new(bad));
+                let failure = self.refusal(&ask, &body, bad);
                 if !readable {
                     return Reply::unbound(failure);
                 }
                 return Box::pin(self.refuse(&ask, None, body, failure)).await;
             }
         };
-        self.answer(&ask, Said { request, body }).await.travelling(&ask)
+        let model = request.model.clone();
+        let mut reply = self.answer(&ask, Said { request, body }).await;
+        if reply.outcome.is_err() {
+            // What was refused is of no row that would say it.
+            reply.facts.model.get_or_insert(model);
+        }
+        self.travelling(reply, &ask).await
+    }
+
+    /// An id that cannot be a model's may still be near one.
+    fn refusal(&self, ask: &Ask, body: &[u8], bad: BadRequest) -> Failure {
+        if bad.code != Code::ModelNotFound {
+            return Failure::BadRequest(Arc::new(bad));
+        }
+        let (offer, caller, now) = (&ask.offer, &ask.caller, self.node.now());
+        let meant = model_named(body).and_then(|written| offer.meant(caller, &written, now));
+        Failure::ModelNotFound { meant }
     }
 
     async fn answer(self: &Arc<Self>, ask: &Ask, mut said: Said) -> Reply {
@@ -164,6 +183,15 @@ impl Engine {
                 None => ControlFlow::Break(Reply::unbound(Failure::Storage(None))),
             };
         }
+        if reader.is_let_go() {
+            // There was nobody before this one, and it has what it takes to run.
+            let followed = reader.follow(Some(ask.patience)).await;
+            return if matches!(followed, Followed::Ended(_)) {
+                ControlFlow::Continue(said)
+            } else {
+                ControlFlow::Break(self.told(ask, followed).await)
+            };
+        }
         // Those who wait are many, and the run has the same.
         drop(said);
         // A refused claim was this caller's as well: it would have offered the same.
@@ -182,7 +210,7 @@ impl Engine {
     }
 
     /// What the end of a run tells this caller.
-    pub(crate) async fn told(&self, ask: &Ask, followed: Followed) -> Reply {
+    pub(crate) async fn told(self: &Arc<Self>, ask: &Ask, followed: Followed) -> Reply {
         match followed {
             Followed::Ended(Outcome::Unbound(failure)) => {
                 let rates = if let Failure::LimitReached(reached) = &failure {
@@ -193,13 +221,18 @@ impl Engine {
                 Reply { rates, ..Reply::unbound(failure) }
             }
             Followed::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
-                let reply = Reply::from_run(&snapshot, body, &ask.caller, !ran);
+                let reply = match Reply::from_run(&snapshot, body, &ask.caller, !ran) {
+                    Some(reply) => reply,
+                    None => Box::pin(self.reply_of_row(&snapshot, &ask.caller, !ran)).await,
+                };
                 Reply { rates, ..reply }
             }
             Followed::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(ask)).await,
             Followed::Ended(Outcome::OtherRequest) => Reply::unbound(Failure::OtherRequest),
             Followed::Ended(Outcome::Lost) => Reply::unbound(Failure::Internal(Some(ask.id))),
-            Followed::Unclaimed => Reply::unbound(Failure::Storage(None)),
+            Followed::Ended(Outcome::GivenBack) | Followed::Unclaimed => {
+                Reply::unbound(Failure::Storage(None))
+            }
             Followed::StillRunning => Reply::unbound(Failure::InProgress(ask.id)),
             Followed::Unsettled => Reply::unbound(Failure::Storage(Some(ask.id))),
         }
@@ -207,7 +240,7 @@ impl Engine {
 
     /// A refusal of today's rules stands only where the key is not bound, or is open.
     async fn refuse(
-        &self,
+        self: &Arc<Self>,
         ask: &Ask,
         request: Option<Arc<Request>>,
         body: Bytes,
@@ -229,23 +262,51 @@ impl Engine {
             Phase::Recorded(_)
             | Phase::Completed { .. }
             | Phase::Refused { .. }
-            | Phase::Abandoned { .. } => Reply::from_row(&snapshot, caller, true),
+            | Phase::Abandoned { .. } => self.reply_of_row(&snapshot, caller, true).await,
         }
     }
 
-    /// Waits for an operation that this process does not run, by looking at its row.
-    async fn follow_row(&self, ask: &Ask) -> Reply {
-        let caller = &ask.caller;
+    /// Waits for an operation that this process does not run, with all others who wait for it here.
+    async fn follow_row(self: &Arc<Self>, ask: &Ask) -> Reply {
+        let Some(watch) = self.watch(ask.id, ask.offer.rules.waiters_per_operation) else {
+            return Reply::unbound(Failure::TooManyWaiters);
+        };
+        let mut resting = Arc::clone(self).at_rest(watch, ask.clone()).boxed();
+        if !ask.delivery.stream {
+            return resting.await;
+        }
+        tokio::select! {
+            biased;
+            reply = &mut resting => reply,
+            () = sleep_until(ask.head_by) => Reply::awaited(ask, resting),
+        }
+    }
+
+    /// What the row says to this caller once nobody runs the operation any more.
+    async fn at_rest(self: Arc<Self>, mut watch: Watch, ask: Ask) -> Reply {
+        let mut seen = None;
         loop {
-            let snapshot = match self.reconciled(ask.id).await {
-                Ok(snapshot) => snapshot,
-                Err(error) => return unreadable(&error, Some(ask.id)),
-            };
-            let leased = is_leased(&snapshot);
-            if !leased || Instant::now() + POLL > ask.patience || self.draining.is_cancelled() {
-                return Reply::from_row(&snapshot, caller, true);
+            let look = watch.borrow_and_update().clone();
+            match look {
+                Look::Row(snapshot) if is_leased(&snapshot) => seen = Some(snapshot),
+                Look::Row(snapshot) => {
+                    let reply = self.reply_of_row(&snapshot, &ask.caller, true).await;
+                    return self.travelling(reply, &ask).await;
+                }
+                Look::Unreadable => return Reply::unbound(Failure::Storage(Some(ask.id))),
+                Look::Pending => {}
             }
-            tokio::time::sleep(POLL).await;
+            let goes_on = tokio::select! {
+                looked = watch.changed() => looked.is_ok(),
+                () = sleep_until(ask.patience) => false,
+                () = self.draining.cancelled() => false,
+            };
+            if !goes_on {
+                return match seen {
+                    Some(row) => self.reply_of_row(&row, &ask.caller, true).await,
+                    None => Reply::unbound(Failure::InProgress(ask.id)),
+                };
+            }
         }
     }
 
@@ -273,7 +334,9 @@ pub(crate) struct Ask {
     /// How the answer travels.
     pub(crate) delivery: Delivery,
     /// Until when an attached caller waits.
-    patience: Instant,
+    pub(crate) patience: Instant,
+    /// When whoever wants a stream gets its head, whether anything was said or not.
+    pub(crate) head_by: Instant,
     _in_hand: Arc<InHand>,
 }
 
@@ -282,7 +345,7 @@ impl Ask {
         let Submission { offer, caller, request_key, body, max_charge, patience, in_hand } =
             submission;
         let id = OperationId::of(caller.api_key.id, request_key);
-        let patience = Instant::now() + patience;
+        let now = Instant::now();
         let ask = Self {
             offer,
             caller,
@@ -290,7 +353,8 @@ impl Ask {
             max_charge,
             id,
             delivery: Delivery::default(),
-            patience,
+            patience: now + patience,
+            head_by: now + HEAD_WAIT,
             _in_hand: in_hand,
         };
         (ask, body)
@@ -307,10 +371,6 @@ impl Said {
     fn into_body(self) -> Bytes {
         self.body
     }
-}
-
-fn is_leased(snapshot: &Snapshot) -> bool {
-    snapshot.operation.as_ref().is_some_and(|operation| operation.phase == Phase::Leased)
 }
 
 fn unreadable(error: &Unavailable, operation: Option<OperationId>) -> Reply {

@@ -1,12 +1,13 @@
 //! The tape that a run is followed by: what stage it is in and, at last, how it ended. Any number of
 //! readers follow one tape; none of them can slow it. What the run says meanwhile is on its [`Track`].
 
+mod log;
 mod running;
 mod track;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use holdfast_domain::operation::{Binding, Snapshot};
@@ -25,6 +26,8 @@ use crate::reply::Failure;
 enum Stage {
     /// Its claim waits for the store's verdict: the key may not be bound.
     Offered,
+    /// Its claim came too late for everybody: it is given back, and whoever comes now claims anew.
+    LetGo,
     /// It is this process's, and the model may be running.
     Running,
     /// Its ending waits for the store, since then.
@@ -49,6 +52,8 @@ pub(crate) enum Outcome {
         /// What the API key's limits stand at after it, where this run claimed.
         rates: Rates,
     },
+    /// Its claim came too late for everybody, and was given back.
+    GivenBack,
     /// Another process runs it.
     Elsewhere,
     /// The key is bound to another request.
@@ -66,6 +71,7 @@ impl fmt::Debug for Outcome {
                 let body = body.as_ref().map(Bytes::len);
                 write!(f, "Row({snapshot:?}, {body:?} bytes, ran: {ran}, {rates:?})")
             }
+            Self::GivenBack => f.write_str("GivenBack"),
             Self::Elsewhere => f.write_str("Elsewhere"),
             Self::OtherRequest => f.write_str("OtherRequest"),
             Self::Lost => f.write_str("Lost"),
@@ -93,6 +99,10 @@ pub(crate) struct Tape {
     pub(crate) claim: ClaimId,
     /// What the claim was offered with.
     pub(crate) binding: Binding,
+    /// When, before anybody waited for it.
+    offered: Instant,
+    /// From when on its task is not believed to be alive.
+    deadline: OnceLock<Instant>,
     /// What it says while it runs, where its first caller wanted to hear that.
     track: Option<Track>,
     /// A std mutex: never held across an await.
@@ -133,6 +143,8 @@ impl Tape {
             operation,
             claim,
             binding,
+            offered: Instant::now(),
+            deadline: OnceLock::new(),
             track,
             stage: Mutex::new(Stage::Offered),
             judged: Notify::new(),
@@ -144,6 +156,11 @@ impl Tape {
         }
     }
 
+    /// Its task says when it is over at the latest. A second word changes nothing.
+    pub(crate) fn ends_by(&self, deadline: Instant) {
+        self.deadline.get_or_init(|| deadline);
+    }
+
     /// Becomes a reader; `None` when there are too many.
     pub(crate) fn read(self: &Arc<Self>, readers_max: usize) -> Option<Reader> {
         let reader = Reader(Arc::clone(self));
@@ -153,7 +170,26 @@ impl Tape {
 
     /// Whether this run has bound the key: before that, another request may yet get it.
     pub(crate) fn is_admitted(&self) -> bool {
-        matches!(*self.stage(), Stage::Running | Stage::Settling(_))
+        matches!(*self.stage(), Stage::LetGo | Stage::Running | Stage::Settling(_))
+    }
+
+    /// Lets go of a claim that was committed after everybody was told to come again, or had hung up:
+    /// what the store had in hand for so long must not run, and cost, as soon as it gets better. In time,
+    /// a claim runs for those as well who hung up. Readers that come later see that it was let go.
+    pub(crate) fn let_go(&self) -> bool {
+        // Whoever was told has waited for so long: none began before the tape.
+        if self.offered.elapsed() < Options::COMMIT_WAIT {
+            return false;
+        }
+        let mut stage = self.stage();
+        // Under the lock: a reader is counted before it looks at the stage.
+        if self.readers.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        *stage = Stage::LetGo;
+        drop(stage);
+        self.judged.notify_waiters();
+        true
     }
 
     /// The claim was committed.
@@ -250,16 +286,32 @@ impl Reader {
         self.0.track()
     }
 
+    /// Completes when the run has bound the key; never where its claim was not taken, which its end tells.
+    /// Cancel safe.
+    pub(crate) async fn admitted(&self) {
+        self.0.judged().await;
+        if !self.0.is_admitted() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until the store has judged the run's claim, at most until `patience`, and says whether
     /// that bound the key to the run's request. `None`: there is no verdict yet. Cancel safe.
     pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
         let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
         timeout_at(limit, self.0.judged()).await.ok()?;
         Some(match &*self.0.stage() {
-            Stage::Running | Stage::Settling(_) => true,
-            Stage::Ended(outcome) => matches!(outcome, Outcome::Row { ran: true, .. }),
+            Stage::LetGo | Stage::Running | Stage::Settling(_) => true,
+            Stage::Ended(outcome) => {
+                matches!(outcome, Outcome::GivenBack | Outcome::Row { ran: true, .. })
+            }
             Stage::Offered => false,
         })
+    }
+
+    /// Whether the run was given up for want of readers before this one came.
+    pub(crate) fn is_let_go(&self) -> bool {
+        matches!(*self.0.stage(), Stage::LetGo | Stage::Ended(Outcome::GivenBack))
     }
 
     /// Follows the tape to its end, at most until `patience`. Cancel safe.
@@ -271,7 +323,7 @@ impl Reader {
             let over = self.0.over.notified();
             let (store, silent) = match &*self.0.stage() {
                 Stage::Ended(outcome) => return Followed::Ended(outcome.clone()),
-                Stage::Offered => (Some(begun), Followed::Unclaimed),
+                Stage::Offered | Stage::LetGo => (Some(begun), Followed::Unclaimed),
                 Stage::Settling(since) => (Some(begun.max(*since)), Followed::Unsettled),
                 Stage::Running => (None, Followed::StillRunning),
             };

@@ -1,12 +1,13 @@
-//! Which routes turned requests away lately, so that the operator is told of each once in a while and
-//! not with every request. Nothing is decided by it: the next request tries the route again.
+//! Which routes turned requests away lately, or answered what is not believed, so that the operator is told
+//! of each once in a while and not with every request. Nothing is decided by it: the next request tries the
+//! route again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::OperationId;
-use holdfast_domain::ports::NotRun;
+use holdfast_domain::ports::{NotRun, Unreadable};
 use tokio::time::Instant;
 
 use crate::catalogue::Route;
@@ -14,14 +15,22 @@ use crate::catalogue::Route;
 /// Between two lines of the log about the same failure of the same route.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
+/// What is wrong with a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Complaint {
+    NotRun(NotRun),
+    Unreadable(Unreadable),
+    NotBelieved,
+}
+
 /// When the operator was last told of a route, by the way it failed.
 #[derive(Debug, Default)]
-pub(crate) struct TurnedAway(Mutex<HashMap<(Route, NotRun), Instant>>);
+pub(crate) struct TurnedAway(Mutex<HashMap<(Route, Complaint), Instant>>);
 
 impl TurnedAway {
     /// A route did not take a request, which goes to the next one if there is one.
     pub(crate) fn tell(&self, route: &Route, why: NotRun, operation: OperationId) {
-        if !self.is_news(route, why, Instant::now()) {
+        if !self.is_news(route, Complaint::NotRun(why), Instant::now()) {
             return;
         }
         let (provider, model, class) = (&route.provider, &route.model, why.label());
@@ -43,12 +52,37 @@ impl TurnedAway {
         }
     }
 
+    /// What a route answered could not be read.
+    pub(crate) fn unreadable(&self, route: &Route, why: Unreadable, operation: OperationId) {
+        if self.is_news(route, Complaint::Unreadable(why), Instant::now()) {
+            tracing::warn!(
+                operation.id = %operation,
+                provider.name = %route.provider,
+                provider.model = %route.model,
+                reason = %why,
+                "an answer of a provider could not be read"
+            );
+        }
+    }
+
+    /// A route reported more than its model can have used.
+    pub(crate) fn not_believed(&self, route: &Route, operation: OperationId) {
+        if self.is_news(route, Complaint::NotBelieved, Instant::now()) {
+            tracing::warn!(
+                operation.id = %operation,
+                provider.name = %route.provider,
+                provider.model = %route.model,
+                "a provider reports more tokens than its model can have used: an own count is charged"
+            );
+        }
+    }
+
     /// Whether so long nothing was said of it. What is older than that is forgotten, so that routes
     /// which a reload took away do not stay.
-    fn is_news(&self, route: &Route, why: NotRun, now: Instant) -> bool {
+    fn is_news(&self, route: &Route, what: Complaint, now: Instant) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_failure, at| now.duration_since(*at) < TELL_EVERY);
-        let failure = (route.clone(), why);
+        let failure = (route.clone(), what);
         let is_news = !told.contains_key(&failure);
         if is_news {
             told.insert(failure, now);
@@ -84,7 +118,7 @@ mod tests {
             ("two", NotRun::Connect, 59, true),
         ] {
             let now = start + Duration::from_secs(after);
-            let said = turned_away.is_news(&route(provider), why, now);
+            let said = turned_away.is_news(&route(provider), Complaint::NotRun(why), now);
             assert_eq!(said, is_news, "{provider} {why:?} after {after} s");
         }
     }

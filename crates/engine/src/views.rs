@@ -1,6 +1,7 @@
 //! What callers may look at besides completions: their operations, their wallet, the models.
 
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,10 +10,22 @@ use holdfast_domain::ports::{Standing, Unavailable};
 use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
+use tokio::time::Instant;
 
 use crate::Engine;
 use crate::callers::Caller;
-use crate::reply::{Content, content};
+use crate::reply::Content;
+use crate::results::NoRoom;
+
+/// How long a probe waits for the store.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a verdict about the store serves the probes that come after it.
+const REMEMBERED: Duration = Duration::from_millis(250);
+
+/// The last verdict about the store. A lock that may be held across an await: who waits for it wants the
+/// verdict of the look that runs.
+#[derive(Debug, Default)]
+pub(crate) struct Readable(tokio::sync::Mutex<Option<(Instant, Readiness)>>);
 
 /// An operation as its caller sees it.
 #[derive(Debug)]
@@ -67,6 +80,12 @@ pub enum LookUpError {
     /// Its content does not open with the credential that sealed it; told to the operator.
     #[error("the operation's content does not open")]
     Unreadable(OperationId, Option<Box<UsageRecord>>),
+    /// So many bytes of results are on their way to this API key that this one found no room.
+    #[error("the API key has too many results on the way")]
+    TooManyResults,
+    /// The same of all API keys together.
+    #[error("too many results are on the way")]
+    Overloaded,
     /// The store does not work.
     #[error("the store could not be read")]
     Unavailable(#[source] Unavailable),
@@ -86,7 +105,7 @@ impl Engine {
     ) -> Result<LookUp, LookUpError> {
         let id = OperationId::of(caller.api_key.id, request_key);
         let snapshot = self.reconciled(id).await.map_err(LookUpError::Unavailable)?;
-        LookUp::of(snapshot, caller)
+        self.shown(snapshot, caller).await
     }
 
     /// The caller's wallet, and what the limits of its API key stand at. Cancel safe.
@@ -107,31 +126,47 @@ impl Engine {
         self.node.now()
     }
 
-    /// Whether requests are taken. Cancel safe.
+    /// Whether requests are taken. However many ask, the store is looked at a few times a second: they
+    /// share the look that runs, and its verdict for a moment. Cancel safe.
     pub async fn readiness(&self) -> Readiness {
-        const PATIENCE: Duration = Duration::from_secs(2);
         if self.takes_nothing_new() {
             return Readiness::Draining;
+        }
+        if self.has_lost_commits.load(Ordering::Relaxed) {
+            return Readiness::LostCommits;
         }
         // What cannot be written cannot be claimed: heartbeats are writes.
         if !self.node.is_in_touch() {
             return Readiness::Storage;
         }
-        let probe = self.ports.journal.load(OperationId::from_u128(0));
-        match tokio::time::timeout(PATIENCE, probe).await {
+        let mut last = self.readable.0.lock().await;
+        if let Some((at, verdict)) = *last
+            && at.elapsed() < REMEMBERED
+        {
+            return verdict;
+        }
+        let probe = self.ports.journal.clock();
+        let verdict = match tokio::time::timeout(PATIENCE, probe).await {
             Ok(Ok(_)) => Readiness::Ready,
             Ok(Err(_)) | Err(_) => Readiness::Storage,
-        }
+        };
+        *last = Some((Instant::now(), verdict));
+        verdict
     }
 }
 
-impl LookUp {
-    pub(crate) fn of(snapshot: Snapshot, caller: &Caller) -> Result<Self, LookUpError> {
+impl Engine {
+    /// An operation as its caller sees it. Cancel safe.
+    pub(crate) async fn shown(
+        &self,
+        snapshot: Snapshot,
+        caller: &Caller,
+    ) -> Result<LookUp, LookUpError> {
         let Some(operation) = &snapshot.operation else { return Err(LookUpError::NotFound) };
         let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
         let result = match operation.phase {
             Phase::Completed { .. } | Phase::Refused { .. } => {
-                match content(&snapshot, operation, caller) {
+                match self.content(&snapshot, operation, caller).await {
                     Content::Kept(body) => ResultState::Kept(body),
                     Content::Expired => ResultState::Expired,
                     Content::Sealed => ResultState::Sealed,
@@ -139,13 +174,18 @@ impl LookUp {
                         let usage = operation.phase.usage().cloned().map(Box::new);
                         return Err(LookUpError::Unreadable(operation.id, usage));
                     }
+                    Content::NoRoom(NoRoom::ApiKey) => {
+                        return Err(LookUpError::TooManyResults);
+                    }
+                    Content::NoRoom(NoRoom::Process) => return Err(LookUpError::Overloaded),
+                    Content::Unread(error) => return Err(LookUpError::Unavailable(error)),
                 }
             }
             Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
                 ResultState::None
             }
         };
-        Ok(Self { operation: operation.clone(), situation, result })
+        Ok(LookUp { operation: operation.clone(), situation, result })
     }
 }
 
@@ -158,4 +198,6 @@ pub enum Readiness {
     Draining,
     /// Its store does not answer.
     Storage,
+    /// Its store has lost what it had committed: for good, until another process starts.
+    LostCommits,
 }

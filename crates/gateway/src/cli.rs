@@ -301,7 +301,11 @@ impl Period {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ledger {
     /// Recompute every balance and check every invariant; exit status 1 on any mismatch
-    Verify,
+    Verify {
+        /// Say how far it is, once a second, also where standard error is no terminal
+        #[arg(long)]
+        progress: bool,
+    },
 }
 
 #[cfg(test)]

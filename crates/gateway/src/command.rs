@@ -25,7 +25,9 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Some(Command::Migrate(migrate)) => migrate::run(output, &config?, &migrate).await,
         None | Some(Command::Serve) => serve::run(config?).await,
         Some(Command::Wallet(command)) => {
-            with_store(&config?, async |store| wallet::run(output, store, command).await).await
+            let config = config?;
+            with_store(&config, async |store| wallet::run(output, &config, store, command).await)
+                .await
         }
         Some(Command::Key(command)) => {
             let config = config?;
@@ -45,8 +47,11 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Some(Command::Usage(Usage::Report(report))) => {
             with_store(&config?, async |store| usage::report(output, store, report).await).await
         }
-        Some(Command::Ledger(Ledger::Verify)) => {
-            with_store(&config?, async |store| book::verify(output, store).await).await
+        Some(Command::Ledger(Ledger::Verify { progress })) => {
+            let config = config?;
+            let kept = config.retention.results;
+            with_store(&config, async |store| book::verify(output, store, kept, progress).await)
+                .await
         }
     }
 }

@@ -7,7 +7,6 @@
 mod change;
 mod document;
 mod model;
-mod nearest;
 mod price;
 mod process;
 mod provider;

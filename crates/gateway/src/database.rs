@@ -1,20 +1,31 @@
 //! The store and the server secrets that a configuration names.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use holdfast_engine::Secrets;
 use holdfast_store::report::LiveCredential;
-use holdfast_store::{Options, Store};
+use holdfast_store::{Options, ServeLock, Store};
 
 use crate::config::Config;
 use crate::secret::{self, IfMissing};
 
-/// Opens the database; it has to be there and to be migrated.
+/// Opens the database for a command; it has to be there and to be migrated.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Store> {
+    Ok(Store::open(options(config)).await?)
+}
+
+/// Opens the database to serve it.
+pub(crate) async fn open_to_serve(config: &Config, lock: Arc<ServeLock>) -> anyhow::Result<Store> {
+    Ok(Store::open(Options { lock: Some(lock), ..options(config) }).await?)
+}
+
+fn options(config: &Config) -> Options {
     let commit_queue = config.limits.commit_queue;
-    let options = Options { commit_queue, ..Options::new(config.database.clone()) };
-    Ok(Store::open(options).await?)
+    // Larger ones are read when there is room for them.
+    let result_bytes_max = holdfast_engine::Options::SMALL_RESULT;
+    Options { commit_queue, result_bytes_max, ..Options::new(config.database.clone()) }
 }
 
 /// The configured secrets, else the one beside the database. A missing one is made only as long as no

@@ -1,27 +1,26 @@
 //! Clients of providers, made from their configuration. Not what they are asked.
 
+mod addresses;
+
 use std::sync::Arc;
 
 use holdfast_domain::Provider;
-use holdfast_providers::{
-    Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
-    OpenAi, OpenAiOptions, Simulated,
-};
+use holdfast_providers::{Anthropic, Bedrock, Gemini, OpenAi, Simulated};
 
 use crate::config::ProviderKind;
 
 /// A client that has not connected yet.
 pub(crate) fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
+    let mut kind = kind.clone();
+    if let Some(server) = kind.server_mut() {
+        server.own_addresses = addresses::own();
+    }
     Ok(match kind {
         ProviderKind::Simulated => Arc::new(Simulated::new()),
-        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(OpenAiOptions::clone(options))?),
-        ProviderKind::AzureOpenAi(options) => {
-            Arc::new(OpenAi::azure(AzureOptions::clone(options))?)
-        }
-        ProviderKind::Bedrock(options) => Arc::new(Bedrock::new(BedrockOptions::clone(options))?),
-        ProviderKind::Gemini(options) => Arc::new(Gemini::new(GeminiOptions::clone(options))?),
-        ProviderKind::Anthropic(options) => {
-            Arc::new(Anthropic::new(AnthropicOptions::clone(options))?)
-        }
+        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(*options)?),
+        ProviderKind::AzureOpenAi(options) => Arc::new(OpenAi::azure(*options)?),
+        ProviderKind::Bedrock(options) => Arc::new(Bedrock::new(*options)?),
+        ProviderKind::Gemini(options) => Arc::new(Gemini::new(*options)?),
+        ProviderKind::Anthropic(options) => Arc::new(Anthropic::new(*options)?),
     })
 }

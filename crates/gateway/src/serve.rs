@@ -1,6 +1,7 @@
 //! `holdfast serve`: puts the process together, runs it until it is told to end, and lets what runs
 //! finish.
 
+mod files;
 mod greeting;
 mod reload;
 mod signals;
@@ -57,10 +58,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     start::refuse_missing(&config).context("serve was not started")?;
     // Before anything is written: it proves that nobody else serves this file. A server's database may
     // have several.
-    let lock = ServeLock::take(&config.database).context("serve was not started")?;
+    let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = listeners.addresses()?;
-    let store = start::store(&config).await?;
+    let store = start::store(&config, Arc::clone(&lock)).await?;
     let lost = |told: &str| tracing::error!("{told}");
     let secrets = database::secrets(&config, &store, lost).await?;
     start::pin_prices(&config, &store).await?;
@@ -78,15 +79,14 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
         current,
         metrics,
         shutdown: CancellationToken::new(),
+        lock,
     };
     let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
     let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.current), log);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     announce(public, admin)?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
-    let outcome = gateway.run(listeners, reloading, &mut signals).await;
-    drop(lock);
-    outcome
+    gateway.run(listeners, reloading, &mut signals).await
 }
 
 /// The name that this process's operations are leased through.
@@ -109,6 +109,7 @@ struct Gateway {
     drain: Duration,
     admin_token: Option<String>,
     store: Store,
+    lock: Arc<ServeLock>,
     engine: Arc<Engine>,
     current: Arc<Current>,
     metrics: PrometheusHandle,
@@ -151,7 +152,8 @@ impl Gateway {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let (metrics, store) = (self.metrics.clone(), self.store.clone());
                 let metrics = telemetry::rendered(metrics, store, Arc::clone(&self.engine));
-                let admin = Admin { token: token.clone(), metrics };
+                let engine = Arc::clone(&self.engine);
+                let admin = Admin { token: token.clone(), metrics, engine };
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
         };
@@ -185,6 +187,10 @@ impl Gateway {
             () = self.engine.superseded() => Err(Failure::Failed(anyhow!(
                 "another process has taken this one's node name: two must not run as one"
             ))),
+            lost = self.lock.lost() => {
+                tracing::error!(%lost, "what is served is not what was opened: no more requests are let in");
+                Err(Failure::Failed(anyhow::Error::from(lost)))
+            }
         }
     }
 

@@ -101,12 +101,24 @@ fn describe() {
     );
     describe_counter!(
         "holdfast_shortfall_micros_total",
-        format!("What metered usage cost beyond its holds and nobody paid, {micros}")
+        format!("What metered usage cost beyond its holds and nobody paid, {micros}, by currency")
+    );
+    describe_counter!(
+        "holdfast_exposure_micros_total",
+        format!(
+            "Holds of refused, abandoned and cancelled runs: at most so much may they have cost, and \
+             nobody was charged, {micros}, by currency and reason"
+        )
     );
     describe_counter!(
         "holdfast_late_results_total",
         Unit::Count,
         "Results that came after their operation had ended: provider costs that nobody paid"
+    );
+    describe_counter!(
+        "holdfast_lost_commits_total",
+        Unit::Count,
+        "Claims that the database had committed and does not have any more"
     );
     describe_counter!(
         "holdfast_tokens_total",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response};
@@ -16,7 +17,9 @@ use crate::Options;
 use crate::error::Problem;
 use crate::headers;
 use crate::reply::{Answer, not_allowed, problem};
+use crate::route::{Found, route};
 use crate::serve::{accept, connection};
+use crate::service::probed;
 use crate::streamed::Body;
 
 /// Renders the metrics in Prometheus' text format.
@@ -29,6 +32,8 @@ pub struct Admin {
     pub token: String,
     /// `GET /metrics`
     pub metrics: Metrics,
+    /// `GET /healthz`, `GET /readyz`: here they are heard however busy the public listener is.
+    pub engine: Arc<Engine>,
 }
 
 impl std::fmt::Debug for Admin {
@@ -39,35 +44,42 @@ impl std::fmt::Debug for Admin {
 
 const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bearer <token>` with the `admin.token` of the \
      configuration.";
-const ONLY_METRICS: &str = "There is nothing here but GET /metrics.";
+const ONLY_METRICS: &str = "There is nothing here but GET /metrics, /healthz and /readyz.";
 
 /// Limits of the operator's own connections.
 const LIMITS: Options = Options {
     header_bytes: 16_384,
     body_bytes: 0,
     header_time: Duration::from_secs(10),
+    idle_time: Duration::from_secs(120),
     body_time: Duration::from_secs(10),
     write_time: Duration::from_secs(10),
     connections: 64,
+    connections_per_address: 64,
+    body_bytes_in_memory: 0,
     retry_wait: Duration::ZERO,
 };
 
 /// Serves the operator's listener until `shutdown`.
 pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
     let connections = TaskTracker::new();
-    while let Some(stream) = accept(&listener, &shutdown).await {
+    while let Some(accepted) = accept(&listener, &shutdown).await {
         if connections.len() >= LIMITS.connections {
             continue;
         }
         let (admin, shutdown) = (admin.clone(), shutdown.clone());
         connections.spawn(async move {
-            let answer = |request, _connection| answer(&admin, request);
-            connection(stream, &LIMITS, &shutdown, answer).await;
+            let answer = |request, _client| answer(&admin, request);
+            connection(accepted, &LIMITS, &shutdown, answer).await;
         });
     }
 }
 
 async fn answer(admin: &Admin, request: Request<Incoming>) -> Answer {
+    // They tell no more than the public listener does, and those who ask have no token.
+    if let Ok(Found::Probe(probe)) = route(request.method(), request.uri().path()) {
+        return probed(&admin.engine, probe).await;
+    }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
         return problem(&Problem { message: NO_TOKEN.into(), ..Problem::new(Code::InvalidApiKey) });

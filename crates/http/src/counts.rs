@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, histogram};
 
+use crate::refusals::Refusals;
+
 /// What requests were answered.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// By route and status; no status where the caller hung up.
     answered: RwLock<HashMap<(&'static str, Option<u16>), Series>>,
     begun: OnceLock<Histogram>,
+    /// What bounds the lines of the log, too.
+    pub(crate) refusals: Refusals,
 }
 
 #[derive(Debug)]

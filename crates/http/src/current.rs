@@ -6,12 +6,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use holdfast_engine::Offer;
 
 use crate::Options;
+use crate::peers::Network;
 
 /// Everything that a configuration says about requests.
 #[derive(Debug, Clone)]
 pub struct Serving {
     /// Limits of connections and requests.
     pub options: Options,
+    /// Proxies whose word is taken for who their clients are.
+    pub trusted: Arc<[Network]>,
     /// The models and who answers for them.
     pub offer: Arc<Offer>,
 }

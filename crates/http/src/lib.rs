@@ -14,6 +14,9 @@ mod error;
 mod headers;
 mod limits;
 mod log;
+mod pace;
+mod peers;
+mod refusals;
 mod reply;
 mod resources;
 mod route;
@@ -26,6 +29,7 @@ use std::time::Duration;
 
 pub use crate::admin::{Admin, Metrics, serve_admin};
 pub use crate::current::{Current, Serving};
+pub use crate::peers::{BadNetwork, Network};
 pub use crate::serve::serve;
 
 /// Limits of connections and requests.
@@ -37,12 +41,18 @@ pub struct Options {
     pub body_bytes: usize,
     /// How long a head may take.
     pub header_time: Duration,
+    /// How long a connection may be idle between two requests.
+    pub idle_time: Duration,
     /// How long a body may take.
     pub body_time: Duration,
     /// How long an answer may wait for its reader to take any of it.
     pub write_time: Duration,
     /// Connections at once.
     pub connections: usize,
+    /// The same of one address that is no proxy.
+    pub connections_per_address: usize,
+    /// Bytes of bodies in memory that are read, or wait to be judged.
+    pub body_bytes_in_memory: usize,
     /// How long a retry waits for an operation that runs.
     pub retry_wait: Duration,
 }

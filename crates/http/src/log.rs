@@ -1,13 +1,16 @@
 //! One line a request, and its metrics. Ids, meters, money and times; never content or secrets.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::ApiKeyId;
 use holdfast_engine::Facts;
+use holdfast_wire::error::Code;
 use uuid::Uuid;
 
 use crate::counts::Counts;
+use crate::error::Problem;
 
 /// What is known of a request so far. The line is written when it is dropped: also for a request
 /// whose client hung up.
@@ -20,6 +23,11 @@ pub(crate) struct RequestLog {
     pub(crate) replayed: bool,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<&'static str>,
+    /// The parameter that is wrong.
+    pub(crate) param: Option<String>,
+    pub(crate) client: IpAddr,
+    /// Whether its API key was refused: not each of those has a line.
+    pub(crate) is_refused: bool,
     streamed: Option<Streamed>,
     started: Instant,
     counts: Arc<Counts>,
@@ -35,7 +43,7 @@ struct Streamed {
 }
 
 impl RequestLog {
-    pub(crate) fn new(id: Uuid, route: &'static str, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(id: Uuid, route: &'static str, counts: Arc<Counts>, client: IpAddr) -> Self {
         Self {
             id,
             route,
@@ -44,10 +52,24 @@ impl RequestLog {
             replayed: false,
             status: None,
             code: None,
+            param: None,
+            client,
+            is_refused: false,
             streamed: None,
             started: Instant::now(),
             counts,
         }
+    }
+
+    /// An error was told. The names of a schema are logged, a name that its caller chose is not.
+    pub(crate) fn failed(&mut self, told: &Problem) {
+        self.code = Some(told.code.label());
+        let own = |param: &str| {
+            let named = ["metadata", "logit_bias"].into_iter().find(|it| param.starts_with(it));
+            named.unwrap_or(param).to_owned()
+        };
+        let is_own = told.code != Code::UnknownParameter;
+        self.param = told.param.as_deref().filter(|_param| is_own).map(own);
     }
 
     /// So many bytes more of a stream were told.
@@ -79,15 +101,20 @@ impl Drop for RequestLog {
         if let Some(streamed) = &self.streamed {
             self.counts.begun(streamed.first);
         }
+        if self.is_refused && !self.counts.refusals.has_line() {
+            return;
+        }
         let usage = self.facts.usage.as_ref();
         let meters = usage.map(|usage| usage.metered.meters);
         let streamed = self.streamed.as_ref();
         tracing::info!(
             request.id = %self.id,
+            client.address = %self.client,
             http.route = self.route,
             http.status = self.status,
             hung_up = self.hung_up().then_some(true),
             error.code = self.code,
+            error.param = self.param,
             api_key.id = self.api_key.map(tracing::field::display),
             operation.id = self.facts.operation.map(tracing::field::display),
             operation.phase = self.facts.phase,

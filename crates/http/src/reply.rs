@@ -1,12 +1,14 @@
 //! Builds responses: bodies, and the headers that every answer of a kind carries.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_engine::Stream;
+use holdfast_engine::{InHand, Stream};
 use holdfast_wire::error::Code;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use http::{Response, StatusCode};
 use uuid::Uuid;
@@ -33,6 +35,26 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// Bytes of an answer with what is held until the last of them was written.
+pub(crate) struct Held<T, H> {
+    pub(crate) bytes: T,
+    #[expect(dead_code, reason = "given back when it is dropped")]
+    pub(crate) held: H,
+}
+
+impl<T: AsRef<[u8]>, H> AsRef<[u8]> for Held<T, H> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+/// The same answer, which holds an API key's place until it is written. What is small is handed to the
+/// kernel at once, and holds nothing.
+pub(crate) fn holding(mut answer: Answer, place: Arc<InHand>) -> Answer {
+    answer.body_mut().hold(place);
     answer
 }
 
@@ -65,6 +87,9 @@ pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: Retry) -
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
     }
+    if code == Code::InvalidApiKey {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     // What is left of such a request is not read: the connection cannot be used again.
     if matches!(code, Code::RequestTooLarge | Code::RequestTimeout | Code::HeadersTooLarge) {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -88,7 +113,12 @@ pub(crate) fn status(code: Code) -> StatusCode {
 
 /// The refusal of a method.
 pub(crate) fn not_allowed(allowed: &'static str) -> Answer {
-    let mut answer = problem(&Problem::new(Code::MethodNotAllowed));
+    let message = format!(
+        "Send the request with {}: this path takes nothing else.",
+        allowed.replace(", ", " or ")
+    );
+    let refused = Problem { message: message.into(), ..Problem::new(Code::MethodNotAllowed) };
+    let mut answer = problem(&refused);
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }

@@ -1,19 +1,24 @@
 //! What callers look at: their operations, their wallet, the models.
 
-use holdfast_domain::Timestamp;
+use bytes::Bytes;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
-use holdfast_engine::{Caller, Engine, LookUp, LookUpError, Model, Offer, Price, ResultState};
+use holdfast_domain::{OperationId, Timestamp};
+use holdfast_engine::{
+    Caller, Engine, LookUp, LookUpError, Model, Offer, Price, ResultState, is_large,
+};
 use holdfast_wire::api::render;
-use holdfast_wire::api::{AccountView, ModelListView, ModelView, OperationResult, OperationView};
-use holdfast_wire::error::Code;
+use holdfast_wire::api::{
+    AccountView, ModelListView, ModelView, NotJson, OperationResult, OperationView,
+};
+use holdfast_wire::error::{Code, model_not_found};
 use http::StatusCode;
 
 use crate::error::Problem;
 use crate::headers;
 use crate::log::RequestLog;
-use crate::reply::{Answer, json};
+use crate::reply::{Answer, Held, json};
 
 const NO_OPERATION: &str = "This API key has no operation under this Idempotency-Key: nothing was bound or charged. Send the \
                             request with the key to run it.";
@@ -28,7 +33,7 @@ pub(crate) async fn operation(
     let request_key = headers::request_key_of_path(key)?;
     let look_up =
         engine.look_up(caller, request_key).await.map_err(|error| about_operation(&error))?;
-    let view = shown(&look_up, log)?;
+    let view = shown(engine, &look_up, log).await?;
     Ok(json(StatusCode::OK, view))
 }
 
@@ -42,37 +47,57 @@ pub(crate) async fn cancel(
     let request_key = headers::request_key_of_path(key)?;
     let look_up =
         engine.cancel(caller, request_key).await.map_err(|error| about_operation(&error))?;
-    let view = shown(&look_up, log)?;
+    let view = shown(engine, &look_up, log).await?;
     match look_up.operation.phase {
         Phase::Leased => Ok(json(StatusCode::ACCEPTED, view)),
         Phase::Open | Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
             Ok(json(StatusCode::OK, view))
         }
         // It has its result; what it waits for is its settlement.
-        Phase::Recorded(_) => Err(Problem {
+        Phase::Recorded(ref usage) => Err(Problem {
             operation: Some(look_up.operation.id),
+            charged: Some(usage.charge),
             ..Problem::new(Code::StorageUnavailable)
         }),
     }
 }
 
-/// The body that shows an operation.
-fn shown(look_up: &LookUp, log: &mut RequestLog) -> Result<Vec<u8>, Problem> {
+/// The body that shows an operation. That of a large result is made beside what else runs, and keeps the
+/// room of the result until it is written.
+async fn shown(engine: &Engine, look_up: &LookUp, log: &mut RequestLog) -> Result<Bytes, Problem> {
     let operation = &look_up.operation;
     log.facts.operation = Some(operation.id);
     log.facts.phase = Some(operation.phase.label());
+    let view = OperationView::of(operation, look_up.situation);
+    let internal = || internal(operation.id);
     let result = match &look_up.result {
-        ResultState::Kept(body) => OperationResult::kept(body).map_err(|error| {
-            let error: &dyn std::error::Error = &error;
-            tracing::error!(operation.id = %operation.id, error, "a kept result cannot be shown");
-            Problem { operation: Some(operation.id), ..Problem::new(Code::InternalError) }
-        })?,
+        ResultState::Kept(body) if is_large(body.len()) => {
+            let room = body.clone();
+            let rendered = engine.beside(move || {
+                let view = view.with_result(OperationResult::kept(&room)?);
+                Ok(Bytes::from_owner(Held { bytes: render(&view), held: room }))
+            });
+            let rendered: Result<_, NotJson> = rendered.await.ok_or_else(internal)?;
+            return rendered.map_err(|error| not_shown(operation.id, &error));
+        }
+        ResultState::Kept(body) => {
+            OperationResult::kept(body).map_err(|error| not_shown(operation.id, &error))?
+        }
         ResultState::Expired => OperationResult::Expired,
         ResultState::Sealed => OperationResult::Sealed,
         ResultState::None => OperationResult::None,
     };
-    let view = OperationView::of(operation, look_up.situation).with_result(result);
-    Ok(render(&view))
+    Ok(render(&view.with_result(result)).into())
+}
+
+fn not_shown(operation: OperationId, error: &NotJson) -> Problem {
+    let error: &dyn std::error::Error = error;
+    tracing::error!(operation.id = %operation, error, "a kept result cannot be shown");
+    internal(operation)
+}
+
+fn internal(operation: OperationId) -> Problem {
+    Problem { operation: Some(operation), charged: None, ..Problem::new(Code::InternalError) }
 }
 
 /// `GET /v1/wallet`
@@ -97,7 +122,11 @@ pub(crate) fn model(
 ) -> Result<Answer, Problem> {
     let found = model_id(id)
         .and_then(|id| offer.model(caller, &id, now).map(|(model, price)| view(model, price)));
-    let view = found.ok_or_else(|| Problem::new(Code::ModelNotFound))?;
+    let view = found.ok_or_else(|| {
+        let meant = offer.meant(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
+        let message = model_not_found(meant.as_ref().map(PublicModelId::as_str));
+        Problem { message: message.into(), ..Problem::new(Code::ModelNotFound) }
+    })?;
     Ok(json(StatusCode::OK, render(&view)))
 }
 
@@ -116,7 +145,10 @@ fn about_operation(error: &LookUpError) -> Problem {
         LookUpError::NotFound => {
             Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }
         }
-        LookUpError::Unreadable(..) | LookUpError::Unavailable(_) => problem(error),
+        LookUpError::Unreadable(..)
+        | LookUpError::TooManyResults
+        | LookUpError::Overloaded
+        | LookUpError::Unavailable(_) => problem(error),
     }
 }
 
@@ -126,6 +158,8 @@ fn problem(error: &LookUpError) -> Problem {
         LookUpError::Unreadable(operation, usage) => {
             Problem::unreadable(*operation, usage.as_deref())
         }
+        LookUpError::TooManyResults => Problem::too_many_results(),
+        LookUpError::Overloaded => Problem::new(Code::Overloaded),
         LookUpError::Unavailable(cause) => unavailable(cause),
     }
 }

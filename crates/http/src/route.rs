@@ -64,6 +64,8 @@ pub(crate) enum NoRoute {
     NotFound,
     /// Nothing is at this path: it is this one with `/v1` missing or twice, or with a slash at its end.
     Misspelled(&'static str),
+    /// Nothing is at this path: it is this endpoint of OpenAI's.
+    NotServed(&'static str),
     /// The path takes these methods only.
     Method(&'static str),
 }
@@ -86,18 +88,17 @@ impl Asked<'_> {
 
 /// Finds the route of a request.
 pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, NoRoute> {
-    let found =
-        find(path).ok_or_else(|| meant(path).map_or(NoRoute::NotFound, NoRoute::Misspelled))?;
+    let found = find(path).ok_or_else(|| no_route(path))?;
     let (wanted, allowed) = match found {
         Found::Asked(Asked::Route(Route::Completions | Route::Cancel(_))) => {
             (&[Method::POST][..], "POST")
         }
+        // Whatever is got may be asked for without its body, by load balancers too.
         Found::Asked(
             Asked::Route(Route::Operation(_) | Route::Wallet | Route::Models | Route::Model(_))
             | Asked::Page(Page::OpenApi | Page::Docs),
-        ) => (&[Method::GET][..], "GET"),
-        // Load balancers probe with either.
-        Found::Probe(Probe::Health | Probe::Ready) => {
+        )
+        | Found::Probe(Probe::Health | Probe::Ready) => {
             (&[Method::GET, Method::HEAD][..], "GET, HEAD")
         }
     };
@@ -125,6 +126,40 @@ fn find(path: &str) -> Option<Found<'_>> {
             }
         }
     })
+}
+
+/// Endpoints of OpenAI's, by the beginning of their paths after `/v1`.
+const NOT_SERVED: [&str; 15] = [
+    "/assistants",
+    "/audio",
+    "/batches",
+    "/chat/completions/",
+    "/completions",
+    "/conversations",
+    "/embeddings",
+    "/files",
+    "/fine_tuning",
+    "/images",
+    "/moderations",
+    "/realtime",
+    "/responses",
+    "/threads",
+    "/vector_stores",
+];
+
+fn no_route(path: &str) -> NoRoute {
+    if let Some(right) = meant(path) {
+        return NoRoute::Misspelled(right);
+    }
+    let rest = path.strip_prefix("/v1").unwrap_or(path);
+    let is_in = |endpoint: &&&str| {
+        let after = rest.strip_prefix(**endpoint);
+        after.is_some_and(|after| {
+            after.is_empty() || after.starts_with('/') || endpoint.ends_with('/')
+        })
+    };
+    let endpoint = NOT_SERVED.iter().find(is_in);
+    endpoint.map_or(NoRoute::NotFound, |endpoint| NoRoute::NotServed(endpoint))
 }
 
 /// What a path at which nothing is was probably meant for: the usual mistakes of a base URL.
@@ -212,6 +247,26 @@ mod tests {
     }
 
     #[test]
+    fn other_endpoints_of_openai_are_known_and_not_served() {
+        for (path, endpoint) in [
+            ("/v1/responses", "/responses"),
+            ("/v1/responses/resp_1/cancel", "/responses"),
+            ("/responses", "/responses"),
+            ("/v1/embeddings", "/embeddings"),
+            ("/v1/completions", "/completions"),
+            ("/v1/images/generations", "/images"),
+            ("/v1/chat/completions/chatcmpl_1", "/chat/completions/"),
+        ] {
+            for method in [Method::GET, Method::POST] {
+                assert_eq!(route(&method, path), Err(NoRoute::NotServed(endpoint)), "{path}");
+            }
+        }
+        for nothing in ["/v1/response", "/v1/filesystem", "/v2/embeddings"] {
+            assert_eq!(route(&Method::POST, nothing), Err(NoRoute::NotFound), "{nothing}");
+        }
+    }
+
+    #[test]
     fn paths_and_methods_find_their_route() {
         let get = |path| route(&Method::GET, path);
         let post = |path| route(&Method::POST, path);
@@ -238,8 +293,11 @@ mod tests {
         assert_eq!(get("/readyz"), Ok(Found::Probe(Probe::Ready)));
         assert_eq!(route(&Method::HEAD, "/healthz"), Ok(Found::Probe(Probe::Health)));
         assert_eq!(post("/healthz"), Err(NoRoute::Method("GET, HEAD")));
-        assert_eq!(route(&Method::HEAD, "/v1/models"), Err(NoRoute::Method("GET")));
-        assert_eq!(route(&Method::DELETE, "/v1/wallet"), Err(NoRoute::Method("GET")));
+        assert_eq!(
+            route(&Method::HEAD, "/v1/models"),
+            Ok(Found::Asked(Asked::Route(Route::Models)))
+        );
+        assert_eq!(route(&Method::DELETE, "/v1/wallet"), Err(NoRoute::Method("GET, HEAD")));
         for nothing in [
             "/",
             "/v1",

@@ -1,6 +1,7 @@
 //! Accepts connections within their limit, and lets them finish at the end.
 
 use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +20,16 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Options;
-use crate::current::Current;
+use crate::body::BodyRoom;
+use crate::current::{Current, Serving};
 use crate::description::Description;
 use crate::error::Problem;
+use crate::pace::{Answering, Paced, Stage, Times};
+use crate::peers::{Addresses, Counted, is_trusted};
+use crate::refusals;
 use crate::reply::{Answer, problem, with_request_id};
-use crate::service::Service;
+use crate::route::{Found, route};
+use crate::service::{Service, probed};
 use crate::stream::Stream;
 use crate::streamed::Cut;
 
@@ -31,6 +37,10 @@ use crate::streamed::Cut;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections beyond the limit that are told so at once; more are closed unheard.
 const TURNED_AWAY_MAX: usize = 64;
+/// The same for one address.
+const TURNED_AWAY_PER_ADDRESS: usize = 8;
+/// How long the head of a request may take that is turned away.
+const REFUSED: Duration = Duration::from_secs(1);
 /// How long answers in flight may take once everything else has ended.
 const FINISH: Duration = Duration::from_secs(5);
 
@@ -41,29 +51,40 @@ pub async fn serve(
     current: Arc<Current>,
     shutdown: CancellationToken,
 ) {
-    let (slots, refusals) = (Slots::default(), Slots::default());
+    let places = Places::default();
     let service = Arc::new(Service {
         engine,
         current: Arc::clone(&current),
         description: Description::render(),
         counts: Arc::default(),
+        bodies: BodyRoom::default(),
     });
     let connections = TaskTracker::new();
-    while let Some(stream) = accept(&listener, &shutdown).await {
-        let shutdown = shutdown.clone();
-        let options = current.get().options;
-        if let Some(slot) = slots.take(options.connections) {
-            let service = Arc::clone(&service);
+    let mut tick = tokio::time::interval(refusals::WHILE);
+    loop {
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &shutdown) => accepted,
+            _ = tick.tick() => {
+                service.counts.refusals.tell_old();
+                continue;
+            }
+        };
+        let Some(accepted) = accepted else { break };
+        let (shutdown, service) = (shutdown.clone(), Arc::clone(&service));
+        let serving = current.get();
+        let (address, options) = (accepted.1.ip(), serving.options);
+        if let Some(place) = places.take(address, &serving) {
             connections.spawn(async move {
-                let answer = |request, connection| Arc::clone(&service).answer(request, connection);
-                connection(stream, &options, &shutdown, answer).await;
-                drop(slot);
+                let answer = |request, client| Arc::clone(&service).answer(request, client);
+                connection(accepted, &options, &shutdown, answer).await;
+                drop(place);
             });
-        } else if let Some(slot) = refusals.take(TURNED_AWAY_MAX) {
+        } else if let Some(place) = places.take_to_refuse(address) {
             connections.spawn(async move {
-                let answer = |_request, _connection| async { turned_away() };
-                connection(stream, &options, &shutdown, answer).await;
-                drop(slot);
+                let answer = |request, _client| turned_away(&service.engine, request);
+                let options = Options { header_time: options.header_time.min(REFUSED), ..options };
+                connection(accepted, &options, &shutdown, answer).await;
+                drop(place);
             });
         }
     }
@@ -71,6 +92,40 @@ pub async fn serve(
     connections.close();
     if tokio::time::timeout(FINISH, connections.wait()).await.is_err() {
         tracing::warn!(connections = connections.len(), "connections were cut at the end");
+    }
+}
+
+/// Who has a connection, within limits that may change.
+#[derive(Default)]
+struct Places {
+    served: Slots,
+    of_addresses: Addresses,
+    refused: Slots,
+    refused_of_addresses: Addresses,
+}
+
+/// The place of one connection, until it is dropped.
+struct Place {
+    _slot: Arc<()>,
+    _of_address: Counted,
+}
+
+impl Places {
+    /// A place for a connection that is served.
+    fn take(&self, address: IpAddr, serving: &Serving) -> Option<Place> {
+        let options = &serving.options;
+        let is_proxy = is_trusted(&serving.trusted, address);
+        let most = if is_proxy { usize::MAX } else { options.connections_per_address };
+        let of_address = self.of_addresses.take(address, most)?;
+        let slot = self.served.take(options.connections)?;
+        Some(Place { _slot: slot, _of_address: of_address })
+    }
+
+    /// A place for one that is told that there is none, unless it is a probe. No address has them all.
+    fn take_to_refuse(&self, address: IpAddr) -> Option<Place> {
+        let of_address = self.refused_of_addresses.take(address, TURNED_AWAY_PER_ADDRESS)?;
+        let slot = self.refused.take(TURNED_AWAY_MAX)?;
+        Some(Place { _slot: slot, _of_address: of_address })
     }
 }
 
@@ -86,27 +141,38 @@ impl Slots {
     }
 }
 
+/// The client of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    /// Where the connection comes from.
+    pub(crate) address: IpAddr,
+    pub(crate) cut: Cut,
+}
+
 /// The next connection; `None` at the end.
 pub(crate) async fn accept(
     listener: &TcpListener,
     shutdown: &CancellationToken,
-) -> Option<TcpStream> {
+) -> Option<(TcpStream, SocketAddr)> {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.cancelled() => return None,
         };
         match accepted {
-            Ok((stream, _peer)) => return Some(stream),
+            Ok(accepted) => return Some(accepted),
             Err(error) => not_accepted(&error),
         }
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
-/// The answer on a connection beyond the limit.
-fn turned_away() -> Answer {
-    let mut answer = problem(&Problem::new(Code::Overloaded));
+/// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
+async fn turned_away(engine: &Engine, request: http::Request<Incoming>) -> Answer {
+    let mut answer = match route(request.method(), request.uri().path()) {
+        Ok(Found::Probe(probe)) => probed(engine, probe).await,
+        Ok(Found::Asked(_)) | Err(_) => problem(&Problem::new(Code::Overloaded)),
+    };
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }
@@ -118,29 +184,39 @@ fn not_accepted(error: &std::io::Error) {
 
 /// Serves one connection until it ends, or until its request in flight is answered at shutdown.
 pub(crate) async fn connection<F, R>(
-    stream: TcpStream,
+    (stream, address): (TcpStream, SocketAddr),
     options: &Options,
     shutdown: &CancellationToken,
     answer: F,
 ) where
-    F: Fn(http::Request<Incoming>, Cut) -> R,
+    F: Fn(http::Request<Incoming>, Client) -> R,
     R: Future<Output = Answer>,
 {
     if let Err(error) = stream.set_nodelay(true) {
         let error: &dyn std::error::Error = &error;
         tracing::debug!(error, "a connection keeps its delay");
     }
-    let cut = Cut::default();
+    let client = Client { address: address.ip(), cut: Cut::default() };
+    let stage = Stage::default();
     // Mapped, not awaited by another future, which would have room for it twice.
-    let service = service_fn(|request| answer(request, cut.clone()).map(Ok::<_, Infallible>));
+    let service = service_fn(|request: http::Request<Incoming>| {
+        let turn = stage.begin();
+        answer(request, client.clone())
+            .map(|answer| Ok::<_, Infallible>(answer.map(|body| Answering::new(body, turn))))
+    });
     // Twice the limit, so that a head just over it gets a body that says so.
     let buffer = options.header_bytes.saturating_mul(2).max(16_384);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.header_time)
+        // That is the connection's own business.
+        .header_read_timeout(None)
         .max_buf_size(buffer)
         .serve_connection(
-            TokioIo::new(Stream::new(stream, options.write_time, cut.clone())),
+            TokioIo::new(Paced::new(
+                Stream::new(stream, options.write_time, client.cut.clone()),
+                stage.clone(),
+                Times { head: options.header_time, idle: options.idle_time },
+            )),
             service,
         );
     let mut connection = pin!(connection);

@@ -4,22 +4,24 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_engine::{AuthError, Caller, Engine, Readiness};
+use holdfast_engine::{AuthError, Caller, Engine, InHand, Readiness};
 use holdfast_wire::error::Code;
 use http::request::Parts;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
+use crate::body::{BodyRoom, Upload};
 use crate::counts::Counts;
-use crate::current::Current;
+use crate::current::{Current, Serving};
 use crate::description::Description;
 use crate::error::Problem;
 use crate::log::RequestLog;
-use crate::reply::{Answer, IDEMPOTENCY_KEY, json, not_allowed, problem, with_request_id};
+use crate::reply::{Answer, IDEMPOTENCY_KEY, holding, json, not_allowed, problem, with_request_id};
 use crate::route::{Asked, Found, NoRoute, Page, Probe, Route, route};
-use crate::streamed::{Body, Cut};
-use crate::{chat, headers, resources};
+use crate::serve::Client;
+use crate::streamed::Body;
+use crate::{chat, headers, peers, resources};
 
 /// What every request needs.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(crate) struct Service {
     pub(crate) current: Arc<Current>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<Counts>,
+    pub(crate) bodies: BodyRoom,
 }
 
 impl Service {
@@ -35,7 +38,7 @@ impl Service {
     pub(crate) async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        connection: Cut,
+        client: Client,
     ) -> Answer {
         let id = Uuid::new_v4();
         let (head, body) = request.into_parts();
@@ -45,10 +48,9 @@ impl Service {
             Err(NoRoute::Host)
         };
         let mut answer = match found {
-            Ok(Found::Probe(Probe::Health)) => json(StatusCode::OK, r#"{"status":"ok"}"#),
-            Ok(Found::Probe(Probe::Ready)) => self.ready().await,
-            Ok(Found::Asked(found)) => self.logged((id, connection), Ok(found), &head, body).await,
-            Err(nothing) => self.logged((id, connection), Err(nothing), &head, body).await,
+            Ok(Found::Probe(probe)) => probed(&self.engine, probe).await,
+            Ok(Found::Asked(found)) => self.logged((id, client), Ok(found), &head, body).await,
+            Err(nothing) => self.logged((id, client), Err(nothing), &head, body).await,
         };
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -59,25 +61,26 @@ impl Service {
     /// Answers one request with a line in the log, whatever becomes of it.
     async fn logged(
         &self,
-        (id, connection): (Uuid, Cut),
+        (id, client): (Uuid, Client),
         found: Result<Asked<'_>, NoRoute>,
         head: &Parts,
         body: Incoming,
     ) -> Answer {
         let label = found.as_ref().map_or("none", Asked::label);
-        let mut log = RequestLog::new(id, label, Arc::clone(&self.counts));
+        let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
+        let body = Upload::new(body, &self.bodies);
         let told = AssertUnwindSafe(self.tell(found, head, body, &mut log)).catch_unwind().await;
         let told = told.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");
             Err(Problem::new(Code::InternalError))
         });
         let mut answer = told.unwrap_or_else(|told| {
-            log.code = Some(told.code.label());
+            log.failed(&told);
             problem(&told)
         });
         log.status = Some(answer.status().as_u16());
         if let Body::Streamed(stream) = answer.body_mut() {
-            stream.begin(connection, log);
+            stream.begin(client.cut, log);
         }
         answer
     }
@@ -86,18 +89,20 @@ impl Service {
         &self,
         found: Result<Asked<'_>, NoRoute>,
         head: &Parts,
-        body: Incoming,
+        body: Upload,
         log: &mut RequestLog,
     ) -> Result<Answer, Problem> {
         // Once: all of the request is served by the same, whatever takes its place meanwhile.
         let serving = &self.current.get();
+        log.client = peers::client(&serving.trusted, log.client, &head.headers);
         if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
         let found = match found {
             Ok(found) => found,
             Err(NoRoute::Host) => return Err(headers::no_host()),
-            Err(NoRoute::NotFound) => return Err(Problem::new(Code::NotFound)),
+            Err(NoRoute::NotFound) => return Err(nothing_here()),
+            Err(NoRoute::NotServed(endpoint)) => return Err(not_served(endpoint)),
             Err(NoRoute::Misspelled(right)) => return Err(misspelled(right)),
             Err(NoRoute::Method(allowed)) => {
                 log.code = Some(Code::MethodNotAllowed.label());
@@ -109,7 +114,7 @@ impl Service {
             Asked::Page(Page::Docs) => return Ok(self.description.page()),
             Asked::Route(found) => found,
         };
-        let caller = self.caller(head).await?;
+        let caller = self.caller(head, log).await?;
         log.api_key = Some(caller.api_key.id);
         let engine = &self.engine;
         match found {
@@ -119,35 +124,64 @@ impl Service {
             }
             // In boxes: a completion, which comes most, would be moved about with room for them.
             Route::Operation(key) => {
-                Box::pin(resources::operation(engine, &caller, key, log)).await
+                let place = self.place(serving, &caller)?;
+                let shown = Box::pin(resources::operation(engine, &caller, key, log)).await;
+                Ok(holding(shown?, place))
             }
-            Route::Cancel(key) => Box::pin(resources::cancel(engine, &caller, key, log)).await,
+            Route::Cancel(key) => {
+                let place = self.place(serving, &caller)?;
+                let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
+                Ok(holding(shown?, place))
+            }
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
             Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
             Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
         }
     }
 
-    async fn caller(&self, head: &Parts) -> Result<Arc<Caller>, Problem> {
-        let invalid = || Problem::new(Code::InvalidApiKey);
-        let bearer = headers::bearer(&head.headers).ok_or_else(invalid)?;
-        self.engine.authenticate(bearer).await.map_err(|error| match error {
-            AuthError::Invalid => invalid(),
+    async fn caller(&self, head: &Parts, log: &mut RequestLog) -> Result<Arc<Caller>, Problem> {
+        let authenticated = match headers::bearer(&head.headers) {
+            Some(bearer) => self.engine.authenticate(bearer, peers::group(log.client)).await,
+            None => Err(AuthError::Invalid),
+        };
+        log.is_refused =
+            matches!(authenticated, Err(AuthError::Invalid | AuthError::TooManyUnknown));
+        authenticated.map_err(|error| match error {
+            AuthError::Invalid => Problem::new(Code::InvalidApiKey),
+            AuthError::TooManyUnknown => Problem {
+                message: "Too many requests with API keys that are not valid come from this \
+                          address, and this one's was not looked up: send the same request again \
+                          after `retry-after`."
+                    .into(),
+                ..Problem::new(Code::Overloaded)
+            },
             AuthError::Unavailable(cause) => resources::unavailable(&cause),
         })
     }
 
-    async fn ready(&self) -> Answer {
-        match self.engine.readiness().await {
-            Readiness::Ready => json(StatusCode::OK, r#"{"status":"ready"}"#),
-            Readiness::Draining => {
-                json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#)
-            }
-            Readiness::Storage => {
-                json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"storage_unavailable"}"#)
-            }
-        }
+    /// A place among the requests of an API key, for one that is no completion.
+    fn place(&self, serving: &Serving, caller: &Caller) -> Result<Arc<InHand>, Problem> {
+        let place = self.engine.take_in_hand(&serving.offer, caller);
+        place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
     }
+}
+
+/// What is told to whoever watches the process.
+pub(crate) async fn probed(engine: &Engine, probe: Probe) -> Answer {
+    let (status, body) = match probe {
+        Probe::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
+        Probe::Ready => match engine.readiness().await {
+            Readiness::Ready => (StatusCode::OK, r#"{"status":"ready"}"#),
+            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
+            Readiness::Storage => {
+                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"storage_unavailable"}"#)
+            }
+            Readiness::LostCommits => {
+                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"lost_commits"}"#)
+            }
+        },
+    };
+    json(status, body)
 }
 
 /// The commonest mistake of a client that is set up by hand.
@@ -155,6 +189,23 @@ fn misspelled(right: &str) -> Problem {
     let message = format!(
         "There is nothing at this path: send the request to {right}. The base URL of an OpenAI client \
          ends with /v1, once, and no path here ends with a slash."
+    );
+    Problem { message: message.into(), ..Problem::new(Code::NotFound) }
+}
+
+/// How to ask for a completion, and where the rest is described.
+const SERVED: &str = "This gateway serves POST /v1/chat/completions; see /docs.";
+
+fn nothing_here() -> Problem {
+    let message = format!("There is nothing at this path. {SERVED}");
+    Problem { message: message.into(), ..Problem::new(Code::NotFound) }
+}
+
+/// An endpoint of OpenAI's that clients are set up for by default.
+fn not_served(endpoint: &str) -> Problem {
+    let message = format!(
+        "OpenAI's /v1{endpoint} is not served here. {SERVED} In the AI SDK, `openai.chat(model)` asks for it \
+         instead of `openai(model)`."
     );
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }

@@ -11,31 +11,46 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use holdfast_engine::{Broken, Facts, Piece, Stream};
+use holdfast_engine::{Broken, Facts, InHand, Piece, Stream, is_large};
 use holdfast_wire::chat::chunk;
 use holdfast_wire::error::Code;
 use holdfast_wire::sse::PING;
-use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::error::Problem;
 use crate::log::RequestLog;
+use crate::reply::Held;
 
 /// The longest that a stream says nothing: proxies and clients take silence for an end.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The body of an answer.
 pub(crate) enum Body {
-    /// All of it is there.
-    Whole(Full<Bytes>),
+    /// All of it is there; empty once it was handed over.
+    Whole(Bytes),
     /// The rest of it is still to come.
     Streamed(Box<Streamed>),
 }
 
 impl<B: Into<Bytes>> From<B> for Body {
     fn from(body: B) -> Self {
-        Self::Whole(Full::new(body.into()))
+        Self::Whole(body.into())
+    }
+}
+
+impl Body {
+    /// Holds an API key's place until all of it is written: the bytes of a large body carry it along to
+    /// their end, and a stream has it until it is over. A small body needs none.
+    pub(crate) fn hold(&mut self, place: Arc<InHand>) {
+        match self {
+            Self::Whole(bytes) if is_large(bytes.len()) => {
+                let bytes = std::mem::take(bytes);
+                *self = Self::Whole(Bytes::from_owner(Held { bytes, held: place }));
+            }
+            Self::Whole(_) => {}
+            Self::Streamed(stream) => stream.place = Some(place),
+        }
     }
 }
 
@@ -48,21 +63,24 @@ impl HttpBody for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
-            Self::Whole(body) => Pin::new(body).poll_frame(context),
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Streamed(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(body) => body.is_end_stream(),
+            Self::Whole(bytes) => bytes.is_empty(),
             Self::Streamed(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(body) => body.size_hint(),
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+            }
             Self::Streamed(_) => SizeHint::default(),
         }
     }
@@ -88,8 +106,10 @@ pub(crate) struct Streamed {
     connection: Cut,
     is_broken: bool,
     log: Option<RequestLog>,
+    /// Runs until [`Self::ping_at`] or an earlier moment: no event costs a timer.
     quiet_until: Pin<Box<Sleep>>,
-    last: Instant,
+    ping_at: Instant,
+    place: Option<Arc<InHand>>,
 }
 
 /// What is to be written.
@@ -102,6 +122,9 @@ enum Told {
 impl Streamed {
     pub(crate) fn new(stream: Box<Stream>) -> Self {
         let now = Instant::now();
+        // A head that has waited for the first event has waited long enough: whoever gets it without one
+        // hears at once that it is alive.
+        let ping_at = if stream.has_begun() { now + KEEP_ALIVE } else { now };
         let told = stream::unfold(Some(stream), |stream| async {
             let mut stream = stream?;
             Some(match stream.next().await {
@@ -118,8 +141,9 @@ impl Streamed {
             connection: Cut::default(),
             is_broken: false,
             log: None,
-            quiet_until: Box::pin(sleep_until(now + KEEP_ALIVE)),
-            last: now,
+            quiet_until: Box::pin(sleep_until(ping_at)),
+            ping_at,
+            place: None,
         }
     }
 
@@ -140,7 +164,7 @@ impl Streamed {
         };
         Poll::Ready(match told {
             Some(Told::Event(event)) => {
-                self.last = Instant::now();
+                self.ping_at = Instant::now() + KEEP_ALIVE;
                 if let Some(log) = &mut self.log {
                     log.told(event.len());
                 }
@@ -170,11 +194,12 @@ impl Streamed {
         loop {
             ready!(self.quiet_until.as_mut().poll(context));
             let now = Instant::now();
-            if self.last + KEEP_ALIVE <= now {
-                self.last = now;
+            if self.ping_at <= now {
+                self.ping_at = now + KEEP_ALIVE;
+                self.quiet_until.as_mut().reset(self.ping_at);
                 return Poll::Ready(());
             }
-            self.quiet_until.as_mut().reset(self.last + KEEP_ALIVE);
+            self.quiet_until.as_mut().reset(self.ping_at);
         }
     }
 }

@@ -120,6 +120,7 @@ fn call(arrival: Arrival) -> (Call, usize) {
         request: Arc::new(parse(body.as_bytes()).unwrap().request),
         model: "upstream-model".into(),
         max_output_tokens: 1_000,
+        context_tokens: 100_000,
         connect: Duration::from_secs(1),
         arrival,
         states: ProviderStates::new(),

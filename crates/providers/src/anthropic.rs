@@ -92,6 +92,7 @@ impl Anthropic {
 #[async_trait]
 impl Provider for Anthropic {
     fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        self.server.pictures().check(request)?;
         request::translate(request, self.sampling, &NO_STATES).map(drop)
     }
 

@@ -99,6 +99,7 @@ impl Bedrock {
 #[async_trait]
 impl Provider for Bedrock {
     fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        self.server.pictures().check(request)?;
         request::translate(request, &NO_STATES).map(drop)
     }
 

@@ -23,10 +23,6 @@ enum Parts {
     Frames(Frames),
 }
 
-/// Bytes that cannot be read, or an event of them that is too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Broken;
-
 impl Following {
     /// Before the first byte. No event may be longer than `bytes_max`.
     pub(crate) fn new(framing: Framing, pieces: Box<dyn Pieces>, bytes_max: usize) -> Self {
@@ -42,13 +38,15 @@ impl Following {
         &mut self,
         bytes: &[u8],
         sink: &mut dyn Sink,
-    ) -> Result<ControlFlow<()>, Broken> {
+    ) -> Result<ControlFlow<()>, Unreadable> {
         let pieces = &mut *self.pieces;
-        let mut take = |event: Event<'_>| take(pieces, event, sink).map_err(|_unreadable| Broken);
+        let mut take = |event: Event<'_>| take(pieces, event, sink);
         match &mut self.parts {
             Parts::Events(decoder) => {
                 let mut events = decoder.feed(bytes);
-                while let Some(event) = events.next_event().map_err(|_too_long| Broken)? {
+                while let Some(event) =
+                    events.next_event().map_err(|_too_long| Unreadable::LongEvent)?
+                {
                     if take(event)?.is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
@@ -56,6 +54,14 @@ impl Following {
                 Ok(ControlFlow::Continue(()))
             }
             Parts::Frames(frames) => frames.feed(bytes, take),
+        }
+    }
+
+    /// Bytes of an event that has not ended yet.
+    pub(crate) const fn unread(&self) -> usize {
+        match &self.parts {
+            Parts::Events(decoder) => decoder.unread(),
+            Parts::Frames(frames) => frames.unread(),
         }
     }
 

@@ -84,6 +84,7 @@ impl Gemini {
 #[async_trait]
 impl Provider for Gemini {
     fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        self.server.pictures().check(request)?;
         request::translate(request, self.skip_signatures, &NO_STATES).map(drop)
     }
 

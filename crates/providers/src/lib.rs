@@ -28,11 +28,13 @@
 //! the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the output
 //! bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that rule: every
 //! message's texts and name on the one side, every choice's text, names and inputs of calls on the other.
-//! A stream is the same answer word by word.
+//! A stream is the same answer word by word. Where a `response_format` asks for JSON, the answer is the least
+//! that the schema requires, and for `json_object` an object with the echo as `said`. A prompt of more tokens
+//! than the model's context is refused as too long.
 //!
 //! `sim-tools` calls the tool that is forced, else the first that it may call: a function with the
 //! members that its schema requires (the last user message for a text, 1 or the least for a number, true,
-//! the first of a choice, an empty list), a custom tool with the last user message. What a tool has said
+//! the first of a choice, the shortest list), a custom tool with the last user message. What a tool has said
 //! it answers with `The tool said: <that>`, unless a tool is forced or required; without tools it is
 //! `sim-1`.
 //!
@@ -55,7 +57,8 @@
 //! | `[[sim: overrun]]` | answers and reports ten million tokens more than the hold was made for, on either side |
 //!
 //! `slow`, `pace` and `fail-before-once` go with each other and with any one of the rest. Anything else after
-//! `[[sim:` at the start of a line is refused for good, so that a mistyped directive shows.
+//! `[[sim:` at the start of a line is refused before anything runs, by its name, so that a mistyped directive
+//! shows.
 #![warn(missing_docs)]
 
 mod anthropic;
@@ -64,9 +67,11 @@ mod bedrock;
 mod following;
 mod gemini;
 mod openai;
+mod pictures;
 mod proof;
 mod proxy;
 mod reading;
+mod reception;
 mod retry_after;
 mod server;
 mod simulated;
@@ -81,6 +86,7 @@ pub use crate::azure::{ApiVersion, AzureOptions, BadApiVersion};
 pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, BedrockOptions, Region};
 pub use crate::gemini::{Gemini, GeminiOptions};
 pub use crate::openai::{OpenAi, OpenAiOptions};
+pub use crate::pictures::ImageUrls;
 pub use crate::proxy::{BadProxy, Proxies};
 pub use crate::server::{
     BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, Unreached, UpstreamKey,

@@ -2,7 +2,8 @@
 //! what proves what is [`proof`](crate::proof)'s.
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink};
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
     BoundField, ChunkReader, Completion, Unreadable, read_completion, render_request,
@@ -106,6 +107,10 @@ impl OpenAi {
 
 #[async_trait]
 impl Provider for OpenAi {
+    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        self.server.pictures().check(request)
+    }
+
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
         let body = render_request(
             &call.request,

@@ -11,7 +11,7 @@ mod gemini;
 mod openai;
 
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_domain::ports::{Failure, NotRun, Unknown, Unreadable};
 use holdfast_wire::chat::upstream::UpstreamError;
 use holdfast_wire::json::{Node, parse_answer};
 use http::StatusCode;
@@ -25,7 +25,9 @@ use crate::server::Rejected;
 use crate::transport::Break;
 
 /// A 200 whose body is no whole completion: garbage, an error object, missing choices.
-pub(crate) const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
+pub(crate) const fn unreadable(why: Unreadable) -> Failure {
+    Failure::Unknown(Unknown::Unreadable(why))
+}
 
 const ACCOUNT: Failure = Failure::NotRun(NotRun::Account);
 const RATE_LIMITED: Failure = Failure::NotRun(NotRun::RateLimited);
@@ -104,6 +106,6 @@ pub(crate) const fn of_break(cause: Break) -> Failure {
     match cause {
         Break::Unsent => Failure::NotRun(NotRun::Connect),
         Break::Sent => Failure::Unknown(Unknown::Broken),
-        Break::TooLarge => UNREADABLE,
+        Break::TooLarge => unreadable(Unreadable::Long),
     }
 }

@@ -96,7 +96,7 @@ impl Proxies {
         let is_here = name == "localhost"
             || name.ends_with(".localhost")
             || address.is_some_and(|address| is_own(address.to_canonical()));
-        let is_except = |exception: &Exception| exception.fits(&host, address, port);
+        let is_except = |exception: &Exception| exception.fits(name, address, port);
         (!is_here && !self.except.iter().any(is_except)).then_some(proxy)
     }
 }

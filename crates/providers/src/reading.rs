@@ -1,7 +1,7 @@
 //! What several kinds read of an answer in the same way.
 
 use holdfast_domain::answer::{ChoiceDelta, ToolCallDelta};
-use holdfast_wire::chat::upstream::Unreadable;
+use holdfast_wire::chat::upstream::{CALLS_MAX, Unreadable};
 use holdfast_wire::json::Node;
 
 /// The text of this name, if there is one.
@@ -20,6 +20,16 @@ pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(),
 pub(crate) fn says_something(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
+}
+
+/// Counts one more call of a choice, and says which it is.
+pub(crate) fn next_call(n_calls: &mut u32) -> Result<u32, Unreadable> {
+    let number = *n_calls;
+    if usize::try_from(number).is_ok_and(|number| number >= CALLS_MAX) {
+        return Err(Unreadable::TooManyCalls);
+    }
+    *n_calls = number.saturating_add(1);
+    Ok(number)
 }
 
 /// A piece of the input of a call.

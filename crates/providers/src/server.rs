@@ -2,13 +2,13 @@
 //! it has in common. Not what is said to it, nor what its answers mean.
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-use holdfast_domain::ports::{Arrival, Call, Cause, Failure, Sink, Unknown};
+use holdfast_domain::ports::{Call, Cause, Failure, Sink, Unknown};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::sse::Event;
@@ -21,8 +21,10 @@ use tokio::time::Instant;
 
 use crate::bedrock::signature::{Signer, Unsigned};
 use crate::following::Following;
+use crate::pictures::{ImageUrls, Pictures};
 use crate::proof;
 use crate::proxy::Proxies;
+use crate::reception::{Lengths, receive};
 use crate::transport::{Reply, Transport};
 
 /// An error body is read so far and so long; what is not known of it by then is not needed: the
@@ -43,12 +45,18 @@ pub struct ServerOptions {
     /// How long a connection may idle and still be used: less than the server's own keep-alive. It is
     /// closed soon after.
     pub pool_idle: Duration,
-    /// The largest answer that is read, in bytes; of one that streams, the largest event.
+    /// The largest answer that is read, in bytes, where it does not stream.
     pub response_bytes_max: usize,
+    /// The largest event of an answer that streams, in bytes.
+    pub event_bytes_max: usize,
     /// Root certificates to trust besides the platform's and Mozilla's.
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// The proxies that it may be asked through.
     pub proxies: Proxies,
+    /// Which URLs of pictures it is handed.
+    pub image_urls: ImageUrls,
+    /// Addresses of this machine: no URL of a picture that it is handed names one.
+    pub own_addresses: Vec<IpAddr>,
 }
 
 impl ServerOptions {
@@ -56,6 +64,9 @@ impl ServerOptions {
     pub const POOL_IDLE: Duration = Duration::from_secs(4);
     /// The largest answer that is read unless the operator says otherwise.
     pub const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
+    /// The largest event that is read unless the operator says otherwise: far more than a model says at
+    /// once.
+    pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
     /// The usual options for a server.
     #[must_use]
@@ -65,8 +76,11 @@ impl ServerOptions {
             api_key: None,
             pool_idle: Self::POOL_IDLE,
             response_bytes_max: Self::RESPONSE_BYTES_MAX,
+            event_bytes_max: Self::EVENT_BYTES_MAX,
             extra_roots: Vec::new(),
             proxies: Proxies::none(),
+            image_urls: ImageUrls::Https,
+            own_addresses: Vec::new(),
         }
     }
 }
@@ -245,8 +259,9 @@ impl Rejected {
     async fn read(reply: Reply) -> Self {
         let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
         let status = reply.status;
-        let body = tokio::time::timeout(ERROR_TIME_MAX, reply.read(ERROR_BYTES_MAX));
-        let body = match body.await {
+        let mut uncounted = |_bytes| {};
+        let body = reply.read(ERROR_BYTES_MAX, &mut uncounted);
+        let body = match tokio::time::timeout(ERROR_TIME_MAX, body).await {
             Ok(Ok(body)) => body,
             Ok(Err(_)) | Err(_) => Bytes::new(),
         };
@@ -293,7 +308,8 @@ pub(crate) struct Server {
     transport: Transport,
     headers: HeaderMap,
     signer: Option<Signer>,
-    response_bytes_max: usize,
+    pictures: Pictures,
+    lengths: Lengths,
 }
 
 impl Server {
@@ -319,8 +335,17 @@ impl Server {
             ),
             headers,
             signer: None,
-            response_bytes_max: options.response_bytes_max,
+            pictures: Pictures { urls: options.image_urls, own: options.own_addresses },
+            lengths: Lengths {
+                whole_max: options.response_bytes_max,
+                event_max: options.event_bytes_max,
+            },
         })
+    }
+
+    /// Which pictures it may be handed.
+    pub(crate) const fn pictures(&self) -> &Pictures {
+        &self.pictures
     }
 
     /// The same, which also sends this with every call.
@@ -357,7 +382,7 @@ impl Server {
         let (status, outcome) = match sent {
             Err(cause) => (None, Err(proof::of_break(cause))),
             Ok(reply) if reply.status == StatusCode::OK => {
-                (Some(StatusCode::OK), self.hear(dialect, reply, call, sink).await)
+                (Some(StatusCode::OK), receive(dialect, reply, self.lengths, call, sink).await)
             }
             Ok(reply) => {
                 if let Some(time) =
@@ -385,54 +410,6 @@ impl Server {
             "provider call ended"
         );
         outcome
-    }
-
-    async fn hear(
-        &self,
-        dialect: &Dialect,
-        mut reply: Reply,
-        call: &Call,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
-        // A server that knows no streams answers as it always does.
-        if call.arrival == Arrival::Streamed && !reply.is_object().await.map_err(proof::of_break)? {
-            let following = dialect.following(call, self.response_bytes_max);
-            // In a box: a call whose answer comes whole would have room for it.
-            return Box::pin(self.follow(following, reply, sink)).await;
-        }
-        let body = reply.read(self.response_bytes_max).await.map_err(proof::of_break)?;
-        dialect.hear(&body, call, sink).map_err(|_unreadable| proof::UNREADABLE)
-    }
-
-    /// Reads an answer that streams. No event may be longer than a whole answer.
-    async fn follow(
-        &self,
-        mut following: Following,
-        mut reply: Reply,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
-        let heard = loop {
-            let went_on = match reply.next().await {
-                Ok(Some(piece)) => {
-                    following.feed(&piece, sink).map_err(|_broken| proof::UNREADABLE)
-                }
-                Ok(None) => break Ok(()),
-                Err(cause) => Err(proof::of_break(cause)),
-            };
-            match went_on {
-                Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(())) => {
-                    reply.end().await;
-                    break Ok(());
-                }
-                Err(failure) => break Err(failure),
-            }
-        };
-        match heard {
-            Err(failure) if !following.is_whole() => Err(failure),
-            // Everything was said: what is missing is at most the usage, and the word that it ends.
-            Ok(()) | Err(_) => following.end().map_err(|_unreadable| proof::UNREADABLE),
-        }
     }
 
     /// What sends a body. In a box: it goes from hand to hand.

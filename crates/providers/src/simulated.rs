@@ -3,6 +3,7 @@
 //! installation without any account talks to.
 
 mod pieces;
+mod schema;
 mod script;
 mod tools;
 
@@ -15,8 +16,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink, Unknown};
-use holdfast_domain::request::{Content, Message, Request};
+use holdfast_domain::ports::{
+    Arrival, Call, Failure, NotRun, Provider, Sink, Unknown, Unsupported,
+};
+use holdfast_domain::request::{Content, JsonSchema, Message, Opaque, Request, ResponseFormat};
 use holdfast_domain::usage::Meters;
 
 use self::script::{Act, BadScript, Script};
@@ -71,24 +74,39 @@ impl Simulated {
 
 #[async_trait]
 impl Provider for Simulated {
+    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+        let BadScript { message, directive } = match Script::of(request) {
+            Ok(_script) => return Ok(()),
+            Err(bad) => bad,
+        };
+        let rule = format!(
+            "without `[[sim: {directive}]]`: it is no directive of the simulated models, or contradicts \
+             another one"
+        );
+        Err(Unsupported { param: format!("messages[{message}].content"), rule: rule.into() })
+    }
+
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
         if !Self::MODELS.contains(&&*call.model) {
             return Err(Failure::NotRun(NotRun::Account));
         }
         sink.sending();
         let script = Script::of(&call.request)
-            .map_err(|BadScript| Failure::Refused(ProviderRefusal::Request))?;
+            .map_err(|BadScript { .. }| Failure::Refused(ProviderRefusal::Request))?;
         if let Some(wait) = script.slow {
             tokio::time::sleep(wait).await;
         }
         if script.fail_once && self.is_new(&call.request) {
             return Err(Failure::NotRun(NotRun::Overloaded));
         }
+        let input = prompt_tokens(&call.request);
+        if input > call.context_tokens {
+            return Err(Failure::Refused(ProviderRefusal::ContextLength));
+        }
         let choices = match tools::Use::of(call) {
             Some(used) => called(call, &used, &script.text),
             None => answer(call, &script.text),
         };
-        let input = prompt_tokens(&call.request);
         let output = choices.iter().map(choice_tokens).fold(0_u64, u64::saturating_add);
         match script.act {
             Act::Refuse => Err(Failure::Refused(ProviderRefusal::Request)),
@@ -146,7 +164,7 @@ async fn say(call: &Call, pace: Option<Duration>, choices: Vec<ChoiceDelta>, sin
     }
 }
 
-/// Every choice of the answer: the echo, cut at the first stop sequence or at the token bound,
+/// Every choice of the answer: the echo, or JSON of the shape that is asked for, cut at the first stop sequence or at the token bound,
 /// whichever comes first.
 fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
     let echo = match tools::answered(call) {
@@ -154,11 +172,13 @@ fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
         None if text.is_empty() => "You said nothing.".to_owned(),
         None => format!("You said: {text}"),
     };
+    let shaped = shaped(call, &echo, text);
     let bytes_max = bytes_max(call);
     let choice = |index: u32| {
-        let mut text = match index.checked_add(1) {
-            Some(number) if number > 1 => format!("(choice {number}) {echo}"),
-            _ => echo.clone(),
+        let mut text = match (&shaped, index.checked_add(1)) {
+            (Some(shaped), _) => shaped.clone(),
+            (None, Some(number)) if number > 1 => format!("(choice {number}) {echo}"),
+            (None, _) => echo.clone(),
         };
         let stops = call.request.stop.iter().filter(|stop| !stop.is_empty());
         if let Some(at) = stops.filter_map(|stop| text.find(stop.as_str())).min() {
@@ -169,6 +189,19 @@ fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
         ChoiceDelta { index, content: Some(text), finish: Some(finish), ..ChoiceDelta::default() }
     };
     (0..call.request.n).map(choice).collect()
+}
+
+/// The answer in the shape that is asked for, where one is: its texts are what was said last.
+fn shaped(call: &Call, echo: &str, text: &str) -> Option<String> {
+    match call.request.response_format.as_ref()? {
+        ResponseFormat::JsonObject => Some(format!(r#"{{"said":{}}}"#, schema::quoted(echo))),
+        ResponseFormat::JsonSchema(JsonSchema { schema, .. }) => {
+            let said = tools::answered(call);
+            let said = said.as_deref().unwrap_or(text);
+            let schema = schema.as_ref().map(Opaque::as_str).unwrap_or_default();
+            Some(schema::minimal(schema, said))
+        }
+    }
 }
 
 /// Every choice where a tool is called: all of them call it alike. A call that is longer than the bound

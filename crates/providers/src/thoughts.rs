@@ -17,6 +17,9 @@ pub(crate) enum Thought {
     Redacted(String),
 }
 
+/// What a thought costs besides its words: many without any are many all the same.
+const THOUGHT_BYTES: usize = 64;
+
 /// Thoughts that no call has come after yet.
 #[derive(Default)]
 pub(crate) struct Thoughts {
@@ -45,7 +48,7 @@ impl Thoughts {
             }
             Thought::Redacted(data) => data.len(),
         };
-        if self.takes(bytes) {
+        if self.takes(bytes.saturating_add(THOUGHT_BYTES)) {
             self.before_call.push(thought);
         }
     }
@@ -60,8 +63,9 @@ impl Thoughts {
 
     /// More of a thought that arrives in pieces.
     pub(crate) fn gain(&mut self, place: u64, text: Option<&str>, signature: Option<&str>) {
-        let bytes = [text, signature].into_iter().flatten().map(str::len).sum();
-        if self.takes(bytes) {
+        let said = [text, signature].into_iter().flatten().map(str::len).sum::<usize>();
+        let begun = if self.open.contains_key(&place) { 0 } else { THOUGHT_BYTES };
+        if self.takes(said.saturating_add(begun)) {
             let (said, signed) = self.open.entry(place).or_default();
             said.push_str(text.unwrap_or_default());
             if let Some(signature) = signature {

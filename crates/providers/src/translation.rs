@@ -66,7 +66,7 @@ impl Kind {
         call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, Failure> {
-        self.dialect().hear(body, call, sink).map_err(|_unreadable| proof::UNREADABLE)
+        self.dialect().hear(body, call, sink).map_err(proof::unreadable)
     }
 
     /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink what it
@@ -81,14 +81,14 @@ impl Kind {
         call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, Failure> {
-        let mut following = self.dialect().following(call, ServerOptions::RESPONSE_BYTES_MAX);
+        let mut following = self.dialect().following(call, ServerOptions::EVENT_BYTES_MAX);
         for piece in pieces {
-            let went_on = following.feed(piece, sink).map_err(|_broken| proof::UNREADABLE)?;
+            let went_on = following.feed(piece, sink).map_err(proof::unreadable)?;
             if went_on.is_break() {
                 break;
             }
         }
-        following.end().map_err(|_unreadable| proof::UNREADABLE)
+        following.end().map_err(proof::unreadable)
     }
 
     const fn dialect(self) -> &'static Dialect {

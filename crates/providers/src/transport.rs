@@ -74,6 +74,31 @@ pub(crate) struct Reply {
     /// What was looked at and is still to be read.
     ahead: Bytes,
     body: Answer,
+    turn: Turn,
+}
+
+/// How much of an answer is taken before other work has its turn. A server that always has more to say
+/// would else keep a worker of the runtime for itself.
+pub(crate) const TURN_BYTES: usize = 32 * 1024;
+/// What a piece counts besides its bytes: they may come one by one.
+const PIECE_BYTES: usize = 128;
+
+/// What was taken of an answer since other work had its turn.
+#[derive(Default)]
+struct Turn(usize);
+
+impl Turn {
+    fn spend(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_add(bytes).saturating_add(PIECE_BYTES);
+    }
+
+    /// Lets other work have its turn, when it is time. Cancel safe.
+    async fn pass(&mut self) {
+        if self.0 > TURN_BYTES {
+            self.0 = 0;
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 impl Transport {
@@ -103,7 +128,8 @@ impl Transport {
                 let kind = head.headers.get(AMZN_ERROR).cloned();
                 let retry_after = retry_after(&head.headers);
                 let (status, ahead) = (head.status, Bytes::new());
-                Ok(Reply { status, kind, retry_after, is_relayed, ahead, body })
+                let turn = Turn::default();
+                Ok(Reply { status, kind, retry_after, is_relayed, ahead, body, turn })
             }
             Err(Lost::Unprocessed) => Err(Break::Unsent),
             Err(Lost::Broken) if taken.load(Ordering::Acquire) => Err(Break::Sent),
@@ -166,12 +192,17 @@ impl fmt::Debug for Reply {
 }
 
 impl Reply {
-    /// Reads the whole body, at most `bytes_max`.
-    pub(crate) async fn read(mut self, bytes_max: usize) -> Result<Bytes, Break> {
+    /// Reads the whole body, at most `bytes_max`, and tells how much of it came.
+    pub(crate) async fn read(
+        mut self,
+        bytes_max: usize,
+        received: &mut (dyn FnMut(usize) + Send),
+    ) -> Result<Bytes, Break> {
         let mut left = bytes_max;
         // Most answers come in one piece, which is not empty.
         let (mut only, mut all) = (Bytes::new(), Vec::new());
         while let Some(piece) = self.next().await? {
+            received(piece.len());
             left = left.checked_sub(piece.len()).ok_or(Break::TooLarge)?;
             if only.is_empty() {
                 only = piece;
@@ -190,15 +221,16 @@ impl Reply {
         if !self.ahead.is_empty() {
             return Ok(Some(std::mem::take(&mut self.ahead)));
         }
-        while let Some(frame) = self.body.frame().await {
+        loop {
+            self.turn.pass().await;
+            let Some(frame) = self.body.frame().await else { return Ok(None) };
             // Trailers say nothing that is wanted here.
-            if let Ok(piece) = frame.map_err(|_broken| Break::Sent)?.into_data()
-                && !piece.is_empty()
-            {
+            let piece = frame.map_err(|_broken| Break::Sent)?.into_data().unwrap_or_default();
+            self.turn.spend(piece.len());
+            if !piece.is_empty() {
                 return Ok(Some(piece));
             }
         }
-        Ok(None)
     }
 
     /// Whether the body is a JSON object, as far as its first byte tells: no event begins like one. All of

@@ -12,10 +12,6 @@ use crate::unable::{LEFT_OUT, arguments, unsupported};
 /// What is wanted back makes no difference to what can be done.
 pub(crate) static NO_STATES: ProviderStates = ProviderStates::new();
 
-/// What a caller was told that the model thought, where it sends it back. The model wants its thoughts as it
-/// said them: what is kept of them stands for it.
-const REASONING: &str = "reasoning_content";
-
 /// What the conversation becomes.
 pub(crate) struct Conversation<'a> {
     pub(crate) system: Vec<Draft<'a>>,
@@ -164,7 +160,10 @@ impl<'a> Blocks<'a> {
         if function_call.is_some() {
             return self.refused("function_call", "sent as `tool_calls` for this model");
         }
-        if let Some(name) = extras.keys().find(|name| *name != REASONING) {
+        // Among the metadata is what the caller was told that the model thought. The model wants its
+        // thoughts as it said them: what is kept of them stands for it.
+        let is_metadata = |name: &&String| Reply::METADATA.contains(&name.as_str());
+        if let Some(name) = extras.keys().find(|name| !is_metadata(name)) {
             return self.refused(name, LEFT_OUT);
         }
         self.text(spelling, refusal.as_deref().unwrap_or_default());

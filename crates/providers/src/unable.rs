@@ -1,6 +1,7 @@
 //! What a provider cannot do, said of the field that asks for it; and what several kinds read of a
 //! request in the same way.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use holdfast_domain::ports::Unsupported;
@@ -15,7 +16,7 @@ pub(crate) const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// `rule` ends the sentence "It must be …".
 pub(crate) const fn unsupported(param: String, rule: &'static str) -> Unsupported {
-    Unsupported { param, rule }
+    Unsupported { param, rule: Cow::Borrowed(rule) }
 }
 
 /// The first of these fields that asks for something, if any does.

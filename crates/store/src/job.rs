@@ -18,6 +18,37 @@ pub(crate) const BATCH_MAX: usize = 512;
 /// Sealed bytes that one transaction writes at most, beside those of its last change.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
+/// A change that writes more than this has a transaction of its own.
+const ALONE_BYTES: usize = BATCH_BYTES_MAX;
+/// Changes that were tried alone and did not fit, which a writer remembers at most.
+const MISFITS_MAX: usize = 1_024;
+
+/// The operations whose changes have failed alone. They are offered again and again, and would undo a
+/// batch each time: they are kept out of it.
+#[derive(Debug, Default)]
+pub(crate) struct Misfits(BTreeSet<OperationId>);
+
+impl Misfits {
+    /// Keeps what was tried alone out of batches from now on.
+    pub(crate) fn note(&mut self, alone: &[Job]) {
+        if self.0.len() >= MISFITS_MAX {
+            self.0.clear();
+        }
+        let operations = alone.iter().filter_map(|job| match &*job.change {
+            Change::Operation(transition) => Some(transition.operation),
+            Change::Posting(_) => None,
+        });
+        self.0.extend(operations);
+    }
+
+    fn has(&self, change: &Change) -> bool {
+        match change {
+            Change::Operation(transition) => self.0.contains(&transition.operation),
+            Change::Posting(_) => false,
+        }
+    }
+}
+
 /// A change on its way to the writer. Dropped without a verdict it says what is certain then: nothing
 /// happened to one that was still queued, anything may have happened to one in hand.
 #[derive(Debug)]
@@ -104,17 +135,23 @@ impl Drop for Job {
     }
 }
 
-/// The longest batch in the order of arrival; a second change of one subject waits for the next.
-pub(crate) fn take_batch(arrived: &mut VecDeque<Job>) -> Vec<Job> {
+/// The longest batch in the order of arrival; a second change of one subject waits for the next. What is
+/// large, or did not fit before, is alone.
+pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Misfits) -> Vec<Job> {
     let mut subjects = BTreeSet::new();
     let mut batch = Vec::with_capacity(arrived.len().min(BATCH_MAX));
     let mut bytes: usize = 0;
+    let mut is_closed = false;
     let mut later = VecDeque::new();
     while let Some(job) = arrived.pop_front() {
         let concerned = subjects_of(&job.change);
         let free = !concerned.iter().flatten().any(|subject| subjects.contains(subject));
-        if free && batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
-            bytes = bytes.saturating_add(sealed_bytes(&job.change));
+        let its_bytes = sealed_bytes(&job.change);
+        let is_alone = its_bytes > ALONE_BYTES || misfits.has(&job.change);
+        let fits = batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX && !is_closed;
+        if free && fits && (batch.is_empty() || !is_alone) {
+            bytes = bytes.saturating_add(its_bytes);
+            is_closed = is_alone;
             batch.push(job);
         } else {
             later.push_back(job);
@@ -158,7 +195,8 @@ fn subjects_of(change: &Change) -> [Option<Subject>; 2] {
     }
 }
 
-fn sealed_bytes(change: &Change) -> usize {
+/// The length of the result that a change writes.
+pub(crate) fn sealed_bytes(change: &Change) -> usize {
     match change {
         Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
         Change::Posting(_) => 0,
@@ -217,7 +255,7 @@ mod tests {
         let mut arrived = arrived(changes.iter().map(Arc::clone));
         let mut batches = Vec::new();
         while !arrived.is_empty() {
-            let batch = take_batch(&mut arrived);
+            let batch = take_batch(&mut arrived, &Misfits::default());
             let place = |job: &Job| changes.iter().position(|c| Arc::ptr_eq(c, &job.change));
             batches.push(batch.iter().filter_map(place).collect::<Vec<_>>());
         }
@@ -228,22 +266,42 @@ mod tests {
     #[test]
     fn a_batch_has_an_end() {
         let mut arrived = arrived((0..600).map(admission));
-        assert_eq!(take_batch(&mut arrived).len(), BATCH_MAX);
-        assert_eq!(take_batch(&mut arrived).len(), 600 - BATCH_MAX);
+        assert_eq!(take_batch(&mut arrived, &Misfits::default()).len(), BATCH_MAX);
+        assert_eq!(take_batch(&mut arrived, &Misfits::default()).len(), 600 - BATCH_MAX);
+    }
+
+    /// A change that writes a result of so many bytes.
+    fn result(n: u64, bytes: usize) -> Arc<Change> {
+        let admission = admission(n);
+        let Change::Operation(transition) = &*admission else { return admission };
+        let refusal = holdfast_domain::operation::ProviderRefusal::Request;
+        let mut result = sample::result("");
+        result.sealed = vec![0; bytes].into();
+        let effect = Effect::Refuse { refusal, result, attempts: Arc::default() };
+        Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
+    }
+
+    #[test]
+    fn what_is_large_or_did_not_fit_before_is_in_nobody_elses_batch() {
+        let mut misfits = Misfits::default();
+        misfits.note(&[Job::new(admission(3)).0]);
+        let large = result(1, ALONE_BYTES + 1);
+        let mut arrived = arrived([admission(0), large, admission(2), admission(3), admission(4)]);
+        let batches: Vec<_> =
+            [(); 4].map(|()| take_batch(&mut arrived, &misfits).len()).into_iter().collect();
+        assert_eq!(batches, [3, 1, 1, 0]);
+        for n in 0..2 * u64::try_from(MISFITS_MAX).unwrap() {
+            misfits.note(&[Job::new(admission(n)).0]);
+        }
+        assert!(misfits.0.len() <= MISFITS_MAX, "{}", misfits.0.len());
     }
 
     #[test]
     fn a_batch_of_large_results_has_an_end_too() {
-        let result = |n| {
-            let admission = admission(n);
-            let Change::Operation(transition) = &*admission else { return admission };
-            let refusal = holdfast_domain::operation::ProviderRefusal::Request;
-            let mut result = sample::result("");
-            result.sealed = vec![0; BATCH_BYTES_MAX / 2].into();
-            let effect = Effect::Refuse { refusal, result, attempts: Arc::default() };
-            Arc::new(Change::Operation(Transition { effect, ..transition.clone() }))
-        };
-        let mut arrived = arrived((0..5).map(result));
-        assert_eq!([(); 3].map(|()| take_batch(&mut arrived).len()), [2, 2, 1]);
+        let mut arrived = arrived((0..5).map(|n| result(n, BATCH_BYTES_MAX / 2)));
+        assert_eq!(
+            [(); 3].map(|()| take_batch(&mut arrived, &Misfits::default()).len()),
+            [2, 2, 1]
+        );
     }
 }

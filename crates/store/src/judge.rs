@@ -129,7 +129,7 @@ impl Book {
         let balance = match (transition.funds, row) {
             (Funds::Unmoved, Some(_)) => None,
             (Funds::Unmoved, None)
-            | (Funds::Hold(_) | Funds::Capture { .. } | Funds::Release(_), _) => {
+            | (Funds::Hold(_) | Funds::Capture { .. } | Funds::Release(_) | Funds::Lapse(_), _) => {
                 Some(self.balance(transition.wallet, moves)?)
             }
         };
@@ -301,6 +301,10 @@ mod tests {
         Event::GiveUp { claim: operation.owner.claim, attempts: Arc::default() }
     }
 
+    fn not_run(operation: &Operation) -> Event {
+        Event::NotRun { claim: operation.owner.claim, attempts: Arc::default() }
+    }
+
     fn posting(n: u128, kind: PostingKind, amount: i64) -> Change {
         let id = PostingId::from_u128(n);
         Change::Posting(Posting { id, wallet: sample::WALLET, kind, amount: Micros::new(amount) })
@@ -374,12 +378,12 @@ mod tests {
     #[test]
     fn a_correction_takes_no_more_than_is_there() {
         let limits = Limits { tokens_per_minute: Some(100), ..Limits::default() };
-        let given_up = after(claim(1).limits(limits), give_up);
+        let open = after(claim(1).limits(limits), not_run);
         let window = (sample::API_KEY, Counter::Tokens, Counter::Tokens.window(NOW));
         for (used, left) in [(130, 30), (100, 0), (40, 0), (0, 0)] {
             let mut book = with_row(book(0, 100), 1);
             book.counters.insert(window, used);
-            judge(&mut book, &given_up).unwrap();
+            judge(&mut book, &open).unwrap();
             assert_eq!(book.moved.counters, [(window, left)].into());
         }
     }

@@ -45,8 +45,12 @@ pub use crate::migrate::SchemaError;
 use crate::ports::Texts;
 use crate::postgres::{Line, Postgres};
 use crate::sqlite::Sqlite;
+pub use crate::sqlite::identity::FileLost;
 use crate::url::Place;
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
+
+/// Connections for the short reads that every caller and every probe waits for.
+const GLANCES: u32 = 2;
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -57,15 +61,28 @@ pub struct Options {
     pub commit_queue: usize,
     /// Connections that read.
     pub readers: u32,
+    /// The largest sealed result that a load brings along, in bytes; of a larger one it says the length.
+    /// Unless somebody bounds how many of them are read at once, that is no matter.
+    pub result_bytes_max: usize,
     /// How long a write waits while another process has what it needs, before it is `Unavailable`.
     pub busy_timeout: Duration,
+    /// The right to serve the file, for the one process that has it: it alone folds the log into the file at
+    /// its end, and it holds the file to be the one that was opened.
+    pub lock: Option<Arc<ServeLock>>,
 }
 
 impl Options {
     /// The usual settings, for a database at this URL.
     #[must_use]
     pub const fn new(url: DatabaseUrl) -> Self {
-        Self { url, commit_queue: 4_096, readers: 4, busy_timeout: Duration::from_secs(5) }
+        Self {
+            url,
+            commit_queue: 4_096,
+            readers: 4,
+            result_bytes_max: usize::MAX,
+            busy_timeout: Duration::from_secs(5),
+            lock: None,
+        }
     }
 }
 
@@ -81,6 +98,9 @@ pub enum OpenError {
     /// The writer cannot be set up.
     #[error("the database cannot be written")]
     Writer(#[source] Cause),
+    /// The file is not this process's to serve.
+    #[error(transparent)]
+    Lock(LockError),
 }
 
 /// Why a database was not opened, below what is in it.
@@ -118,8 +138,12 @@ pub struct Store {
 struct Inner {
     dialect: Dialect,
     readers: Readers,
+    /// For the short reads that every caller and every probe waits for: credentials, their wallets, the
+    /// clock. Results never go through these, so that however many of them are read, nobody is locked out.
+    glances: Readers,
     writing: Writing,
     texts: Texts,
+    result_bytes_max: usize,
     tasks: TaskTracker,
 }
 
@@ -133,6 +157,33 @@ enum Readers {
 enum Writing {
     Sqlite(Sqlite),
     Postgres(Postgres),
+}
+
+impl Readers {
+    async fn query<const N: usize>(
+        &self,
+        dialect: Dialect,
+        sql: &str,
+        binds: [Bind; N],
+    ) -> Result<Vec<QueryResult>, Unavailable> {
+        match self {
+            Self::Sqlite(readers) => {
+                let statement = dialect.statement(sql, binds);
+                readers.query_all_raw(statement).await.map_err(unavailable)
+            }
+            Self::Postgres(line) => line.query(sql, binds.into()).await.map_err(unavailable),
+        }
+    }
+
+    async fn close(&self) -> Result<(), Unavailable> {
+        match self {
+            Self::Sqlite(readers) => readers.close_by_ref().await.map_err(unavailable),
+            Self::Postgres(line) => {
+                line.close().await;
+                Ok(())
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for Store {
@@ -151,25 +202,28 @@ impl Store {
         metrics::describe();
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
-        let (writing, readers) = match options.url.place() {
+        let (writing, [readers, glances]) = match options.url.place() {
             Place::File(file) => {
                 let (sqlite, readers) = Sqlite::open(file, &options, &tasks).await?;
-                (Writing::Sqlite(sqlite), Readers::Sqlite(readers))
+                (Writing::Sqlite(sqlite), readers.map(Readers::Sqlite))
             }
             Place::Server(server) => {
                 let opened = Postgres::open(server.options(), &options, &tasks).await;
                 let (postgres, readers) = opened?;
-                (Writing::Postgres(postgres), Readers::Postgres(readers))
+                (Writing::Postgres(postgres), readers.map(Readers::Postgres))
             }
         };
         tasks.close();
         let dialect = options.url.dialect();
         let texts = Texts::of(dialect);
-        Ok(Self { inner: Arc::new(Inner { dialect, readers, writing, texts, tasks }) })
+        let result_bytes_max = options.result_bytes_max;
+        let inner = Inner { dialect, readers, glances, writing, texts, result_bytes_max, tasks };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Takes in nothing more, commits what waits, folds the log of SQLite into the database file and
-    /// closes it. Not cancel safe: a dropped future leaves the rest to the end of the process.
+    /// Takes in nothing more, commits what waits, and closes the database. The log of SQLite is folded into the
+    /// file by the process that serves it, and by the last one that closes it. Not cancel safe: a dropped future
+    /// leaves the rest to the end of the process.
     ///
     /// # Errors
     ///
@@ -181,13 +235,8 @@ impl Store {
         }
         self.closed().await;
         self.inner.tasks.wait().await;
-        let closed = match self.readers() {
-            Readers::Sqlite(readers) => readers.close_by_ref().await.map_err(unavailable),
-            Readers::Postgres(readers) => {
-                readers.close().await;
-                Ok(())
-            }
-        };
+        let closed = self.readers().close().await;
+        let closed = self.inner.glances.close().await.and(closed);
         match self.writing() {
             Writing::Sqlite(sqlite) => sqlite.close().await.and(closed),
             Writing::Postgres(postgres) => {
@@ -211,13 +260,16 @@ impl Store {
         sql: &str,
         binds: [Bind; N],
     ) -> Result<Vec<QueryResult>, Unavailable> {
-        match self.readers() {
-            Readers::Sqlite(readers) => {
-                let statement = self.dialect().statement(sql, binds);
-                readers.query_all_raw(statement).await.map_err(unavailable)
-            }
-            Readers::Postgres(line) => line.query(sql, binds.into()).await.map_err(unavailable),
-        }
+        self.readers().query(self.dialect(), sql, binds).await
+    }
+
+    /// Reads what is short and waited for by everybody.
+    async fn glance<const N: usize>(
+        &self,
+        sql: &str,
+        binds: [Bind; N],
+    ) -> Result<Vec<QueryResult>, Unavailable> {
+        self.inner.glances.query(self.dialect(), sql, binds).await
     }
 
     /// The clock as a read sees it.
@@ -235,6 +287,14 @@ impl Store {
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         self.inner.tasks.spawn(work)
+    }
+
+    /// The longest result that the database can hold.
+    fn result_bytes_max(&self) -> usize {
+        match self.writing() {
+            Writing::Sqlite(_) => sqlite::RESULT_BYTES_MAX,
+            Writing::Postgres(_) => postgres::RESULT_BYTES_MAX,
+        }
     }
 
     fn readers(&self) -> &Readers {

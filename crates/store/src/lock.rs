@@ -1,20 +1,32 @@
-//! One `serve` to a database file, by whatever name: an exclusive lock on `<file>.lock`, held as long as the process
-//! serves. It proves that whatever an earlier process left behind is nobody's any more. The command
-//! line does not take it.
+//! One `serve` to a database file, by whatever name: an exclusive lock on `<file>.lock` and one on the file
+//! itself, held as long as the process serves. They prove that whatever an earlier process left behind is nobody's
+//! any more, and that the file is the one that was opened ([`crate::sqlite::identity`]). The command line does
+//! not take them beside a process that serves.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::sqlite::connect;
+use crate::sqlite::identity::{FileLost, Identity, Refusal};
 use crate::url::DatabaseUrl;
 
 /// The right to serve a database file. It ends when this is dropped, or with the process.
 #[derive(Debug)]
 pub struct ServeLock {
     /// None where a server has the database: its processes are told apart by their nodes' leases.
-    _file: Option<File>,
+    held: Option<Held>,
+}
+
+/// A database file that nobody else serves.
+#[derive(Debug)]
+struct Held {
+    database: PathBuf,
+    /// Taken when the file is there: at once, or when the store opens what was made meanwhile.
+    identity: OnceLock<Identity>,
+    _beside: File,
 }
 
 /// Why the right to serve was not given.
@@ -23,6 +35,9 @@ pub enum LockError {
     /// Another process serves this file.
     #[error("another `holdfast serve` uses {0}")]
     Taken(PathBuf),
+    /// The file has several names.
+    #[error(transparent)]
+    Lost(FileLost),
     /// The lock file cannot be made or locked.
     #[error("{0} cannot be locked")]
     Failed(PathBuf, #[source] io::Error),
@@ -36,25 +51,71 @@ impl ServeLock {
     /// Where another process has it, or it cannot be taken.
     pub fn take(url: &DatabaseUrl) -> Result<Self, LockError> {
         let (Some(named), Some(folder)) = (url.file(), url.folder()) else {
-            return Ok(Self { _file: None });
+            return Ok(Self { held: None });
         };
         let unnamed = |error| LockError::Failed(named.to_owned(), error);
         connect::create_folder(folder).map_err(unnamed)?;
         let database = real(named, folder).map_err(unnamed)?;
         let path = lock_path(&database);
         let failed = |error| LockError::Failed(path.clone(), error);
-        let file = OpenOptions::new()
+        let beside = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: Some(file) }),
-            Err(TryLockError::WouldBlock) => Err(LockError::Taken(database)),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+        match beside.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LockError::Taken(database)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
+        let held = Held { database, identity: OnceLock::new(), _beside: beside };
+        if named.exists() {
+            held.identity(named)?;
+        }
+        Ok(Self { held: Some(held) })
+    }
+
+    /// Takes hold of the file, which is there by now.
+    pub(crate) fn hold(&self, named: &Path) -> Result<(), LockError> {
+        match &self.held {
+            Some(held) => held.identity(named).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses where the name leads to another file than the one in hold.
+    pub(crate) fn check(&self) -> Result<(), FileLost> {
+        self.held_file().map_or(Ok(()), Identity::check)
+    }
+
+    /// Completes when the file was found to be removed, replaced or linked, and says which; never where
+    /// a server has the database.
+    pub async fn lost(&self) -> FileLost {
+        match self.held_file() {
+            Some(identity) => identity.lost().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn held_file(&self) -> Option<&Identity> {
+        self.held.as_ref()?.identity.get()
+    }
+}
+
+impl Held {
+    /// The file that has the name; the one that had it when this was asked first.
+    fn identity(&self, named: &Path) -> Result<&Identity, LockError> {
+        if let Some(identity) = self.identity.get() {
+            return Ok(identity);
+        }
+        let identity = Identity::hold(named).map_err(|refusal| match refusal {
+            Refusal::Taken => LockError::Taken(self.database.clone()),
+            Refusal::Lost(lost) => LockError::Lost(lost),
+            Refusal::Failed(error) => LockError::Failed(named.to_owned(), error),
+        })?;
+        Ok(self.identity.get_or_init(|| identity))
     }
 }
 

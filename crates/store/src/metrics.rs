@@ -14,12 +14,13 @@ const ROWS: &str = "holdfast_commit_rows_total";
 const COMMITS: &str = "holdfast_commits_total";
 
 /// What becomes of a change that was offered.
-const VERDICTS: [&str; 8] = [
+const VERDICTS: [&str; 9] = [
     "committed",
     "conflict",
     "insufficient_funds",
     "limit_reached",
     "collision",
+    "too_large",
     "overloaded",
     "unavailable",
     "uncertain",
@@ -77,6 +78,7 @@ pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {
         Err(CommitError::InsufficientFunds) => "insufficient_funds",
         Err(CommitError::LimitReached(_)) => "limit_reached",
         Err(CommitError::Collision) => "collision",
+        Err(CommitError::TooLarge) => "too_large",
         Err(CommitError::Overloaded) => "overloaded",
         Err(CommitError::Unavailable(_)) => "unavailable",
         Err(CommitError::Uncertain(_)) => "uncertain",

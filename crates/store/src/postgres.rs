@@ -37,7 +37,7 @@ use self::connect::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
 pub(crate) use self::line::{Line, Moment};
 use self::writer::Writer;
 use crate::job::{Job, WriterEnded};
-use crate::{OpenError, Options};
+use crate::{GLANCES, OpenError, Options};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.
 const ERRANDS: u32 = 2;
@@ -48,6 +48,10 @@ const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
 const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
 /// A heartbeat that takes longer is of no use: its lease is as good as over when the next one comes.
 const BEAT: Duration = Duration::from_secs(4);
+
+/// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is one
+/// too: half of that.
+pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 
 /// A database of a server, and what writes it.
 pub(crate) struct Postgres {
@@ -62,18 +66,19 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Starts the writer on the current runtime, as a task among these; gives the connections that
-    /// read, too.
+    /// read, and those for short reads, too.
     pub(crate) async fn open(
         url: &PgConnectOptions,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, Line), OpenError> {
+    ) -> Result<(Self, [Line; 2]), OpenError> {
         let lock_timeout = options.busy_timeout;
         let line = |connections, statement_timeout, patience, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
             Line::new(url, session, connections, patience, tasks)
         };
-        let readers = line(options.readers, READ_STATEMENT, READ, "");
+        let readers = [options.readers, GLANCES]
+            .map(|connections| line(connections, READ_STATEMENT, READ, ""));
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);
         let writer = Writer::connected(url, lock_timeout).await;

@@ -40,8 +40,12 @@ pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_
 /// The columns that [`lease`] reads, of `nodes AS n`.
 pub(crate) const LEASE: &str = "n.name, n.incarnation, n.ends_at";
 
-/// The columns that [`result`] reads, of `results AS r`.
-pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, r.sealed";
+/// The columns that [`result`] reads, of `results AS r`: without the bytes of what is over `$2`.
+pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, \
+    CASE WHEN length(r.sealed) <= $2 THEN r.sealed END, CAST(length(r.sealed) AS bigint)";
+
+pub(crate) const WHOLE_RESULT: &str =
+    "r.credential_id, r.format, r.nonce, r.sealed, CAST(0 AS bigint)";
 
 /// The columns that [`api_key`] reads, of `api_keys AS k`.
 pub(crate) const API_KEY: &str = "k.id, k.wallet_id, k.name, k.requests_per_minute, \
@@ -333,12 +337,14 @@ pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadR
     let credential = cells.opt_bytes()?.map(CredentialId::from_bytes);
     let format = cells.opt_int()?;
     let nonce = cells.opt_bytes()?;
-    let sealed: Option<Vec<u8>> = cells.get()?;
+    let (sealed, length): (Option<Vec<u8>>, _) = (cells.get()?, cells.opt_int()?);
     let Some(credential) = credential else { return Ok(None) };
     let at = cells.next;
     let result = || {
         let format = u8::try_from(format?).ok()?;
-        Some(SealedResult { credential, format, nonce: nonce?, sealed: sealed?.into() })
+        let withheld = if sealed.is_none() { usize::try_from(length?).ok()? } else { 0 };
+        let sealed = sealed.unwrap_or_default().into();
+        Some(SealedResult { credential, format, nonce: nonce?, sealed, withheld })
     };
     result().map(Some).ok_or(BadRow::Value(at))
 }
@@ -443,30 +449,36 @@ pub(crate) fn leg(generation: u32, kind: TransferKind) -> i64 {
         TransferKind::Settle => 1,
         TransferKind::Rest => 2,
         TransferKind::Release => 3,
+        TransferKind::Lapse => 4,
     };
-    i64::from(generation) * 4 + kind
+    i64::from(generation) * 8 + kind
 }
 
 /// Reads what [`leg`] wrote.
 pub(crate) fn transfer(leg: i64) -> Option<(u32, TransferKind)> {
-    let kind = match leg.rem_euclid(4) {
+    let kind = match leg.rem_euclid(8) {
         0 => TransferKind::Hold,
         1 => TransferKind::Settle,
         2 => TransferKind::Rest,
-        _ => TransferKind::Release,
+        3 => TransferKind::Release,
+        4 => TransferKind::Lapse,
+        _ => return None,
     };
-    Some((u32::try_from(leg.div_euclid(4)).ok()?, kind))
+    Some((u32::try_from(leg.div_euclid(8)).ok()?, kind))
 }
 
-/// Attempts as a row holds them: a JSON array of `[route, class, nanoseconds, may be billed]`.
+/// Between the class of an attempt and its reason: no class has it.
+const REASON: &str = ": ";
+
+/// Attempts as a row holds them: `[[route, class, nanoseconds, may be billed]]`; a class may have a reason.
 pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
-    let rows: Vec<(&str, &str, u64, bool)> = attempts
-        .iter()
-        .map(|attempt| {
-            let latency = u64::try_from(attempt.latency.as_nanos()).unwrap_or(u64::MAX);
-            (&*attempt.route, &*attempt.class, latency, attempt.may_be_billed)
-        })
-        .collect();
+    let row = |attempt: &Attempt| {
+        let latency = u64::try_from(attempt.latency.as_nanos()).unwrap_or(u64::MAX);
+        let parts = [Some(&*attempt.class), attempt.reason.as_deref()];
+        let class = parts.into_iter().flatten().collect::<Vec<_>>().join(REASON);
+        (attempt.route.to_string(), class, latency, attempt.may_be_billed)
+    };
+    let rows: Vec<_> = attempts.iter().map(row).collect();
     // Texts, integers and booleans always have a spelling.
     serde_json::to_string(&rows).unwrap_or_else(|_impossible| "[]".to_owned())
 }
@@ -474,11 +486,11 @@ pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
 /// Reads what [`attempts_text`] wrote.
 fn attempts(text: &str) -> Option<Arc<[Attempt]>> {
     let rows: Vec<(Box<str>, String, u64, bool)> = serde_json::from_str(text).ok()?;
-    let attempt = |(route, class, latency, may_be_billed): (Box<str>, _, _, _)| Attempt {
-        route: Arc::from(route),
-        class: Cow::Owned(class),
-        latency: Duration::from_nanos(latency),
-        may_be_billed,
+    let attempt = |(route, text, latency, may_be_billed): (Box<str>, String, _, _)| {
+        let (class, reason) = text.split_once(REASON).unzip();
+        let (class, reason) = (class.unwrap_or(&text), reason.map(|it| Cow::Owned(it.to_owned())));
+        let (route, class) = (Arc::from(route), Cow::Owned(class.to_owned()));
+        Attempt { route, class, latency: Duration::from_nanos(latency), may_be_billed, reason }
     };
     Some(rows.into_iter().map(attempt).collect())
 }

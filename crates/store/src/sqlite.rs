@@ -6,6 +6,7 @@ mod checkpoint;
 mod clock;
 pub(crate) mod connect;
 mod errand;
+pub(crate) mod identity;
 mod journal;
 mod keys;
 mod nodes;
@@ -35,10 +36,14 @@ use self::connect::File;
 use self::errand::{Errand, WriteError};
 use self::queue::Queue;
 use crate::job::{Job, WriterEnded};
-use crate::{OpenError, Options, unavailable};
+use crate::{GLANCES, OpenError, Options, unavailable};
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
+
+/// SQLite holds a row of 1,000,000,000 bytes at most, and this process takes that setting as it is: a
+/// result with what its row has beside it.
+pub(crate) const RESULT_BYTES_MAX: usize = 1_000_000_000 - (1 << 20);
 
 /// A database file and what writes it.
 #[derive(Debug)]
@@ -52,14 +57,16 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     /// Starts the writer of a file, and waits until it can write; gives the connections that read,
-    /// too.
+    /// and those for short reads, too.
     pub(crate) async fn open(
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, DatabaseConnection), OpenError> {
+    ) -> Result<(Self, [DatabaseConnection; 2]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
-        let file = File { path: path.to_owned(), busy_timeout: options.busy_timeout };
+        identity::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
+        let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
+        let file = File { path: path.to_owned(), busy_timeout, lock };
         let opened = Self {
             file,
             queue: Arc::new(Queue::new(options.commit_queue)),
@@ -68,8 +75,10 @@ impl Sqlite {
             ended: CancellationToken::new(),
         };
         writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;
-        let readers = connect::readers(path, options.busy_timeout, options.readers).await;
-        Ok((opened, readers.map_err(OpenError::Connect)?))
+        let readers = connect::readers(path, busy_timeout, options.readers).await;
+        let glances = connect::readers(path, busy_timeout, GLANCES).await;
+        let [readers, glances] = [readers, glances].map(|some| some.map_err(OpenError::Connect));
+        Ok((opened, [readers?, glances?]))
     }
 
     /// Takes in nothing more; the writer ends when what waits is done.
@@ -82,10 +91,10 @@ impl Sqlite {
         self.ended.cancelled().await;
     }
 
-    /// Folds the log into the file, after the writer has ended.
+    /// Leaves the file in order, after the writer has ended.
     pub(crate) async fn close(&self) -> Result<(), Unavailable> {
         let file = self.file.clone();
-        let folded = tokio::task::spawn_blocking(move || file.fold()).await;
+        let folded = tokio::task::spawn_blocking(move || file.leave()).await;
         folded.map_err(unavailable)?.map_err(unavailable)
     }
 

@@ -78,6 +78,9 @@ pub struct Totals {
     pub shortfall: Micros,
     /// What was given back of their charges.
     pub refunded: Micros,
+    /// The holds of those that were refused or abandoned: at most so much may they have cost the
+    /// operator, and nobody was charged.
+    pub exposure: Micros,
     /// How many of the completed have a known provider cost: their route has one in the currency.
     pub costed: u64,
     /// What providers took for those.
@@ -115,6 +118,7 @@ impl Totals {
         charge: Micros::ZERO,
         shortfall: Micros::ZERO,
         refunded: Micros::ZERO,
+        exposure: Micros::ZERO,
         costed: 0,
         provider_cost: Micros::ZERO,
         margin: Micros::ZERO,
@@ -134,6 +138,7 @@ impl Totals {
             charge: self.charge.plus(more.charge)?,
             shortfall: self.shortfall.plus(more.shortfall)?,
             refunded: self.refunded.plus(more.refunded)?,
+            exposure: self.exposure.plus(more.exposure)?,
             costed: self.costed.checked_add(more.costed)?,
             provider_cost: self.provider_cost.plus(more.provider_cost)?,
             margin: self.margin.plus(more.margin)?,

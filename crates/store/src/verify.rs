@@ -4,15 +4,22 @@
 //! Pure; the rows come from [`crate::Store::verify`]. What an operation's transfers should be is
 //! asked of the domain, never written down here a second time.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+mod counted;
+mod rules;
+pub(crate) mod transfers;
 
-use holdfast_domain::ledger::{Funds, Posting, PostingKind, Transfer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Operation, Phase};
-use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+
+use self::counted::Counted;
+use self::transfers::Sums;
 
 /// Mismatches that are listed; more are counted.
 const LISTED_MAX: usize = 10_000;
@@ -30,6 +37,22 @@ pub struct Verification {
     pub mismatches: Vec<Mismatch>,
     /// How many more there are than are listed.
     pub unlisted: u64,
+}
+
+/// What an audit takes for granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How long results are kept.
+    pub retention: Duration,
+}
+
+/// How far an audit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Operations that were looked at.
+    pub operations: u64,
+    /// How many there are.
+    pub of: u64,
 }
 
 /// Something that does not fit.
@@ -74,38 +97,42 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// A transfer of an operation as its row tells it, its accounts among it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) generation: u32,
-    pub(crate) transfer: Transfer,
-}
-
-/// Everything that belongs to one operation.
+/// Everything that belongs to one operation, but for its transfers.
 #[derive(Debug)]
 pub(crate) struct Dossier {
     pub(crate) operation: Operation,
-    pub(crate) lines: Vec<Line>,
-    pub(crate) result: Kept,
+    /// What its earlier generations held, as its row says.
+    pub(crate) released: Micros,
+    pub(crate) result: StoredResult,
     /// Whether it is found among those that run.
     pub(crate) is_listed: bool,
 }
 
 /// What stands of an operation's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum StoredResult {
     Nothing,
     Result { finished_at: Option<Timestamp> },
 }
 
+/// From when on results are still there: results go in the order of their age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The oldest that is there.
+    pub(crate) oldest: Option<Timestamp>,
+    /// None that is younger is due.
+    pub(crate) due: Timestamp,
+}
+
 /// An audit in progress. Wallets, API keys and postings come first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Audit {
     found: Verification,
+    kept: Kept,
     wallets: BTreeMap<WalletId, Tally>,
-    api_keys: BTreeSet<ApiKeyId>,
+    api_keys: BTreeMap<ApiKeyId, WalletId>,
     refunds: BTreeMap<OperationId, Vec<Posting>>,
-    reserved: BTreeMap<(ApiKeyId, Counter), i128>,
+    counted: Counted,
 }
 
 /// A wallet's row and what its transfers come to. Sums are wide: a broken book may not fit.
@@ -118,14 +145,26 @@ struct Tally {
 }
 
 impl Audit {
+    /// An audit at this moment of the database's clock.
+    pub(crate) fn new(kept: Kept, now: Timestamp) -> Self {
+        Self {
+            found: Verification::default(),
+            kept,
+            wallets: BTreeMap::new(),
+            api_keys: BTreeMap::new(),
+            refunds: BTreeMap::new(),
+            counted: Counted::new(now),
+        }
+    }
+
     pub(crate) fn wallet(&mut self, wallet: Wallet) {
         self.found.wallets += 1;
         let tally = Tally { available: 0, held: 0, active: 0, wallet };
         self.wallets.insert(tally.wallet.id, tally);
     }
 
-    pub(crate) fn api_key(&mut self, id: ApiKeyId) {
-        self.api_keys.insert(id);
+    pub(crate) fn api_key(&mut self, id: ApiKeyId, wallet: WalletId) {
+        self.api_keys.insert(id, wallet);
     }
 
     pub(crate) fn posting(&mut self, posting: Posting) {
@@ -144,28 +183,50 @@ impl Audit {
         }
     }
 
-    pub(crate) fn operation(&mut self, dossier: &Dossier) {
+    pub(crate) fn operation(&mut self, dossier: &Dossier, transfers: Sums) {
         self.found.operations += 1;
         let operation = &dossier.operation;
-        let mut wrong = Vec::new();
-        if operation.id != OperationId::of(operation.api_key, operation.request_key) {
-            wrong.push("its id does not follow from its API key and request key".to_owned());
+        let mut wrong = transfers.wrong;
+        match self.api_keys.get(&operation.api_key) {
+            None => wrong.push("its API key does not exist".to_owned()),
+            Some(wallet) if *wallet != operation.wallet => {
+                wrong.push("its wallet is not that of its API key".to_owned());
+            }
+            Some(_same) => {}
         }
-        if !self.api_keys.contains(&operation.api_key) {
-            wrong.push("its API key does not exist".to_owned());
+        if transfers.past_holds != i128::from(dossier.released.get()) {
+            wrong.push(format!(
+                "its earlier generations held {} micros by its transfers and {} by its row",
+                transfers.past_holds,
+                dossier.released.get()
+            ));
         }
-        if dossier.is_listed != operation.phase.holds() {
-            let found = if dossier.is_listed { "listed" } else { "not listed" };
-            wrong.push(format!("it is {found} among those that run"));
-        }
-        check_transfers(operation, &dossier.lines, &mut wrong);
-        check_usage(operation, &mut wrong);
-        check_result(operation, dossier.result, &mut wrong);
+        rules::check(dossier, self.kept, &mut wrong);
         self.check_refunds(operation, &mut wrong);
-        self.count(operation, &dossier.lines, &mut wrong);
+        self.counted.operation(operation, &transfers.reopened);
+        self.found.transfers += transfers.count;
+        match self.wallets.get_mut(&operation.wallet) {
+            None => wrong.push("its wallet does not exist".to_owned()),
+            Some(tally) => {
+                if tally.wallet.currency != operation.price.currency {
+                    wrong.push("its price is in another currency than its wallet".to_owned());
+                }
+                if operation.phase.holds() {
+                    tally.active += i128::from(operation.hold.get());
+                }
+                tally.available += transfers.available;
+                tally.held += transfers.held;
+            }
+        }
         for sentence in wrong {
             self.report(Subject::Operation(operation.id), sentence);
         }
+    }
+
+    /// Numbers that no operation has, where each row got the next one.
+    pub(crate) fn missing(&mut self, first: i64, last: i64) {
+        let sentence = format!("its operations {first} to {last} are missing");
+        self.report(Subject::Book, sentence);
     }
 
     /// A row that cannot even be read.
@@ -176,15 +237,20 @@ impl Audit {
         self.report(subject, format!("its row cannot be read: {error}"));
     }
 
-    /// A counter that knows no window, as its row tells it.
-    pub(crate) fn counter(&mut self, api_key: ApiKeyId, counter: Counter, used: i64) {
-        let reserved = self.reserved.remove(&(api_key, counter)).unwrap_or(0);
-        if reserved != i128::from(used) {
-            let label = counter.label();
-            let sentence =
-                format!("its counter {label} stands at {used}, its operations make {reserved}");
+    /// A counter as its row tells it.
+    pub(crate) fn counter(
+        &mut self,
+        (api_key, counter, window): (ApiKeyId, Counter, Timestamp),
+        used: i64,
+    ) {
+        if let Some(sentence) = self.counted.compare((api_key, counter, window), used) {
             self.report(Subject::ApiKey(api_key), sentence);
         }
+    }
+
+    /// How many operations were looked at.
+    pub(crate) const fn operations(&self) -> u64 {
+        self.found.operations
     }
 
     /// Ends the audit. `orphans` is how many transfers and results belong to no operation.
@@ -198,13 +264,7 @@ impl Audit {
             let sentence = "it was refunded and does not exist".to_owned();
             self.report(Subject::Operation(operation), sentence);
         }
-        let uncounted: Vec<_> =
-            self.reserved.iter().filter(|(_, reserved)| **reserved != 0).collect();
-        let uncounted: Vec<_> = uncounted.into_iter().map(|(key, n)| (*key, *n)).collect();
-        for ((api_key, counter), reserved) in uncounted {
-            let label = counter.label();
-            let sentence =
-                format!("its operations make {reserved} of {label}, which is not counted");
+        for (api_key, sentence) in self.counted.uncounted() {
             self.report(Subject::ApiKey(api_key), sentence);
         }
         for tally in std::mem::take(&mut self.wallets).into_values() {
@@ -234,36 +294,6 @@ impl Audit {
         }
     }
 
-    /// Adds the operation to its wallet's and its API key's sums.
-    fn count(&mut self, operation: &Operation, lines: &[Line], wrong: &mut Vec<String>) {
-        let hold = i128::from(operation.hold.get());
-        let (concurrency, spend) = match &operation.phase {
-            Phase::Leased | Phase::Recorded(_) => (1, hold),
-            Phase::Completed { usage, .. } => (0, i128::from(usage.charge.get())),
-            Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => (0, 0),
-        };
-        for (counter, amount) in [(Counter::Concurrency, concurrency), (Counter::SpendTotal, spend)]
-        {
-            if reserves(operation, counter) {
-                *self.reserved.entry((operation.api_key, counter)).or_default() += amount;
-            }
-        }
-        self.found.transfers += u64::try_from(lines.len()).unwrap_or(u64::MAX);
-        let Some(tally) = self.wallets.get_mut(&operation.wallet) else {
-            wrong.push("its wallet does not exist".to_owned());
-            return;
-        };
-        if tally.wallet.currency != operation.price.currency {
-            wrong.push("its price is in another currency than its wallet".to_owned());
-        }
-        if operation.phase.holds() {
-            tally.active += hold;
-        }
-        for Line { transfer, .. } in lines {
-            tally.add(transfer);
-        }
-    }
-
     fn report(&mut self, subject: Subject, sentence: String) {
         if self.found.mismatches.len() < LISTED_MAX {
             self.found.mismatches.push(Mismatch { subject, sentence });
@@ -274,18 +304,6 @@ impl Audit {
 }
 
 impl Tally {
-    fn add(&mut self, transfer: &Transfer) {
-        use holdfast_domain::ledger::Account;
-        let amount = i128::from(transfer.amount.get());
-        for (account, amount) in [(transfer.debit, -amount), (transfer.credit, amount)] {
-            match account {
-                Account::Available => self.available += amount,
-                Account::Held => self.held += amount,
-                Account::Funding | Account::Revenue | Account::Adjustments => {}
-            }
-        }
-    }
-
     fn mismatches(&self) -> Vec<String> {
         let Wallet { available, held, .. } = &self.wallet;
         let rows = [("available", *available, self.available), ("held", *held, self.held)];
@@ -304,105 +322,5 @@ impl Tally {
             wrong.push("its transfers take more than there was".to_owned());
         }
         wrong
-    }
-}
-
-/// Whether the operation took part in a counter.
-fn reserves(operation: &Operation, counter: Counter) -> bool {
-    let bits = operation.reserved.counters();
-    let bit = Counter::ALL.iter().position(|other| *other == counter);
-    bit.is_some_and(|bit| bits >> bit & 1 == 1)
-}
-
-/// Each generation's transfers are those of its hold and of what became of it, and no others.
-fn check_transfers(operation: &Operation, lines: &[Line], wrong: &mut Vec<String>) {
-    let mut by_generation: BTreeMap<u32, Vec<Transfer>> = BTreeMap::new();
-    for line in lines {
-        by_generation.entry(line.generation).or_default().push(line.transfer);
-    }
-    let now = by_generation.entry(operation.generation).or_default();
-    now.sort_by_key(|transfer| transfer.kind);
-    for (generation, transfers) in &by_generation {
-        let expected = match generation.cmp(&operation.generation) {
-            std::cmp::Ordering::Greater => Vec::new(),
-            std::cmp::Ordering::Equal => current(operation),
-            std::cmp::Ordering::Less => past(transfers),
-        };
-        if *generation == 0 || *transfers != expected {
-            wrong.push(format!(
-                "the transfers of its generation {generation} are {}, they should be {}",
-                spelled(transfers),
-                spelled(&expected)
-            ));
-        }
-    }
-}
-
-fn current(operation: &Operation) -> Vec<Transfer> {
-    let hold = operation.hold;
-    let after = match &operation.phase {
-        Phase::Leased | Phase::Recorded(_) => Funds::Unmoved,
-        Phase::Completed { usage, .. } => Funds::Capture { hold, charge: usage.charge },
-        Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. } => Funds::Release(hold),
-    };
-    Funds::Hold(hold).transfers().chain(after.transfers()).collect()
-}
-
-/// A generation that is over was proven not to have run: what it held went back.
-fn past(transfers: &[Transfer]) -> Vec<Transfer> {
-    let hold = transfers.first().map_or(Micros::ZERO, |first| first.amount);
-    Funds::Hold(hold).transfers().chain(Funds::Release(hold).transfers()).collect()
-}
-
-fn spelled(transfers: &[Transfer]) -> String {
-    let spelled = transfers.iter().map(|transfer| {
-        let Transfer { kind, debit, credit, amount } = transfer;
-        format!("{} {} ({} to {})", kind.label(), amount.get(), debit.label(), credit.label())
-    });
-    let spelled: Vec<String> = spelled.collect();
-    if spelled.is_empty() { "none".to_owned() } else { spelled.join(", ") }
-}
-
-/// The charge is what the meters cost by the price, at most the hold.
-fn check_usage(operation: &Operation, wrong: &mut Vec<String>) {
-    let Some(usage) = operation.phase.usage() else { return };
-    let computed = UsageRecord::of(usage.metered, &operation.price, operation.hold);
-    if (computed.charge, computed.shortfall) != (usage.charge, usage.shortfall) {
-        wrong.push(format!(
-            "its charge is {} micros and its shortfall {}, its meters make {} and {}",
-            usage.charge.get(),
-            usage.shortfall.get(),
-            computed.charge.get(),
-            computed.shortfall.get()
-        ));
-    }
-}
-
-/// Only what ended with an answer has a result, and what waits for its settlement has one.
-fn check_result(operation: &Operation, result: Kept, wrong: &mut Vec<String>) {
-    let label = operation.phase.label();
-    match (&operation.phase, result) {
-        (Phase::Recorded(_), Kept::Nothing) => {
-            wrong.push("it is recorded and its result is gone".to_owned());
-        }
-        (Phase::Leased | Phase::Open | Phase::Abandoned { .. }, Kept::Result { .. }) => {
-            wrong.push(format!("it is {label} and has a result"));
-        }
-        (
-            Phase::Recorded(_) | Phase::Completed { .. } | Phase::Refused { .. },
-            Kept::Result { finished_at },
-        ) => {
-            if finished_at != operation.phase.finished_at() {
-                wrong.push("its result says another moment than its row".to_owned());
-            }
-        }
-        (
-            Phase::Leased
-            | Phase::Open
-            | Phase::Abandoned { .. }
-            | Phase::Completed { .. }
-            | Phase::Refused { .. },
-            Kept::Nothing,
-        ) => {}
     }
 }

@@ -112,7 +112,7 @@ macro_rules! each_law_of_a_journal {
                 a_correction_is_never_refused,
                 a_limit_names_its_counter_and_changes_nothing,
                 api_keys_count_apart,
-                endings_without_a_charge_give_back_what_was_reserved,
+                every_ending_leaves_in_the_counters_what_it_should,
                 receipts_and_refusals_tell_what_the_counters_stand_at,
                 settlements_correct_what_was_reserved,
             }
@@ -126,6 +126,7 @@ macro_rules! each_law_of_a_journal {
                 a_result_of_nothing_moves_nothing_to_revenue,
                 a_stale_version_is_a_conflict_and_changes_nothing,
                 an_open_operation_runs_again_as_its_next_generation,
+                an_open_operation_waits_for_its_fourth_generation,
                 concurrent_endings_settle_once,
                 receipts_carry_the_version_and_a_clock_that_never_goes_back,
             }

@@ -15,9 +15,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Credential};
-use holdfast_domain::ledger::Posting;
+use holdfast_domain::ledger::{Moves, Posting};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Operation, SealedResult};
+use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -30,6 +31,25 @@ use self::faults::Faults;
 use crate::sample;
 
 /// Keeps everything in memory.
+///
+/// ```
+/// use holdfast_domain::conduct::{Claimed, Conduct};
+/// use holdfast_testkit::{Fault, MemoryJournal, NoPause, sample};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), holdfast_domain::conduct::ClaimError> {
+/// let journal = MemoryJournal::with_funds(1_000);
+/// let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: None };
+///
+/// // The claim is committed, and the store's answer to that is lost: it is offered again, and found.
+/// journal.fail_next([Fault::Landed]);
+/// let claim = sample::claim().hold(100).build();
+/// assert!(matches!(conduct.claim(&sample::order(&claim)).await?, Claimed::Mine(..)));
+/// assert_eq!(journal.offers(), 2);
+/// assert_eq!(journal.wallet(sample::WALLET).unwrap().held.get(), 100);
+/// # Ok(())
+/// # }
+/// ```
 pub struct MemoryJournal {
     state: Mutex<State>,
 }
@@ -128,6 +148,21 @@ impl MemoryJournal {
     /// Repairs a broken wallet's row.
     pub fn repair_wallet(&self, wallet: WalletId) {
         self.state().faults.broken.remove(&wallet);
+    }
+
+    /// Loses all that was committed of a running operation, as a failover may that was not synchronous.
+    pub fn lose(&self, operation: OperationId) {
+        let mut state = self.state();
+        let Some(Row { operation: row, .. }) = state.operations.remove(&operation) else { return };
+        state.lines.retain(
+            |line| !matches!(line.entry.source, LedgerSource::Operation(of, _) if of == operation),
+        );
+        state.add(row.wallet, Moves { available: row.hold, held: row.hold.negated() });
+    }
+
+    /// Results that are larger are refused from now on.
+    pub fn set_result_bytes_max(&self, bytes: usize) {
+        self.state().faults.result_bytes_max = Some(bytes);
     }
 
     /// How many commits were offered.

@@ -15,6 +15,29 @@ use holdfast_domain::usage::Meters;
 
 /// Runs one script a call, in their order. A call that no script was left for has an unknown outcome,
 /// and counts as a run.
+///
+/// ```
+/// use holdfast_domain::Provider;
+/// use holdfast_domain::answer::Delta;
+/// use holdfast_domain::ports::{Failure, NotRun, Sink, Unknown};
+/// use holdfast_testkit::{Script, ScriptedProvider, sample};
+///
+/// struct Deaf;
+///
+/// impl Sink for Deaf {
+///     fn sending(&mut self) {}
+///     fn delta(&mut self, _delta: Delta) {}
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let turned_away = Failure::NotRun(NotRun::RateLimited);
+/// let provider = ScriptedProvider::new([Script::failing(turned_away)]);
+/// let call = sample::call("hello");
+/// assert_eq!(provider.run(&call, &mut Deaf).await, Err(turned_away));
+/// assert!(matches!(provider.run(&call, &mut Deaf).await, Err(Failure::Unknown(Unknown::Broken))));
+/// # }
+/// ```
 pub struct ScriptedProvider {
     state: Mutex<State>,
     shape: Option<&'static str>,

@@ -250,6 +250,7 @@ pub fn call(text: &str) -> Call {
         request: Arc::new(request(text)),
         model: "sample-upstream".into(),
         max_output_tokens: 100,
+        context_tokens: 8_000,
         connect: Duration::from_secs(2),
         arrival: Arrival::Whole,
         states: ProviderStates::new(),
@@ -310,6 +311,7 @@ pub fn result(sealed: &str) -> SealedResult {
         format: 1,
         nonce: [9; 12],
         sealed: sealed.as_bytes().into(),
+        withheld: 0,
     }
 }
 
@@ -321,6 +323,7 @@ pub fn attempts() -> Arc<[Attempt]> {
         class: "finished".into(),
         latency: Duration::from_millis(12),
         may_be_billed: true,
+        reason: None,
     };
     Arc::new([attempt])
 }

@@ -9,13 +9,14 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask docs` from crates/wire/src/error: change it there. -->
 
-Every error has this body, and these four members always:
+Every error has this body, and its first four members always:
 
 ```json
 {\"error\": {\"message\": \"…\", \"type\": \"…\", \"param\": null, \"code\": \"…\", \"charged_micros\": 0}}
 ```
 
-`charged_micros` is what the key was charged. `operation_id` is added once a key is bound, never on a conflict; `meters` where the answer is
+`charged_micros` is what the key was charged. It is absent where that is not known yet: with `operation_in_progress`, and with
+`storage_unavailable` unless the answer is there and only its settlement waits; then it is what will be charged. `operation_id` is added once a key is bound, never on a conflict; `meters` where the answer is
 gone and its bill is not. Branch on `code`; the table is closed.
 
 - **retry** is the header `x-should-retry`: whether the same request with the same key may fare better. Where it does, `retry-after` and

@@ -4,4 +4,5 @@
 pub mod chunk;
 pub mod completion;
 pub mod request;
+pub mod resume;
 pub mod upstream;

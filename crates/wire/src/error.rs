@@ -11,7 +11,9 @@ use holdfast_domain::usage::Meters;
 use serde::Serialize;
 
 pub use self::about::Binding;
-pub use self::message::{KeyPlace, malformed_key, repeated_key};
+pub use self::message::{
+    KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price, repeated_key,
+};
 use crate::api::MetersView;
 use crate::render;
 
@@ -93,8 +95,8 @@ pub struct ErrorBody<'a> {
     pub code: Code,
     /// The field that it is about.
     pub param: Option<&'a str>,
-    /// What this key was charged.
-    pub charged_micros: i64,
+    /// What this key was charged; `None` where that is not known yet.
+    pub charged_micros: Option<i64>,
     /// The operation, once a key is bound; not on a conflict.
     pub operation_id: Option<OperationId>,
     /// What the run used up, where the answer is gone but its bill is not.
@@ -113,14 +115,14 @@ impl Code {
 }
 
 impl<'a> ErrorBody<'a> {
-    /// An error with its usual message: no field, no charge, no operation.
+    /// An error with its usual message: no field, no operation, and no charge as far as that is known.
     #[must_use]
     pub const fn new(code: Code) -> Self {
         Self {
             message: code.message(),
             code,
             param: None,
-            charged_micros: 0,
+            charged_micros: if code.is_charge_known() { Some(0) } else { None },
             operation_id: None,
             meters: None,
         }
@@ -155,7 +157,8 @@ struct Fields<'a> {
     kind: &'a str,
     param: Option<&'a str>,
     code: &'a str,
-    charged_micros: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    charged_micros: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     operation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

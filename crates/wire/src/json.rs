@@ -1,7 +1,8 @@
 //! A reader of JSON into a small tree that borrows from the text. Members keep their order, numbers
 //! their spelling. Request bodies are read strictly: a repeated name, a lone surrogate or a depth over
 //! the limit is an error, because here these are data or attacks, and a general reader loses or forgives
-//! them. Answers of providers may repeat names: an answer that was paid for is not lost over that.
+//! them. Answers of providers may repeat names and have lone surrogates (whoever cuts UTF-16 into chunks
+//! sends both halves of one): an answer that was paid for is not lost over that.
 //!
 //! Not for writing, but for what is passed through and for what is written in a provider's own shape.
 
@@ -13,6 +14,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
+use holdfast_domain::ports::Unreadable;
+
 pub use self::draft::Draft;
 pub(crate) use self::text::plain_prefix;
 
@@ -21,6 +24,9 @@ pub const DEPTH_MAX: usize = 64;
 /// Values in a request body, at most: each costs up to some 240 bytes while it is read, be it written in
 /// two.
 pub const VALUES_MAX: usize = 131_072;
+/// An answer may have as many values as a request, and in a longer one each value has so many bytes on
+/// average. The densest that is real, log-probabilities with the bytes of each token, has some seven.
+const ANSWER_BYTES_PER_VALUE: usize = 4;
 
 /// A JSON value as it was written.
 #[derive(Clone, PartialEq, Eq)]
@@ -84,7 +90,7 @@ pub enum Fault {
     Duplicate,
     /// More levels than [`DEPTH_MAX`].
     Depth,
-    /// More values than [`VALUES_MAX`].
+    /// More values than [`VALUES_MAX`], or in an answer more than its length allows.
     Values,
 }
 
@@ -107,13 +113,30 @@ impl fmt::Display for Fault {
 
 /// Reads a request body: one value with white space around it, no name twice in an object.
 pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
-    read(body, Names::Once)
+    read(body, Manner::Strict, VALUES_MAX)
 }
 
-/// Reads an answer, in which a repeated name is allowed and the last one counts, and there may be
-/// as many values as fit into it.
-pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, BadJson> {
-    read(body, Names::Any)
+/// Reads an answer of a provider, in which a repeated name is allowed and the last one counts, and half
+/// of a surrogate pair is U+FFFD.
+pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, Unreadable> {
+    let values_max = VALUES_MAX.max(body.len() / ANSWER_BYTES_PER_VALUE);
+    read(body, Manner::Lenient, values_max).map_err(|bad| match bad.fault {
+        Fault::Values => Unreadable::Values,
+        Fault::Encoding
+        | Fault::ByteOrderMark
+        | Fault::Syntax
+        | Fault::Trailing
+        | Fault::End
+        | Fault::Control
+        | Fault::Surrogate
+        | Fault::Duplicate
+        | Fault::Depth => Unreadable::Json,
+    })
+}
+
+/// Reads JSON that was rendered here: as an answer, with any number of values.
+pub(crate) fn parse_own(body: &[u8]) -> Result<Node<'_>, BadJson> {
+    read(body, Manner::Lenient, usize::MAX)
 }
 
 impl<'a> Node<'a> {
@@ -159,24 +182,20 @@ impl<'a> Node<'a> {
     }
 }
 
-/// How often a name may stand in one object.
+/// What is made of what a request may not have and an answer may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    Once,
-    Any,
+enum Manner {
+    Strict,
+    Lenient,
 }
 
-fn read(body: &[u8], names: Names) -> Result<Node<'_>, BadJson> {
+fn read(body: &[u8], manner: Manner, values_max: usize) -> Result<Node<'_>, BadJson> {
     let text = str::from_utf8(body)
         .map_err(|error| BadJson { fault: Fault::Encoding, at: error.valid_up_to() })?;
     if text.starts_with('\u{feff}') {
         return Err(BadJson { fault: Fault::ByteOrderMark, at: 0 });
     }
-    let values_left = match names {
-        Names::Once => VALUES_MAX,
-        Names::Any => usize::MAX,
-    };
-    let mut reader = Reader { text, at: 0, names, values_left };
+    let mut reader = Reader { text, at: 0, manner, values_left: values_max };
     reader.skip_space();
     let node = reader.value(0)?;
     reader.skip_space();
@@ -190,7 +209,7 @@ const PAIRED_MAX: usize = 16;
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    names: Names,
+    manner: Manner,
     values_left: usize,
 }
 
@@ -317,7 +336,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             let name = self.string()?;
-            let once = self.names == Names::Once;
+            let once = self.manner == Manner::Strict;
             let paired = once && members.len() < PAIRED_MAX;
             if paired && members.iter().any(|(other, _)| *other == name) {
                 return Err(self.fault(Fault::Duplicate));
@@ -333,7 +352,7 @@ impl<'a> Reader<'a> {
             }
             self.skip_space();
         }
-        if self.names == Names::Once && members.len() > PAIRED_MAX {
+        if self.manner == Manner::Strict && members.len() > PAIRED_MAX {
             let mut names = HashSet::with_capacity(members.len());
             if !members.iter().all(|(name, _)| names.insert(name.as_ref())) {
                 return Err(self.fault(Fault::Duplicate));

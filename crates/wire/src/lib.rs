@@ -6,6 +6,7 @@ pub mod api;
 pub mod chat;
 pub mod error;
 pub mod json;
+pub mod nearest;
 pub mod openapi;
 pub mod sse;
 

@@ -103,6 +103,16 @@ impl Decoder {
         Events { decoder: self, rest: piece }
     }
 
+    /// Bytes of an event that has not ended, so far.
+    #[must_use]
+    pub const fn unread(&self) -> usize {
+        let data = match self.stage {
+            Stage::Nothing | Stage::Spent => 0,
+            Stage::Data => self.data.len(),
+        };
+        self.line.len() + data
+    }
+
     /// Whether this line ends an event that carries data.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, TooLong> {
         if self.stage == Stage::Spent {

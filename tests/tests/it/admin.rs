@@ -51,6 +51,9 @@ fn metrics_need_the_operators_token() {
     }
     assert_eq!(ask(&bare.clone().bearer(ADMIN_TOKEN)).status, 200);
     assert_eq!(ask(&bare.clone().bearer(ADMIN_TOKEN).method("POST")).status, 405);
+    for probe in ["/healthz", "/readyz"] {
+        assert_eq!(ask(&Request::get(probe)).status, 200, "{probe} needs no token");
+    }
     let elsewhere = Request::get("/v1/wallet").bearer(ADMIN_TOKEN);
     assert_eq!(ask(&elsewhere).status, 404);
     let public = gateway.send(&bare.bearer(ADMIN_TOKEN));
@@ -101,10 +104,14 @@ fn what_may_be_alarmed_on_is_there_before_it_happens() {
     for outcome in ["applied", "unchanged", "refused"] {
         check("holdfast_config_reloads_total", &format!("\"{outcome}\""));
     }
+    check("holdfast_shortfall_micros_total", "\"USD\"");
+    for reason in ["refused", "abandoned", "cancelled"] {
+        check("holdfast_exposure_micros_total", &format!("\"{reason}\""));
+    }
     check("holdfast_upstream_seconds_count", "\"not_run_account\"");
     for alone in [
-        "holdfast_shortfall_micros_total",
         "holdfast_late_results_total",
+        "holdfast_lost_commits_total",
         "holdfast_holds_outstanding",
         "holdfast_holds_outstanding_micros",
         "holdfast_holds_oldest_seconds",

@@ -56,6 +56,7 @@ pub(crate) struct Expected {
     replayed: Option<bool>,
     is_bound: bool,
     bill: Option<(i64, Value)>,
+    charged: Option<i64>,
     allow: Option<&'static str>,
     is_final: bool,
 }
@@ -69,6 +70,7 @@ pub(crate) fn error(code: Code) -> Expected {
         replayed: None,
         is_bound: false,
         bill: None,
+        charged: None,
         allow: None,
         is_final: false,
     }
@@ -100,6 +102,11 @@ impl Expected {
         Self { bill: Some((charge, meters)), ..self }
     }
 
+    /// It tells a charge that is not settled yet.
+    pub(crate) fn charged(self, charge: i64) -> Self {
+        Self { charged: Some(charge), ..self }
+    }
+
     /// It names the method that would do.
     pub(crate) fn allow(self, method: &'static str) -> Self {
         Self { allow: Some(method), ..self }
@@ -128,12 +135,19 @@ impl Expected {
         let body = answer.json();
         assert_eq!(members(&body), ["error"]);
         let error = &body["error"];
-        let mut names = vec!["charged_micros", "code", "message", "param", "type"];
+        // Where the outcome is still to be confirmed nobody knows what it will cost.
+        let is_open = matches!(self.code, Code::OperationInProgress | Code::StorageUnavailable);
+        let (charge, meters) = match (&self.bill, self.charged) {
+            (Some((charge, meters)), _) => (json!(charge), meters.clone()),
+            (None, Some(charge)) => (json!(charge), Value::Null),
+            (None, None) => (if is_open { Value::Null } else { json!(0) }, Value::Null),
+        };
+        let mut names = vec!["code", "message", "param", "type"];
+        names.extend((!charge.is_null()).then_some("charged_micros"));
         names.extend(self.is_bound.then_some("operation_id"));
         names.extend(self.bill.as_ref().map(|_| "meters"));
         names.sort_unstable();
         assert_eq!(members(error), names, "{body}");
-        let (charge, meters) = self.bill.clone().unwrap_or((0, Value::Null));
         assert_eq!(error["code"], name);
         assert_eq!(error["type"], kind);
         assert_eq!(error["param"], json!(self.param), "{body}");
@@ -152,6 +166,7 @@ impl Expected {
         names.extend(self.echo.as_ref().map(|_| "idempotency-key"));
         names.extend(self.replayed.map(|_| "idempotent-replayed"));
         names.extend(self.allow.map(|_| "allow"));
+        names.extend((self.code == Code::InvalidApiKey).then_some("www-authenticate"));
         names.sort_unstable();
         assert_eq!(answer.header_names(), names, "{answer:?}");
         assert_eq!(answer.header("content-type"), Some("application/json"));

@@ -90,6 +90,19 @@ fn amounts_that_are_none_move_nothing() {
 }
 
 #[test]
+fn a_key_that_is_made_is_told_before_the_posting_is_offered() {
+    let (site, account) = Site::funded(&Config::simulated());
+    // More than a wallet can hold: the offer does not succeed.
+    let said = site.cli(&["wallet", "deposit", "main", "9223372036854.775807"]).failed(1);
+    let key = said.lines().find_map(|line| line.strip_prefix("key ")).unwrap_or_default();
+    assert!(Uuid::parse_str(key).is_ok(), "{said}");
+    assert!(said.find("key ") < said.find("nothing was deposited"), "{said}");
+    let deposit = site.json(&["wallet", "deposit", "main", "1.00", "--key", key]);
+    assert_eq!((&deposit["id"], &deposit["replayed"]), (&json!(key), &json!(false)));
+    assert_eq!(site.balance(&account), (11_000_000, 0));
+}
+
+#[test]
 fn what_is_not_there_is_not_made_up() {
     let (site, account) = Site::funded(&Config::simulated());
     let nobody = request_key();

@@ -40,6 +40,17 @@ pub(crate) const NODE: Sdk = Sdk {
     },
 };
 
+impl Sdk {
+    /// A command that runs this script in a site's folder, and reaches nothing by a proxy.
+    pub(crate) fn on(&self, site: &Site, script: &str) -> Command {
+        let file = site.path(&format!("script.{}", self.extension));
+        std::fs::write(&file, script).unwrap();
+        let mut command = (self.command)(site);
+        command.arg(file).current_dir(site.folder()).env("NO_PROXY", "127.0.0.1");
+        command
+    }
+}
+
 pub(crate) fn given(name: &str) -> PathBuf {
     let path = std::env::var_os(name).map(PathBuf::from);
     path.unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test tests`, which does"))
@@ -80,16 +91,9 @@ impl World {
     fn command(&self, sdk: &Sdk, name: &str, edit: impl Fn(String) -> String) -> Command {
         let file = format!("{name}.{}", sdk.extension);
         let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
-        let script = self.site.path(&file);
         let text = std::fs::read_to_string(clients.join(sdk.folder).join(&file)).unwrap();
-        std::fs::write(&script, edit(text)).unwrap();
-        let mut command = (sdk.command)(&self.site);
-        command
-            .arg(script)
-            .current_dir(self.site.folder())
-            .env("HOLDFAST_URL", self.gateway.base_url())
-            .env("HOLDFAST_KEY", &self.account.key)
-            .env("NO_PROXY", "127.0.0.1");
+        let mut command = sdk.on(&self.site, &edit(text));
+        command.env("HOLDFAST_URL", self.gateway.base_url()).env("HOLDFAST_KEY", &self.account.key);
         command
     }
 

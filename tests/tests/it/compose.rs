@@ -90,8 +90,13 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
         assert!(BALANCER.contains(&format!("server {name} {name}:{port}\n")));
         assert_eq!(services["balancer"]["depends_on"][name], healthy);
         let patience = seconds(gateway["stop_grace_period"].as_str().unwrap());
-        assert!(patience > seconds(setting(CONFIG, "drain = ")) + 20, "{patience}");
+        // What docs/operations.md asks of a supervisor.
+        assert!(patience > seconds(setting(CONFIG, "drain = ")) + 40, "{patience}");
     }
+    let server = services["postgres"]["image"].as_str().unwrap();
+    let major = server.strip_prefix("postgres:").and_then(|tag| tag.split_once('-')).unwrap().0;
+    let manual = include_str!("../../../docs/operations.md");
+    assert!(manual.contains(&format!("PostgreSQL {major} is what is tested")), "{server}");
     assert!(BALANCER.contains("uri /readyz "));
     assert_eq!(BALANCER.matches("    server ").count(), gateways.len());
 }
@@ -108,6 +113,12 @@ fn the_balancer_outlasts_a_run_and_sends_nothing_twice() {
     assert_eq!(setting(BALANCER, "retry-on "), "conn-failure");
     assert!(BALANCER.contains("option http-server-close\n"));
     assert!(!BALANCER.contains("option http-buffer-request"));
+}
+
+#[test]
+fn the_balancer_sends_a_retry_where_its_key_is() {
+    assert_eq!(setting(BALANCER, "balance "), "hdr(Idempotency-Key)");
+    assert_eq!(setting(BALANCER, "hash-type "), "consistent");
 }
 
 #[test]

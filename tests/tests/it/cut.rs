@@ -103,6 +103,32 @@ fn wait_for_second(world: &World, proxy: &Proxy, is_streamed: bool) {
     }
 }
 
+/// A client that makes its keys out of its bodies, in a loop above the SDK: the first answer is cut in its
+/// body, and the first stream in its middle. Equal bodies one after the other are two runs all the same.
+fn check_keyed(sdk: &Sdk) {
+    let world = world();
+    world.upstream.otherwise(as_asked());
+    let request = Request::completion(&world.account.key, &request_key(), acme("Say hello"));
+    let length = request.begin(world.gateway.address()).rest().len();
+    let proxy = Proxy::start(world.gateway.address());
+    // The second connection has the first answer again, the second one, and then the stream.
+    proxy.cut_next(&[length - END, 2 * length + AFTER_A_CHUNK]);
+    let told = world.run_through(&proxy, sdk, "keyed", "");
+    assert_eq!(told["said"], json!([SAID, SAID, SAID, SAID]));
+    assert!(proxy.told().len() > 2, "both cuts were met: {:?}", proxy.told());
+    world.check_charges(5);
+}
+
+#[test]
+fn python_pays_once_for_a_body_that_keys_itself_in_a_loop_above_the_sdk() {
+    check_keyed(&PYTHON);
+}
+
+#[test]
+fn node_pays_once_for_a_body_that_keys_itself_in_a_loop_above_the_sdk() {
+    check_keyed(&NODE);
+}
+
 #[test]
 fn python_ends_with_the_whole_text_wherever_its_streams_are_cut() {
     check_cut_anywhere(&PYTHON);

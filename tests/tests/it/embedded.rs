@@ -10,17 +10,17 @@ use crate::check::{charge, check_completion, check_json, content};
 /// What the first start puts into its wallet.
 const GIFT: i64 = 10_000_000;
 
-fn empty() -> Site {
+pub(crate) fn empty() -> Site {
     Site::empty().with_env("HOLDFAST_LISTEN", "127.0.0.1:0")
 }
 
 /// `holdfast` without any argument.
-fn start(site: &Site) -> Gateway {
+pub(crate) fn start(site: &Site) -> Gateway {
     site.start(site.command())
 }
 
 /// The key that was printed, in whatever line.
-fn printed_key(gateway: &Gateway) -> Option<String> {
+pub(crate) fn printed_key(gateway: &Gateway) -> Option<String> {
     let printed = gateway.printed();
     let at = printed.find("hfk_")?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -76,6 +76,8 @@ fn the_printed_curl_line_works_and_a_second_time_replays() {
     assert_eq!(wallet["held_micros"], 0);
     let verified = site.verify();
     assert_eq!(verified["operations"], 1);
+    let page = format!("http://{}/docs", gateway.address());
+    assert!(gateway.printed().contains(&page), "{}", gateway.printed());
     gateway.stop();
 }
 

@@ -283,8 +283,8 @@ fn methods_and_paths_are_what_they_are() {
         ("CONNECT gateway:80", nothing()),
         ("GET /v1/wallet?x=%zz", Want::Told(200)),
         ("GET /v1/wallet?/../healthz", Want::Told(200)),
-        ("get /v1/wallet", method("GET")),
-        ("POST /v1/wallet", method("GET")),
+        ("get /v1/wallet", method("GET, HEAD")),
+        ("POST /v1/wallet", method("GET, HEAD")),
         ("DELETE /healthz", method("GET, HEAD")),
         ("TRACE /readyz", method("GET, HEAD")),
         ("PUT /v1/chat/completions", method("POST")),
@@ -292,7 +292,7 @@ fn methods_and_paths_are_what_they_are() {
         ("post /v1/chat/completions", method("POST")),
         ("BREW /v1/chat/completions", method("POST")),
         (&*format!("{long} /v1/chat/completions"), method("POST")),
-        ("M-SEARCH /v1/models", method("GET")),
+        ("M-SEARCH /v1/models", method("GET, HEAD")),
     ] {
         let bytes =
             format!("{line} HTTP/1.1\r\n{HOST}{bearer}X: {CANARY}\r\nConnection: close\r\n\r\n");

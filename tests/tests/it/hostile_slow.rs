@@ -49,7 +49,11 @@ fn drip(world: &World, at_once: &str, bytes: &str) -> (Duration, Vec<u8>) {
 fn whoever_drips_is_cut() {
     let limit = format!("\"{}ms\"", LIMIT.as_millis());
     let world = World::new(|config| {
-        config.set("limits", "header_time", &limit).set("limits", "body_time", &limit)
+        config.set("limits", "header_time", &limit).set("limits", "idle_time", &limit).set(
+            "limits",
+            "body_time",
+            &limit,
+        )
     });
     let served = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
     let head = |framing: &str| format!("{}{framing}\r\n\r\n", world.head(&request_key()));
@@ -123,10 +127,10 @@ fn whoever_does_not_take_its_answer_is_cut() {
     let mut first = [0; 15];
     stopped.read_exact(&mut first).unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
-    let turned_away = world.gateway.send(&Request::get("/healthz"));
+    let turned_away = world.gateway.send(&Request::get("/docs"));
     error(Code::Overloaded).check(&turned_away);
     until("the connection of the one that stopped is free", || {
-        (world.gateway.send(&Request::get("/healthz")).status == 200).then_some(())
+        (world.gateway.send(&Request::get("/docs")).status == 200).then_some(())
     });
     let mut rest = Vec::new();
     let read = stopped.read_to_end(&mut rest);

@@ -2,8 +2,8 @@
 
 use holdfast_tests::config::{UPSTREAM_KEY, UPSTREAM_MODEL};
 use holdfast_tests::upstream::{completion, error as upstream_error, marked};
-use holdfast_tests::{Config, Reply, Request, Site, Upstream, request_key};
-use serde_json::json;
+use holdfast_tests::{Config, Reply, Request, Site, Streaming, Upstream, request_key};
+use serde_json::{Value, json};
 
 use crate::bodies::acme;
 
@@ -39,6 +39,66 @@ fn replies() -> Vec<Reply> {
         Reply::json(200, &coded),
         Reply::json(200, &nested),
     ]
+}
+
+/// What goes with a text, by the members of OpenAI's schema and with members of the upstream's own.
+fn beside() -> [(&'static str, Value); 3] {
+    let extra = json!({"x": "mark-of-extra"});
+    let likely = json!({"token": "day", "logprob": -0.5, "bytes": [100], "x": extra});
+    let mut token = likely.clone();
+    token["top_logprobs"] = json!([likely]);
+    let judged = json!({"type": "moderation_results", "model": "mark-of-model", "id": "mark-of-id",
+        "results": [{"type": "moderation_result", "model": "mark-of-model", "flagged": false, "x": extra}]});
+    let url = "https://news.test/?utm_source=mark-of-extra&a=1";
+    [
+        (
+            "annotations",
+            json!([
+                {"type": "file_citation", "file_id": "mark-of-id", "filename": "mark-of-id"},
+                {"type": "url_citation", "file_id": "mark-of-id", "x": extra, "url_citation":
+                    {"url": url, "title": "News", "start_index": 0, "end_index": 4, "x": extra}},
+            ]),
+        ),
+        ("logprobs", json!({"content": [token], "refusal": null, "x": extra})),
+        ("moderation", json!({"input": judged, "output": judged, "x": extra})),
+    ]
+}
+
+#[test]
+fn what_goes_with_a_text_has_the_members_of_the_schema_and_no_others() {
+    let upstream = Upstream::start(Reply::Silence);
+    let (site, account) = Site::funded(&Config::upstream(&upstream));
+    let gateway = site.serve();
+    let [(_, annotations), (_, logprobs), (_, moderation)] = beside();
+    let mut whole = completion("Good day");
+    whole["moderation"] = moderation.clone();
+    whole["choices"][0]["message"]["annotations"] = annotations.clone();
+    whole["choices"][0]["logprobs"] = logprobs.clone();
+    let said = json!({"index": 0, "logprobs": logprobs,
+        "delta": {"content": "Good day", "annotations": annotations}});
+    let streamed = Streaming::new().opening().choice(&said).finish("stop");
+    let streamed = streamed.event(&json!({"choices": [], "moderation": moderation})).usage().done();
+    upstream.otherwise(Reply::as_wanted(streamed.reply(), Reply::json(200, &whole)));
+    for (stream, asked) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut body: Value = serde_json::from_str(&acme("Say hello")).unwrap();
+        body["stream"] = json!(stream);
+        body["logprobs"] = json!(asked);
+        let key = request_key();
+        let request = Request::completion(&account.key, &key, body.to_string());
+        let look = Request::get(&format!("/v1/operations/{key}")).bearer(&account.key);
+        let streamed = |request: &Request| {
+            let told = request.begin(gateway.address()).events().rest();
+            format!("{:?}{}", told.head, told.events.concat())
+        };
+        let ask = || if stream { streamed(&request) } else { gateway.send(&request).everything() };
+        for seen in [ask(), gateway.send(&look).everything(), ask()] {
+            assert_eq!(marked(&seen), Vec::<&str>::new(), "{stream} {asked}: {seen}");
+            assert!(seen.contains("https://news.test/?a=1"), "{seen}");
+            assert_eq!(seen.contains("-0.5"), asked, "{seen}");
+        }
+    }
+    gateway.stop();
+    check_logs(&site);
 }
 
 #[test]

@@ -10,9 +10,10 @@ use holdfast_tests::{
 use holdfast_wire::error::Code;
 use serde_json::json;
 
-use crate::admin::{metrics, value};
+use crate::admin::{metrics, value, wait_for_waiters};
 use crate::bodies::acme;
-use crate::check::{check_completion, check_json, error, until};
+use crate::check::{check_completion, check_json, content, error, until};
+use crate::streaming::{check_head, check_stream};
 
 const CHARGE: i64 = 367;
 const FUNDS: i64 = 10_000_000;
@@ -71,6 +72,56 @@ fn postgres_a_retry_on_another_node_waits_and_gets_the_same_bytes() {
     assert_eq!(world.upstream.runs(), 1);
     assert_eq!(world.site.balance(&world.account), (FUNDS - CHARGE, 0));
     world.site.verify();
+}
+
+#[test]
+fn postgres_a_stream_of_what_another_node_runs_is_alive_and_told_at_its_end() {
+    let gate = Gate::new();
+    let world = World::of(Upstream::start(Reply::saying("Good day").after(&gate)));
+    let [first, second] = &world.nodes;
+    let key = request_key();
+    let request = Request::completion(&world.account.key, &key, acme("Say hello"));
+    let running = request.begin(first.address());
+    world.upstream.wait_for(1);
+    let streamed = acme("Say hello").replacen('{', r#"{"stream":true,"#, 1);
+    let streamed = Request::completion(&world.account.key, &key, streamed);
+    let mut events = streamed.begin(second.address()).events();
+    check_head(&events.head, &key, true);
+    assert!(events.is_kept_alive(), "its head, and at once that it is alive");
+    gate.open();
+    let told = running.answer();
+    check_completion(&told, &key, false);
+    let replayed = check_stream(&events.rest(), &key, true);
+    assert_eq!(content(&replayed), content(&told.json()));
+    assert_eq!(world.upstream.runs(), 1);
+    world.site.verify();
+}
+
+#[test]
+fn postgres_those_who_wait_for_another_node_are_counted() {
+    let gate = Gate::new();
+    let upstream = Upstream::start(Reply::saying("Good day").after(&gate));
+    let world = World::with(upstream, |config| config.set("limits", "waiters_per_operation", "2"));
+    let [first, second] = &world.nodes;
+    let key = request_key();
+    let request = Request::completion(&world.account.key, &key, acme("Say hello"));
+    let running = request.begin(first.address());
+    world.upstream.wait_for(1);
+    let waiting: Vec<_> = (1..=2)
+        .map(|n| {
+            let waiting = request.begin(second.address());
+            wait_for_waiters(second, n);
+            waiting
+        })
+        .collect();
+    error(Code::TooManyOperations).echo(&key).replayed(false).check(&second.send(&request));
+    gate.open();
+    let told = running.answer();
+    for waiting in waiting {
+        assert_eq!(waiting.answer().body, told.body);
+    }
+    wait_for_waiters(second, 0);
+    assert_eq!(world.upstream.runs(), 1);
 }
 
 #[test]

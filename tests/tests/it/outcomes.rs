@@ -232,7 +232,6 @@ fn the_simulated_provider_misbehaves_where_it_is_asked_to() {
     check("fail-before", Code::UpstreamUnavailable, None);
     check("fail-after", Code::OutcomeUnknown, None);
     check("break", Code::OutcomeUnknown, None);
-    check("no such directive", Code::ProviderRefused, None);
     assert_eq!(site.balance(&account), (FUNDS, 0));
     site.verify();
 }

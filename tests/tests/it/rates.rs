@@ -16,20 +16,20 @@ use crate::check::{check_completion, check_json, error, until};
 /// and 500 out.
 const SIM_TOKENS: u64 = 11 + 16 + 64 + 500;
 /// What `acme("Say hello")` holds, and what it costs.
-const ACME_HOLDS: i64 = 223 + 5_000 + 7;
+pub(crate) const ACME_HOLDS: i64 = 223 + 5_000 + 7;
 const ACME_COSTS: i64 = 367;
 
 /// The headers of one limit by the minute.
 #[derive(Debug, PartialEq, Eq)]
-struct Rate {
+pub(crate) struct Rate {
     limit: u64,
-    remaining: u64,
+    pub(crate) remaining: u64,
     reset_ms: u64,
 }
 
 /// Takes the headers of limits off an answer: those of requests and those of tokens.
 #[track_caller]
-fn take_rates(answer: &mut Answer) -> [Option<Rate>; 2] {
+pub(crate) fn take_rates(answer: &mut Answer) -> [Option<Rate>; 2] {
     let rates = ["requests", "tokens"].map(|kind| {
         let header = |what: &str| answer.header(&format!("x-ratelimit-{what}-{kind}"));
         let [limit, remaining, reset] = ["limit", "remaining", "reset"].map(header);
@@ -56,13 +56,13 @@ fn millis(span: &str) -> u64 {
 }
 
 #[track_caller]
-fn limits(gateway: &Gateway, account: &Account) -> Value {
+pub(crate) fn limits(gateway: &Gateway, account: &Account) -> Value {
     let wallet = check_json(&gateway.get(account, "/v1/wallet"), 200);
     wallet["api_key"]["limits"].clone()
 }
 
 /// Plays with a fresh API key until it has begun and ended in the same minute.
-fn in_one_minute<T>(
+pub(crate) fn in_one_minute<T>(
     site: &Site,
     gateway: &Gateway,
     wallet: &str,

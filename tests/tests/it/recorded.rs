@@ -56,6 +56,7 @@ impl Recorded {
         gate.open();
         let told = waiting.answer();
         let unavailable = error(Code::StorageUnavailable).echo(&recorded.key).bound();
+        let unavailable = unavailable.charged(CHARGE);
         unavailable.replayed(false).check(&told);
         recorded.check_kept(&gateway);
         (recorded, gateway)
@@ -97,6 +98,7 @@ impl Recorded {
     fn check_kept(&self, gateway: &Gateway) {
         let again = gateway.send(&self.request());
         let unavailable = error(Code::StorageUnavailable).echo(&self.key).bound();
+        let unavailable = unavailable.charged(CHARGE);
         unavailable.replayed(true).check(&again);
         assert!(!again.everything().contains("Good day"), "{again:?}");
         let stands = ["status", "situation", "charge_micros", "hold_micros", "finished_at"];
@@ -201,7 +203,8 @@ fn sqlite_row_that_refuses_a_settlement_is_found_so_after_a_power_cut() {
     });
     recorded.check_kept(&gateway);
     assert_eq!(recorded.show(), shown, "a power cut changes nothing");
-    error(Code::StorageUnavailable).bound().check(&gateway.send(&recorded.cancel()));
+    let told = gateway.send(&recorded.cancel());
+    error(Code::StorageUnavailable).bound().charged(CHARGE).check(&told);
     recorded.mend();
     let settled = check_json(&gateway.send(&recorded.cancel()), 200);
     assert_eq!(settled["status"], "completed", "a cancel settles it, as a retry would");

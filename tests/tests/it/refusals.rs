@@ -417,8 +417,8 @@ fn paths_and_methods_are_these_and_no_others() {
     let get = world.gateway.get(&world.account, "/v1/chat/completions");
     error(Code::MethodNotAllowed).allow("POST").check(&get);
     for (path, allowed) in [
-        ("/v1/wallet", "GET"),
-        ("/v1/models", "GET"),
+        ("/v1/wallet", "GET, HEAD"),
+        ("/v1/models", "GET, HEAD"),
         ("/healthz", "GET, HEAD"),
         ("/readyz", "GET, HEAD"),
     ] {

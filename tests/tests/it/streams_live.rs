@@ -385,3 +385,44 @@ fn a_stream_tells_where_the_limits_stand_as_it_begins() {
     let again = request.begin(world.gateway.address()).events().rest();
     assert_eq!(again.head.header("x-ratelimit-limit-requests"), None, "it counts nothing");
 }
+
+#[test]
+fn a_stream_in_small_pieces_that_nobody_reads_costs_little_more_than_its_text() {
+    const STREAMS: usize = 4;
+    const TOKENS: usize = 8_000;
+    /// Of what the allocator keeps for itself. As chunks, each stream would be 2 MB.
+    const GROWTH_MAX_KB: u64 = 4_096;
+    let world = world();
+    let gate = Gate::new();
+    let resident = || {
+        let status = format!("/proc/{}/status", world.gateway.process());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+    };
+    let mut unread = Vec::new();
+    let mut begin = || {
+        let tokens = Streaming::new().opening();
+        let tokens = (0..TOKENS).fold(tokens, |stream, _| stream.text("ok"));
+        world.upstream.next(tokens.wait(&gate).finish("stop").usage().done().reply());
+        let key = request_key();
+        unread.push(world.begin(&key, &streamed()));
+        // Somebody else hears all that is said so far.
+        let mut events = world.begin(&key, &streamed());
+        let mut heard = 0;
+        while heard < 2 * TOKENS {
+            let event = chunk(&events.event());
+            heard += event["choices"][0]["delta"]["content"].as_str().unwrap_or_default().len();
+        }
+        events.hang_up();
+    };
+    begin();
+    let before = resident();
+    (1..STREAMS).for_each(|_| begin());
+    let growth = resident().saturating_sub(before);
+    assert!(growth <= GROWTH_MAX_KB, "{growth} kB");
+    gate.open();
+    for events in unread {
+        assert_eq!(events.rest().end, End::Whole);
+    }
+}

@@ -48,6 +48,19 @@ pub struct Concluded {
     pub moved: bool,
 }
 
+impl Concluded {
+    /// Whether the store has lost the commit of this claim, which it had acknowledged: no history that
+    /// contains it leads to what the row says. Nothing is promised of the operation any more.
+    #[must_use]
+    pub fn has_lost(&self, claimed: &Operation) -> bool {
+        self.snapshot.operation.as_ref().is_none_or(|row| {
+            let is_another = row.owner.claim != claimed.owner.claim;
+            row.generation < claimed.generation
+                || (row.generation == claimed.generation && is_another)
+        })
+    }
+}
+
 impl Conduct<'_> {
     /// Brings an owner's ending to the store and says how the operation stands after it. Offers it
     /// until the store takes it or the row proves that it cannot stand any more.
@@ -65,7 +78,7 @@ impl Conduct<'_> {
             operation: Some(operation.clone()),
             ..Snapshot::vacant(operation.admitted_at)
         });
-        let mut form = Form::Whole;
+        let (mut form, mut ending) = (Form::Whole, ending);
         for attempt in 1_u32.. {
             let judged = decide(&current, ending.event(claim, &attempts, form));
             let judged = judged.map(|transition| Arc::new(Change::Operation(transition)));
@@ -97,6 +110,13 @@ impl Conduct<'_> {
                         self.pause.pause(attempt).await;
                     }
                     form = Form::Recorded;
+                }
+                // No result can come any more: this one cannot be kept, and nobody pays for it.
+                Err(CommitError::TooLarge) => {
+                    if matches!(ending, Ending::Unknown) {
+                        self.pause.pause(attempt).await;
+                    }
+                    (form, ending) = (Form::Whole, &Ending::Unknown);
                 }
                 Err(
                     CommitError::Overloaded

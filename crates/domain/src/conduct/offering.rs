@@ -25,6 +25,7 @@ impl Conduct<'_> {
                     | CommitError::InsufficientFunds
                     | CommitError::LimitReached(_)
                     | CommitError::Collision
+                    | CommitError::TooLarge
                     | CommitError::Overloaded
                     | CommitError::Unavailable(_),
                 )) => return Verdict { of_store, was_lost },

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Conduct;
 use super::offering::{Verdict, applied, shows};
-use crate::OperationId;
 use crate::operation::{Change, Disown, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
+use crate::{ClaimId, OperationId};
 
 /// How an operation stands after somebody looked after it.
 #[derive(Debug)]
@@ -26,7 +26,27 @@ impl Conduct<'_> {
     ///
     /// Where the store cannot be read.
     pub async fn reconcile(&self, operation: OperationId) -> Result<Found, Unavailable> {
+        self.reconcile_beside(operation, None).await
+    }
+
+    /// The same by a process one of whose tasks is running this claim: that one is alive, whatever the
+    /// database's clock says of its deadline.
+    ///
+    /// # Errors
+    ///
+    /// Where the store cannot be read.
+    pub async fn reconcile_beside(
+        &self,
+        operation: OperationId,
+        alive: Option<ClaimId>,
+    ) -> Result<Found, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
+        if let Some(row) = &snapshot.operation
+            && row.phase == Phase::Leased
+            && Some(row.owner.claim) == alive
+        {
+            return Ok(Found { snapshot, moved: false });
+        }
         let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
             Some(Phase::Leased) => Event::Reap { orphan_grace: self.orphan_grace },
             Some(Phase::Recorded(_)) => Event::Settle,
@@ -51,8 +71,21 @@ impl Conduct<'_> {
     ///
     /// Where the store does not work, or took nothing in: whether the owner was asked is not known.
     pub async fn cancel(&self, operation: OperationId) -> Result<Found, Unavailable> {
+        self.cancel_beside(operation, None).await
+    }
+
+    /// The same by a process one of whose tasks is running this claim. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::cancel`].
+    pub async fn cancel_beside(
+        &self,
+        operation: OperationId,
+        alive: Option<ClaimId>,
+    ) -> Result<Found, Unavailable> {
         loop {
-            let found = self.reconcile(operation).await?;
+            let found = self.reconcile_beside(operation, alive).await?;
             let Ok(transition) = decide(&found.snapshot, Event::AskCancel) else {
                 return Ok(found);
             };
@@ -70,6 +103,7 @@ impl Conduct<'_> {
                     error @ (CommitError::InsufficientFunds
                     | CommitError::LimitReached(_)
                     | CommitError::Collision
+                    | CommitError::TooLarge
                     | CommitError::Overloaded
                     | CommitError::Unavailable(_)
                     | CommitError::Uncertain(_)),
@@ -120,6 +154,7 @@ impl Conduct<'_> {
                 CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
+                | CommitError::TooLarge
                 | CommitError::Overloaded
                 | CommitError::Unavailable(_)
                 | CommitError::Uncertain(_),

@@ -36,6 +36,9 @@ pub enum Refusal {
     /// This claim id was on the row before: a claim is offered for one generation only.
     #[error("the claim id was used before")]
     ClaimUsed,
+    /// It is open, and its next generation may not begin yet: see [`Operation::reopens_in`].
+    #[error("the operation was reopened too often to be reopened now")]
+    TooSoon,
     /// This process's own lease is not live: it must not start anything.
     #[error("this node's lease is not live")]
     LeaseLost,
@@ -96,7 +99,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         }
         Event::NotRun { claim, attempts } => {
             owned(operation, claim)?;
-            Ok(release(operation, not_run(operation, attempts)))
+            Ok(not_run(operation, attempts))
         }
         Event::Refuse { claim, refusal, result, attempts } => {
             owned(operation, claim)?;
@@ -119,13 +122,10 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         Event::Disown(Disown { claim, sent }) => {
             owned(operation, claim)?;
             let attempts: Arc<[Attempt]> = Arc::default();
-            Ok(release(
-                operation,
-                match sent {
-                    Sent::Never => not_run(operation, attempts),
-                    Sent::Perhaps => Effect::Abandon { attempts },
-                },
-            ))
+            Ok(match sent {
+                Sent::Never => not_run(operation, attempts),
+                Sent::Perhaps => release(operation, Effect::Abandon { attempts }),
+            })
         }
     }
 }
@@ -182,6 +182,9 @@ fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Tr
     if !claim.lease.is_live(&claim.owner.node, now) {
         return Err(Refusal::LeaseLost);
     }
+    if !operation.reopens_in(now).is_zero() {
+        return Err(Refusal::TooSoon);
+    }
     Ok(Transition {
         generation: operation.generation.saturating_add(1),
         funds: Funds::Hold(claim.hold),
@@ -236,20 +239,44 @@ fn settle(operation: &Operation) -> Result<Transition, Refusal> {
     }
 }
 
-/// T3 to T6: the hold and everything reserved go back.
+/// T4 to T6: the hold goes back; what may have run stays counted.
 fn release(operation: &Operation, effect: Effect) -> Transition {
     let hold: Micros = operation.hold;
     Transition {
-        funds: Funds::Release(hold),
-        counters: operation.reserved.given_back(hold),
+        funds: given_up(&effect, hold),
+        counters: operation.reserved.released(hold),
         ..unmoved(operation, effect)
     }
 }
 
-/// T3, unless its caller asked to cancel it: an open operation would run again as soon as somebody
-/// retries, and clients retry by themselves.
-fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Effect {
-    if operation.cancel_asked { Effect::Abandon { attempts } } else { Effect::Open { attempts } }
+/// T3: the hold goes back, and what was reserved. Abandoned all the same where its caller asked to
+/// cancel it: an open operation would run again as soon as somebody retries, and clients retry by
+/// themselves.
+fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Transition {
+    let effect = if operation.cancel_asked {
+        Effect::Abandon { attempts }
+    } else {
+        Effect::Open { attempts }
+    };
+    let counters = operation.reserved.given_back(operation.hold, operation.generation);
+    // The book says that it did not run, also of what is abandoned.
+    let funds = Funds::Release(operation.hold);
+    Transition { funds, counters, ..release(operation, effect) }
+}
+
+/// What was given up lapses; what was refused is released.
+const fn given_up(effect: &Effect, hold: Micros) -> Funds {
+    match effect {
+        Effect::Abandon { .. } => Funds::Lapse(hold),
+        Effect::Admit(_)
+        | Effect::Reopen(_)
+        | Effect::Complete { .. }
+        | Effect::Record { .. }
+        | Effect::Settle
+        | Effect::AskCancel
+        | Effect::Open { .. }
+        | Effect::Refuse { .. } => Funds::Release(hold),
+    }
 }
 
 fn unmoved(operation: &Operation, effect: Effect) -> Transition {

@@ -36,6 +36,28 @@ pub enum Role {
     Function,
 }
 
+impl Reply {
+    /// Members of a message that are no part of the conversation: what clients keep beside an answer, and
+    /// hand back with it. They go up only where the model accepts them by name.
+    pub const METADATA: [&str; 8] = [
+        "annotations",
+        "id",
+        "parsed",
+        "provider_specific_fields",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "thinking_blocks",
+    ];
+
+    /// Leaves out the metadata that a model does not accept by name.
+    pub fn leave_out_metadata(&mut self, accepts: &[String]) {
+        self.extras.retain(|name, _value| {
+            !Self::METADATA.contains(&name.as_str()) || accepts.contains(name)
+        });
+    }
+}
+
 impl Role {
     /// The name on the wire.
     #[must_use]

@@ -91,6 +91,17 @@ fn keys_depend_on_all_that_they_are_for() {
     assert_ne!(fingerprint(first, a), fingerprint(first, b));
     assert_ne!(fingerprint(first, a), fingerprint(second, a));
     assert_ne!(fingerprint(first, a), *first.body_digest_key(a).expose());
+    let pseudonym = |server: &ServerSecret, key, name| server.pseudonym_key(key).pseudonym(name);
+    assert_eq!(pseudonym(first, a, "ann"), pseudonym(first, a, "ann"));
+    assert_eq!(pseudonym(first, a, "").len(), 22);
+    for other in [
+        pseudonym(first, a, "bob"),
+        pseudonym(first, b, "ann"),
+        pseudonym(second, a, "ann"),
+        "ann".to_owned(),
+    ] {
+        assert_ne!(pseudonym(first, a, "ann"), other);
+    }
     let (x, y) = (OperationId::from_u128(1), OperationId::from_u128(2));
     assert_ne!(one.result_key(x).expose(), one.result_key(y).expose());
     assert_ne!(one.result_key(x).expose(), two.result_key(x).expose());

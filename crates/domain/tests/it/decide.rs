@@ -16,12 +16,13 @@ const OTHER: ClaimId = ClaimId::from_u128(0xff);
 /// What is expected, in words: an effect, or a refusal with its first letter capital. The columns are
 /// no row, leased, recorded, open, completed, refused, abandoned.
 #[rustfmt::skip]
-const TABLE: [(&str, [&str; 7]); 27] = [
+const TABLE: [(&str, [&str; 7]); 28] = [
     ("claim",                  ["admit",     "Leased",       "Recorded",     "reopen",       "Ended",        "Ended",        "Ended"]),
     ("claim, other request",   ["admit",     "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest"]),
     ("claim, own lease dead",  ["LeaseLost", "Leased",       "Recorded",     "LeaseLost",    "Ended",        "Ended",        "Ended"]),
     ("claim, both of these",   ["LeaseLost", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest"]),
     ("claim, id used",         ["admit",     "Leased",       "Recorded",     "ClaimUsed",    "Ended",        "Ended",        "Ended"]),
+    ("claim, too soon",        ["admit",     "Leased",       "Recorded",     "TooSoon",      "Ended",        "Ended",        "Ended"]),
     ("finish",                 ["Missing",   "complete",     "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
     ("finish by another",      ["Missing",   "NotOwner",     "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
     ("record",                 ["Missing",   "record",       "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
@@ -123,6 +124,9 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
     };
     if let Some(row) = &mut snapshot.operation {
         row.cancel_asked = name.ends_with("again") || name.ends_with("cancel asked");
+        if name == "claim, too soon" {
+            row.generation = 3;
+        }
     }
     let dead = Lease { node: sample::node("b"), ends_at: NOW };
     let claim = |vary: fn(sample::ClaimBuilder) -> sample::ClaimBuilder| {
@@ -135,7 +139,7 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
     let reap = Event::Reap { orphan_grace: Some(LEASE) };
     let attempts = sample::attempts;
     let event = match name {
-        "claim" => claim(|claim| claim),
+        "claim" | "claim, too soon" => claim(|claim| claim),
         "claim, other request" => claim(|claim| claim.request("another")),
         "claim, own lease dead" => dead_claim("hello"),
         "claim, both of these" => dead_claim("another"),

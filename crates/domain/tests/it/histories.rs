@@ -18,7 +18,7 @@ const STEPS: usize = 160;
 const STEPS_SHOWN: usize = 40;
 
 /// What happened in some history: one that never gets there proves nothing.
-const SOMEWHERE: [&str; 43] = [
+const SOMEWHERE: [&str; 44] = [
     "Admit",
     "Reopen",
     "Complete",
@@ -47,6 +47,7 @@ const SOMEWHERE: [&str; 43] = [
     "NotOwner",
     "ClaimUsed",
     "LeaseLost",
+    "TooSoon",
     "OwnerAlive",
     "CancelAsked",
     "Missing",

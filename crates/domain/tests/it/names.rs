@@ -19,9 +19,14 @@ fn accounts_and_transfers_keep_their_names() {
     ];
     let names = ["funding", "available", "held", "revenue", "adjustments"];
     assert_eq!(accounts.map(Account::label), names);
-    let kinds =
-        [TransferKind::Hold, TransferKind::Settle, TransferKind::Rest, TransferKind::Release];
-    assert_eq!(kinds.map(TransferKind::label), ["hold", "settle", "rest", "release"]);
+    let kinds = [
+        TransferKind::Hold,
+        TransferKind::Settle,
+        TransferKind::Rest,
+        TransferKind::Release,
+        TransferKind::Lapse,
+    ];
+    assert_eq!(kinds.map(TransferKind::label), ["hold", "settle", "rest", "release", "lapse"]);
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(crate) struct Configuration {
     pub(crate) routes: u8,
     pub(crate) guarantee: Guarantee,
     pub(crate) may: Vec<May>,
+    /// Requests a minute, where they are limited; tokens are then limited to two for each.
+    pub(crate) requests_per_minute: Option<u8>,
 }
 
 /// One caller's request.
@@ -62,6 +64,8 @@ pub(crate) enum May {
     Cancel,
     /// Results are deleted.
     Purge,
+    /// The clock goes on.
+    Tick,
 }
 
 impl Configuration {
@@ -74,7 +78,12 @@ impl Configuration {
             routes: 1,
             guarantee: Guarantee::OneRun,
             may: may.to_vec(),
+            requests_per_minute: None,
         }
+    }
+
+    pub(crate) fn requests_per_minute(self, requests: u8) -> Self {
+        Self { requests_per_minute: Some(requests), ..self }
     }
 
     pub(crate) fn processes(self, names: &[u8]) -> Self {

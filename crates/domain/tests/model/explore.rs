@@ -11,8 +11,8 @@ use crate::mutants::{Mutant, release};
 use crate::rows::{GRACE, Rows};
 use crate::tasks::{died, panicked};
 use crate::world::{
-    Ghost, Health, Hold, Lease, NodeRow, OPERATIONS, PROCESSES, Process, Row, Run, Stage, Stand,
-    TASKS, Task, Telling, Wallet, World,
+    Ghost, Health, Hold, INSTANTS, Lease, MINUTES, NodeRow, OPERATIONS, PROCESSES, Process, Row,
+    Run, Stage, Stand, TASKS, Task, Telling, Wallet, World,
 };
 
 /// A configuration to be explored, as it is or with something broken on purpose.
@@ -64,6 +64,8 @@ pub(crate) enum Action {
     Purge(u8),
     Break,
     Mend,
+    /// The clock goes on.
+    Tick,
     /// What only a mutant does: a task sends before it owns anything.
     SendEarly(u8),
     /// What only a mutant does: a hold ends by itself.
@@ -278,6 +280,8 @@ impl Model for Explorer {
             held: 0,
             running: 0,
             spend: 0,
+            requests: [0; MINUTES],
+            tokens: [0; MINUTES],
             health: Health::Well,
         };
         let ghost = Ghost {
@@ -292,9 +296,13 @@ impl Model for Explorer {
             bound: None,
             told: [None; 2],
             telling: Telling::Consistent,
+            requests: [0; MINUTES],
+            tokens: [0; MINUTES],
+            runs_in: [0; MINUTES],
+            hasty: false,
         };
         let (rows, limbo, ghosts) = ([None; OPERATIONS], [None; TASKS], [ghost; OPERATIONS]);
-        vec![World { rows, tasks, limbo, leases, processes, wallet, ghosts }]
+        vec![World { rows, tasks, limbo, leases, processes, wallet, ghosts, clock: 0 }]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
@@ -303,6 +311,10 @@ impl Model for Explorer {
         }
         self.operation_actions(world, actions);
         self.process_actions(world, actions);
+        let is_last = usize::from(world.clock) + 1 == INSTANTS.len();
+        if self.configuration.may(May::Tick) && !is_last {
+            actions.push(Action::Tick);
+        }
         self.forbidden_actions(world, actions);
     }
 
@@ -337,6 +349,7 @@ impl Model for Explorer {
             Action::Purge(operation) => to.rows[usize::from(operation)].as_mut()?.content = None,
             Action::Break => to.wallet.health = Health::Broken,
             Action::Mend => to.wallet.health = Health::Mended,
+            Action::Tick => to.clock += 1,
             Action::SendEarly(task) => self.run(to, task, Run::Runs),
             Action::TimeOutHold(operation) => release(to, operation),
             Action::AskProvider(operation) => self.ask_provider(to, operation)?,

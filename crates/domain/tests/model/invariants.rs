@@ -1,11 +1,13 @@
 //! What holds in every reachable state: I1 to I9 and L1 of the operation's specification, that the
-//! counters of an API key count what the book says, that a cancelled operation does not run again, and
-//! that another request gets a conflict.
+//! counters of an API key count what the book says, those by the minute what the specification's table
+//! says of every ending, that no more runs in a minute than may, that no generation begins before its
+//! time, that a cancelled operation does not run again, and that another request gets a conflict.
 
 use crate::configuration::Spec;
 use crate::explore::Explorer;
 use crate::world::{
-    Ghost, Health, Hold, Lease, OPERATIONS, Process, Row, Stage, Stand, Task, Telling, World,
+    Ghost, Health, Hold, Lease, MINUTES, OPERATIONS, Process, Row, Stage, Stand, Task, Telling,
+    World,
 };
 
 /// A name, and what it says of a state.
@@ -46,6 +48,21 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
         let active = active(world);
         world.wallet.running == active.count && world.wallet.spend == active.sum + captured(world)
     }),
+    ("minutes", |_, world| {
+        (0..MINUTES).all(|minute| {
+            let sum = |of: fn(&Ghost) -> [i16; MINUTES]| {
+                world.ghosts.iter().map(|ghost| of(ghost)[minute]).sum::<i16>()
+            };
+            world.wallet.requests[minute] == sum(|ghost| ghost.requests)
+                && world.wallet.tokens[minute] == sum(|ghost| ghost.tokens)
+        })
+    }),
+    ("limit", |explorer, world| {
+        let runs = |minute: usize| world.ghosts.iter().map(move |ghost| ghost.runs_in[minute]);
+        let within = |max: u8| (0..MINUTES).all(|minute| runs(minute).sum::<u8>() <= max);
+        explorer.configuration.requests_per_minute.is_none_or(within)
+    }),
+    ("haste", |_, world| each(world, |ghost, _| !ghost.hasty)),
     // Nobody retries a cancelled operation into a run.
     ("cancelled", |_, world| {
         each(world, |_, row| !row.is_some_and(|row| row.cancel_asked && row.stand == Stand::Open))

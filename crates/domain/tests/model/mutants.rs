@@ -2,7 +2,7 @@
 //! both together must: a checker that finds nothing here would find nothing anywhere.
 
 use holdfast_domain::operation::{Disown, Effect, Finish};
-use holdfast_domain::{ClaimId, Event, Phase, Refusal, Snapshot, Transition, decide};
+use holdfast_domain::{ClaimId, Event, Phase, Refusal, Snapshot, Timestamp, Transition, decide};
 
 use crate::explore::{Action, Explorer};
 use crate::rows::NOW;
@@ -43,6 +43,10 @@ pub(crate) enum Mutant {
     NoDeadline,
     ReopenKeepsClaim,
     ClaimMayRepeat,
+    GiveUpGivesBack,
+    /// The request of a later generation, too.
+    NotRunGivesBackAgain,
+    ReopenAtOnce,
     // What the store enforces.
     HoldTimesOut,
     PurgedRowIgnoresClaims,
@@ -98,7 +102,26 @@ impl Explorer {
         if self.has(Mutant::NotRunForgetsTheCancel) && matches!(event, Event::NotRun { .. }) {
             operation.cancel_asked = false;
         }
+        if matches!(event, Event::Claim(_)) && self.has(Mutant::ReopenAtOnce) {
+            operation.admitted_at = Timestamp::from_micros(0);
+        }
+        let gives_back = match event {
+            Event::GiveUp { .. } => self.has(Mutant::GiveUpGivesBack),
+            Event::NotRun { .. } => self.has(Mutant::NotRunGivesBackAgain),
+            Event::Claim(_)
+            | Event::Finish(_)
+            | Event::Record(_)
+            | Event::Settle
+            | Event::AskCancel
+            | Event::Refuse { .. }
+            | Event::Reap { .. }
+            | Event::Disown(_) => false,
+        };
+        let all = operation.reserved.given_back(operation.hold, 1);
         let mut transition = decide(&snapshot, event)?;
+        if gives_back {
+            transition.counters = all;
+        }
         if is_reap && self.has(Mutant::ReapReadAsNotRun) {
             transition.effect = Effect::Open { attempts: [].into() };
         }

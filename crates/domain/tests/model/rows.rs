@@ -18,13 +18,18 @@ use holdfast_domain::{
 };
 
 use crate::configuration::Configuration;
-use crate::world::{Content, Lease as LeaseState, Request, Row, Stand, Word, World};
+use crate::world::{Content, INSTANTS, Lease as LeaseState, Request, Row, Stand, Word, World};
 
-/// The database's clock: it stands still, and what it is compared with moves.
-pub(crate) const NOW: Timestamp = at_second(10_000);
+/// The beginning of a minute.
+const MINUTE: i64 = 9_960;
+/// The first instant of the database's clock. But for the few others what it is compared with moves.
+pub(crate) const NOW: Timestamp = at_second(MINUTE + 59);
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 const TIME: Duration = Duration::from_secs(660);
-const OVERDUE: Timestamp = at_second(9_999);
+const OVERDUE: Timestamp = at_second(MINUTE + 58);
+const LEASED_UNTIL: Timestamp = at_second(MINUTE + 90);
+/// What every claim reserves, where tokens are limited.
+pub(crate) const TOKENS: u8 = 2;
 const API_KEY: ApiKeyId = ApiKeyId::from_u128(1);
 const WALLET: WalletId = WalletId::from_u128(2);
 const LIMITS: Limits = Limits {
@@ -33,6 +38,11 @@ const LIMITS: Limits = Limits {
     concurrency: Some(9),
     spend: Some(SpendLimit { micros: Micros::new(99), window: SpendWindow::Total }),
 };
+
+/// The database's clock at one of the model's instants.
+pub(crate) fn instant(n: u8) -> Timestamp {
+    at_second(MINUTE + i64::from(INSTANTS[usize::from(n)]))
+}
 
 const fn at_second(second: i64) -> Timestamp {
     Timestamp::from_micros(second * 1_000_000)
@@ -45,6 +55,7 @@ pub(crate) struct Rows {
     nodes: Vec<Node>,
     keys: Vec<RequestKey>,
     ids: Vec<OperationId>,
+    limits: Limits,
 }
 
 impl Rows {
@@ -66,7 +77,10 @@ impl Rows {
         let key = |n: u8| format!("00000000-0000-4000-8000-00000000000{n}").parse().unwrap();
         let keys: Vec<RequestKey> = (0..2).map(key).collect();
         let ids = keys.iter().map(|key| OperationId::of(API_KEY, *key)).collect();
-        Self { model, price, nodes, keys, ids }
+        let requests_per_minute = configuration.requests_per_minute.map(u64::from);
+        let tokens_per_minute = requests_per_minute.map(|requests| requests * u64::from(TOKENS));
+        let limits = Limits { requests_per_minute, tokens_per_minute, ..LIMITS };
+        Self { model, price, nodes, keys, ids, limits }
     }
 
     /// What a read of the store shows. `row` may be older than the world.
@@ -77,19 +91,20 @@ impl Rows {
         operation: u8,
         row: Option<&Row>,
     ) -> Snapshot {
-        let Some(row) = row else { return Snapshot::vacant(NOW) };
+        let now = instant(world.clock);
+        let Some(row) = row else { return Snapshot::vacant(now) };
         let name = names[usize::from(row.process)];
         let lease = world.leases[usize::from(name)].map(|found| Lease {
             node: self.nodes[usize::from(found.process)].clone(),
             ends_at: match found.lease {
-                LeaseState::Live => at_second(10_015),
-                LeaseState::Ended => at_second(9_990),
-                LeaseState::PastGrace => at_second(9_900),
+                LeaseState::Live => LEASED_UNTIL,
+                LeaseState::Ended => at_second(MINUTE + 50),
+                LeaseState::PastGrace => at_second(MINUTE - 90),
             },
         });
         let operation = Some(self.operation(operation, row));
         let result = row.content.map(sealed);
-        Snapshot { operation, result, lease, now: NOW }
+        Snapshot { operation, result, lease, now }
     }
 
     /// The domain's operation of a row.
@@ -117,11 +132,11 @@ impl Rows {
             price: self.price.clone(),
             generation: u32::from(row.generation),
             hold,
-            reserved: Reserved::under(&LIMITS, 1),
+            reserved: Reserved::under(&self.limits, u64::from(TOKENS)),
             owner: self.owner(row.claim, row.process),
             created_at: NOW,
-            admitted_at: NOW,
-            deadline: if row.overdue { OVERDUE } else { NOW.after(TIME) },
+            admitted_at: instant(row.admitted),
+            deadline: if row.overdue { OVERDUE } else { instant(row.admitted).after(TIME) },
             cancel_asked: row.cancel_asked,
             attempts: [].into(),
             phase,
@@ -141,12 +156,14 @@ impl Rows {
             Phase::Abandoned { .. } => Stand::Abandoned,
         };
         let process = self.nodes.iter().position(|node| *node == operation.owner.node).unwrap();
+        let admitted = (0..).take(INSTANTS.len()).find(|n| instant(*n) == operation.admitted_at);
         Row {
             stand,
             generation: small(u64::from(operation.generation)),
             claim: operation.owner.claim.to_bytes()[15],
             process: u8::try_from(process).unwrap(),
             hold: u8::try_from(operation.hold.get()).unwrap(),
+            admitted: admitted.unwrap(),
             overdue: operation.deadline < NOW,
             cancel_asked: operation.cancel_asked,
             request: if operation.binding == binding(Request::This) {
@@ -196,10 +213,10 @@ impl Rows {
             model: self.model.clone(),
             price: self.price.clone(),
             hold: Micros::new(i64::from(spec.hold)),
-            tokens: 1,
-            limits: LIMITS,
+            tokens: u64::from(TOKENS),
+            limits: self.limits,
             time: TIME,
-            lease: Lease { node: owner.node.clone(), ends_at: at_second(10_015) },
+            lease: Lease { node: owner.node.clone(), ends_at: LEASED_UNTIL },
             owner,
         }
     }
@@ -208,6 +225,18 @@ impl Rows {
         let node = self.nodes[usize::from(process)].clone();
         Owner { claim: ClaimId::from_u128(u128::from(task)), node }
     }
+}
+
+/// An operation without the moments that no rule looks at: a row does not keep them.
+pub(crate) fn timeless(mut operation: Operation) -> Operation {
+    operation.created_at = NOW;
+    match &mut operation.phase {
+        Phase::Completed { finished_at, .. }
+        | Phase::Refused { finished_at, .. }
+        | Phase::Abandoned { finished_at } => *finished_at = NOW,
+        Phase::Leased | Phase::Recorded(_) | Phase::Open => {}
+    }
+    operation
 }
 
 /// The content of a sealed result.
@@ -221,6 +250,7 @@ fn sealed(content: Content) -> SealedResult {
         format: 1,
         nonce: [0; 12],
         sealed: [content.author].into(),
+        withheld: 0,
     }
 }
 

@@ -3,13 +3,16 @@
 
 use holdfast_domain::ledger::{Funds, TransferKind};
 use holdfast_domain::limits::{Counter, Tally};
-use holdfast_domain::operation::{Effect, Operation, Receipt, Transition};
-use holdfast_domain::{Event, Micros};
+use holdfast_domain::operation::{Disown, Effect, Operation, Receipt, Sent, Transition};
+use holdfast_domain::{Event, Micros, Timestamp};
 
 use crate::explore::Explorer;
 use crate::mutants::Mutant;
-use crate::rows::{NOW, content};
-use crate::world::{Ghost, Health, Hold, Offer, Row, World};
+use crate::rows::{TOKENS, content, instant, timeless};
+use crate::world::{Ghost, Health, Hold, INSTANTS, MINUTES, Offer, Row, Stand, World, minute};
+
+/// How many seconds after the admission of the generations one to three the next one may begin.
+const REOPEN_WAITS: [u8; 3] = [0, 0, 2];
 
 /// What the store says of a change.
 pub(crate) enum Verdict {
@@ -27,8 +30,9 @@ impl Explorer {
     pub(crate) fn act(&self, world: &mut World, operation: u8, event: Event) -> Option<()> {
         let row = world.row(operation);
         let snapshot = self.snapshot(world, operation, row.as_ref());
+        let proven = is_proof(&event);
         let transition = self.decide(&snapshot, event).ok()?;
-        match self.commit(world, operation, &transition) {
+        match self.commit(world, operation, &transition, proven) {
             Verdict::Committed(_) => Some(()),
             Verdict::Conflict | Verdict::Refused => None,
         }
@@ -39,8 +43,9 @@ impl Explorer {
         let operation = self.spec(task).operation;
         let snapshot = self.snapshot(world, operation, offer.seen.as_ref());
         let event = self.rows.event(&self.configuration, task, offer.word);
+        let proven = is_proof(&event);
         let transition = self.decide(&snapshot, event).ok()?;
-        Some(self.commit(world, operation, &transition))
+        Some(self.commit(world, operation, &transition, proven))
     }
 
     /// Whether an offer can still be committed some day: versions never come back.
@@ -51,12 +56,13 @@ impl Explorer {
             || row.as_ref().map(version) == offer.seen.as_ref().map(version)
     }
 
-    /// Judges and writes one change.
-    pub(crate) fn commit(
+    /// Judges and writes one change. `proven`: it says that nothing ran.
+    fn commit(
         &self,
         world: &mut World,
         operation: u8,
         transition: &Transition,
+        proven: bool,
     ) -> Verdict {
         let before = world.row(operation);
         if self.has(Mutant::PurgedRowIgnoresClaims)
@@ -74,11 +80,15 @@ impl Explorer {
         if !self.stands(world, operation, transition) {
             return Verdict::Refused;
         }
-        let receipt = Receipt { version: transition.version(), at: NOW, tally: Tally::default() };
+        let at = instant(world.clock);
+        let receipt = Receipt { version: transition.version(), at, tally: Tally::default() };
         let Some(after) = transition.apply(before.as_ref(), receipt) else {
             return Verdict::Conflict;
         };
         let row = self.write(world, operation, &after, transition);
+        if self.configuration.requests_per_minute.is_some() {
+            count(world.ghost(operation), &row, transition, proven);
+        }
         for task in self.configuration.numbers() {
             let limbo = world.limbo[usize::from(task)];
             if limbo.is_some_and(|offer| !self.may_land(world, task, &offer)) {
@@ -98,7 +108,9 @@ impl Explorer {
         let counted = |counter| match counter {
             Counter::Concurrency => wallet.running,
             Counter::SpendTotal => wallet.spend,
-            Counter::Requests | Counter::Tokens | Counter::SpendDay | Counter::SpendMonth => 0,
+            Counter::Requests => wallet.requests[window(world, transition)],
+            Counter::Tokens => wallet.tokens[window(world, transition)],
+            Counter::SpendDay | Counter::SpendMonth => 0,
         };
         let within = wallet.available + available >= 0
             && wallet.held + held >= 0
@@ -124,13 +136,21 @@ impl Explorer {
         let kept = before.and_then(|row| row.content);
         let mut row = self.rows.row(after, transition.result().map(content).or(kept));
         if self.mutants.is_empty() {
-            assert_eq!(*after, self.rows.operation(operation, &row), "a row leaves something out");
+            let kept = self.rows.operation(operation, &row);
+            assert_eq!(timeless(after.clone()), timeless(kept), "a row leaves something out");
         }
         let written = row;
         if let (Effect::Reopen(_), Some(before)) = (&transition.effect, before)
             && self.has(Mutant::ReopenKeepsClaim)
         {
             row.claim = before.claim;
+        }
+        let window = window(world, transition);
+        if let (Effect::Reopen(_), Some(before)) = (&transition.effect, before) {
+            let second = |at: u8| INSTANTS[usize::from(at)];
+            let wait = REOPEN_WAITS[usize::from(before.generation) - 1];
+            let is_hasty = second(row.admitted) < second(before.admitted) + wait;
+            world.ghost(operation).hasty |= is_hasty;
         }
         world.rows[usize::from(operation)] = Some(row);
         let (available, held) = moves(transition.funds);
@@ -141,11 +161,52 @@ impl Explorer {
             match moved.counter {
                 Counter::Concurrency => world.wallet.running += amount,
                 Counter::SpendTotal => world.wallet.spend += amount,
-                Counter::Requests | Counter::Tokens | Counter::SpendDay | Counter::SpendMonth => {}
+                Counter::Requests => world.wallet.requests[window] += amount,
+                Counter::Tokens => world.wallet.tokens[window] += amount,
+                Counter::SpendDay | Counter::SpendMonth => {}
             }
         }
         remember(world.ghost(operation), &row, transition);
         written
+    }
+}
+
+/// Whether an event says that nothing of this generation ran.
+fn is_proof(event: &Event) -> bool {
+    matches!(event, Event::NotRun { .. } | Event::Disown(Disown { sent: Sent::Never, .. }))
+}
+
+/// In which minute the counters of a change move.
+fn window(world: &World, transition: &Transition) -> usize {
+    let begins = |at: Timestamp| Counter::Requests.window(at);
+    let at = begins(transition.admitted_at.unwrap_or(instant(world.clock)));
+    let mut instants = (0..).take(INSTANTS.len());
+    instants.find(|n| begins(instant(*n)) == at).map_or(MINUTES - 1, minute)
+}
+
+/// What an operation counts by the minute: the specification's table, by what happened to it.
+fn count(ghost: &mut Ghost, row: &Row, transition: &Transition, proven: bool) {
+    let minute = minute(row.admitted);
+    let (requests, tokens) = (&mut ghost.requests[minute], &mut ghost.tokens[minute]);
+    match transition.effect {
+        Effect::Admit(_) | Effect::Reopen(_) => {
+            *requests += 1;
+            *tokens += i16::from(TOKENS);
+        }
+        Effect::Complete { .. } | Effect::Settle => {
+            if let Stand::Completed(metered) = row.stand {
+                *tokens += i16::from(metered) - i16::from(TOKENS);
+            }
+        }
+        Effect::Open { .. } | Effect::Abandon { .. } if proven => {
+            *tokens -= i16::from(TOKENS);
+            *requests -= i16::from(row.generation == 1);
+        }
+        Effect::Record { .. }
+        | Effect::AskCancel
+        | Effect::Open { .. }
+        | Effect::Refuse { .. }
+        | Effect::Abandon { .. } => {}
     }
 }
 
@@ -157,7 +218,7 @@ fn remember(ghost: &mut Ghost, row: &Row, transition: &Transition) {
     match transition.funds {
         Funds::Unmoved => {}
         Funds::Hold(hold) => ghost.hold = Hold::Active(tiny(hold)),
-        Funds::Release(_) => ghost.hold = Hold::Released,
+        Funds::Release(_) | Funds::Lapse(_) => ghost.hold = Hold::Released,
         Funds::Capture { hold, charge } => {
             ghost.hold = Hold::Captured(tiny(hold));
             ghost.captured += i16::from(tiny(charge));
@@ -178,13 +239,14 @@ fn remember(ghost: &mut Ghost, row: &Row, transition: &Transition) {
 
 /// One bit for each line that a change adds to the book.
 fn lines(transition: &Transition) -> u32 {
-    let generation = transition.generation.min(7) * 4;
+    let generation = transition.generation.min(5) * 5;
     transition.funds.transfers().fold(0, |bits, transfer| {
         let kind = match transfer.kind {
             TransferKind::Hold => 0,
             TransferKind::Settle => 1,
             TransferKind::Rest => 2,
             TransferKind::Release => 3,
+            TransferKind::Lapse => 4,
         };
         bits | 1 << (generation + kind)
     })

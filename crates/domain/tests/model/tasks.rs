@@ -7,7 +7,7 @@ use crate::configuration::{Guarantee, May};
 use crate::explore::{Action, Explorer, Outcome, Received};
 use crate::mutants::Mutant;
 use crate::store::Verdict;
-use crate::world::{Answer, Offer, Row, Run, Stage, Stand, Task, Telling, Word, World};
+use crate::world::{Answer, Offer, Row, Run, Stage, Stand, Task, Telling, Word, World, minute};
 
 impl Explorer {
     pub(crate) fn task_actions(&self, world: &World, task: u8, actions: &mut Vec<Action>) {
@@ -96,11 +96,18 @@ impl Explorer {
 
     /// The request leaves the process. What is sent may run from now on.
     pub(crate) fn run(&self, world: &mut World, task: u8, run: Run) {
+        let admitted = self.row_of(world, task).map(|row| minute(row.admitted));
+        let is_limited = self.configuration.requests_per_minute.is_some();
         let ghost = world.ghost(self.spec(task).operation);
-        ghost.runs = match run {
-            Run::Runs => 3.min(ghost.runs + 1),
-            Run::Never => ghost.runs,
-        };
+        match run {
+            Run::Runs => {
+                ghost.runs = 3.min(ghost.runs + 1);
+                if let Some(minute) = admitted.filter(|_minute| is_limited) {
+                    ghost.runs_in[minute] += 1;
+                }
+            }
+            Run::Never => {}
+        }
         world.task(task).sent = true;
     }
 
@@ -224,6 +231,7 @@ impl Explorer {
             Err(
                 Refusal::OtherRequest
                 | Refusal::ClaimUsed
+                | Refusal::TooSoon
                 | Refusal::LeaseLost
                 | Refusal::NotRunning
                 | Refusal::NotOwner

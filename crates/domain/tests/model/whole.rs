@@ -6,7 +6,7 @@ use crate::check::{explore, is_large};
 use crate::configuration::{Configuration, Guarantee, May, Spec};
 use crate::explore::{Action, Explorer, Outcome};
 use crate::invariants::Invariant;
-use crate::world::{Answer, Process, Row, Run, Stage, Stand, World};
+use crate::world::{Answer, Process, Row, Run, Stage, Stand, World, minute};
 
 const ONE: Spec = Spec::FIRST;
 const OTHER_OPERATION: Spec = Spec::FIRST.operation(1);
@@ -60,6 +60,15 @@ const TWO_OF_ONE_NAME: Invariant =
     ("two live processes of one name", |_, world| world.processes[..2] == [Process::Up; 2]);
 const BOTH_CHARGED: Invariant =
     ("both operations in turn", |_, world| world.ghosts.iter().all(|ghost| ghost.captured > 0));
+const REOPENED_AFTER_A_WAIT: Invariant = ("reopened after a wait", |_, world| {
+    any(world, |row| row.generation == 4 && row.charge().is_some())
+});
+const BOTH_MINUTES: Invariant =
+    ("counted in both minutes", |_, world| world.wallet.requests.iter().all(|used| *used > 0));
+const ENDED_A_MINUTE_LATER: Invariant = ("ended a minute later", |_, world| {
+    let was_first = |row: &Row| minute(row.admitted) == 0 && row.charge().is_some();
+    minute(world.clock) == 1 && any(world, was_first)
+});
 const TOLD_THE_CHARGE: Invariant = ("told the charge alone", |_, world| {
     let told = |credential: usize| world.ghosts[0].told[credential];
     matches!(told(0), Some(Answer::Charge(_))) && matches!(told(1), Some(Answer::Charge(_)))
@@ -195,6 +204,22 @@ fn cancels() {
     let may = [May::Cancel, May::LoseCommits, May::Die, May::PassDeadline, May::Refuse];
     let configuration = Configuration::new(&[ONE, ONE.dearer()], &may).routes(2);
     explore(configuration, &[CANCEL_ASKED, CANCELLED_UNSENT, REFUSED, LATE_RESULT]);
+}
+
+/// A key that is retried while it is open, over two minutes and the time that its fourth generation
+/// has to wait.
+#[test]
+fn limits_by_the_minute() {
+    let limited = |tasks: &[Spec], may: &[May]| {
+        Configuration::new(tasks, &[may, &[May::Tick]].concat()).requests_per_minute(2)
+    };
+    explore(limited(&[ONE, ONE, ONE, ONE], &[]), &[REOPENED_AFTER_A_WAIT]);
+    let may = [May::PassDeadline, May::Refuse];
+    let tasks = [ONE, ONE.dearer().operation(1)];
+    let reached = [BOTH_CHARGED, BOTH_MINUTES, ENDED_A_MINUTE_LATER, REFUSED];
+    explore(limited(&tasks, &may), &reached);
+    let may = [May::LoseCommits, May::Die, May::Cancel];
+    explore(limited(&[ONE, ONE], &may), &[CANCELLED_UNSENT, ENDED_A_MINUTE_LATER]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! One state of the explored world: rows, money, node rows, tasks, and what only the model knows
 //! (ghosts). Everything is small and `Copy`, so that millions of states fit into memory.
 //!
-//! Time is not a number here. A lease that ends, a grace that passes and a deadline that passes are
+//! Time is not a number here but for the clock that limits and reopenings look at: it has a few
+//! instants, in two minutes. A lease that ends, a grace that passes and a deadline that passes are
 //! events which may happen at any moment.
 
 /// Most operations, tasks, processes and node names of a configuration.
@@ -9,6 +10,10 @@ pub(crate) const OPERATIONS: usize = 2;
 pub(crate) const TASKS: usize = 4;
 pub(crate) const PROCESSES: usize = 3;
 pub(crate) const NAMES: usize = 2;
+/// The instants of the clock, in seconds of the first minute. The second is less than two seconds
+/// after the first and in the next minute, the third is two seconds after both.
+pub(crate) const INSTANTS: [u8; 3] = [59, 60, 62];
+pub(crate) const MINUTES: usize = 2;
 
 /// A state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,6 +27,8 @@ pub(crate) struct World {
     pub(crate) processes: [Process; PROCESSES],
     pub(crate) wallet: Wallet,
     pub(crate) ghosts: [Ghost; OPERATIONS],
+    /// Which of [`INSTANTS`] it is.
+    pub(crate) clock: u8,
 }
 
 /// An operation's row: [`holdfast_domain::Operation`] without what never differs here.
@@ -34,6 +41,8 @@ pub(crate) struct Row {
     /// The process through which it is leased.
     pub(crate) process: u8,
     pub(crate) hold: u8,
+    /// At which of [`INSTANTS`] this generation was admitted.
+    pub(crate) admitted: u8,
     /// Whether its deadline has passed.
     pub(crate) overdue: bool,
     pub(crate) cancel_asked: bool,
@@ -170,6 +179,9 @@ pub(crate) struct Wallet {
     pub(crate) running: i16,
     /// What the spend counter has.
     pub(crate) spend: i16,
+    /// What the counters by the minute have.
+    pub(crate) requests: [i16; MINUTES],
+    pub(crate) tokens: [i16; MINUTES],
     pub(crate) health: Health,
 }
 
@@ -200,6 +212,13 @@ pub(crate) struct Ghost {
     /// The last final answer by credential.
     pub(crate) told: [Option<Answer>; 2],
     pub(crate) telling: Telling,
+    /// What the table of the specification makes it count in each minute, where that is limited.
+    pub(crate) requests: [i16; MINUTES],
+    pub(crate) tokens: [i16; MINUTES],
+    /// How often a model may have run what was admitted in each minute, where that is limited.
+    pub(crate) runs_in: [u8; MINUTES],
+    /// Whether a generation began before its time.
+    pub(crate) hasty: bool,
 }
 
 /// What became of an operation's last hold, by the book.
@@ -233,6 +252,11 @@ pub(crate) enum Answer {
     Charge(u8),
     Refused,
     Unknown,
+}
+
+/// Which minute an instant is in.
+pub(crate) fn minute(instant: u8) -> usize {
+    usize::from(INSTANTS[usize::from(instant)] / 60)
 }
 
 impl World {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::operation::{Binding, Sent};
 use holdfast_domain::{ClaimId, OperationId};
+use tokio::time::Instant;
 
 use super::{Outcome, Stop, Tape, Track};
 
@@ -79,6 +80,14 @@ impl Running {
     /// The run of this operation.
     pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
         self.tapes().by_operation.get(&operation).cloned()
+    }
+
+    /// The claim of an operation that a task of this process is alive to run: until its deadline has
+    /// passed by the clock of this process, which no hand sets.
+    pub(crate) fn alive(&self, operation: OperationId) -> Option<ClaimId> {
+        let tape = self.find(operation)?;
+        let is_due = tape.deadline.get().is_some_and(|deadline| *deadline <= Instant::now());
+        (!is_due).then_some(tape.claim)
     }
 
     /// How many requests wait for the end of a run.

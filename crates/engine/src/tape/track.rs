@@ -1,20 +1,29 @@
-//! What a run says while it runs: its chunks, rendered once and kept from the first to the last, so that
-//! whoever comes late misses nothing. The run appends and never waits; each follower reads at its own
-//! pace and shares the bytes. How much there may be is the run's to decide, not decided here.
+//! What a run says while it runs. The newest chunks are kept as they were rendered: whoever follows closely
+//! shares their bytes. Everything from the first piece on is in the [`Log`], which costs little more than
+//! its text, and whoever is behind is told from there: coarser chunks, the same answer. The run appends and
+//! never waits. How much there may be is the run's to decide, not decided here.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_domain::CredentialId;
 use holdfast_domain::model::PublicModelId;
-use holdfast_wire::chat::chunk::{DONE, Frame};
+use holdfast_wire::chat::chunk::{DONE, Envelope, Frame, Piece};
 use tokio::sync::watch;
 
+use super::log::Log;
 use crate::rates::Rates;
 
-/// Chunks that a follower takes at once.
-const TAKEN_MAX: usize = 64;
+/// The newest chunks that are kept as they were rendered, at most.
+const RECENT_MAX: usize = 64;
+/// What those may cost, in bytes: at least, at most, and of every so many bytes that the log has.
+const RECENT_BYTES_MIN: usize = 2_048;
+const RECENT_BYTES_MAX: usize = 32_768;
+const RECENT_PART: usize = 8;
+/// What a follower who is behind takes at once.
+const BEHIND_BYTES: usize = 16_384;
 
 /// The chunks of one run.
 #[derive(Debug)]
@@ -28,13 +37,25 @@ pub(crate) struct Track {
 
 #[derive(Default)]
 struct Said {
-    frames: Vec<Frame>,
+    log: Log,
+    /// Up to the end of the log.
+    recent: VecDeque<Recent>,
+    recent_bytes: usize,
+    /// What chunks begin with, once there is one.
+    envelope: Option<Arc<Envelope>>,
     /// Told only once the settlement has committed.
     closing: Option<Closing>,
     /// Whether nothing more will be said.
     is_over: bool,
     /// What the API key's limits stand at after the claim.
     rates: Rates,
+}
+
+/// A chunk as it was rendered.
+struct Recent {
+    /// Where its entry begins in the log.
+    at: usize,
+    frame: Frame,
 }
 
 /// The last chunks of an answer.
@@ -50,6 +71,7 @@ pub(crate) struct Closing {
 #[derive(Debug)]
 pub(crate) struct Follower {
     said: watch::Receiver<Said>,
+    /// Where it is in the log.
     next: usize,
     include_usage: bool,
 }
@@ -57,7 +79,43 @@ pub(crate) struct Follower {
 impl fmt::Debug for Said {
     /// Without what was said.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Said({} chunks, over: {})", self.frames.len(), self.is_over)
+        write!(f, "Said({} bytes, over: {})", self.log.end(), self.is_over)
+    }
+}
+
+impl Said {
+    fn add(&mut self, envelope: &Arc<Envelope>, pieces: Vec<Piece<'_>>) {
+        if self.envelope.as_ref().is_none_or(|known| !Arc::ptr_eq(known, envelope)) {
+            self.envelope = Some(Arc::clone(envelope));
+        }
+        for Piece { frame, text } in pieces {
+            let at = self.log.end();
+            match text {
+                Some((lane, more)) => self.log.add_text(lane, more),
+                None => self.log.add_chunk(frame.members()),
+            }
+            let recent = Recent { at, frame };
+            self.recent_bytes = self.recent_bytes.saturating_add(recent.cost());
+            self.recent.push_back(recent);
+        }
+        let part = self.log.end() / RECENT_PART;
+        let bytes_max = part.clamp(RECENT_BYTES_MIN, RECENT_BYTES_MAX);
+        while self.recent.len() > RECENT_MAX || self.recent_bytes > bytes_max {
+            let Some(oldest) = self.recent.pop_front() else { return };
+            self.recent_bytes = self.recent_bytes.saturating_sub(oldest.cost());
+        }
+    }
+
+    /// Where the newest chunks begin.
+    fn recent_at(&self) -> usize {
+        self.recent.front().map_or(self.log.end(), |oldest| oldest.at)
+    }
+}
+
+impl Recent {
+    /// Bytes that are held for it, in both forms.
+    fn cost(&self) -> usize {
+        2 * self.frame.size() + size_of::<Self>()
     }
 }
 
@@ -88,10 +146,10 @@ impl Track {
         self.said.borrow().rates
     }
 
-    /// Adds chunks.
-    pub(crate) fn say(&self, frames: Vec<Frame>) {
-        if !frames.is_empty() {
-            self.said.send_modify(|said| said.frames.extend(frames));
+    /// Adds pieces.
+    pub(crate) fn say(&self, envelope: &Arc<Envelope>, pieces: Vec<Piece<'_>>) {
+        if !pieces.is_empty() {
+            self.said.send_modify(|said| said.add(envelope, pieces));
         }
     }
 
@@ -108,6 +166,14 @@ impl Track {
         self.said.send_if_modified(|said| !std::mem::replace(&mut said.is_over, true));
     }
 
+    /// Bytes that are held.
+    #[cfg(test)]
+    fn cost(&self) -> usize {
+        let said = self.said.borrow();
+        let kept = (said.recent.capacity() - said.recent.len()) * size_of::<Recent>();
+        said.log.cost() + said.recent_bytes + kept
+    }
+
     /// A follower at the first chunk.
     pub(crate) fn follow(&self, include_usage: bool) -> Follower {
         Follower { said: self.said.subscribe(), next: 0, include_usage }
@@ -115,9 +181,14 @@ impl Track {
 }
 
 impl Follower {
+    /// Whether there is a first chunk.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.said.borrow().log.end() > 0
+    }
+
     /// Completes with the first chunk; never where there is none. Cancel safe.
     pub(crate) async fn begun(&mut self) {
-        if self.said.wait_for(|said| !said.frames.is_empty()).await.is_err() {
+        if self.said.wait_for(|said| said.log.end() > 0).await.is_err() {
             // The track is gone, and nothing was said.
             std::future::pending::<()>().await;
         }
@@ -128,13 +199,20 @@ impl Follower {
     pub(crate) async fn more(&mut self) -> VecDeque<Bytes> {
         let next = self.next;
         // Never closed: whoever follows holds the tape that the track is of.
-        let there = self.said.wait_for(|said| said.is_over || said.frames.len() > next).await;
+        let there = self.said.wait_for(|said| said.is_over || said.log.end() > next).await;
         let Ok(said) = there else { return VecDeque::new() };
-        let frames = said.frames.iter().skip(next).take(TAKEN_MAX);
-        let taken: VecDeque<_> = frames.map(|frame| frame.bytes(self.include_usage)).collect();
+        if next >= said.recent_at() {
+            let news = said.recent.iter().filter(|recent| recent.at >= next);
+            let taken = news.map(|recent| recent.frame.bytes(self.include_usage)).collect();
+            self.next = said.log.end();
+            return taken;
+        }
+        let behind = said.log.excerpt(next, said.recent_at(), BEHIND_BYTES);
+        let envelope = said.envelope.clone();
+        // Rendered without the lock: nobody who is behind keeps the run waiting.
         drop(said);
-        self.next = next.saturating_add(taken.len());
-        taken
+        self.next = next.saturating_add(behind.len());
+        envelope.map_or_else(VecDeque::new, |it| behind.render(&it, self.include_usage))
     }
 
     /// The last chunks and the end, of an answer whose settlement has committed.
@@ -146,3 +224,6 @@ impl Follower {
         Some(finish.chain(usage).chain([Bytes::from_static(DONE)]).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,16 +10,16 @@ use holdfast_domain::{ApiKeyId, Keys, Timestamp};
 use holdfast_engine::{AuthError, Secrets};
 use holdfast_testkit::sample;
 
-use crate::world::{World, bearer, credential, pass, secret, secs, setup, turns};
+use crate::world::{PEER, World, bearer, credential, pass, secret, secs, setup, turns};
 
 const fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
 async fn is_let_in(world: &World, bearer: &Bearer) -> bool {
-    match world.engine.authenticate(&bearer.expose()).await {
+    match world.engine.authenticate(&bearer.expose(), PEER).await {
         Ok(_caller) => true,
-        Err(AuthError::Invalid) => false,
+        Err(AuthError::Invalid | AuthError::TooManyUnknown) => false,
         Err(AuthError::Unavailable(error)) => panic!("{error:?}"),
     }
 }
@@ -31,7 +31,7 @@ fn reads(world: &World) -> usize {
 #[tokio::test(start_paused = true)]
 async fn a_known_credential_is_looked_up_once_in_five_seconds() {
     let world = setup().start().await;
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     assert_eq!(caller.api_key.id, sample::API_KEY);
     assert_eq!(caller.currency, sample::usd());
     assert!(is_let_in(&world, &bearer(1)).await);
@@ -52,7 +52,7 @@ async fn a_busy_credential_is_looked_up_by_one_of_its_requests() {
     let wallets = world.store.hold_wallets();
     let engine = std::sync::Arc::clone(&world.engine);
     let mut asked = tokio::task::JoinSet::new();
-    asked.spawn(async move { engine.authenticate(&bearer(1).expose()).await.is_ok() });
+    asked.spawn(async move { engine.authenticate(&bearer(1).expose(), PEER).await.is_ok() });
     wallets.reached().await;
     assert!(is_let_in(&world, &bearer(1)).await, "the others do not wait for it");
     assert_eq!(reads(&world), 2);
@@ -100,7 +100,7 @@ async fn a_credential_is_believed_to_the_end_where_the_store_cannot_be_read() {
     assert_eq!(reads(&world), 3, "and another one after a moment");
     world.store.set_down(true);
     pass(secs(5)).await;
-    let told = world.engine.authenticate(&bearer(1).expose()).await;
+    let told = world.engine.authenticate(&bearer(1).expose(), PEER).await;
     assert!(matches!(told, Err(AuthError::Unavailable(_))));
 }
 
@@ -133,7 +133,7 @@ async fn a_credential_is_remembered_from_before_it_was_read() {
     let wallets = world.store.hold_wallets();
     let engine = std::sync::Arc::clone(&world.engine);
     let mut asked = tokio::task::JoinSet::new();
-    asked.spawn(async move { engine.authenticate(&bearer(1).expose()).await.is_ok() });
+    asked.spawn(async move { engine.authenticate(&bearer(1).expose(), PEER).await.is_ok() });
     wallets.reached().await;
     world.store.revoke(sample::API_KEY).await.unwrap();
     pass(secs(4)).await;
@@ -165,7 +165,7 @@ async fn a_wrong_secret_is_turned_away_whether_the_credential_is_remembered_or_n
 async fn a_text_that_is_no_bearer_is_turned_away_without_a_look() {
     let world = setup().start().await;
     for text in ["", "sk-123", "hfk_", "hfk_1_2"] {
-        let told = world.engine.authenticate(text).await;
+        let told = world.engine.authenticate(text, PEER).await;
         assert!(matches!(told, Err(AuthError::Invalid)), "{text}");
     }
     assert_eq!(reads(&world), 0);
@@ -228,6 +228,6 @@ async fn nobody_is_turned_away_for_a_store_that_cannot_be_read() {
     let world = setup().start().await;
     turns().await;
     world.store.set_down(true);
-    let told = world.engine.authenticate(&bearer(1).expose()).await;
+    let told = world.engine.authenticate(&bearer(1).expose(), PEER).await;
     assert!(matches!(told, Err(AuthError::Unavailable(_))));
 }

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, TOTAL, World, assert_failed, bearer, body, operation_id,
-    pass, route, says, secs, setup, text, turns,
+    ANSWER_COSTS, Asking, FUNDS, HELLO, PEER, TOTAL, World, assert_failed, bearer, body,
+    operation_id, pass, route, says, secs, setup, text, turns,
 };
 
 /// A call that is sent and says nothing until the gate opens.
@@ -22,7 +22,7 @@ fn silent(gate: &Gate) -> Script {
 }
 
 async fn try_cancel(world: &World, n: u8, key: u64) -> Result<LookUp, LookUpError> {
-    let caller = world.engine.authenticate(&bearer(n).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(n).expose(), PEER).await.unwrap();
     world.engine.cancel(&caller, sample::request_key(key)).await
 }
 
@@ -175,7 +175,7 @@ async fn an_owner_on_another_node_sees_it_within_a_heartbeat() {
 
 /// A cancel on a task of its own.
 async fn cancelling(world: &World) -> JoinSet<Result<LookUp, LookUpError>> {
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     let engine = Arc::clone(&world.engine);
     let mut task = JoinSet::new();
     task.spawn(async move { engine.cancel(&caller, sample::request_key(1)).await });
@@ -193,7 +193,7 @@ async fn a_claim_that_the_store_has_not_judged_is_waited_for_and_then_cancelled(
         }
         let world = setup.script(silent(&never)).start().await;
         if reopens {
-            assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+            assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
         }
         turns().await;
         let commits = world.store.hold_commits();
@@ -254,7 +254,7 @@ async fn what_is_not_this_api_keys_is_not_found() {
 async fn what_has_ended_or_is_open_stays_as_it_is() {
     let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect));
     let world = setup().script(not_run).script(says("hi")).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
     assert_eq!(cancel(&world).await, "open");
     let first = world.ask(1, HELLO).await;
     assert_eq!(cancel(&world).await, "completed");
@@ -336,7 +336,7 @@ async fn a_store_that_takes_nothing_says_so_and_asks_nobody() {
     let world = setup().script(says("hi").wait(&gate)).start().await;
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
-    let _caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let _caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     world.store.set_silent(true);
     let began = Instant::now();
     assert!(matches!(try_cancel(&world, 1, 1).await, Err(LookUpError::Unavailable(_))));

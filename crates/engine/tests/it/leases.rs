@@ -21,7 +21,7 @@ async fn nothing_is_sent_without_an_acknowledged_heartbeat_for_ten_seconds() {
     pass(secs(9)).await;
     body(&world.ask(1, HELLO).await);
     pass(secs(1)).await;
-    assert_failed!(world.ask(2, HELLO).await, Failure::NotRun(_));
+    assert_failed!(world.ask(2, HELLO).await, Failure::NotRun(..));
     pass(secs(6)).await;
     assert_failed!(world.ask(3, HELLO).await, Failure::Storage(None));
     assert_eq!(world.runs(), 1);
@@ -49,7 +49,7 @@ async fn the_next_route_is_not_tried_without_an_acknowledged_heartbeat() {
     let _beats = world.store.hold_beats();
     pass(secs(15)).await;
     gate.open();
-    assert_failed!(caller.told().await, Failure::NotRun(_));
+    assert_failed!(caller.told().await, Failure::NotRun(..));
     assert_eq!(world.runs_of("two"), 0);
 }
 
@@ -65,7 +65,7 @@ async fn a_heartbeat_counts_from_when_it_was_sent() {
     // Sent nine seconds ago and acknowledged now.
     beats.open();
     pass(secs(2)).await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,4 +210,26 @@ async fn a_claim_that_cannot_be_given_up_does_not_stop_the_heartbeats() {
     pass(secs(120)).await;
     let lease = world.store.lease_of("a").await.unwrap();
     assert!(lease.ends_at > world.store.journal.now(), "its lease is live");
+}
+
+#[tokio::test]
+async fn a_lease_is_renewed_while_every_thread_of_the_engine_is_held_up() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).enable_all().build().unwrap();
+    let world = setup()
+        .options(|options| {
+            options.heartbeat = Duration::from_millis(5);
+            options.heartbeat_runtime = Some(runtime.handle().clone());
+        })
+        .start()
+        .await;
+    let before = world.store.n_beats();
+    // This thread is all that the engine has.
+    let until = std::time::Instant::now() + secs(5);
+    while world.store.n_beats() < before + 3 {
+        assert!(std::time::Instant::now() < until, "no heartbeat came");
+        std::thread::yield_now();
+    }
+    drop(world);
+    runtime.shutdown_background();
 }

@@ -86,6 +86,24 @@ async fn what_costs_more_than_the_hold_is_charged_the_hold_and_the_rest_is_short
 }
 
 #[tokio::test(start_paused = true)]
+async fn usage_that_no_run_can_have_used_up_is_not_charged() {
+    // The model takes 1,000 tokens, and 50 were asked for: twice that and 1,024 more are believed.
+    for (input, output, source) in [
+        (1_000, 1_124, MetersSource::Reported),
+        (1_001, 1, MetersSource::Estimated),
+        (1, 1_125, MetersSource::Estimated),
+        (99_999_999_999, 7, MetersSource::Estimated),
+    ] {
+        let script = Script::finishing(Meters::text(input, output)).say("twelve bytes").stop();
+        let world = setup().script(script).start().await;
+        body(&world.ask(1, HELLO).await);
+        let usage = usage(&world.store);
+        assert_eq!(usage.metered.source, source, "{input} {output}");
+        assert_eq!(usage.charge.get() == 5, source == MetersSource::Estimated, "{input} {output}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn tokens_are_reserved_by_the_bound_and_corrected_to_what_was_used() {
     let within = |tokens| {
         let limits = Limits { tokens_per_minute: Some(tokens), ..Limits::default() };
@@ -157,11 +175,11 @@ async fn a_model_without_a_price_in_the_wallets_currency_is_not_allowed() {
         model.prices[0].version.currency = "EUR".parse().unwrap();
     });
     let world = euros.start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::ModelNotAllowed);
+    assert_failed!(world.ask(1, HELLO).await, Failure::NoPrice(currency) if *currency == sample::usd());
     let future = setup().model(|model| {
         model.prices[0].effective_from = sample::NOW.after(secs(60));
     });
-    assert_failed!(future.start().await.ask(1, HELLO).await, Failure::ModelNotAllowed);
+    assert_failed!(future.start().await.ask(1, HELLO).await, Failure::NoPrice(_));
     assert_eq!(world.store.journal.offers(), 0);
 }
 
@@ -173,10 +191,11 @@ async fn a_result_whose_settlement_is_refused_is_kept_and_settled_by_the_reconci
     gate.reached().await;
     world.store.journal.break_wallet(sample::WALLET);
     gate.open();
-    assert_failed!(first.told().await, Failure::Storage(Some(id)) if *id == operation_id(1));
+    let told = (operation_id(1), ANSWER_COSTS);
+    assert_failed!(first.told().await, Failure::Recorded(id, charge) if (*id, charge.get()) == told);
     assert_eq!(world.store.phase(), "recorded");
     assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
-    assert_failed!(world.ask(1, HELLO).await, Failure::Storage(Some(_)));
+    assert_failed!(world.ask(1, HELLO).await, Failure::Recorded(..));
     world.store.journal.repair_wallet(sample::WALLET);
     pass(secs(5)).await;
     assert_eq!(world.store.phase(), "completed");
@@ -196,7 +215,7 @@ async fn a_retry_settles_what_was_recorded_without_waiting_for_the_reconciler() 
     gate.reached().await;
     world.store.journal.break_wallet(sample::WALLET);
     gate.open();
-    assert_failed!(first.told().await, Failure::Storage(Some(_)));
+    assert_failed!(first.told().await, Failure::Recorded(..));
     world.store.journal.repair_wallet(sample::WALLET);
     assert!(text(&world.ask(1, HELLO).await).contains(r#""content":"hi""#));
     assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
@@ -218,7 +237,7 @@ async fn recorded_operations_do_not_keep_others_from_being_reconciled() {
     world.store.journal.break_wallet(sample::WALLET);
     gate.open();
     for caller in callers {
-        assert_failed!(caller.told().await, Failure::Storage(Some(_)));
+        assert_failed!(caller.told().await, Failure::Recorded(..));
     }
     let wallet = sample::fresh();
     Wallets::create(&*world.store, wallet, "free", sample::usd()).await.unwrap();
@@ -243,7 +262,7 @@ async fn what_is_released_is_released_once_although_the_store_loses_answers() {
     for fault in [Fault::Landed, Fault::NotLanded, Fault::LandsLate] {
         let world = setup().script(Script::failing(not_run)).start().await;
         world.store.journal.fail_next([Fault::None, fault]);
-        assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+        assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
         assert_eq!(world.store.balances(), (FUNDS, 0), "{fault:?}");
         assert_eq!(world.store.transfers("release"), 1);
     }

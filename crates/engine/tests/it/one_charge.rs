@@ -1,11 +1,12 @@
 //! `guarantee = "one-charge"`: an unknown outcome goes to the next route as well, and is paid once.
 
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
+use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown, Unreadable};
 use holdfast_engine::{Answered, Broken, Failure, Guarantee, Piece};
 use holdfast_testkit::{Gate, Script, sample};
 
 use crate::world::{
-    ANSWER_COSTS, FUNDS, HELLO, Setup, World, assert_failed, bearer, body, route, says, setup, text,
+    ANSWER_COSTS, FUNDS, HELLO, PEER, Setup, World, assert_failed, bearer, body, route, says,
+    setup, text,
 };
 
 const UNKNOWN: ProviderFailure = ProviderFailure::Unknown(Unknown::Status);
@@ -29,7 +30,9 @@ fn check_attempts(world: &World, expected: &[(&str, &str, bool)]) {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_route_answers_after_an_unknown_outcome_and_is_charged_once() {
-    for why in [Unknown::Status, Unknown::Broken, Unknown::Timeout, Unknown::Unreadable] {
+    for why in
+        [Unknown::Status, Unknown::Broken, Unknown::Timeout, Unknown::Unreadable(Unreadable::Json)]
+    {
         let failing = Script::failing(ProviderFailure::Unknown(why));
         let world = one_charge().script(failing).script_of("two", says("second")).start().await;
         let first = world.ask(1, HELLO).await;
@@ -92,7 +95,7 @@ async fn a_cancelled_call_goes_nowhere_else() {
     let world = one_charge().script(slow).script_of("two", says("second")).start().await;
     let caller = world.asking(1, HELLO).await;
     never.reached().await;
-    let canceller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let canceller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     drop(world.engine.cancel(&canceller, sample::request_key(1)).await.unwrap());
     assert_failed!(caller.told().await, Failure::OutcomeUnknown(_));
     assert_eq!(world.runs_of("two"), 0);

@@ -184,3 +184,32 @@ async fn a_purged_refusal_keeps_its_code() {
         if *id == operation_id(1) && *told == why);
     assert_eq!(world.runs(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_deletes_nothing() {
+    let world = setup().script(says("hi")).start().await;
+    let told = world.ask(1, HELLO).await;
+    let started = world.store.journal.now();
+    let day = secs(86_400);
+    for jump in [2 * day, 400 * day] {
+        world.store.journal.set_now(started.after(jump));
+        pass(secs(3_600)).await;
+        assert!(world.store.sealed(operation_id(1)).await.is_some(), "{jump:?} ahead");
+        // Right again.
+        world.store.journal.set_now(started);
+        pass(secs(120)).await;
+        assert_eq!(body(&world.ask(1, HELLO).await), body(&told));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_stays_ahead_is_believed_after_a_day() {
+    let world = setup().script(says("hi")).start().await;
+    body(&world.ask(1, HELLO).await);
+    world.store.journal.advance(secs(48 * 3_600));
+    pass(secs(23 * 3_600)).await;
+    // Younger than a day by this process's own clock.
+    assert!(world.store.sealed(operation_id(1)).await.is_some());
+    pass(secs(2 * 3_600)).await;
+    assert!(world.store.sealed(operation_id(1)).await.is_none());
+}

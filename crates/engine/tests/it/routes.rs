@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal};
-use holdfast_domain::ports::{Call, Failure as ProviderFailure, NotRun, Provider, Sink, Unknown};
+use holdfast_domain::ports::{
+    Call, Failure as ProviderFailure, NotRun, Provider, Sink, Unknown, Unreadable,
+};
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Answered, Failure};
 use holdfast_testkit::{Gate, Script, sample};
@@ -55,7 +57,9 @@ async fn the_next_route_answers_when_the_first_provably_did_not_run() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_route_is_not_tried_after_an_unknown_outcome() {
-    for why in [Unknown::Status, Unknown::Broken, Unknown::Timeout, Unknown::Unreadable] {
+    for why in
+        [Unknown::Status, Unknown::Broken, Unknown::Timeout, Unknown::Unreadable(Unreadable::Json)]
+    {
         let unknown = Script::failing(ProviderFailure::Unknown(why));
         let world = two_routes().script(unknown).script_of("two", says("second")).start().await;
         check_abandoned(&world).await;
@@ -82,7 +86,7 @@ async fn an_operation_that_ran_nowhere_is_open_and_runs_again_under_the_next_gen
     let world =
         two_routes().script(failing()).script_of("two", failing()).script(says("hi")).start().await;
     let reply = world.ask(1, HELLO).await;
-    assert_failed!(reply, Failure::NotRun(id) if *id == operation_id(1));
+    assert_failed!(reply, Failure::NotRun(id, _) if *id == operation_id(1));
     assert!(!reply.replayed);
     let open = world.store.operation();
     assert_eq!((open.phase.label(), open.generation), ("open", 1));
@@ -104,7 +108,7 @@ async fn an_operation_that_ran_nowhere_is_open_and_runs_again_under_the_next_gen
 #[tokio::test(start_paused = true)]
 async fn an_open_operation_is_held_at_the_price_of_its_next_run() {
     let world = setup().script(Script::failing(NOT_RUN)).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
     let dearer = setup()
         .on(&world.store)
         .model(|model| {
@@ -148,7 +152,7 @@ async fn a_call_that_still_connects_when_its_time_is_over_did_not_run() {
         .start()
         .await;
     let began = Instant::now();
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
     assert_eq!(began.elapsed(), TOTAL);
     assert_eq!(world.store.phase(), "open");
     assert_eq!(classes(&world.store.operation()), [("one/one-model", "not_run_connect", false)]);
@@ -233,7 +237,7 @@ async fn a_route_without_a_configured_provider_did_not_run() {
 #[tokio::test(start_paused = true)]
 async fn a_model_without_routes_did_not_run() {
     let world = setup().model(|model| model.routes.clear()).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(_));
+    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
     assert_eq!(world.store.phase(), "open");
     assert_eq!(world.store.balances(), (FUNDS, 0));
 }

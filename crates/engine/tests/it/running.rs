@@ -10,7 +10,7 @@ use holdfast_testkit::{Gate, join_all, sample};
 use tokio::time::Instant;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, TOTAL, World,
+    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, PEER, TOTAL, World,
     assert_failed, bearer, body, operation_id, pass, says, secs, setup, text, turns,
 };
 
@@ -261,8 +261,8 @@ async fn more_callers_than_may_wait_for_one_operation_are_turned_away() {
 #[tokio::test(start_paused = true)]
 async fn an_api_key_has_only_so_many_requests_in_hand_until_it_lets_go_of_one() {
     let world = setup().operations_per_key(2).start().await;
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
-    let other = world.engine.authenticate(&bearer(2).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
+    let other = world.engine.authenticate(&bearer(2).expose(), PEER).await.unwrap();
     let first = world.take_in_hand(&caller);
     let second = world.take_in_hand(&caller);
     assert!(first.is_some() && second.is_some());
@@ -321,7 +321,7 @@ async fn different_keys_run_side_by_side() {
 async fn who_hangs_up_has_the_run_that_it_started_in_hand_until_it_ends() {
     let gate = Gate::new();
     let world = setup().operations_per_key(1).script(says("hi").wait(&gate)).start().await;
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
     asking.hang_up().await;

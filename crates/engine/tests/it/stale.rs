@@ -239,6 +239,37 @@ async fn what_this_process_runs_is_never_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_this_process_runs_is_not_past_its_deadline_because_a_clock_has_jumped() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.advance(secs(25 * 3_600));
+    pass(secs(20)).await;
+    let attached = world.asking(1, HELLO).await;
+    let caller_of = world.submission(1, HELLO).await.caller;
+    let seen = world.engine.look_up(&caller_of, sample::request_key(1)).await.unwrap();
+    assert_eq!(seen.operation.phase.label(), "leased");
+    gate.open();
+    assert_eq!(body(&caller.told().await), body(&attached.told().await));
+    assert_eq!(world.store.phase(), "completed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_what_this_process_runs_though_a_clock_has_jumped() {
+    let gate = Gate::new();
+    let world = setup().script(says("hi").wait(&gate)).start().await;
+    let caller = world.asking(1, HELLO).await;
+    gate.reached().await;
+    world.store.journal.advance(secs(25 * 3_600));
+    let caller_of = world.submission(1, HELLO).await.caller;
+    let seen = world.engine.cancel(&caller_of, sample::request_key(1)).await.unwrap();
+    assert_eq!(seen.operation.phase.label(), "leased", "its own task ends it");
+    assert!(text(&caller.told().await).contains("hi"), "what had arrived");
+    assert_eq!(world.store.phase(), "completed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_retry_waits_for_a_dead_node_through_the_grace_and_is_answered() {
     let world = shared().start().await;
     let id = left_by_b(&world.store, 15, 10_000).await;

@@ -39,6 +39,7 @@ pub(crate) struct Store {
     /// Reads of operations.
     pub(crate) reads: AtomicUsize,
     beats: Mutex<Option<Gate>>,
+    n_beats: AtomicUsize,
     wallets: Mutex<Option<Gate>>,
     alter: Mutex<Option<Alter>>,
     credentials: Mutex<HashMap<CredentialId, Credential>>,
@@ -67,6 +68,7 @@ impl Store {
             loads: Mutex::default(),
             reads: AtomicUsize::new(0),
             beats: Mutex::default(),
+            n_beats: AtomicUsize::new(0),
             wallets: Mutex::default(),
             alter: Mutex::default(),
             credentials: Mutex::default(),
@@ -95,6 +97,11 @@ impl Store {
     /// Reads of operations from now on wait at the gate.
     pub(crate) fn hold_loads(&self) -> Gate {
         Self::hold(&self.loads)
+    }
+
+    /// How many heartbeats came.
+    pub(crate) fn n_beats(&self) -> usize {
+        self.n_beats.load(Ordering::Relaxed)
     }
 
     /// Heartbeats from now on wait at the gate.
@@ -186,7 +193,10 @@ impl Store {
 #[async_trait]
 impl Journal for Store {
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
-        self.reads.fetch_add(1, Ordering::SeqCst);
+        // A look at the clock is none.
+        if operation != OperationId::from_u128(0) {
+            self.reads.fetch_add(1, Ordering::SeqCst);
+        }
         self.enter(&self.loads).await.map_err(Unavailable)?;
         let mut snapshot = self.journal.load(operation).await?;
         // Not called under the lock: some of them panic.
@@ -195,6 +205,11 @@ impl Journal for Store {
             alter(&mut snapshot);
         }
         Ok(snapshot)
+    }
+
+    async fn result(&self, operation: OperationId) -> Result<Option<SealedResult>, Unavailable> {
+        self.enter(&self.loads).await.map_err(Unavailable)?;
+        self.journal.result(operation).await
     }
 
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
@@ -229,6 +244,7 @@ impl Journal for Store {
 #[async_trait]
 impl Nodes for Store {
     async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+        self.n_beats.fetch_add(1, Ordering::Relaxed);
         self.enter(&self.beats).await.map_err(Unavailable)?;
         self.journal.beat(node, lease, entry).await
     }

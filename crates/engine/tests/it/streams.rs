@@ -2,6 +2,7 @@
 //! from what was kept.
 
 mod endings;
+mod heads;
 
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Answered, Broken, Failure, Piece, Reply, Stream};
@@ -9,8 +10,8 @@ use holdfast_testkit::{Gate, Script, sample};
 use tokio::task::JoinSet;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, assert_failed, bearer, body, credential, operation_id,
-    pass, says, secret, secs, setup, text, turns,
+    ANSWER_COSTS, Asking, FUNDS, HELLO, PEER, assert_failed, bearer, body, credential,
+    operation_id, pass, says, secret, secs, setup, text, turns,
 };
 
 /// [`HELLO`] as a stream.
@@ -271,7 +272,11 @@ async fn patience_is_for_the_first_piece() {
     first.reached().await;
     let mut joins = world.submission(1, STREAM).await;
     joins.patience = secs(20);
-    assert_failed!(world.engine.complete(joins.clone()).await, Failure::InProgress(_));
+    let mut hurried = joins.clone();
+    hurried.patience = secs(4);
+    assert_failed!(world.engine.complete(hurried).await, Failure::InProgress(_));
+    let broken = rest(&mut stream(world.engine.complete(joins.clone()).await)).await.1.unwrap();
+    assert!(matches!(&broken, Broken::Failed(Failure::InProgress(_))), "{broken:?}");
     let asking = Asking::of(&world, joins);
     turns().await;
     first.open();
@@ -317,7 +322,7 @@ async fn a_reader_counts_as_in_hand_until_it_goes() {
     let (first, last) = (Gate::new(), Gate::new());
     let world = setup().operations_per_key(1).script(hello(&[&first, &last])).start().await;
     let reader = stream(world.ask(1, STREAM).await);
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     first.open();
     last.open();
     turns().await;

@@ -1,5 +1,8 @@
 //! What callers look at besides completions.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{ProviderRefusal, Situation};
 use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
@@ -8,12 +11,12 @@ use holdfast_testkit::{Gate, Script, sample};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{
-    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, World, bearer, body, credential, operation_id, pass,
-    says, secret, secs, setup, turns,
+    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, PEER, World, bearer, body, credential, operation_id,
+    pass, says, secret, secs, setup, turns,
 };
 
 async fn look_up_as(world: &World, n: u8, key: u64) -> Result<LookUp, LookUpError> {
-    let caller = world.engine.authenticate(&bearer(n).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(n).expose(), PEER).await.unwrap();
     world.engine.look_up(&caller, sample::request_key(key)).await
 }
 
@@ -170,15 +173,37 @@ async fn a_process_without_an_acknowledged_heartbeat_for_a_lease_is_not_ready() 
 #[tokio::test(start_paused = true)]
 async fn a_process_is_ready_when_its_store_answers_within_two_seconds() {
     let world = setup().start().await;
+    let moment = Duration::from_millis(250);
     assert_eq!(world.engine.readiness().await, Readiness::Ready);
     world.store.set_down(true);
+    let reads = world.store.reads.load(Ordering::SeqCst);
+    assert_eq!(world.engine.readiness().await, Readiness::Ready, "the verdict of a moment ago");
+    assert_eq!(world.store.reads.load(Ordering::SeqCst), reads, "nobody has looked again");
+    pass(moment).await;
     assert_eq!(world.engine.readiness().await, Readiness::Storage);
     world.store.set_down(false);
+    pass(moment).await;
     turns().await;
     let loads = world.store.hold_loads();
     let began = Instant::now();
     assert_eq!(world.engine.readiness().await, Readiness::Storage);
     assert_eq!(began.elapsed(), secs(2));
     loads.open();
+    pass(moment).await;
     assert_eq!(timeout(secs(1), world.engine.readiness()).await, Ok(Readiness::Ready));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_load_withholds_is_read_and_opened_all_the_same() {
+    let world = setup().script(says("hi")).start().await;
+    let first = world.ask(1, HELLO).await;
+    world.store.alter(|snapshot| {
+        if let Some(result) = &mut snapshot.result {
+            (result.withheld, result.sealed) = (result.sealed.len(), [].into());
+        }
+    });
+    let ResultState::Kept(kept) = look_up(&world).await.result else { panic!("it is kept") };
+    assert_eq!(kept, body(&first));
+    assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
+    assert_eq!(world.runs(), 1);
 }

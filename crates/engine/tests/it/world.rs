@@ -4,6 +4,7 @@
 //! 50 of output. `says("hi")` reports 7 and 2 tokens: it costs 9.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ use tokio::task::JoinSet;
 
 use crate::store::Store;
 
+/// Where callers are.
+pub(crate) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(crate) const HELLO: &str =
     r#"{"model":"holdfast/sample","messages":[{"role":"user","content":"hello"}]}"#;
 pub(crate) const OTHER: &str =
@@ -133,10 +136,14 @@ pub(crate) fn setup() -> Setup {
             entry: Entry::Take,
             lease: Duration::from_secs(15),
             heartbeat: Duration::from_secs(4),
+            heartbeat_runtime: None,
             orphan_grace: Duration::from_secs(60),
             results: Duration::from_secs(86_400),
+            result_bytes: 1 << 20,
+            result_bytes_per_key: 1 << 19,
         },
         rules: Rules {
+            answer_bytes: 1 << 30,
             operations_per_key: 1_024,
             waiters_per_operation: 256,
             cool_down: CoolDown { failures: 3, first: secs(5), longest: secs(60) },
@@ -298,7 +305,7 @@ impl World {
     }
 
     pub(crate) async fn submission_of(&self, by: &Bearer, key: u64, body: &str) -> Submission {
-        let caller = self.engine.authenticate(&by.expose()).await.unwrap();
+        let caller = self.engine.authenticate(&by.expose(), PEER).await.unwrap();
         Submission {
             offer: Arc::clone(&self.offer),
             in_hand: Arc::new(self.take_in_hand(&caller).unwrap()),

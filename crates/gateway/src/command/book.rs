@@ -1,15 +1,36 @@
 //! `holdfast ledger`
 
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
 use anyhow::Context;
 use holdfast_store::Store;
-use holdfast_store::verify::{Mismatch, Subject};
+use holdfast_store::verify::{Mismatch, Progress, Subject, Terms};
 use holdfast_wire::api::{MismatchView, VerificationView};
 
 use crate::failure::{Failure, Status};
-use crate::output::Output;
+use crate::output::{Output, note};
 
-pub(super) async fn verify(output: Output, store: &Store) -> Result<(), Failure> {
-    let found = store.verify().await.context("the book could not be read to its end")?;
+/// Between two lines that say how far it is.
+const EVERY: Duration = Duration::from_secs(1);
+
+pub(super) async fn verify(
+    output: Output,
+    store: &Store,
+    retention: Duration,
+    progress: bool,
+) -> Result<(), Failure> {
+    let is_shown = progress || io::stderr().is_terminal();
+    let mut told = Instant::now();
+    let tell = move |Progress { operations, of }: Progress| {
+        // A short audit ends before it has said anything; one that was asked to say so says its end.
+        if is_shown && (told.elapsed() >= EVERY || (progress && operations >= of)) {
+            note(&format!("{operations} of {of} operations"));
+            told = Instant::now();
+        }
+    };
+    let found = store.verify_by(Terms { retention }, tell).await;
+    let found = found.context("the book could not be read to its end")?;
     let mut mismatches: Vec<_> = found.mismatches.iter().map(mismatch).collect();
     if found.unlisted > 0 {
         let text = format!("{} more mismatches are not listed", found.unlisted);

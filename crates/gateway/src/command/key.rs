@@ -8,7 +8,7 @@ use holdfast_domain::limits::Limits;
 use holdfast_domain::ports::{CreateError, NewApiKey, RotateError};
 use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, CredentialId, Journal, Keys, OperationId, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, CredentialId, Journal, Keys, Timestamp, WalletId};
 use holdfast_store::Store;
 use holdfast_store::report::LiveCredential;
 use holdfast_wire::api::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView, rfc3339};
@@ -136,8 +136,7 @@ async fn grant(
 
 /// The moment of an end, which has to be in the future of the clock that will judge it.
 async fn end(store: &Store, expiry: Expiry) -> Result<Timestamp, Failure> {
-    let read = store.load(OperationId::from_u128(0)).await;
-    let now = read.context("the database's clock was not read")?.now;
+    let now = store.clock().await.context("the database's clock was not read")?;
     match expiry {
         Expiry::After(span) => Ok(now.after(span)),
         Expiry::At(at) if at > now => Ok(at),

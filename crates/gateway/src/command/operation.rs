@@ -157,7 +157,8 @@ fn fields(
 }
 
 fn spell(attempt: &Attempt) -> String {
-    let Attempt { route, class, latency, may_be_billed } = attempt;
+    let Attempt { route, class, latency, may_be_billed, reason } = attempt;
     let billed = if *may_be_billed { "may be billed" } else { "not billed" };
-    format!("{route}: {class} after {} ms, {billed}", latency.as_millis())
+    let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{route}: {class} after {} ms, {billed}{why}", latency.as_millis())
 }

@@ -42,7 +42,7 @@ pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Resul
             // Its operations are its own: a lease that looks dead from here is not believed.
             all_due(store, None).await?
         }
-        Err(error @ LockError::Failed(..)) => {
+        Err(error @ (LockError::Lost(_) | LockError::Failed(..))) => {
             return Err(anyhow::Error::from(error).context("nothing was reconciled").into());
         }
     };

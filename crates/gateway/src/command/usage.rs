@@ -14,7 +14,8 @@ use crate::output::{self, Output};
 
 /// The names of the sums in a table, and of those that are amounts in CSV.
 const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "costed"];
-const AMOUNTS: [&str; 5] = ["charge", "shortfall", "refunded", "provider_cost", "margin"];
+const AMOUNTS: [&str; 6] =
+    ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
 
 pub(super) async fn report(output: Output, store: &Store, report: Report) -> Result<(), Failure> {
     let period = report.period.period()?;
@@ -82,6 +83,7 @@ fn view(usage: &Usage) -> UsageView {
         charge_micros: totals.charge.get(),
         shortfall_micros: totals.shortfall.get(),
         refunded_micros: totals.refunded.get(),
+        exposure_micros: totals.exposure.get(),
         costed: totals.costed,
         provider_cost_micros: totals.provider_cost.get(),
         margin_micros: totals.margin.get(),
@@ -130,8 +132,8 @@ fn counts(usage: &Usage) -> impl Iterator<Item = u64> {
 
 /// In the order of [`AMOUNTS`].
 const fn amounts(totals: &Totals) -> [Micros; AMOUNTS.len()] {
-    let Totals { charge, shortfall, refunded, provider_cost, margin, .. } = *totals;
-    [charge, shortfall, refunded, provider_cost, margin]
+    let Totals { charge, shortfall, refunded, provider_cost, margin, exposure, .. } = *totals;
+    [charge, shortfall, refunded, provider_cost, margin, exposure]
 }
 
 fn spell_csv(by: By, usages: &[Usage]) -> String {

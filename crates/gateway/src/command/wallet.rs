@@ -16,18 +16,27 @@ use self::posting::Booked;
 pub(crate) use self::posting::deposit;
 use crate::cli;
 use crate::cli::value::Reference;
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 
 pub(super) async fn run(
     output: Output,
+    config: &Config,
     store: &Store,
     command: cli::Wallet,
 ) -> Result<(), Failure> {
     match command {
         cli::Wallet::Create { name, currency } => {
             let wallet = create(store, name.as_str(), currency).await?;
-            show(output, &wallet)
+            show(output, &wallet)?;
+            let mut prices = config.models.iter().flat_map(|model| &model.prices);
+            if !prices.any(|price| price.version.currency == currency) {
+                note(&format!(
+                    "no model has a price in {currency}: this wallet can pay for none until one has"
+                ));
+            }
+            Ok(())
         }
         cli::Wallet::Deposit { wallet, amount, key } => {
             let wallet = find(store, &wallet).await?;
@@ -59,9 +68,14 @@ pub(super) async fn run(
     }
 }
 
-/// What a posting is known by: the same one offered again changes nothing.
+/// What a posting is known by: the same one offered again changes nothing. One that is made here is told
+/// before anything is offered: whoever loses the rest can ask again under it.
 fn posting_id(key: Option<Uuid>) -> PostingId {
-    PostingId::from(key.unwrap_or_else(Uuid::new_v4))
+    let id = PostingId::from(key.unwrap_or_else(Uuid::new_v4));
+    if key.is_none() {
+        note(&format!("key {id}"));
+    }
+    id
 }
 
 /// Creates an empty wallet.

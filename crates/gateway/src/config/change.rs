@@ -53,6 +53,15 @@ impl Config {
             ("limits.body_time", limits.body_time != others.body_time),
             ("limits.write_time", limits.write_time != others.write_time),
             ("limits.connections", limits.connections != others.connections),
+            (
+                "limits.connections_per_address",
+                limits.connections_per_address != others.connections_per_address,
+            ),
+            (
+                "limits.body_bytes_in_memory",
+                limits.body_bytes_in_memory != others.body_bytes_in_memory,
+            ),
+            ("limits.idle_time", limits.idle_time != others.idle_time),
             ("limits.operations_per_key", limits.operations_per_key != others.operations_per_key),
             (
                 "limits.waiters_per_operation",
@@ -72,8 +81,10 @@ impl Config {
 
     /// Takes what a running process can take from `other`, and keeps the rest.
     pub(crate) fn take(&mut self, other: Self) {
-        let commit_queue = self.limits.commit_queue;
-        self.limits = super::Limits { commit_queue, ..other.limits };
+        let super::Limits { commit_queue, result_bytes, result_bytes_per_key, .. } = self.limits;
+        let kept =
+            super::Limits { commit_queue, result_bytes, result_bytes_per_key, ..other.limits };
+        self.limits = kept;
         self.routes = other.routes;
         self.retention = other.retention;
         self.log.level = other.log.level;
@@ -90,9 +101,15 @@ impl Config {
             ("server.node", self.server.node != other.server.node),
             ("server.secrets", self.server.secrets != other.server.secrets),
             ("server.drain", self.server.drain != other.server.drain),
+            ("server.trusted_proxies", self.server.trusted_proxies != other.server.trusted_proxies),
             ("admin", admin(self) != admin(other)),
             ("database.url", self.database != other.database),
             ("limits.commit_queue", self.limits.commit_queue != other.limits.commit_queue),
+            ("limits.result_bytes", self.limits.result_bytes != other.limits.result_bytes),
+            (
+                "limits.result_bytes_per_key",
+                self.limits.result_bytes_per_key != other.limits.result_bytes_per_key,
+            ),
             ("operations.lease", self.operations.lease != other.operations.lease),
             ("operations.heartbeat", self.operations.heartbeat != other.operations.heartbeat),
             (

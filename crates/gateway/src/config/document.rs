@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Environment;
-use super::nearest::nearest;
+use holdfast_wire::nearest::nearest;
 
 /// What is wrong with a configuration, where, and what to do about it. Never a value that could be
 /// a secret.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use holdfast_domain::NodeName;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::CoolDown;
+use holdfast_http::Network;
 use holdfast_store::DatabaseUrl;
 
 use super::document::{Field, Table};
@@ -31,6 +32,8 @@ pub(crate) struct Server {
     /// The first writes, all read. Empty: one is made beside the database.
     pub(crate) secrets: Vec<ServerSecret>,
     pub(crate) drain: Duration,
+    /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
+    pub(crate) trusted_proxies: Vec<Network>,
 }
 
 /// `[admin]`
@@ -47,12 +50,18 @@ pub(crate) struct Limits {
     pub(crate) body_bytes: usize,
     pub(crate) header_time: Duration,
     pub(crate) body_time: Duration,
+    pub(crate) idle_time: Duration,
     pub(crate) write_time: Duration,
     pub(crate) connections: usize,
+    pub(crate) connections_per_address: usize,
+    pub(crate) body_bytes_in_memory: usize,
     pub(crate) commit_queue: usize,
+    pub(crate) answer_bytes: usize,
     pub(crate) operations_per_key: usize,
     pub(crate) waiters_per_operation: usize,
     pub(crate) retry_wait: Duration,
+    pub(crate) result_bytes: usize,
+    pub(crate) result_bytes_per_key: usize,
 }
 
 /// `[operations]`
@@ -121,6 +130,10 @@ pub(super) fn server(table: &Table<'_>) -> Server {
         node,
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
+        trusted_proxies: table
+            .field("trusted_proxies")
+            .and_then(|field| field.each(|item| item.parse(Network::parse)))
+            .unwrap_or_default(),
     };
     table.refuse_unknown();
     server
@@ -204,17 +217,29 @@ pub(super) fn limits(table: &Table<'_>) -> Limits {
     let size = |key, bounds, default| {
         table.field(key).and_then(|field| field.size(bounds)).unwrap_or(default)
     };
+    let connections = size("connections", 1..=MANY, 4_096);
     let limits = Limits {
         header_bytes: size("header_bytes", 1_024..=MANY, 32_768),
         body_bytes: size("body_bytes", 1_024..=LARGE, 1_048_576),
         header_time: span(table, "header_time", MILLISECOND..=HOUR, Duration::from_secs(10)),
         body_time: span(table, "body_time", MILLISECOND..=HOUR, Duration::from_secs(30)),
         write_time: span(table, "write_time", MILLISECOND..=HOUR, Duration::from_secs(30)),
-        connections: size("connections", 1..=MANY, 4_096),
+        idle_time: span(table, "idle_time", MILLISECOND..=HOUR, Duration::from_secs(120)),
+        connections,
+        connections_per_address: size(
+            "connections_per_address",
+            1..=MANY,
+            // All of them is nobody's; a balancer that is not listed still has most.
+            connections.saturating_mul(3).div_ceil(4),
+        ),
+        body_bytes_in_memory: size("body_bytes_in_memory", MANY..=LARGE, 268_435_456),
         commit_queue: size("commit_queue", 1..=MANY, 4_096),
+        answer_bytes: size("answer_bytes", MANY..=u32::MAX, 268_435_456),
         operations_per_key: size("operations_per_key", 1..=MANY, 1_024),
         waiters_per_operation: size("waiters_per_operation", 1..=MANY, 256),
         retry_wait: span(table, "retry_wait", MILLISECOND..=HOUR, Duration::from_secs(600)),
+        result_bytes: size("result_bytes", MANY..=LARGE, 268_435_456),
+        result_bytes_per_key: size("result_bytes_per_key", MANY..=LARGE, 67_108_864),
     };
     table.refuse_unknown();
     limits

@@ -1,11 +1,12 @@
 //! `[providers.NAME]`: who answers, and how to reach them.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use holdfast_providers::{
     AnthropicOptions, ApiVersion, AwsKeys, AzureOptions, BaseUrl, BedrockOptions, GeminiOptions,
-    OpenAiOptions, Proxies, Region, ServerOptions, UpstreamKey,
+    ImageUrls, OpenAiOptions, Proxies, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::upstream::BoundField;
 
@@ -31,16 +32,22 @@ pub(crate) enum ProviderKind {
 impl ProviderKind {
     /// The same, asked through the operator's proxies.
     fn through(mut self, proxies: &Proxies) -> Self {
-        let server = match &mut self {
-            Self::Simulated => return self,
-            Self::OpenAi(options) => &mut options.server,
-            Self::Anthropic(options) => &mut options.server,
-            Self::Gemini(options) => &mut options.server,
-            Self::AzureOpenAi(options) => &mut options.server,
-            Self::Bedrock(options) => &mut options.server,
-        };
-        server.proxies = proxies.clone();
+        if let Some(server) = self.server_mut() {
+            server.proxies = proxies.clone();
+        }
         self
+    }
+
+    /// How its server is reached, where it has one.
+    pub(crate) fn server_mut(&mut self) -> Option<&mut ServerOptions> {
+        match self {
+            Self::Simulated => None,
+            Self::OpenAi(options) => Some(&mut options.server),
+            Self::Anthropic(options) => Some(&mut options.server),
+            Self::Gemini(options) => Some(&mut options.server),
+            Self::AzureOpenAi(options) => Some(&mut options.server),
+            Self::Bedrock(options) => Some(&mut options.server),
+        }
     }
 }
 
@@ -102,6 +109,8 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
         "base_url",
         "api_key",
         "pool_idle",
+        "image_urls",
+        "event_bytes",
         "output_bound_field",
         "sampling",
         "skip_signatures",
@@ -281,7 +290,16 @@ fn server(
     });
     let pool_idle =
         table.field("pool_idle").map(|field| field.span(Duration::from_millis(1)..=POOL_IDLE_MAX));
+    const EVENT_BYTES: RangeInclusive<u32> = 16_384..=64 << 20;
+    let event_bytes = table.field("event_bytes").map(|field| field.size(EVENT_BYTES));
+    let image_urls = table.field("image_urls").map(|field| image_urls(&field));
     let mut options = ServerOptions::new(base_url?);
+    if let Some(event_bytes) = event_bytes {
+        options.event_bytes_max = event_bytes?;
+    }
+    if let Some(image_urls) = image_urls {
+        options.image_urls = image_urls?;
+    }
     if let Some(api_key) = api_key {
         options.api_key = Some(api_key?);
     }
@@ -289,6 +307,18 @@ fn server(
         options.pool_idle = pool_idle?;
     }
     Some(options)
+}
+
+fn image_urls(field: &Field<'_>) -> Option<ImageUrls> {
+    let written = field.text()?;
+    let found = ImageUrls::ALL.into_iter().find(|urls| urls.label() == written);
+    if found.is_none() {
+        field.mistake(
+            "must be \"https\", for pictures at https: URLs and those that are sent along, \"any\", for http: \
+             URLs too, or \"data\", for those that are sent along alone",
+        );
+    }
+    found
 }
 
 #[cfg(test)]
@@ -321,11 +351,30 @@ mod tests {
     }
 
     #[test]
+    fn pictures_come_from_where_the_operator_says() {
+        for (line, urls) in [
+            ("", ImageUrls::Https),
+            ("image_urls = \"data\"", ImageUrls::Data),
+            ("image_urls = \"https\"", ImageUrls::Https),
+            ("image_urls = \"any\"", ImageUrls::Any),
+        ] {
+            let openai = format!("kind = \"openai\"\nbase_url = \"http://h\"\n{line}");
+            let config = config(&openai).unwrap();
+            let Some(ProviderKind::OpenAi(options)) = config.providers.get("p") else { panic!() };
+            assert_eq!(options.server.image_urls, urls, "{line}");
+        }
+    }
+
+    #[test]
     fn a_field_that_bounds_nothing_is_a_mistake() {
         for (provider, what) in [
             (
                 "kind = \"openai\"\nbase_url = \"http://h\"\noutput_bound_field = \"tokens\"",
                 "file:4: `providers.p.output_bound_field` must be \"max_completion_tokens\" or \"max_tokens\"",
+            ),
+            (
+                "kind = \"openai\"\nbase_url = \"http://h\"\nimage_urls = \"http\"",
+                "file:4: `providers.p.image_urls` must be \"https\", for pictures at https: URLs",
             ),
             (
                 "kind = \"simulated\"\noutput_bound_field = \"max_tokens\"",

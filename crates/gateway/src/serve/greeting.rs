@@ -18,6 +18,7 @@ pub(super) fn greet(
     say("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
     let data = config.database.file().map(|file| file.display().to_string());
     say(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;
+    say(&format!("what it serves: http://{}/docs", reachable(address)))?;
     let Some(key) = issued else {
         return say(&format!("another API key: holdfast key issue --wallet {DEFAULT_NAME}"));
     };

@@ -11,10 +11,11 @@ use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Currency, Incarnation, Keys, Micros, PostingId, Prices, Wallets};
 use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Rules, Secrets};
 use holdfast_http::Serving;
-use holdfast_store::{SchemaError, Store, migrate};
+use holdfast_store::{SchemaError, ServeLock, Store, migrate};
+use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
 
-use super::node_name;
+use super::{files, node_name};
 use crate::command::{key, wallet};
 use crate::config::{Config, ProviderKind};
 use crate::database;
@@ -34,11 +35,11 @@ pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
 }
 
 /// Opens the database. Only the embedded default migrates it by itself.
-pub(super) async fn store(config: &Config) -> anyhow::Result<Store> {
+pub(super) async fn store(config: &Config, lock: Arc<ServeLock>) -> anyhow::Result<Store> {
     if config.file.is_none() {
         migrate::up(&config.database).await.context("the database was not migrated")?;
     }
-    database::open(config).await
+    database::open_to_serve(config, lock).await
 }
 
 /// A price version that is known keeps its numbers: others are a mistake of the configuration.
@@ -100,11 +101,27 @@ pub(super) async fn engine(
         entry: if config.database.file().is_some() { Entry::Take } else { Entry::TakeExpired },
         lease: config.operations.lease,
         heartbeat: config.operations.heartbeat,
+        heartbeat_runtime: Some(heartbeat_runtime()?),
         orphan_grace: config.operations.orphan_grace,
         results: config.retention.results,
+        result_bytes: config.limits.result_bytes,
+        result_bytes_per_key: config.limits.result_bytes_per_key,
     };
     let engine = Engine::start(ports, secrets, options).await;
     engine.context("serve was not started")
+}
+
+/// A thread with a runtime for the heartbeats alone. It ends with the process: other work may await
+/// connections that were made there.
+fn heartbeat_runtime() -> anyhow::Result<Handle> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the runtime of the heartbeats cannot be started")?;
+    let handle = runtime.handle().clone();
+    std::thread::Builder::new()
+        .name("heartbeat".to_owned())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))
+        .context("the thread of the heartbeats cannot be started")?;
+    Ok(handle)
 }
 
 /// What requests are served by under a configuration. A provider whose settings were the same `before`
@@ -126,6 +143,7 @@ pub(super) fn serving(
     let rules = Rules {
         operations_per_key: limits.operations_per_key,
         waiters_per_operation: limits.waiters_per_operation,
+        answer_bytes: limits.answer_bytes,
         cool_down: config.routes,
     };
     let catalogue = Catalogue::new(config.models.iter().cloned());
@@ -134,12 +152,17 @@ pub(super) fn serving(
         header_bytes: limits.header_bytes,
         body_bytes: limits.body_bytes,
         header_time: limits.header_time,
+        idle_time: limits.idle_time,
         body_time: limits.body_time,
         write_time: limits.write_time,
         connections: limits.connections,
+        connections_per_address: limits.connections_per_address,
+        body_bytes_in_memory: limits.body_bytes_in_memory,
         retry_wait: limits.retry_wait,
     };
-    Ok(Serving { options, offer: Arc::new(offer) })
+    files::allow(config);
+    let trusted = config.server.trusted_proxies.as_slice().into();
+    Ok(Serving { options, trusted, offer: Arc::new(offer) })
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 
 use super::usage::Usage;
-use crate::reading::{append, says_something, text};
+use crate::reading::{append, next_call, says_something, text};
 use crate::thoughts::{Thought, Thoughts};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
-    let answer = parse_answer(body).map_err(|_not_json| Unreadable::Json)?;
+    let answer = parse_answer(body)?;
     if answer.get("error").is_some() {
         return Err(Unreadable::Error);
     }
@@ -60,10 +60,10 @@ fn add(
         }
         Some("redacted_thinking") => thoughts.redacted(text(block, "data")),
         Some("tool_use") => {
-            let index = u32::try_from(choice.tool_calls.len());
+            let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
             let input = block.get("input").ok_or(Unreadable::ToolCalls)?;
             choice.tool_calls.push(ToolCallDelta {
-                index: index.map_err(|_too_many| Unreadable::ToolCalls)?,
+                index: next_call(&mut n_calls)?,
                 kind: Some(ToolKind::Function),
                 name: Some(text(block, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
                 input: Some(input.to_string()),

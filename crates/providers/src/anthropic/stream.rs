@@ -13,7 +13,7 @@ use holdfast_wire::sse::Event;
 
 use super::answer::{finish, spell};
 use super::usage::Usage;
-use crate::reading::{append, count, more_of, says_something, text};
+use crate::reading::{append, count, more_of, next_call, says_something, text};
 use crate::server::{Heard, Pieces};
 use crate::thoughts::Thoughts;
 
@@ -53,7 +53,7 @@ pub(super) fn follow(_call: &Call) -> Box<dyn Pieces> {
 
 impl Pieces for Stream {
     fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
-        let event = parse_answer(event.data).map_err(|_not_json| Unreadable::Json)?;
+        let event = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match text(&event, "type") {
             Some("message_start") => self.report(event.get("message")),
@@ -113,8 +113,7 @@ impl Stream {
                 Block::Thinking
             }
             Some("tool_use") => {
-                let number = self.n_calls;
-                self.n_calls = number.checked_add(1).ok_or(Unreadable::ToolCalls)?;
+                let number = next_call(&mut self.n_calls)?;
                 choice.tool_calls.push(ToolCallDelta {
                     index: number,
                     kind: Some(ToolKind::Function),

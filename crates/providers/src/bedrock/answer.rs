@@ -11,13 +11,13 @@ use holdfast_wire::chat::upstream::{Completion, Unreadable};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use crate::reading::{append, count, more_of, says_something, text};
+use crate::reading::{append, count, more_of, next_call, says_something, text};
 use crate::server::{Heard, Pieces};
 use crate::thoughts::{Thought, Thoughts};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
-    let answer = parse_answer(body).map_err(|_not_json| Unreadable::Json)?;
+    let answer = parse_answer(body)?;
     let message = answer.get("output").and_then(|output| output.get("message"));
     let blocks = message.and_then(|message| message.get("content")).and_then(Node::as_array);
     let mut choice = ChoiceDelta::default();
@@ -61,10 +61,10 @@ fn add(
         return Ok(());
     }
     let call = block.get("toolUse").ok_or(Unreadable::Content)?;
-    let index = u32::try_from(choice.tool_calls.len());
+    let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
     let input = call.get("input").map_or_else(|| "{}".to_owned(), Node::to_string);
     choice.tool_calls.push(ToolCallDelta {
-        index: index.map_err(|_too_many| Unreadable::ToolCalls)?,
+        index: next_call(&mut n_calls)?,
         kind: Some(ToolKind::Function),
         name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
         input: Some(input),
@@ -112,7 +112,7 @@ enum Input {
 
 impl Pieces for Stream {
     fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
-        let said = parse_answer(event.data).map_err(|_not_json| Unreadable::Json)?;
+        let said = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match event.name {
             b"contentBlockStart" => self.begin(&said, &mut choice)?,
@@ -148,8 +148,7 @@ impl Stream {
     fn begin(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
         let begun = said.get("start");
         let Some(call) = begun.and_then(|begun| begun.get("toolUse")) else { return Ok(()) };
-        let number = self.n_calls;
-        self.n_calls = number.checked_add(1).ok_or(Unreadable::ToolCalls)?;
+        let number = next_call(&mut self.n_calls)?;
         choice.tool_calls.push(ToolCallDelta {
             index: number,
             kind: Some(ToolKind::Function),

@@ -3,9 +3,8 @@
 
 use std::ops::ControlFlow;
 
+use holdfast_domain::ports::Unreadable;
 use holdfast_wire::sse::Event;
-
-use crate::following::Broken;
 
 /// Two lengths and their checksum.
 const PRELUDE: usize = 12;
@@ -24,13 +23,18 @@ impl Frames {
         Self { bytes_max, buffer: Vec::new() }
     }
 
+    /// Bytes of a frame that is not whole yet.
+    pub(crate) const fn unread(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// Hands each frame that the next bytes end to `take`, by the type of its event, until that says that
     /// it was the last. An exception is called `error`.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
-        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Broken>,
-    ) -> Result<ControlFlow<()>, Broken> {
+        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Unreadable>,
+    ) -> Result<ControlFlow<()>, Unreadable> {
         self.buffer.extend_from_slice(bytes);
         let mut rest = self.buffer.as_slice();
         while let Some((frame, after)) = first(rest, self.bytes_max)? {
@@ -54,28 +58,31 @@ struct Frame<'a> {
 }
 
 /// The first frame and what follows it; nothing where it has not come whole.
-fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, Broken> {
+fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, Unreadable> {
     let Some(prelude) = bytes.get(..PRELUDE) else { return Ok(None) };
     let [length, header_length, sum] = [0, 4, 8].map(|at| number(prelude, at).unwrap_or(0));
-    let lengths = prelude.get(..8).ok_or(Broken)?;
-    let size = |number: u32| usize::try_from(number).map_err(|_huge| Broken);
+    let lengths = prelude.get(..8).ok_or(Unreadable::Framing)?;
+    let size = |number: u32| usize::try_from(number).map_err(|_huge| Unreadable::Framing);
     let (length, header_length) = (size(length)?, size(header_length)?);
-    if checksum(lengths) != sum || length > bytes_max {
-        return Err(Broken);
+    if checksum(lengths) != sum {
+        return Err(Unreadable::Framing);
+    }
+    if length > bytes_max {
+        return Err(Unreadable::LongEvent);
     }
     let Some((frame, after)) = bytes.split_at_checked(length) else { return Ok(None) };
-    let end = length.checked_sub(CHECKSUM).ok_or(Broken)?;
-    let (said, sum) = frame.split_at_checked(end).ok_or(Broken)?;
+    let end = length.checked_sub(CHECKSUM).ok_or(Unreadable::Framing)?;
+    let (said, sum) = frame.split_at_checked(end).ok_or(Unreadable::Framing)?;
     if number(sum, 0) != Some(checksum(said)) {
-        return Err(Broken);
+        return Err(Unreadable::Framing);
     }
-    let said = said.get(PRELUDE..).ok_or(Broken)?;
-    let (headers, payload) = said.split_at_checked(header_length).ok_or(Broken)?;
+    let said = said.get(PRELUDE..).ok_or(Unreadable::Framing)?;
+    let (headers, payload) = said.split_at_checked(header_length).ok_or(Unreadable::Framing)?;
     Ok(Some((Frame { name: name(headers)?, payload }, after)))
 }
 
 /// The type of the event, or `error` for anything else that is told.
-fn name(mut headers: &[u8]) -> Result<&[u8], Broken> {
+fn name(mut headers: &[u8]) -> Result<&[u8], Unreadable> {
     let (mut is_event, mut name) = (false, &b""[..]);
     while !headers.is_empty() {
         let header = take(&mut headers, 1)?;
@@ -93,7 +100,7 @@ fn name(mut headers: &[u8]) -> Result<&[u8], Broken> {
                 length.fold(0, |length, byte| length * 256 + usize::from(*byte))
             }
             Some(9) => 16,
-            Some(_) | None => return Err(Broken),
+            Some(_) | None => return Err(Unreadable::Framing),
         };
         let value = take(&mut headers, length)?;
         match header {
@@ -105,8 +112,8 @@ fn name(mut headers: &[u8]) -> Result<&[u8], Broken> {
     Ok(if is_event { name } else { b"error" })
 }
 
-fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Broken> {
-    let (taken, rest) = bytes.split_at_checked(length).ok_or(Broken)?;
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Unreadable> {
+    let (taken, rest) = bytes.split_at_checked(length).ok_or(Unreadable::Framing)?;
     *bytes = rest;
     Ok(taken)
 }
@@ -116,14 +123,31 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes))
 }
 
-/// CRC-32 as in ISO 3309.
+/// CRC-32 as in ISO 3309, a byte at a time.
 fn checksum(bytes: &[u8]) -> u32 {
-    const POLYNOMIAL: u32 = 0xedb8_8320;
-    let shifted = |crc: u32, _bit: u32| {
-        if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 }
-    };
-    !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), shifted))
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        let [low, ..] = crc.to_le_bytes();
+        (crc >> 8) ^ TABLE.get(usize::from(low ^ byte)).copied().unwrap_or(0)
+    })
 }
+
+/// What each byte makes of the checksum.
+static TABLE: [u32; 256] = {
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let mut table = [0; 256];
+    let (mut at, mut byte) = (0, 0);
+    while at < table.len() {
+        let (mut crc, mut bit): (u32, u32) = (byte, 0);
+        while bit < 8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
+            bit += 1;
+        }
+        table[at] = crc;
+        at += 1;
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
@@ -176,7 +200,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut wrong = whole.clone();
             wrong[at] ^= 1;
-            assert_eq!(first(&wrong, 1_000), Err(Broken), "{at}");
+            assert_eq!(first(&wrong, 1_000), Err(Unreadable::Framing), "{at}");
         }
     }
 
@@ -184,6 +208,6 @@ mod tests {
     fn a_frame_that_is_too_long_is_broken() {
         let whole = frame(&EVENT, "{}");
         assert!(first(&whole, whole.len()).is_ok());
-        assert_eq!(first(&whole, whole.len() - 1), Err(Broken));
+        assert_eq!(first(&whole, whole.len() - 1), Err(Unreadable::LongEvent));
     }
 }

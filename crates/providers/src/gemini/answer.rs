@@ -8,11 +8,11 @@ use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::state::ProviderState;
 use holdfast_domain::usage::{Kind, Meters};
-use holdfast_wire::chat::upstream::{Completion, Unreadable};
+use holdfast_wire::chat::upstream::{CHOICES_MAX, Completion, Unreadable};
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use crate::reading::{append, count, text};
+use crate::reading::{append, count, next_call, text};
 use crate::server::{Heard, Pieces};
 
 /// Reads the body of a 200.
@@ -73,7 +73,7 @@ impl Stream {
     }
 
     fn piece(&mut self, data: &[u8]) -> Result<Delta, Unreadable> {
-        let answer = parse_answer(data).map_err(|_not_json| Unreadable::Json)?;
+        let answer = parse_answer(data)?;
         if answer.get("error").is_some() {
             return Err(Unreadable::Error);
         }
@@ -81,6 +81,9 @@ impl Stream {
             self.meters = meters(usage);
         }
         let listed = answer.get("candidates").and_then(Node::as_array).unwrap_or_default();
+        if listed.len() > CHOICES_MAX {
+            return Err(Unreadable::Choices);
+        }
         let mut choices = Vec::with_capacity(listed.len());
         for candidate in listed {
             choices.push(self.candidate(candidate)?);
@@ -128,13 +131,12 @@ impl Said {
             let name = text(call, "name").ok_or(Unreadable::ToolCalls)?;
             let input = call.get("args").map_or_else(|| "{}".to_owned(), Node::to_string);
             choice.tool_calls.push(ToolCallDelta {
-                index: self.n_calls,
+                index: next_call(&mut self.n_calls)?,
                 kind: Some(ToolKind::Function),
                 name: Some(name.to_owned()),
                 input: Some(input),
                 state: text(part, "thoughtSignature").and_then(ProviderState::new),
             });
-            self.n_calls = self.n_calls.checked_add(1).ok_or(Unreadable::ToolCalls)?;
             self.says_something = true;
             return Ok(());
         }

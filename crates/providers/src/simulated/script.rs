@@ -48,16 +48,25 @@ pub(super) enum Act {
     Overrun,
 }
 
-/// A line that looks like a directive and is none, or two that contradict each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BadScript;
+/// A line that looks like a directive and is none, or contradicts an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BadScript {
+    /// The message's place in the conversation.
+    pub(super) message: usize,
+    /// What it says, as far as it can be shown.
+    pub(super) directive: String,
+}
+
+/// How much of a directive is shown.
+const SHOWN_CHARS_MAX: usize = 32;
 
 impl Script {
     /// Reads the last user message. A line whose first word is `[[sim:` must be a directive; every
     /// other line is text.
     pub(super) fn of(request: &Request) -> Result<Self, BadScript> {
-        let mut said = request.messages.iter().rev().filter(|message| message.role == Role::User);
-        let content = said.next().and_then(|message| message.content.as_ref());
+        let mut said = request.messages.iter().enumerate().rev();
+        let last = said.find(|(_at, message)| message.role == Role::User);
+        let (at, content) = last.map_or((0, None), |(at, message)| (at, message.content.as_ref()));
         let mut script = Self {
             slow: None,
             pace: None,
@@ -68,7 +77,11 @@ impl Script {
         let mut text = Vec::new();
         for line in content.into_iter().flat_map(Content::texts).flat_map(str::lines) {
             match line.trim().strip_prefix("[[sim:") {
-                Some(rest) => script.obey(rest.strip_suffix("]]").ok_or(BadScript)?.trim())?,
+                Some(rest) => {
+                    let directive = rest.trim_end_matches(']').trim();
+                    let obeyed = rest.ends_with("]]").then(|| script.obey(directive)).flatten();
+                    obeyed.ok_or_else(|| BadScript { message: at, directive: shown(directive) })?;
+                }
                 None => text.push(line),
             }
         }
@@ -76,7 +89,8 @@ impl Script {
         Ok(script)
     }
 
-    fn obey(&mut self, directive: &str) -> Result<(), BadScript> {
+    /// Takes a directive; `None` for one that is none, or contradicts an earlier one.
+    fn obey(&mut self, directive: &str) -> Option<()> {
         let act = match directive {
             "refuse" => Act::Refuse,
             "context-overflow" => Act::ContextOverflow,
@@ -89,12 +103,12 @@ impl Script {
             "overrun" => Act::Overrun,
             "fail-before-once" if !self.fail_once => {
                 self.fail_once = true;
-                return Ok(());
+                return Some(());
             }
             timed => return self.obey_timed(timed),
         };
         match std::mem::replace(&mut self.act, act) {
-            Act::Answer => Ok(()),
+            Act::Answer => Some(()),
             Act::Refuse
             | Act::ContextOverflow
             | Act::FailBefore
@@ -103,22 +117,29 @@ impl Script {
             | Act::Stall
             | Act::NoUsage
             | Act::AbsurdUsage
-            | Act::Overrun => Err(BadScript),
+            | Act::Overrun => None,
         }
     }
 
-    fn obey_timed(&mut self, directive: &str) -> Result<(), BadScript> {
-        let (what, wait) = directive.split_once(' ').ok_or(BadScript)?;
+    fn obey_timed(&mut self, directive: &str) -> Option<()> {
+        let (what, wait) = directive.split_once(' ')?;
         let place = match what {
             "slow" => &mut self.slow,
             "pace" => &mut self.pace,
-            _ => return Err(BadScript),
+            _ => return None,
         };
-        match place.replace(duration(wait).ok_or(BadScript)?) {
-            None => Ok(()),
-            Some(_twice) => Err(BadScript),
+        match place.replace(duration(wait)?) {
+            None => Some(()),
+            Some(_twice) => None,
         }
     }
+}
+
+/// The beginning of a directive, of what directives are made of.
+fn shown(directive: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ' ';
+    let chars = directive.chars().take(SHOWN_CHARS_MAX);
+    chars.map(|c| if is_plain(c) { c } else { '?' }).collect()
 }
 
 /// A whole number of `ms`, `s` or `m`.

@@ -1,17 +1,15 @@
 //! Which tool the simulated model calls, and with what: the same for the same request. It does not read
 //! what a tool is for.
 
-use std::borrow::Cow;
-
 use holdfast_domain::answer::{ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::{
     Content, CustomTool, Function, FunctionChoice, Opaque, Request, Role, Tool, ToolChoice,
     ToolKind, ToolMode,
 };
-use holdfast_wire::json::{self, Node};
+use holdfast_wire::json;
 
-use super::Simulated;
+use super::{Simulated, schema};
 
 /// A tool that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +70,7 @@ impl Use {
     /// What the schema requires, each member with a value of its type: texts are what the user said.
     fn arguments(&self, said: &str) -> String {
         let schema = self.parameters.as_ref().map(Opaque::as_str).unwrap_or_default();
-        json::parse_answer(schema.as_bytes())
-            .map_or_else(|_none| Node::Object(Vec::new()), |schema| object(&schema, said))
-            .to_string()
+        schema::minimal(schema, said)
     }
 }
 
@@ -137,34 +133,4 @@ fn function(request: &Request, is_answered: bool) -> Option<Use> {
         Some(FunctionChoice::Named(name)) => functions.find(|function| function.name == *name),
     };
     found.map(|function| of_function(function, Form::Function))
-}
-
-/// Its depth is the schema's, which its reader bounds.
-fn object<'a>(schema: &Node<'a>, said: &'a str) -> Node<'a> {
-    let required = schema.get("required").and_then(Node::as_array).unwrap_or_default();
-    let members = required.iter().filter_map(Node::as_str).map(|name| {
-        let of = schema.get("properties").and_then(|properties| properties.get(name));
-        let value = of.map_or(Node::String(Cow::Borrowed(said)), |of| value(of, said));
-        (Cow::Owned(name.to_owned()), value)
-    });
-    Node::Object(members.collect())
-}
-
-fn value<'a>(schema: &Node<'a>, said: &'a str) -> Node<'a> {
-    let first = schema.get("enum").and_then(Node::as_array).and_then(<[_]>::first);
-    if let Some(fixed) = schema.get("const").or(first) {
-        return fixed.clone();
-    }
-    let kind = schema.get("type");
-    let kind = kind.and_then(Node::as_array).and_then(<[_]>::first).or(kind);
-    match kind.and_then(Node::as_str) {
-        Some("integer" | "number") => {
-            Node::Number(schema.get("minimum").and_then(Node::as_number).unwrap_or("1"))
-        }
-        Some("boolean") => Node::Bool(true),
-        Some("null") => Node::Null,
-        Some("array") => Node::Array(Vec::new()),
-        Some("object") => object(schema, said),
-        Some(_) | None => Node::String(Cow::Borrowed(said)),
-    }
 }

@@ -26,6 +26,7 @@ pub(crate) fn call(request: Request) -> Call {
         request: Arc::new(request),
         model: "sim-1".into(),
         max_output_tokens: 1_000,
+        context_tokens: 8_000,
         connect: Duration::from_secs(5),
         arrival: Arrival::Whole,
         states: ProviderStates::new(),

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use holdfast_domain::answer::{Delta, FinishReason};
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown};
+use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown, Unreadable};
 use holdfast_domain::request::Request;
 use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
@@ -227,7 +227,7 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
     let upstream = Upstream::start(completion()).await;
     for (response_bytes_max, failure) in [
         (COMPLETION.len(), None),
-        (COMPLETION.len() - 1, Some(Failure::Unknown(Unknown::Unreadable))),
+        (COMPLETION.len() - 1, Some(Failure::Unknown(Unknown::Unreadable(Unreadable::Long)))),
     ] {
         let options = options(ServerOptions { response_bytes_max, ..server(&upstream.base_url()) });
         let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
@@ -239,7 +239,7 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
 async fn asks_for_as_many_choices_as_the_request() {
     let upstream = Upstream::start(completion()).await;
     let ran = run(&client(&upstream), &call(Request { n: 2, ..request("hi") })).await;
-    assert_eq!(ran.outcome, Err(Failure::Unknown(Unknown::Unreadable)));
+    assert_eq!(ran.outcome, Err(Failure::Unknown(Unknown::Unreadable(Unreadable::Choices))));
     assert_eq!(ran.choices(), []);
     assert!(upstream.arrived()[0].body.contains("\"n\":2"));
 }

@@ -2,7 +2,7 @@
 //! was sent once at most.
 
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_domain::ports::{Failure, NotRun, Unknown, Unreadable};
 use holdfast_providers::{OpenAi, ServerOptions};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -21,7 +21,6 @@ const REQUEST: Failure = Failure::Refused(ProviderRefusal::Request);
 const CONTEXT_LENGTH: Failure = Failure::Refused(ProviderRefusal::ContextLength);
 const STATUS: Failure = Failure::Unknown(Unknown::Status);
 const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
-const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
 
 /// Asks once and expects this failure, nothing said, and one request upstream.
 async fn check(reply: Reply, failure: Failure) {
@@ -147,27 +146,34 @@ async fn the_status_counts_where_its_body_breaks_hangs_or_never_ends() {
 async fn a_200_that_is_no_whole_completion_is_unreadable() {
     let choice =
         r#"{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}"#;
-    for body in [
-        String::new(),
-        "data: {}\n\n".to_owned(),
-        "null".to_owned(),
-        "{}".to_owned(),
-        error("server_error"),
-        format!(r#"{{"choices":[{choice}],"error":{{"code":502,"message":"no"}}}}"#),
-        r#"{"choices":[]}"#.to_owned(),
-        format!(r#"{{"choices":[{choice},{choice}]}}"#),
-        format!(r#"{{"choices":[{choice}]"#),
-        format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")),
-        format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "\"error\"")),
+    for (body, why) in [
+        (String::new(), Unreadable::Json),
+        ("data: {}\n\n".to_owned(), Unreadable::Json),
+        ("null".to_owned(), Unreadable::Choices),
+        ("{}".to_owned(), Unreadable::Choices),
+        (error("server_error"), Unreadable::Error),
+        (
+            format!(r#"{{"choices":[{choice}],"error":{{"code":502,"message":"no"}}}}"#),
+            Unreadable::Error,
+        ),
+        (r#"{"choices":[]}"#.to_owned(), Unreadable::Choices),
+        (format!(r#"{{"choices":[{choice},{choice}]}}"#), Unreadable::Choices),
+        (format!(r#"{{"choices":[{choice}]"#), Unreadable::Json),
+        (format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")), Unreadable::Finish),
+        (
+            format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "\"error\"")),
+            Unreadable::Finish,
+        ),
+        (format!(r#"{{"junk":[{}0]}}"#, "0,".repeat(200_000)), Unreadable::Values),
     ] {
-        check_status(200, &body, UNREADABLE).await;
+        check_status(200, &body, Failure::Unknown(Unknown::Unreadable(why))).await;
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_unreadable() {
     let body = " ".repeat(ServerOptions::RESPONSE_BYTES_MAX + 1);
-    check_status(200, &body, UNREADABLE).await;
+    check_status(200, &body, Failure::Unknown(Unknown::Unreadable(Unreadable::Long))).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
-use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink, Unknown};
+use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink, Unknown, Unreadable};
 use holdfast_domain::request::Request;
 use holdfast_providers::{BaseUrl, OpenAi, OpenAiOptions, ServerOptions};
 use tokio::sync::Notify;
@@ -12,7 +12,10 @@ use tokio::sync::Notify;
 use crate::calls::{Ran, call, request, run};
 use crate::upstream::{Reply, Upstream, answer, stream, unended};
 
-const UNREADABLE: Failure = Failure::Unknown(Unknown::Unreadable);
+const fn unreadable(why: Unreadable) -> Failure {
+    Failure::Unknown(Unknown::Unreadable(why))
+}
+
 const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
 
 const ROLE: &str = r#"data: {"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}
@@ -100,7 +103,7 @@ async fn an_answer_that_comes_whole_is_an_answer_too() {
     let (space, rest) = whole.split_at(1);
     check(&hear(Reply::Send(stream(&[space, rest]))).await, Some((9, 3)));
     let error = hear(Reply::Send(answer(200, r#"{"error":{"message":"no"}}"#))).await;
-    assert_eq!(error.outcome, Err(UNREADABLE));
+    assert_eq!(error.outcome, Err(unreadable(Unreadable::Error)));
 }
 
 #[tokio::test]
@@ -119,11 +122,14 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
     for (reply, failure) in [
         (Reply::SendAndClose(unended(&[HEL])), BROKEN),
         (Reply::SendAndClose(unended(&[HEL, "data: {\"cho"])), BROKEN),
-        (Reply::Send(stream(&[HEL])), UNREADABLE),
-        (Reply::Send(stream(&[HEL, DONE])), UNREADABLE),
-        (Reply::Send(stream(&[HEL, error, DONE])), UNREADABLE),
-        (Reply::Send(stream(&[HEL, named, STOP, DONE])), UNREADABLE),
-        (Reply::Send(stream(&[HEL, "data: {\"choices\":\n\n", STOP])), UNREADABLE),
+        (Reply::Send(stream(&[HEL])), unreadable(Unreadable::Finish)),
+        (Reply::Send(stream(&[HEL, DONE])), unreadable(Unreadable::Finish)),
+        (Reply::Send(stream(&[HEL, error, DONE])), unreadable(Unreadable::Error)),
+        (Reply::Send(stream(&[HEL, named, STOP, DONE])), unreadable(Unreadable::Error)),
+        (
+            Reply::Send(stream(&[HEL, "data: {\"choices\":\n\n", STOP])),
+            unreadable(Unreadable::Json),
+        ),
     ] {
         let ran = hear(reply).await;
         assert_eq!(ran.outcome, Err(failure));
@@ -131,9 +137,9 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
     }
     for (reply, failure) in [
         (Reply::SendAndClose(unended(&[])), BROKEN),
-        (Reply::Send(stream(&[])), UNREADABLE),
-        (Reply::Send(stream(&["<html>no</html>"])), UNREADABLE),
-        (Reply::Send(stream(&[DONE])), UNREADABLE),
+        (Reply::Send(stream(&[])), unreadable(Unreadable::Choices)),
+        (Reply::Send(stream(&["<html>no</html>"])), unreadable(Unreadable::Choices)),
+        (Reply::Send(stream(&[DONE])), unreadable(Unreadable::Choices)),
         (Reply::Reset, BROKEN),
     ] {
         let ran = hear(reply).await;
@@ -147,17 +153,18 @@ async fn every_choice_has_to_come_to_its_end() {
     let other = HEL.replace("\"index\":0", "\"index\":1");
     let upstream = Upstream::start(Reply::Send(stream(&[HEL, &other, STOP, USAGE, DONE]))).await;
     let call = Call { arrival: Arrival::Streamed, ..call(Request { n: 2, ..request("hi") }) };
-    assert_eq!(run(&client(&upstream), &call).await.outcome, Err(UNREADABLE));
+    assert_eq!(run(&client(&upstream), &call).await.outcome, Err(unreadable(Unreadable::Finish)));
 }
 
 #[tokio::test]
-async fn an_event_is_no_longer_than_a_whole_answer_may_be() {
+async fn an_event_is_no_longer_than_it_may_be() {
     let whole = [HEL, LO, STOP];
     let longest = whole.iter().map(|event| event.trim_end().len()).max().unwrap();
     let upstream = Upstream::start(Reply::Send(stream(&whole))).await;
-    for (response_bytes_max, failure) in [(longest, None), (longest - 1, Some(UNREADABLE))] {
+    let too_long = unreadable(Unreadable::LongEvent);
+    for (event_bytes_max, failure) in [(longest, None), (longest - 1, Some(too_long))] {
         let base_url = BaseUrl::try_from(upstream.base_url().as_str()).unwrap();
-        let server = ServerOptions { response_bytes_max, ..ServerOptions::new(base_url.clone()) };
+        let server = ServerOptions { event_bytes_max, ..ServerOptions::new(base_url.clone()) };
         let options = OpenAiOptions { server, ..OpenAiOptions::new(base_url) };
         let ran = run(&OpenAi::new(options).unwrap(), &streamed("hi")).await;
         assert_eq!(ran.outcome.err(), failure);

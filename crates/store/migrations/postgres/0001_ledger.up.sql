@@ -28,7 +28,7 @@ CREATE DOMAIN holdfast_flag AS BIGINT CHECK (VALUE IN (0, 1));
 CREATE DOMAIN holdfast_format AS BIGINT CHECK (VALUE BETWEEN 0 AND 255);
 CREATE DOMAIN holdfast_counter AS BIGINT CHECK (VALUE BETWEEN 0 AND 5);
 CREATE DOMAIN holdfast_counters AS BIGINT CHECK (VALUE BETWEEN 0 AND 63);
-CREATE DOMAIN holdfast_leg AS BIGINT CHECK (VALUE >= 4);
+CREATE DOMAIN holdfast_leg AS BIGINT CHECK (VALUE >= 8 AND (VALUE & 7) <= 4);
 CREATE DOMAIN holdfast_rate AS BIGINT CHECK (VALUE BETWEEN 0 AND 1000000000000000000);
 CREATE DOMAIN holdfast_meter AS BIGINT CHECK (VALUE BETWEEN 0 AND 1099511627776);
 CREATE DOMAIN holdfast_phase AS TEXT CONSTRAINT operation_phase
@@ -188,6 +188,8 @@ CREATE TABLE operations (
     charge holdfast_natural CHECK (charge <= hold),
     shortfall holdfast_natural CHECK (shortfall = 0 OR charge = hold),
     finished_at BIGINT,
+    -- What earlier generations held, all of which went back; missing in the first.
+    released holdfast_natural,
     CONSTRAINT operation_phase CHECK (
         (finished_at IS NULL) = (phase IN ('leased', 'recorded', 'open'))
         AND (refusal IS NULL) = (phase <> 'refused')),
@@ -220,7 +222,7 @@ FOR EACH ROW
 WHEN (NEW.generation <> OLD.generation + 1 OR OLD.phase <> 'open' OR NEW.phase <> 'leased')
 EXECUTE FUNCTION holdfast_refuse('only an open operation gets a next generation');
 CREATE TRIGGER operations_keep_generation
-AFTER UPDATE OF hold, price_version, reserved_counters, reserved_tokens, claim, node, incarnation,
+AFTER UPDATE OF hold, released, price_version, reserved_counters, reserved_tokens, claim, node, incarnation,
     admitted_at, deadline ON operations
 FOR EACH ROW WHEN (NEW.generation = OLD.generation)
 EXECUTE FUNCTION holdfast_refuse('what a generation was admitted with never changes');
@@ -242,9 +244,10 @@ CREATE TRIGGER running_stays_all
 BEFORE TRUNCATE ON running
 EXECUTE FUNCTION holdfast_refuse('without its row here nobody finds what a dead process ran');
 
--- leg = 4 * generation + kind, and the kind says between which accounts it moves: 0 hold, from what is
--- available to what is held; 1 settle, from held to revenue; 2 rest and 3 release, from held back to
--- available. The key makes each happen once.
+-- leg = 8 * generation + kind, and the kind says between which accounts it moves: 0 hold, from what is
+-- available to what is held; 1 settle, from held to revenue; 2 rest, 3 release and 4 lapse, from held back to
+-- available. A release is of what was refused or did not run, a lapse of what was given up. The key makes each
+-- happen once.
 CREATE TABLE transfers (
     op_seq BIGINT NOT NULL,
     leg holdfast_leg NOT NULL,

@@ -102,6 +102,8 @@ CREATE TABLE operations (
     generation INTEGER NOT NULL CHECK (generation >= 1),
     price_version TEXT NOT NULL,
     hold INTEGER NOT NULL CHECK (hold >= 0),
+    -- what earlier generations held, all of which went back; missing in the first
+    released INTEGER CHECK (released >= 0),
     reserved_counters INTEGER NOT NULL CHECK (reserved_counters BETWEEN 0 AND 63),
     reserved_tokens INTEGER NOT NULL CHECK (reserved_tokens >= 0),
     claim BLOB NOT NULL CHECK (length(claim) = 16),
@@ -160,19 +162,20 @@ CREATE TRIGGER operations_reopen_one_by_one BEFORE UPDATE OF generation ON opera
 WHEN NEW.generation <> OLD.generation + 1 OR OLD.phase <> 'open' OR NEW.phase <> 'leased'
 BEGIN SELECT RAISE(ABORT, 'only an open operation gets a next generation'); END;
 CREATE TRIGGER operations_keep_generation
-BEFORE UPDATE OF hold, price_version, reserved_counters, reserved_tokens, claim, node, incarnation,
+BEFORE UPDATE OF hold, released, price_version, reserved_counters, reserved_tokens, claim, node, incarnation,
     admitted_at, deadline ON operations
 WHEN NEW.generation = OLD.generation
 BEGIN SELECT RAISE(ABORT, 'what a generation was admitted with never changes'); END;
 CREATE TRIGGER operations_stay BEFORE DELETE ON operations
 BEGIN SELECT RAISE(ABORT, 'operations are never deleted'); END;
 
--- leg = 4 * generation + kind, and the kind says between which accounts it moves: 0 hold, from what is
--- available to what is held; 1 settle, from held to revenue; 2 rest and 3 release, from held back to
--- available. The key makes each happen once.
+-- leg = 8 * generation + kind, and the kind says between which accounts it moves: 0 hold, from what is
+-- available to what is held; 1 settle, from held to revenue; 2 rest, 3 release and 4 lapse, from held back to
+-- available. A release is of what was refused or did not run, a lapse of what was given up. The key makes each
+-- happen once.
 CREATE TABLE transfers (
     op_seq INTEGER NOT NULL,
-    leg INTEGER NOT NULL CHECK (leg >= 4),
+    leg INTEGER NOT NULL CHECK (leg >= 8 AND (leg & 7) <= 4),
     amount INTEGER NOT NULL CHECK (amount > 0),
     created_at INTEGER NOT NULL,
     PRIMARY KEY (op_seq, leg)

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::operation::{Change, Node, Receipt};
+use holdfast_domain::operation::{Change, Node, Receipt, SealedResult};
 use holdfast_domain::ports::{CommitError, Leased, Unavailable};
-use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot};
+use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot, Timestamp};
 use sea_orm::QueryResult;
 
 use crate::dialect::{Dialect, blob};
+use crate::job::sealed_bytes;
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, Writing, unavailable};
 
@@ -17,6 +18,8 @@ use crate::{Store, Writing, unavailable};
 #[derive(Debug)]
 pub(crate) struct Texts {
     pub(crate) load: String,
+    pub(crate) result: String,
+    pub(crate) clock: String,
     pub(crate) due: String,
     pub(crate) leased_to: String,
 }
@@ -34,6 +37,10 @@ impl Texts {
             rows::RESULT,
             rows::OPERATION
         );
+        let result = format!(
+            "SELECT {} FROM operations AS o JOIN results AS r ON r.op_seq = o.seq WHERE o.id = $1",
+            rows::WHOLE_RESULT
+        );
         let is_running = dialect.is_running();
         let due = format!(
             "WITH clock(now) AS MATERIALIZED (SELECT {clock})
@@ -49,21 +56,40 @@ impl Texts {
              WHERE {is_running} AND o.phase = 'leased'
              AND o.node = $1 AND o.incarnation = $2 ORDER BY o.seq"
         );
-        Self { load, due, leased_to }
+        Self { load, result, clock: format!("SELECT {clock}"), due, leased_to }
     }
 }
 
 #[async_trait]
 impl Journal for Store {
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
-        let rows = self.query(&self.texts().load, [blob(operation.to_bytes())]).await?;
+        let bytes_max = i64::try_from(self.inner.result_bytes_max).unwrap_or(i64::MAX);
+        let binds = [blob(operation.to_bytes()), bytes_max.into()];
+        let rows = self.query(&self.texts().load, binds).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let mut snapshot = snapshot(row).map_err(unavailable)?;
         snapshot.now = self.seen(snapshot.now);
         Ok(snapshot)
     }
 
+    async fn result(&self, operation: OperationId) -> Result<Option<SealedResult>, Unavailable> {
+        let rows = self.query(&self.texts().result, [blob(operation.to_bytes())]).await?;
+        let result = rows.first().map(|row| rows::result(&mut Cells::new(row))).transpose();
+        Ok(result.map_err(unavailable)?.flatten())
+    }
+
+    async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        let rows = self.glance(&self.texts().clock, []).await?;
+        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
+        Ok(self.seen(Cells::new(row).timestamp().map_err(unavailable)?))
+    }
+
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
+        // Before the queue: nobody else's batch waits for what cannot be written.
+        if sealed_bytes(&change) > self.result_bytes_max() {
+            crate::metrics::committed(&Err(CommitError::TooLarge));
+            return Err(CommitError::TooLarge);
+        }
         match self.writing() {
             Writing::Sqlite(sqlite) => sqlite.offer(change).await,
             Writing::Postgres(postgres) => postgres.offer(change).await,

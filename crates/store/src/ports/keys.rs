@@ -29,7 +29,7 @@ impl Keys for Store {
             rows::CREDENTIAL,
             rows::API_KEY
         );
-        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        let rows = self.glance(&sql, [blob(id.to_bytes())]).await?;
         let known = rows.first().map(known).transpose().map_err(unavailable)?;
         Ok(known.map(|known| KnownCredential { now: self.seen(known.now), ..known }))
     }

@@ -29,7 +29,7 @@ impl Wallets for Store {
 
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", rows::WALLET);
-        let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        let rows = self.glance(&sql, [blob(id.to_bytes())]).await?;
         let wallet = |row| rows::wallet(&mut Cells::new(row));
         rows.first().map(wallet).transpose().map_err(unavailable)
     }

@@ -107,7 +107,7 @@ impl Waiting {
                 .chain(waiting)
                 .partition::<VecDeque<Job>, _>(|job| job.change().wallet() == wallet);
             waiting = others;
-            let batch = take_batch(&mut its);
+            let batch = take_batch(&mut its, &self.writer.misfits);
             let count = batch.len();
             let mut left = Vec::new();
             let counts = Arc::clone(&self.counts);
@@ -148,7 +148,10 @@ async fn commit(
     while let Some(batch) = trying.pop() {
         match writer.try_batch(batch).await {
             Tried::Answered => {}
-            Tried::Bad(alone, error) if alone.len() <= 1 => answer_bad(alone, error),
+            Tried::Bad(alone, error) if alone.len() <= 1 => {
+                writer.misfits.note(&alone);
+                answer_bad(alone, error);
+            }
             Tried::Bad(several, _error) => trying.extend(halves(several)),
             Tried::Locked(locked, error) => {
                 let is_over = |job: &Job| job.age() >= patience;

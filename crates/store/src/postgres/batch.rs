@@ -327,8 +327,25 @@ pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use holdfast_testkit::sample;
+    use sqlx::ConnectOptions as _;
 
     use super::*;
+    use crate::postgres::connect::tests::server;
+    use crate::postgres::reads::STANDS;
+
+    #[tokio::test]
+    async fn postgres_a_transaction_that_has_failed_is_not_told_to_be_committed() {
+        let mut connection = server().connect().await.unwrap();
+        let prepare = AssertSqlSafe(format!("PREPARE holdfast_stands AS {STANDS}"));
+        connection.execute(prepare).await.unwrap();
+        connection.execute("BEGIN").await.unwrap();
+        connection.execute(COMMIT).await.unwrap();
+        connection.execute("BEGIN").await.unwrap();
+        connection.execute("SELECT 1 / 0").await.unwrap_err();
+        let refused = connection.execute(COMMIT).await.unwrap_err();
+        assert!(has_code(&refused, &["25P02"]), "{refused}");
+        assert!(matches!(Failure::of_commit(refused), Failure::Uncertain(_)));
+    }
 
     #[test]
     fn windows_are_read_from_the_last_batch_on_while_it_is_recent() {

@@ -84,7 +84,9 @@ impl Pack {
         let running = match (transition.funds, &transition.effect) {
             (Funds::Hold(_), Effect::Admit(_)) => Some(&mut self.writes.begun),
             (Funds::Hold(_), _) => Some(&mut self.writes.resumed),
-            (Funds::Capture { .. } | Funds::Release(_), _) => Some(&mut self.writes.ended),
+            (Funds::Capture { .. } | Funds::Release(_) | Funds::Lapse(_), _) => {
+                Some(&mut self.writes.ended)
+            }
             (Funds::Unmoved, _) => None,
         };
         if let Some(rows) = running {

@@ -135,6 +135,7 @@ const WRITES: [Write; PARTS] = [
         },
         sql: "UPDATE operations AS o SET phase = 'leased', version = o.version + 1,
               generation = v.generation, price_version = v.price_version, hold = v.hold,
+              released = coalesce(o.released, 0) + o.hold,
               reserved_counters = v.reserved_counters, reserved_tokens = v.reserved_tokens,
               claim = v.claim, node = v.node, incarnation = v.incarnation, admitted_at = $1,
               deadline = v.deadline, attempts = '[]'

@@ -21,7 +21,7 @@ use super::aside::Aside;
 use super::batch::{self, Failure, Memory};
 use super::begin::{self, Begun};
 use super::connect;
-use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
+use crate::job::{BATCH_MAX, Job, Misfits, answer_all, take_batch};
 use crate::metrics;
 
 /// How often callers may run before a batch is closed.
@@ -35,8 +35,6 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// What the server says of rows that a constraint, a key or a trigger refuses.
 const CHECK: &str = "23514";
-const UNIQUE: &str = "23505";
-const REFUSED: &str = "23000";
 
 /// Commits batches on a connection of its own. It is not shown: the address may hold a password.
 pub(super) struct Writer {
@@ -44,6 +42,7 @@ pub(super) struct Writer {
     lock_timeout: Duration,
     connection: Option<PgConnection>,
     memory: Memory,
+    pub(super) misfits: Misfits,
     /// Whether the last attempt to connect led to no server that writes.
     pub(super) is_cut_off: bool,
 }
@@ -91,7 +90,7 @@ pub(super) async fn run(
             if arrived.is_empty() {
                 break;
             }
-            let batch = take_batch(&mut arrived);
+            let batch = take_batch(&mut arrived, &writer.misfits);
             writer.guarded(async |writer| writer.commit_batch(batch, &aside).await).await;
             if writer.is_cut_off {
                 turn_away(&mut jobs, &mut arrived);
@@ -107,6 +106,7 @@ impl Writer {
             lock_timeout,
             connection: None,
             memory: Memory::default(),
+            misfits: Misfits::default(),
             is_cut_off: false,
         }
     }
@@ -136,7 +136,10 @@ impl Writer {
         while let Some(batch) = waiting.pop() {
             match self.try_batch(batch).await {
                 Tried::Answered => {}
-                Tried::Bad(alone, error) if alone.len() <= 1 => answer_bad(alone, error),
+                Tried::Bad(alone, error) if alone.len() <= 1 => {
+                    self.misfits.note(&alone);
+                    answer_bad(alone, error);
+                }
                 Tried::Bad(several, _error) => waiting.extend(halves(several)),
                 Tried::Locked(mut batch, error) => {
                     let held = self.held(&batch).await;
@@ -315,20 +318,19 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     }
 }
 
-/// A change that was tried alone and does not fit the tables.
+/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its ending or its
+/// settlement that is there already, a row that is another one, or a reason that nobody thought of: none of them
+/// goes away by itself, and a result whose settlement is refused is recorded. The rest is about the server.
 pub(super) fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
-    let told = error.as_database_error();
-    let code = told.and_then(|error| error.code());
-    let verdict: fn(Cause) -> CommitError = match (code.as_deref(), told.map(|it| it.constraint()))
-    {
-        (Some(CHECK), Some(Some("wallet_available" | "wallet_held"))) => {
-            |_cause| CommitError::InsufficientFunds
-        }
-        // Its hold, its ending or its settlement is there already, or its row is another one.
-        (Some(UNIQUE | REFUSED), _) => |_cause| CommitError::Collision,
-        (None, _) if batch::are_other_rows(&error) => |_cause| CommitError::Collision,
-        (Some(_) | None, _) => CommitError::Unavailable,
+    let constraint = error.as_database_error().and_then(|told| told.constraint());
+    let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
+    let verdict: fn(Cause) -> CommitError = if is_of_wallet && batch::has_code(&error, &[CHECK]) {
+        |_cause| CommitError::InsufficientFunds
+    } else if batch::are_other_rows(&error) || batch::has_code(&error, &["22", "23"]) {
+        |_cause| CommitError::Collision
+    } else {
+        CommitError::Unavailable
     };
     answer_all(alone, error, verdict);
 }

@@ -35,8 +35,8 @@ pub(crate) const SUMS: &str = "SELECT CAST(coalesce(sum(available), 0) AS bigint
     CAST(coalesce(sum(held), 0) AS bigint), count(*) FILTER (WHERE at >= $2)
 FROM (
     SELECT t.created_at AS at,
-        CASE t.leg & 3 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END AS available,
-        CASE t.leg & 3 WHEN 0 THEN t.amount ELSE -t.amount END AS held
+        CASE t.leg & 7 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END AS available,
+        CASE t.leg & 7 WHEN 0 THEN t.amount ELSE -t.amount END AS held
     FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
     WHERE o.wallet_id = $1 AND t.created_at < $3
     UNION ALL

@@ -21,6 +21,9 @@ const PAGE: i64 = 20_000;
 /// What was given back of an operation; nothing where nothing was.
 const REFUNDED: &str = "(SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)";
 
+/// What a run may have cost that nobody was charged for.
+const EXPOSURE: &str = "CASE WHEN o.phase IN ('refused', 'abandoned') THEN o.hold END";
+
 const LAST: &str = "SELECT coalesce(max(seq), 0) FROM operations";
 
 impl Store {
@@ -68,13 +71,14 @@ pub(crate) fn page(by: By) -> String {
             count(*) FILTER (WHERE o.phase = 'refused'),
             count(*) FILTER (WHERE o.phase = 'abandoned'),
             count(*) FILTER (WHERE o.meters_source = 'estimated'),
-            {meters}, {}, {}, {}, count(o.provider_cost), {}, {}
+            {meters}, {}, {}, {}, {}, count(o.provider_cost), {}, {}
          FROM operations AS o CROSS JOIN wallets AS w
          WHERE w.id = o.wallet_id AND o.seq > $1 AND o.seq <= $2 AND o.finished_at >= $3 AND o.finished_at < $4
          GROUP BY part, w.currency",
         sum("o.charge"),
         sum("o.shortfall"),
         sum(REFUNDED),
+        sum(EXPOSURE),
         sum("o.provider_cost"),
         // Nothing of what has no cost: it is absent there, and so is the difference.
         sum(&format!("o.charge - coalesce({REFUNDED}, 0) - o.provider_cost"))
@@ -102,6 +106,7 @@ fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow>
         *count = cells.small()?;
     }
     let (charge, shortfall, refunded) = (cells.micros()?, cells.micros()?, cells.micros()?);
+    let exposure = cells.micros()?;
     let (costed, provider_cost, margin) = (cells.small()?, cells.micros()?, cells.micros()?);
     let totals = Totals {
         completed,
@@ -112,6 +117,7 @@ fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow>
         charge,
         shortfall,
         refunded,
+        exposure,
         costed,
         provider_cost,
         margin,

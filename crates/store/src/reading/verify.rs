@@ -1,28 +1,34 @@
 //! Reads the rows of an audit in one transaction, since the book is written to meanwhile. Operations
-//! and their transfers are read page by page: they are larger than memory. Wallets, API keys, postings
-//! and counters are few, and are read at once.
+//! and their transfers are read page by page: they are larger than memory, and so may the transfers of one
+//! operation be. Wallets, API keys, postings and counters are few, and are read at once.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use holdfast_domain::ledger::Transfer;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::{ApiKeyId, OperationId, PostingId, WalletId};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use sea_orm::QueryResult;
 
 use super::{Failed, Read};
 use crate::Store;
+use crate::dialect::Dialect;
+use crate::judge::Window;
 use crate::ports::wallets::posting;
 use crate::rows::{self, BadRow, Cells};
-use crate::verify::{Audit, Dossier, Kept, Line, Subject, Verification};
+use crate::verify::transfers::{Line, Sums, Transfers};
+use crate::verify::{Audit, Dossier, Kept, Progress, StoredResult, Subject, Terms, Verification};
 
 /// Operations read at once.
 const PAGE: i64 = 1_000;
+/// Transfers read at once.
+const TRANSFERS_PAGE: i64 = 4_000;
 
-const TRANSFERS: &str = "SELECT op_seq, leg, amount FROM transfers
-    WHERE op_seq > $1 AND op_seq <= $2 ORDER BY op_seq, leg";
-const COUNTERS: &str = "SELECT api_key_id, counter, used FROM counters
-    WHERE counter IN (2, 3) ORDER BY api_key_id, counter";
+const TRANSFERS: &str = "SELECT op_seq, leg, amount, created_at FROM transfers
+    WHERE (op_seq, leg) > ($1, $2) ORDER BY op_seq, leg LIMIT $3";
+const COUNTERS: &str = "SELECT api_key_id, counter, window_start, used FROM counters
+    ORDER BY api_key_id, counter, window_start";
 const ORPHANS: &str = "SELECT
     (SELECT count(*) FROM transfers AS t
      WHERE NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.seq = t.op_seq)) +
@@ -30,18 +36,36 @@ const ORPHANS: &str = "SELECT
      WHERE NOT EXISTS (SELECT 1 FROM operations AS o WHERE o.seq = r.op_seq))";
 
 impl Store {
-    /// Recomputes every balance and every invariant from the rows as one transaction sees them.
+    /// Recomputes every balance and every invariant from the rows as one transaction sees them. A
+    /// result that is gone before older ones is a mismatch, however long results are kept.
     ///
     /// # Errors
     ///
     /// Where the database cannot be read. What is wrong in it is no error.
     pub async fn verify(&self) -> Result<Verification, Unavailable> {
-        self.at_one_moment(|db| Box::pin(audit(db))).await
+        self.verify_by(Terms { retention: Duration::MAX }, |_progress| {}).await
+    }
+
+    /// The same by these terms. How far it is, is told after each page.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::verify`].
+    pub async fn verify_by(
+        &self,
+        terms: Terms,
+        told: impl FnMut(Progress) + Send + 'static,
+    ) -> Result<Verification, Unavailable> {
+        self.at_one_moment(move |db| Box::pin(audit(db, terms, told))).await
     }
 }
 
-async fn audit(db: &mut Read) -> Result<Verification, Failed> {
-    let mut audit = Audit::default();
+async fn audit(
+    db: &mut Read,
+    terms: Terms,
+    told: impl FnMut(Progress) + Send,
+) -> Result<Verification, Failed> {
+    let mut audit = begin(db, terms).await?;
     for row in db.query(&format!("SELECT {} FROM wallets AS w", rows::WALLET), []).await? {
         let mut cells = Cells::new(&row);
         match rows::wallet(&mut cells) {
@@ -51,8 +75,9 @@ async fn audit(db: &mut Read) -> Result<Verification, Failed> {
             }
         }
     }
-    for row in db.query("SELECT id FROM api_keys", []).await? {
-        audit.api_key(id(&row, 0, ApiKeyId::from_bytes)?);
+    for row in db.query("SELECT id, wallet_id FROM api_keys", []).await? {
+        let wallet = id(&row, 1, WalletId::from_bytes)?;
+        audit.api_key(id(&row, 0, ApiKeyId::from_bytes)?, wallet);
     }
     let sql =
         format!("SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t", rows::POSTING_KIND);
@@ -64,19 +89,38 @@ async fn audit(db: &mut Read) -> Result<Verification, Failed> {
             }
         }
     }
-    operations(db, &mut audit).await?;
+    operations(db, &mut audit, told).await?;
     for row in db.query(COUNTERS, []).await? {
-        let (api_key, counter, used) = counter(&row).map_err(Failed::Row)?;
-        audit.counter(api_key, counter, used);
+        let (window, used) = counter(&row).map_err(Failed::Row)?;
+        audit.counter(window, used);
     }
     let orphans = db.query(ORPHANS, []).await?;
     let orphans = orphans.first().map_or(Ok(0), |row| Cells::new(row).small());
     Ok(audit.finish(orphans.map_err(Failed::Row)?))
 }
 
-async fn operations(db: &mut Read, audit: &mut Audit) -> Result<(), Failed> {
+async fn begin(db: &mut Read, terms: Terms) -> Result<Audit, Failed> {
+    let sql = format!("SELECT {}, (SELECT min(finished_at) FROM results)", db.dialect().clock());
+    let rows = db.query(&sql, []).await?;
+    let read = |row: &QueryResult| {
+        let mut cells = Cells::new(row);
+        Ok((cells.timestamp()?, cells.opt_timestamp()?))
+    };
+    let moments = rows.first().map_or(Ok((Timestamp::from_micros(0), None)), read);
+    let (now, oldest) = moments.map_err(Failed::Row)?;
+    let age = i64::try_from(terms.retention.as_micros()).unwrap_or(i64::MAX);
+    let due = Timestamp::from_micros(now.as_micros().saturating_sub(age));
+    Ok(Audit::new(Kept { oldest, due }, now))
+}
+
+async fn operations(
+    db: &mut Read,
+    audit: &mut Audit,
+    mut told: impl FnMut(Progress),
+) -> Result<(), Failed> {
     let sql = format!(
-        "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at, {}
+        "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at,
+         o.released, {}
          FROM operations AS o
          LEFT JOIN prices AS p ON p.price_version = o.price_version
          LEFT JOIN results AS r ON r.op_seq = o.seq
@@ -84,71 +128,123 @@ async fn operations(db: &mut Read, audit: &mut Audit) -> Result<(), Failed> {
         db.dialect().is_listed(),
         rows::OPERATION
     );
-    let mut after = i64::MIN;
+    let of = db.query("SELECT count(*) FROM operations", []).await?;
+    let of = of.first().map_or(Ok(0), |row| Cells::new(row).small()).map_err(Failed::Row)?;
+    let mut transfers = Cursor::default();
+    let mut after = None;
     loop {
-        let page = db.query(&sql, [after.into(), PAGE.into()]).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        let last = Cells::new(last).int().map_err(Failed::Row)?;
-        let mut lines = lines(db, after, last).await?;
+        let page = db.query(&sql, [after.unwrap_or(i64::MIN).into(), PAGE.into()]).await?;
+        if page.is_empty() {
+            return Ok(());
+        }
         for row in &page {
             let seq = Cells::new(row).int().map_err(Failed::Row)?;
-            let lines = lines.remove(&seq).unwrap_or_else(|| Ok(Vec::new()));
-            match lines.and_then(|lines| dossier(row, lines)) {
-                Ok(dossier) => audit.operation(&dossier),
+            let next = after.map_or(1, |after: i64| after.saturating_add(1));
+            // SQLite gives each row the next number. Sequences of a server have gaps.
+            if db.dialect() == Dialect::Sqlite && seq > next {
+                audit.missing(next, seq.saturating_sub(1));
+            }
+            after = Some(seq);
+            let checked = match dossier(row) {
+                Ok(dossier) => {
+                    transfers.check(db, seq, &dossier).await?.map(|sums| (dossier, sums))
+                }
+                Err(error) => Err(error),
+            };
+            match checked {
+                Ok((dossier, sums)) => audit.operation(&dossier, sums),
                 Err(error) => {
-                    let id = id(row, 4, OperationId::from_bytes)?;
+                    let id = id(row, 5, OperationId::from_bytes)?;
                     audit.unreadable(Subject::Operation(id), &error);
                 }
             }
         }
-        after = last;
+        told(Progress { operations: audit.operations(), of });
     }
 }
 
-/// The transfers of a page by the numbers of their operations.
-async fn lines(
-    db: &mut Read,
-    after: i64,
-    last: i64,
-) -> Result<BTreeMap<i64, Result<Vec<Line>, BadRow>>, Failed> {
-    let mut lines = BTreeMap::new();
-    for row in db.query(TRANSFERS, [after.into(), last.into()]).await? {
-        let mut cells = Cells::new(&row);
-        let seq = cells.int().map_err(Failed::Row)?;
-        let of_operation = lines.entry(seq).or_insert_with(|| Ok(Vec::new()));
-        match (line(&mut cells), of_operation) {
-            (Ok(line), Ok(lines)) => lines.push(line),
-            (Err(error), of_operation) => *of_operation = Err(error),
-            (Ok(_), Err(_)) => {}
+/// All transfers, in the order of their operations, a page at a time.
+#[derive(Debug)]
+struct Cursor {
+    page: VecDeque<(i64, Result<Line, BadRow>)>,
+    after: (i64, i64),
+    is_over: bool,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self { page: VecDeque::new(), after: (i64::MIN, i64::MIN), is_over: false }
+    }
+}
+
+impl Cursor {
+    /// Sums and checks those of the operation with this number, and passes by those of numbers before it.
+    async fn check(
+        &mut self,
+        db: &mut Read,
+        seq: i64,
+        dossier: &Dossier,
+    ) -> Result<Result<Sums, BadRow>, Failed> {
+        let mut transfers = Transfers::of(&dossier.operation);
+        let mut bad = None;
+        loop {
+            if self.page.is_empty() && !self.is_over {
+                self.read(db).await?;
+            }
+            match self.page.front() {
+                Some((of, _line)) if *of <= seq => {}
+                Some(_) | None => break,
+            }
+            match self.page.pop_front() {
+                Some((of, Ok(line))) if of == seq => transfers.add(line),
+                Some((of, Err(error))) if of == seq => bad = Some(error),
+                Some(_) | None => {}
+            }
         }
+        Ok(bad.map_or_else(|| Ok(transfers.finish()), Err))
     }
-    Ok(lines)
+
+    async fn read(&mut self, db: &mut Read) -> Result<(), Failed> {
+        let (seq, leg) = self.after;
+        let page = db.query(TRANSFERS, [seq.into(), leg.into(), TRANSFERS_PAGE.into()]).await?;
+        self.is_over = page.is_empty();
+        for row in &page {
+            let mut cells = Cells::new(row);
+            let mut number = || cells.int().map_err(Failed::Row);
+            self.after = (number()?, number()?);
+            self.page.push_back((self.after.0, line(self.after.1, &mut cells)));
+        }
+        Ok(())
+    }
 }
 
-fn line(cells: &mut Cells<'_>) -> Result<Line, BadRow> {
-    let (generation, kind) = rows::transfer(cells.int()?).ok_or(BadRow::Value(1))?;
-    Ok(Line { generation, transfer: Transfer::new(kind, cells.micros()?) })
+fn line(leg: i64, cells: &mut Cells<'_>) -> Result<Line, BadRow> {
+    let (generation, kind) = rows::transfer(leg).ok_or(BadRow::Value(1))?;
+    let transfer = Transfer::new(kind, cells.micros()?);
+    Ok(Line { generation, transfer, at: cells.timestamp()? })
 }
 
-fn dossier(row: &QueryResult, lines: Vec<Line>) -> Result<Dossier, BadRow> {
+fn dossier(row: &QueryResult) -> Result<Dossier, BadRow> {
     let mut cells = Cells::new(row);
     cells.skip(1);
     let is_listed = cells.int()? == 1;
     let result = match cells.opt_int()? {
-        Some(_) => Kept::Result { finished_at: cells.opt_timestamp()? },
+        Some(_) => StoredResult::Result { finished_at: cells.opt_timestamp()? },
         None => {
             cells.skip(1);
-            Kept::Nothing
+            StoredResult::Nothing
         }
     };
-    Ok(Dossier { operation: rows::operation(&mut cells)?, lines, result, is_listed })
+    let released = Micros::new(cells.opt_int()?.unwrap_or(0));
+    Ok(Dossier { operation: rows::operation(&mut cells)?, released, result, is_listed })
 }
 
-fn counter(row: &QueryResult) -> Result<(ApiKeyId, Counter, i64), BadRow> {
+fn counter(row: &QueryResult) -> Result<(Window, i64), BadRow> {
     let mut cells = Cells::new(row);
     let api_key = ApiKeyId::from_bytes(cells.bytes()?);
-    let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(1))?;
-    Ok((api_key, counter, cells.int()?))
+    let counter: Counter = rows::counter(cells.int()?).ok_or(BadRow::Value(1))?;
+    let window = (api_key, counter, cells.timestamp()?);
+    Ok((window, cells.int()?))
 }
 
 fn id<T>(row: &QueryResult, at: usize, read: fn([u8; 16]) -> T) -> Result<T, Failed> {

@@ -11,7 +11,7 @@ use holdfast_domain::{OperationId, Timestamp};
 use holdfast_failpoint::{Step, reach};
 
 use super::clock::Clock;
-use super::connect::{CONSTRAINT, ERROR};
+use super::connect::{CONSTRAINT, ERROR, TOO_BIG};
 use super::errand::WriteError;
 use super::statements::Statements;
 use crate::judge::{Book, Passed, Refused, Row, windows};
@@ -63,8 +63,14 @@ impl Memory {
         }
     }
 
+    /// Has everything read anew.
+    pub(super) fn forget(&mut self) {
+        self.prices.clear();
+        self.forget_rows();
+    }
+
     /// Has every operation read anew.
-    pub(super) fn forget_rows(&mut self) {
+    fn forget_rows(&mut self) {
         self.leased.clear();
     }
 
@@ -271,7 +277,7 @@ impl Failure {
             return Self::Constraint(error);
         }
         match error.primary_code() {
-            Some(ERROR | CONSTRAINT) => Self::Constraint(error),
+            Some(ERROR | CONSTRAINT | TOO_BIG) => Self::Constraint(error),
             Some(_) | None => Self::Unavailable(error),
         }
     }

@@ -7,29 +7,31 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use crate::ConnectError;
+use crate::{ConnectError, ServeLock};
 
 /// Microseconds since the epoch by SQLite's clock, which counts milliseconds.
 pub(crate) const CLOCK: &str = "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000";
 
-/// What a connection that writes sets. Checkpoints are made by the checkpointer; the writer's own is
-/// the backstop.
-const LOG: [(&str, &str); 2] =
-    [("wal_autocheckpoint", "16000"), ("journal_size_limit", "67108864")];
+/// What a connection that writes sets. Checkpoints are made by the checkpointer and, when little is left to do,
+/// by the writer: never by whichever commit comes next.
+const LOG: [(&str, &str); 2] = [("wal_autocheckpoint", "0"), ("journal_size_limit", "67108864")];
 /// What every connection sets.
 const SMALL: [(&str, &str); 3] =
     [("cache_size", "-8192"), ("mmap_size", "0"), ("temp_store", "MEMORY")];
 /// Versions before this one may corrupt a database when its log is reset.
 const VERSION_MIN: i32 = 3_051_003;
 /// The primary result code of a statement that made no sense of its values.
+/// A row or a value of it is longer than SQLite can hold.
+pub(crate) const TOO_BIG: i32 = rusqlite::ffi::SQLITE_TOOBIG;
 pub(crate) const ERROR: i32 = rusqlite::ffi::SQLITE_ERROR;
 /// The primary result code of a row that the tables do not allow.
 pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
@@ -86,14 +88,22 @@ pub(crate) struct File {
     pub(crate) path: PathBuf,
     /// How long a transaction waits for another process that writes.
     pub(crate) busy_timeout: Duration,
+    /// Of the process that serves the file.
+    pub(crate) lock: Option<Arc<ServeLock>>,
 }
 
 impl File {
-    /// Another connection.
+    /// Another connection, to the file that is in hold and no other.
     pub(crate) fn open(&self) -> rusqlite::Result<Connection> {
+        self.connect(self.busy_timeout)
+    }
+
+    fn connect(&self, busy_timeout: Duration) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        self.check()?;
         let connection = Connection::open_with_flags(&self.path, flags)?;
-        connection.busy_timeout(self.busy_timeout)?;
+        self.check()?;
+        connection.busy_timeout(busy_timeout)?;
         let fixed = [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")];
         for (name, value) in fixed.into_iter().chain(SMALL).chain(LOG) {
             connection.pragma_update(None, name, value)?;
@@ -101,8 +111,26 @@ impl File {
         Ok(connection)
     }
 
-    /// Folds the log into the file, as far as nobody reads from it.
-    pub(crate) fn fold(&self) -> rusqlite::Result<()> {
+    /// Refuses where the name leads to another file than the one in hold.
+    fn check(&self) -> rusqlite::Result<()> {
+        let checked = self.lock.as_ref().map_or(Ok(()), |lock| lock.check());
+        checked.map_err(|lost| {
+            let moved = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY_DBMOVED);
+            rusqlite::Error::SqliteFailure(moved, Some(lost.to_string()))
+        })
+    }
+
+    /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to write and keeps it
+    /// while it waits for those who read: only the process that serves may, and nobody writes to it by then. All
+    /// others would stop its commits. They leave the log to it, or to the last connection of all, with
+    /// whose end SQLite folds the log by itself.
+    pub(crate) fn leave(&self) -> rusqlite::Result<()> {
+        if self.lock.is_none() {
+            return match self.connect(Duration::ZERO) {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
+                opened => opened.map(drop),
+            };
+        }
         let connection = self.open()?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_progress| Ok(()))
     }

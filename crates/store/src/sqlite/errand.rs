@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::clock::Clock;
 use super::connect::{CLOCK, CONSTRAINT};
+use super::identity::FileLost;
 use crate::rows::BadRow;
 
 type Run = dyn FnOnce(&Connection, &Clock) -> Kept + Send;
@@ -36,6 +37,9 @@ pub(crate) enum WriteError {
     /// Somebody else wrote a row that cannot be understood.
     #[error(transparent)]
     Row(#[from] BadRow),
+    /// The file is another one than was opened.
+    #[error(transparent)]
+    File(#[from] FileLost),
     /// There was no connection for it, or the writer has ended.
     #[error("the writer did not get to it")]
     NotTried,
@@ -46,7 +50,7 @@ impl WriteError {
     pub(super) fn code(&self) -> Option<i32> {
         match self {
             Self::Sql(error) => error.sqlite_error().map(|error| error.extended_code),
-            Self::Row(_) | Self::NotTried => None,
+            Self::Row(_) | Self::File(_) | Self::NotTried => None,
         }
     }
 

@@ -7,9 +7,9 @@ use holdfast_domain::ports::Unavailable;
 use super::Sqlite;
 use crate::unavailable;
 
-/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that
+/// Counters of minutes, and nodes that have ended, are kept so long. An operation that ends later than that corrects a minute that
 /// nobody looks at any more. Days and months are few, and stay.
-const MINUTES_KEPT: Duration = Duration::from_secs(2 * 86_400);
+const KEPT: Duration = Duration::from_secs(2 * 86_400);
 
 /// Sealed bytes that one purge deletes, beside those of its last result: SQLite reads every page that
 /// it frees, and all who write wait meanwhile.
@@ -28,6 +28,10 @@ pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter,
     (SELECT api_key_id, counter, window_start FROM counters
      WHERE counter IN (0, 1) AND window_start < ?1 LIMIT ?2)";
 
+/// Nodes of other names, which nobody will renew: a database has served under another one, or was looked after by hand.
+pub(super) const FORGET: &str = "DELETE FROM nodes WHERE name IN
+    (SELECT name FROM nodes WHERE ends_at < ?1 LIMIT ?2)";
+
 impl Sqlite {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let before = |now: i64, age: Duration| {
@@ -36,7 +40,8 @@ impl Sqlite {
         let purged = self.write(move |transaction, now| {
             let now = now.as_micros();
             let purged = transaction.execute(PURGE, (before(now, age), limit, BYTES))?;
-            transaction.execute(SWEEP, (before(now, MINUTES_KEPT), limit))?;
+            transaction.execute(SWEEP, (before(now, KEPT), limit))?;
+            transaction.execute(FORGET, (before(now, KEPT), limit))?;
             Ok(u64::try_from(purged).unwrap_or(u64::MAX))
         });
         purged.await.map_err(unavailable)

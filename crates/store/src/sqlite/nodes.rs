@@ -27,7 +27,11 @@ impl Sqlite {
         entry: Entry,
     ) -> Result<Beat, Unavailable> {
         let node = node.clone();
+        let lock = self.file.lock.clone();
         let beat = self.write(move |transaction, now| {
+            if let Some(lock) = lock {
+                lock.check()?;
+            }
             let taken = Lease { node, ends_at: now.after(lease) };
             if enter(transaction, &taken, now, entry)? {
                 return Ok(Beat::Held { lease: taken, now });

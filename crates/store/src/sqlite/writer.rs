@@ -6,7 +6,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -19,13 +18,13 @@ use tokio_util::task::TaskTracker;
 
 use super::Sqlite;
 use super::batch::{self, Failure, Memory};
-use super::checkpoint::Checkpoints;
-use super::connect::File;
+use super::checkpoint::{Checkpoints, Log};
+use super::connect::{CONSTRAINT, File, TOO_BIG};
 use super::errand::{Kept, WriteError};
 use super::queue::{Arrived, Queue};
 use super::statements::Statements;
 use super::teller::Teller;
-use crate::job::{BATCH_MAX, Job, answer_all, take_batch};
+use crate::job::{BATCH_MAX, Job, Misfits, answer_all, take_batch};
 use crate::metrics;
 
 /// How often callers may run before a batch is closed, as long as they bring something.
@@ -46,8 +45,9 @@ pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause>
         if opened.send(outcome).is_ok()
             && let Some(connection) = connection
         {
-            let (commits, arrived) = (Arc::default(), Arrived::default());
-            Thread { life, file, commits, memory, arrived, teller }.run(connection);
+            let (log, arrived) = (Arc::default(), Arrived::default());
+            let misfits = Misfits::default();
+            Thread { life, file, log, memory, misfits, arrived, teller }.run(connection);
         }
     })?;
     Ok(is_open.await??)
@@ -79,32 +79,38 @@ struct Thread {
     arrived: Arrived,
     teller: Teller,
     memory: Memory,
+    misfits: Misfits,
     file: File,
-    /// Counted up at every commit, for the checkpointer.
-    commits: Arc<AtomicU64>,
+    log: Arc<Log>,
     life: Life,
 }
 
 impl Thread {
     /// Writes until the store closes and the queues are drained.
     fn run(mut self, connection: Connection) {
-        let checkpoints = Checkpoints::start(self.file.clone(), Arc::clone(&self.commits));
+        let checkpoints = Checkpoints::start(self.file.clone(), Arc::clone(&self.log));
         let mut kept = Some(connection);
         while !self.arrived.is_empty() || self.life.queue.wait() {
-            let opened = kept.take().map_or_else(|| self.file.open(), Ok);
+            let opened = kept.take().map_or_else(|| self.open(), Ok);
             let session = |connection: Connection| self.write_on(&connection);
             match catch_unwind(AssertUnwindSafe(|| opened.and_then(session))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => self.turn_away(error.into()),
                 // It lost the answers of the batch in hand, which said `Uncertain`, and no more.
                 Err(_panic) => {
-                    self.memory.forget_rows();
                     tracing::error!("the writer panicked over a batch or an errand");
                 }
             }
         }
         drop(kept);
         checkpoints.stop();
+    }
+
+    /// Another connection may have another file behind it, restored by hand: nothing of what was read through
+    /// the one before is believed.
+    fn open(&mut self) -> rusqlite::Result<Connection> {
+        self.memory.forget();
+        self.file.open()
     }
 
     /// Writes as long as the connection is good. An error: it could not be used at all.
@@ -116,11 +122,14 @@ impl Thread {
             // A heartbeat waits for one batch at most, and a batch for one errand.
             if let Some(errand) = self.arrived.errands.pop_front() {
                 kept = errand.run(connection, &self.memory.clock);
-                self.commits.fetch_add(1, Ordering::Relaxed);
+                self.log.committed();
             }
             if kept == Kept::Good && !self.arrived.jobs.is_empty() {
-                let batch = take_batch(&mut self.arrived.jobs);
+                let batch = take_batch(&mut self.arrived.jobs, &self.misfits);
                 kept = self.commit_batch(&mut statements, batch);
+            }
+            if kept == Kept::Good {
+                self.log.finish(connection);
             }
         }
         Ok(())
@@ -154,7 +163,7 @@ impl Thread {
             Tried::Bad(batch, error) => (batch, error),
         };
         if batch.len() <= 1 {
-            answer_bad(batch, error);
+            self.answer_bad(batch, error);
             return Kept::Good;
         }
         // One of them does not fit the tables: it must not take the others with it.
@@ -167,10 +176,15 @@ impl Thread {
                     self.arrived.jobs = batch.chain(later).collect();
                     return Kept::Broken;
                 }
-                Tried::Bad(alone, error) => answer_bad(alone, error),
+                Tried::Bad(alone, error) => self.answer_bad(alone, error),
             }
         }
         Kept::Good
+    }
+
+    fn answer_bad(&mut self, alone: Vec<Job>, error: WriteError) {
+        self.misfits.note(&alone);
+        answer_bad(alone, error);
     }
 
     fn try_batch(&mut self, statements: &mut Statements<'_>, mut batch: Vec<Job>) -> Tried {
@@ -182,7 +196,7 @@ impl Thread {
         match batch::commit(statements, &mut self.memory, &changes) {
             Ok(verdicts) => {
                 metrics::batch(batch.len(), started.elapsed());
-                self.commits.fetch_add(1, Ordering::Relaxed);
+                self.log.committed();
                 let verdicts = verdicts.into_iter().map(|it| it.map_err(CommitError::from));
                 self.teller.tell(batch.into_iter().zip(verdicts).collect());
                 Tried::Answered(Kept::Good)
@@ -207,22 +221,19 @@ impl Thread {
     }
 }
 
-/// A change that was tried alone and does not fit the tables.
+/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its ending or its
+/// settlement that is there already, a row that is another one, or a reason that nobody thought of: none of them
+/// goes away by itself, and a result whose settlement is refused is recorded. The rest is about the database.
 fn answer_bad(alone: Vec<Job>, error: WriteError) {
-    use rusqlite::ffi::{
-        SQLITE_CONSTRAINT_CHECK, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_TRIGGER,
-        SQLITE_CONSTRAINT_UNIQUE,
-    };
+    use rusqlite::ffi::SQLITE_CONSTRAINT_CHECK;
     tracing::error!(%error, "a change does not fit the tables");
     let verdict: fn(Cause) -> CommitError = match error.code() {
         Some(SQLITE_CONSTRAINT_CHECK) if error.to_string().contains("wallet_") => {
             |_cause| CommitError::InsufficientFunds
         }
-        // Its hold, its ending or its settlement is there already, or its row is another one.
-        Some(
-            SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_TRIGGER,
-        )
-        | None => |_cause| CommitError::Collision,
+        Some(TOO_BIG) => |_cause| CommitError::TooLarge,
+        Some(code) if code & 0xff == CONSTRAINT => |_cause| CommitError::Collision,
+        None => |_cause| CommitError::Collision,
         Some(_) => CommitError::Unavailable,
     };
     answer_all(alone, error, verdict);
@@ -230,7 +241,7 @@ fn answer_bad(alone: Vec<Job>, error: WriteError) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use tempfile::TempDir;
 
@@ -275,13 +286,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_log_begins_anew_while_commits_follow_each_other_and_not_under_a_reader() {
+        let (folder, store) = store().await;
+        let make = "CREATE TABLE filler (bytes BLOB)";
+        store.write(move |transaction, _now| Ok(transaction.execute_batch(make)?)).await.unwrap();
+        let log = folder.path().join("holdfast.db-wal");
+        let fill = async |megabytes: u64| {
+            for _ in 0..megabytes {
+                let sql = "INSERT INTO filler VALUES (zeroblob(1 << 20))";
+                let filled =
+                    store.write(move |transaction, _now| Ok(transaction.execute(sql, [])?));
+                filled.await.unwrap();
+            }
+            std::fs::metadata(&log).unwrap().len() >> 20
+        };
+        let reader = Connection::open(folder.path().join("holdfast.db")).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM wallets").unwrap();
+        assert!(fill(80).await >= 80, "nothing is taken from under a reader");
+        reader.execute_batch("ROLLBACK").unwrap();
+        let length = fill(160).await;
+        assert!(length < 200, "{length} MB");
+    }
+
+    #[tokio::test]
     async fn settings_are_those_that_commits_rely_on() {
         let (_folder, store) = store().await;
         let settings = [
             ("synchronous", 2),
             ("foreign_keys", 1),
             ("busy_timeout", 5_000),
-            ("wal_autocheckpoint", 16_000),
+            ("wal_autocheckpoint", 0),
             ("journal_size_limit", 64 << 20),
             ("cache_size", -8_192),
             ("temp_store", 2),

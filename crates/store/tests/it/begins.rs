@@ -1,5 +1,5 @@
-//! What a batch on a server reads as it begins: counters, whatever the clock did meanwhile, and tables that
-//! cannot be read.
+//! What a batch reads as it begins: counters, after a restart and whatever a server's clock did meanwhile, and
+//! tables that cannot be read.
 
 use futures_util::future::join_all;
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
@@ -12,6 +12,7 @@ use holdfast_testkit::sample;
 use sqlx::Executor;
 
 use crate::proxy::Proxy;
+use crate::scratch::Home;
 use crate::server::Server;
 
 /// The counter whose limit an offer has met.
@@ -22,19 +23,15 @@ fn limit(offered: Result<Receipt, CommitError>) -> Option<Counter> {
     }
 }
 
-#[tokio::test]
-async fn postgres_counters_hold_across_a_restart() {
-    let server = Server::open().await;
+async fn counters_hold_across_a_restart(home: &impl Home) {
     let spend = SpendLimit { micros: Micros::new(100), window: SpendWindow::Month };
     let limits = Limits { spend: Some(spend), ..Limits::default() };
-    let tenant = Tenant::new(&server, 1_000).await;
+    let tenant = Tenant::new(home, 1_000).await;
     tenant.admit(&tenant.claim().limits(limits).build()).await;
-    let restarted = server.database.open().await.unwrap();
+    let restarted = home.again().await;
     let second = tenant.claim().limits(limits).hold(1).build();
-    assert_eq!(
-        limit(restarted.commit(sample::admission(&second)).await),
-        Some(Counter::SpendMonth)
-    );
+    let refused = restarted.commit(sample::admission(&second)).await;
+    assert_eq!(limit(refused), Some(Counter::SpendMonth));
     restarted.close().await.unwrap();
 }
 
@@ -44,14 +41,11 @@ async fn postgres_counters_are_found_again_when_the_clock_was_set_back() {
     let tenant = Tenant::new(&server, 1_000).await;
     // Found before the server's own, from the next connection on.
     let mut raw = server.database.connect().await;
-    let sql = format!(
-        "CREATE TABLE moment AS SELECT pg_catalog.clock_timestamp() AS at;
-         CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql
-         AS 'SELECT at FROM public.moment';
-         ALTER DATABASE {} SET search_path = public, pg_catalog",
-        server.database.name
-    );
-    raw.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    let sql = "CREATE TABLE moment AS SELECT pg_catalog.clock_timestamp() AS at;
+        CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql
+        AS 'SELECT at FROM public.moment'";
+    raw.execute(sql).await.unwrap();
+    server.database.set("search_path = public, pg_catalog").await;
     let store = server.database.open().await.unwrap();
     let limits = Limits { requests_per_minute: Some(2), ..Limits::default() };
     let offer = async || {
@@ -92,4 +86,8 @@ async fn postgres_a_table_that_cannot_be_read_costs_no_connection() {
     offer(limits).await.unwrap();
     assert_eq!(proxy.came(), before, "the writer connected anew");
     store.close().await.unwrap();
+}
+
+crate::scratch::on_every_store! {
+    counters_hold_across_a_restart,
 }

@@ -1,6 +1,8 @@
 //! The tables repeat what the code promises: a hand at the SQL prompt is stopped as well.
 
+use holdfast_domain::Event;
 use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ports::CommitError;
 use holdfast_testkit::laws::tenant::{Tenant, finish, not_run, record, refuse};
 
 use self::Why::Says;
@@ -13,7 +15,7 @@ use crate::server::Server;
 async fn furnish(home: &impl Home) {
     let tenant = Tenant::new(home, 10_000).await;
     tenant.admit(&tenant.claim().build()).await;
-    let ends: [fn(&holdfast_domain::Operation) -> holdfast_domain::Event; 5] = [
+    let ends: [fn(&holdfast_domain::Operation) -> Event; 5] = [
         |operation| record(operation, 20, 10),
         |operation| finish(operation, 20, 10),
         refuse,
@@ -216,9 +218,10 @@ async fn the_book_is_append_only_and_each_effect_happens_once(home: &impl Home) 
         ("UPDATE transfers SET amount = amount + 1", Says("append-only")),
         ("DELETE FROM transfers", Says("append-only")),
         ("INSERT INTO transfers SELECT * FROM transfers", UNIQUE),
-        ("INSERT INTO transfers VALUES (1, 5, 0, 0)", CHECK),
-        ("INSERT INTO transfers VALUES (1, 5, -5, 0)", CHECK),
-        ("INSERT INTO transfers VALUES (1, 3, 5, 0)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 9, 0, 0)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 9, -5, 0)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 7, 5, 0)", CHECK),
+        ("INSERT INTO transfers VALUES (1, 13, 5, 0)", CHECK),
         ("UPDATE postings SET amount = 6", Says("append-only")),
         ("DELETE FROM postings", Says("append-only")),
         ("INSERT INTO postings SELECT 99, id, wallet_id, kind, NULL, amount, reason, 0 FROM postings
@@ -310,7 +313,29 @@ async fn results_do_not_change_and_wait_for_their_settlement(home: &impl Home) {
     .await;
 }
 
+/// A reason that nobody thought of: a rule that a hand has added.
+async fn an_ending_that_any_constraint_refuses_is_recorded_and_settles_when_that_is_gone(
+    home: &impl Home,
+) {
+    let tenant = Tenant::new(home, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    let mut raw = Raw::open(home).await;
+    let rule = "ALTER TABLE operations ADD COLUMN unforeseen INTEGER
+        CHECK (unforeseen IS NOT NULL OR phase <> 'completed')";
+    raw.run(rule).await;
+    let refused = tenant.offer_event(operation.id, finish(&operation, 10, 10)).await;
+    assert!(matches!(refused, Err(CommitError::Collision)), "{refused:?}");
+    tenant.step(operation.id, record(&operation, 10, 10)).await;
+    let refused = tenant.offer_event(operation.id, Event::Settle).await;
+    assert!(matches!(refused, Err(CommitError::Collision)), "{refused:?}");
+    raw.run("ALTER TABLE operations DROP COLUMN unforeseen").await;
+    tenant.step(operation.id, Event::Settle).await;
+    assert_eq!(tenant.balances().await, (980, 0));
+    assert_eq!(home.store().verify().await.unwrap().mismatches, []);
+}
+
 crate::scratch::on_every_store! {
+    an_ending_that_any_constraint_refuses_is_recorded_and_settles_when_that_is_gone,
     wallets_stay_within_their_bounds,
     keys_and_prices_keep_what_they_were_made_with,
     an_operation_keeps_what_it_is_bound_to,

@@ -19,7 +19,7 @@ use crate::scratch::{Folder, Scratch, url};
 async fn refusal(folder: &Folder) -> SchemaError {
     let refusal = match folder.open().await.unwrap_err() {
         OpenError::Schema(refusal) => Some(refusal),
-        OpenError::Connect(_) | OpenError::Writer(_) => None,
+        OpenError::Connect(_) | OpenError::Writer(_) | OpenError::Lock(_) => None,
     };
     refusal.unwrap()
 }

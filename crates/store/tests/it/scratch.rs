@@ -65,6 +65,8 @@ pub(crate) trait Home: Stores + Sized {
     /// Another one, with nothing in it.
     fn make() -> impl Future<Output = Self>;
     fn store(&self) -> &Store;
+    /// One more store on the same database, as after a restart.
+    fn again(&self) -> impl Future<Output = Store>;
     fn raw(&self) -> impl Future<Output = Raw>;
 }
 
@@ -75,6 +77,10 @@ impl Home for Scratch {
 
     fn store(&self) -> &Store {
         &self.store
+    }
+
+    async fn again(&self) -> Store {
+        self.folder.open().await.unwrap()
     }
 
     fn raw(&self) -> impl Future<Output = Raw> {

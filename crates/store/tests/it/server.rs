@@ -104,6 +104,10 @@ impl Home for Server {
         &self.store
     }
 
+    async fn again(&self) -> Store {
+        self.database.open().await.unwrap()
+    }
+
     fn raw(&self) -> impl Future<Output = Raw> {
         Raw::of_server(self)
     }

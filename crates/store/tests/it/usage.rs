@@ -27,6 +27,7 @@ const NOTHING: Totals = Totals {
     charge: Micros::ZERO,
     shortfall: Micros::ZERO,
     refunded: Micros::ZERO,
+    exposure: Micros::ZERO,
     costed: 0,
     provider_cost: Micros::ZERO,
     margin: Micros::ZERO,
@@ -120,8 +121,8 @@ async fn totals(store: &Store, operation: &Operation) -> Totals {
                 ..NOTHING
             }
         }
-        Phase::Refused { .. } => Totals { refused: 1, ..NOTHING },
-        Phase::Abandoned { .. } => Totals { abandoned: 1, ..NOTHING },
+        Phase::Refused { .. } => Totals { refused: 1, exposure: operation.hold, ..NOTHING },
+        Phase::Abandoned { .. } => Totals { abandoned: 1, exposure: operation.hold, ..NOTHING },
         Phase::Leased | Phase::Recorded(_) | Phase::Open => NOTHING,
     }
 }
@@ -139,6 +140,7 @@ fn plus(a: &Totals, b: &Totals) -> Totals {
         charge: sum(a.charge, b.charge),
         shortfall: sum(a.shortfall, b.shortfall),
         refunded: sum(a.refunded, b.refunded),
+        exposure: sum(a.exposure, b.exposure),
         costed: a.costed + b.costed,
         provider_cost: sum(a.provider_cost, b.provider_cost),
         margin: sum(a.margin, b.margin),

@@ -1,18 +1,22 @@
 //! The audit finds what does not fit, whoever broke it, and nothing where all is well.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::{Event, Micros};
-use holdfast_store::verify::Verification;
+use holdfast_store::verify::{Progress, Terms, Verification};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 
 use crate::raw::Raw;
-use crate::scratch::Home;
+use crate::scratch::{Home, Scratch};
 use crate::server::Server;
 
 /// Rows of each kind. Operations by their numbers: 1 leased, 2 recorded, 3 completed and refunded,
-/// 4 refused, 5 open, 6 abandoned, 7 completed in its second generation, 8 completed for nothing.
+/// 4 refused, 5 open, 6 abandoned, 7 completed in its second generation, 8 completed for nothing, 9 and 10
+/// completed under limits of a minute, a day and a month.
 async fn fill(opened: &dyn Stores) {
     let tenant = Tenant::new(opened, 10_000).await;
     let spend = SpendLimit { micros: Micros::new(9_000), window: SpendWindow::Total };
@@ -36,6 +40,13 @@ async fn fill(opened: &dyn Stores) {
     tenant.step(second.id, finish(&second, 500, 0)).await;
     let free = tenant.admit(&tenant.claim().hold(0).build()).await;
     tenant.step(free.id, finish(&free, 0, 0)).await;
+    for window in [SpendWindow::Day, SpendWindow::Month] {
+        let spend = Some(SpendLimit { micros: Micros::new(9_000), window });
+        let (requests_per_minute, tokens_per_minute) = (Some(9), Some(9_000));
+        let limits = Limits { requests_per_minute, tokens_per_minute, spend, concurrency: None };
+        let limited = tenant.admit(&tenant.claim().limits(limits).build()).await;
+        tenant.step(limited.id, finish(&limited, 20, 10)).await;
+    }
     tenant.post(PostingKind::Adjustment("goodwill".to_owned()), -7).await.unwrap();
 }
 
@@ -47,11 +58,11 @@ async fn operation_is_completed(tenant: &Tenant<'_>, id: holdfast_domain::Operat
 async fn a_book_that_the_store_wrote_is_in_order(home: &impl Home) {
     fill(home).await;
     let found = home.store().verify().await.unwrap();
-    // 8 holds but one of nothing; settle and rest, settle alone; 5 releases; 3 postings.
+    // 8 holds but one of nothing; settle and rest, settle alone; 5 releases; 3 postings; two of three more.
     let expected = Verification {
         wallets: 1,
-        operations: 8,
-        transfers: 8 + 3 + 4 + 3,
+        operations: 10,
+        transfers: 8 + 3 + 4 + 3 + 6,
         mismatches: Vec::new(),
         unlisted: 0,
     };
@@ -59,14 +70,21 @@ async fn a_book_that_the_store_wrote_is_in_order(home: &impl Home) {
 }
 
 /// Breaks a book and expects a mismatch that says this of this kind of subject.
-async fn finds<H: Home>(_: &H, sql: &str, subject: &str, sentence: &str) {
+async fn finds<H: Home>(home: &H, sql: &str, subject: &str, sentence: &str) {
+    finds_all(home, sql, subject, &[sentence]).await;
+}
+
+/// The same in several places at once.
+async fn finds_all<H: Home>(_: &H, sql: &str, subject: &str, sentences: &[&str]) {
     let home = H::make().await;
     fill(&home).await;
     Raw::reckless(&home).await.run(sql).await;
     let found = home.store().verify().await.unwrap();
     let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
-    let is_found = told.iter().any(|told| told.starts_with(subject) && told.contains(sentence));
-    assert!(is_found, "{sql}: {told:#?}");
+    for sentence in sentences {
+        let is_found = told.iter().any(|told| told.starts_with(subject) && told.contains(sentence));
+        assert!(is_found, "{sql}: {sentence}: {told:#?}");
+    }
 }
 
 async fn balances_that_were_touched_are_found(home: &impl Home) {
@@ -85,18 +103,18 @@ async fn balances_that_were_touched_are_found(home: &impl Home) {
 async fn transfers_that_were_touched_are_found(home: &impl Home) {
     let of = |sql: &'static str| finds(home, sql, "operation", "the transfers of its generation");
     of("DELETE FROM transfers WHERE op_seq = 1").await;
-    of("DELETE FROM transfers WHERE op_seq = 3 AND leg = 5").await;
-    of("UPDATE transfers SET amount = 31 WHERE op_seq = 3 AND leg = 5").await;
-    of("UPDATE transfers SET leg = 5 WHERE op_seq = 4 AND leg = 7").await;
-    of("INSERT INTO transfers VALUES (1, 5, 100, 0)").await;
-    of("INSERT INTO transfers VALUES (8, 4, 1, 0)").await;
-    of("INSERT INTO transfers VALUES (6, 8, 1, 0)").await;
+    of("DELETE FROM transfers WHERE op_seq = 3 AND leg = 9").await;
+    of("UPDATE transfers SET amount = 31 WHERE op_seq = 3 AND leg = 9").await;
+    of("UPDATE transfers SET leg = 9 WHERE op_seq = 4 AND leg = 11").await;
+    of("INSERT INTO transfers VALUES (1, 9, 100, 0)").await;
+    of("INSERT INTO transfers VALUES (8, 8, 1, 0)").await;
+    of("INSERT INTO transfers VALUES (6, 16, 1, 0)").await;
     of("INSERT INTO transfers VALUES (6, 0, 1, 0)").await;
-    of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 7").await;
-    of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 4").await;
+    of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 11").await;
+    of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 8").await;
     of("UPDATE operations SET hold = 101 WHERE seq = 6").await;
-    finds(home, "INSERT INTO transfers VALUES (99, 4, 1, 0)", "the book", "1 ").await;
-    finds(home, "UPDATE transfers SET leg = -4 WHERE op_seq = 2", "operation", "be read").await;
+    finds(home, "INSERT INTO transfers VALUES (99, 8, 1, 0)", "the book", "1 ").await;
+    finds(home, "UPDATE transfers SET leg = -8 WHERE op_seq = 2", "operation", "be read").await;
 }
 
 async fn phases_that_were_touched_are_found(home: &impl Home) {
@@ -185,6 +203,120 @@ async fn ids_results_and_counters_that_were_touched_are_found(home: &impl Home) 
     finds(home, "UPDATE counters SET used = 0 WHERE counter = 3", "API key", "spend_total").await;
 }
 
+async fn what_was_given_up_is_not_what_did_not_run(home: &impl Home) {
+    let other = "UPDATE operations SET phase = 'open', finished_at = NULL WHERE seq = 6;
+        UPDATE operations SET phase = 'abandoned', finished_at = 1 WHERE seq = 5";
+    let lapsed = "the transfers of its generation 1 are hold 100 (available to held), lapse 100";
+    let should_lapse = "they should be hold 100 (available to held), lapse 100";
+    finds_all(home, other, "operation", &[lapsed, should_lapse]).await;
+}
+
+async fn generations_that_are_over_are_found_where_both_their_sides_were_touched(home: &impl Home) {
+    let of = async |sql: &str, found: [&str; 2]| finds_all(home, sql, "operation", &found).await;
+    of(
+        "DELETE FROM transfers WHERE op_seq = 7 AND leg < 16;
+         UPDATE operations SET released = 1 WHERE seq = 1",
+        [
+            "its earlier generations held 0 micros by its transfers and 100 by its row",
+            "0 micros by its transfers and 1 by its row",
+        ],
+    )
+    .await;
+    of(
+        "UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg < 16;
+         UPDATE operations SET version = 1, cancel_asked = 1 WHERE seq = 1",
+        ["its earlier generations held 99 micros", "its version is 1, its generations make 2"],
+    )
+    .await;
+    of(
+        "UPDATE operations SET released = NULL, version = 3 WHERE seq = 7",
+        ["100 micros by its transfers and 0", "its version is 3, its generations make 4"],
+    )
+    .await;
+}
+
+async fn what_an_operation_is_bound_to_is_compared(home: &impl Home) {
+    let moved = "INSERT INTO wallets VALUES (9, zeroblob(16), 'x', 'USD', 0, 0, 0);
+        UPDATE api_keys SET wallet_id = zeroblob(16);
+        UPDATE operations SET model = 'other/model' WHERE seq = 3";
+    let told = ["its wallet is not that of its API key", "is not of its model other/model"];
+    finds_all(home, moved, "operation", &told).await;
+    let renamed = "UPDATE prices SET price_version = replace(price_version, '/USD/', '/EUR/');
+        UPDATE operations SET price_version = replace(price_version, '/USD/', '/EUR/')";
+    finds(home, renamed, "operation", "is in USD").await;
+}
+
+async fn moments_are_those_of_the_transfers(home: &impl Home) {
+    let other = "UPDATE operations SET finished_at = admitted_at - 1 WHERE seq = 6;
+        UPDATE operations SET admitted_at = admitted_at - 1 WHERE seq = 1";
+    let told = ["it was finished at another moment", "it was admitted at another moment"];
+    finds_all(home, other, "operation", &told).await;
+}
+
+async fn results_go_in_the_order_of_their_age(home: &impl Home) {
+    let gone = "DELETE FROM results WHERE op_seq = 4";
+    finds(home, gone, "operation", "its result is gone, and older ones are kept").await;
+    fill(home).await;
+    Raw::reckless(home).await.run("DELETE FROM results WHERE op_seq IN (3, 4)").await;
+    assert_eq!(home.store().verify().await.unwrap().mismatches, [], "the oldest go first");
+    Raw::open(home).await.run("DELETE FROM results WHERE op_seq = 9").await;
+    let kept_for = |retention| home.store().verify_by(Terms { retention }, |_progress| {});
+    assert_eq!(kept_for(Duration::ZERO).await.unwrap().mismatches, [], "all are due");
+    let told = kept_for(Duration::from_secs(3_600)).await.unwrap().mismatches;
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+async fn counters_of_every_window_are_recomputed(home: &impl Home) {
+    let labels = ["requests", "tokens", "spend_day", "spend_month"];
+    let of = async |sql: &str, told: [String; 4]| {
+        finds_all(home, sql, "API key", &told.each_ref().map(String::as_str)).await;
+    };
+    let stands = labels.map(|label| format!("its counter {label} stands at"));
+    of("UPDATE counters SET used = used + 1 WHERE counter IN (0, 1, 4, 5)", stands).await;
+    let missing = labels.map(|label| format!("of {label}, which is not counted"));
+    of("DELETE FROM counters WHERE counter IN (0, 1, 4, 5)", missing).await;
+    let other = "UPDATE counters SET window_start = window_start - 86400000000 WHERE counter = 4";
+    finds(home, other, "API key", "its counter spend_day stands at 30, its operations make 0")
+        .await;
+}
+
+async fn a_refund_that_calls_itself_a_deposit_is_found_by_what_it_names(home: &impl Home) {
+    let kind = "UPDATE postings SET kind = 'deposit' WHERE kind = 'refund'";
+    finds(home, kind, "posting", "cannot be read").await;
+}
+
+/// Gives the open operation thousands of generations before its own, each of which held one micro.
+const RETRIED: &str = "
+    UPDATE transfers SET leg = leg + 64000 WHERE op_seq = 5;
+    INSERT INTO transfers WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000)
+        SELECT 5, i * 8, 1, 0 FROM n UNION ALL SELECT 5, i * 8 + 3, 1, 0 FROM n;
+    UPDATE operations SET generation = 8001, released = 8000, version = 16002 WHERE seq = 5";
+
+async fn a_key_that_was_retried_thousands_of_times_is_read_in_pages(home: &impl Home) {
+    fill(home).await;
+    let mut raw = Raw::reckless(home).await;
+    raw.run(RETRIED).await;
+    let (told, found) = (Arc::new(Mutex::new(Vec::new())), Terms { retention: Duration::MAX });
+    let tell = {
+        let told = Arc::clone(&told);
+        move |progress: Progress| told.lock().unwrap().push((progress.operations, progress.of))
+    };
+    let found = home.store().verify_by(found, tell).await.unwrap();
+    assert_eq!((found.mismatches, found.transfers), (Vec::new(), 24 + 16_000));
+    assert_eq!(*told.lock().unwrap(), [(10, 10)]);
+    raw.run("UPDATE transfers SET amount = 2 WHERE op_seq = 5 AND leg = 40003").await;
+    let found = home.store().verify().await.unwrap();
+    let told: Vec<String> = found.mismatches.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|told| told.contains("its generation 5000 are")), "{told:?}");
+}
+
+#[tokio::test]
+async fn numbers_of_a_file_have_no_gaps() {
+    let home = Scratch::make().await;
+    let gone = "DELETE FROM results WHERE op_seq = 8; DELETE FROM operations WHERE seq = 8";
+    finds(&home, gone, "the book", "its operations 8 to 8 are missing").await;
+}
+
 #[tokio::test]
 async fn postgres_what_the_reconciler_finds_is_what_runs() {
     let home = Server::make().await;
@@ -202,4 +334,12 @@ crate::scratch::on_every_store! {
     phases_that_were_touched_are_found,
     charges_and_refunds_that_were_touched_are_found,
     ids_results_and_counters_that_were_touched_are_found,
+    what_was_given_up_is_not_what_did_not_run,
+    generations_that_are_over_are_found_where_both_their_sides_were_touched,
+    what_an_operation_is_bound_to_is_compared,
+    moments_are_those_of_the_transfers,
+    results_go_in_the_order_of_their_age,
+    counters_of_every_window_are_recomputed,
+    a_refund_that_calls_itself_a_deposit_is_found_by_what_it_names,
+    a_key_that_was_retried_thousands_of_times_is_read_in_pages,
 }

@@ -10,7 +10,7 @@ use holdfast_domain::operation::{
     Change, Disown, Effect, Operation, Phase, Receipt, Sent, Snapshot, Transition, Version,
 };
 use holdfast_domain::ports::CommitError;
-use holdfast_domain::{Event, OperationId};
+use holdfast_domain::{Event, OperationId, Refusal, Timestamp, decide};
 
 use super::Stores;
 use super::tenant::{Tenant, finish, give_up, judged, not_run, operation_change, record, refuse};
@@ -114,6 +114,32 @@ pub async fn an_open_operation_runs_again_as_its_next_generation(stores: &dyn St
     let third = tenant.step(third.id, Event::Claim(Box::new(claim))).await;
     tenant.step(third.id, finish(&third, 30, 30)).await;
     assert_eq!(tenant.balances().await, (940, 0));
+}
+
+/// T7 has its time: it is counted from the last admission, by the store's clock, and nothing is written
+/// before it.
+pub async fn an_open_operation_waits_for_its_fourth_generation(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let mut operation = tenant.admit(&tenant.claim().build()).await;
+    let key = operation.request_key;
+    let again = || Event::Claim(Box::new(tenant.claim().request_key(key).build()));
+    for _ in 0..2 {
+        tenant.step(operation.id, not_run(&operation)).await;
+        let before = operation.admitted_at;
+        operation = tenant.step(operation.id, again()).await;
+        assert!(operation.admitted_at > before, "the time of its next generation begins anew");
+    }
+    tenant.step(operation.id, not_run(&operation)).await;
+    let (open, entries) = (tenant.load(operation.id).await, tenant.entries().await.len());
+    let time = operation.admitted_at.after(Duration::from_secs(2));
+    for now in [open.now.min(Timestamp::from_micros(time.as_micros() - 1)), time] {
+        let judged = decide(&Snapshot { now, ..open.clone() }, again()).err();
+        // What the node's own lease would say by then is another matter.
+        let judged = judged.filter(|refusal| *refusal != Refusal::LeaseLost);
+        assert_eq!(judged, (now < time).then_some(Refusal::TooSoon), "{now:?} of {time:?}");
+    }
+    assert_eq!(tenant.load(operation.id).await.operation, open.operation);
+    assert_eq!((tenant.entries().await.len(), tenant.balances().await), (entries, (1_000, 0)));
 }
 
 /// Whatever was judged over an older version of the row is a conflict and leaves no trace.

@@ -86,7 +86,7 @@ impl State {
         self.write_posting(&Posting { id, wallet, kind: PostingKind::Deposit, amount }, at);
     }
 
-    fn add(&mut self, id: WalletId, moves: Moves) {
+    pub(super) fn add(&mut self, id: WalletId, moves: Moves) {
         if let Some(wallet) = self.wallets.iter_mut().find(|wallet| wallet.id == id)
             && let Some(available) = wallet.available.plus(moves.available)
             && let Some(held) = wallet.held.plus(moves.held)

@@ -33,6 +33,7 @@ pub(super) struct Faults {
     pub(super) broken: BTreeSet<WalletId>,
     pub(super) late: Vec<Arc<Change>>,
     pub(super) offers: u64,
+    pub(super) result_bytes_max: Option<usize>,
 }
 
 /// Names what a test made happen.

@@ -42,6 +42,13 @@ impl Journal for MemoryJournal {
             // Whatever became of it: nobody waits for its answer.
             drop(state.write(&late));
         }
+        let bytes = match &*change {
+            Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
+            Change::Posting(_) => 0,
+        };
+        if state.faults.result_bytes_max.is_some_and(|most| bytes > most) {
+            return Err(CommitError::TooLarge);
+        }
         let fault = state.faults.next.pop_front().unwrap_or(Fault::None);
         match fault {
             Fault::None => state.write(&change),

@@ -144,6 +144,9 @@ pub struct UsageView {
     pub shortfall_micros: i64,
     /// What was given back of their charges, whenever that was.
     pub refunded_micros: i64,
+    /// The holds of those that were refused or abandoned: at most so much may they have cost the
+    /// operator, and nobody was charged.
+    pub exposure_micros: i64,
     /// Of how many of the completed it is known what they cost the operator.
     pub costed: u64,
     /// What those cost the operator.

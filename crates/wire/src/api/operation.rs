@@ -148,6 +148,8 @@ pub struct AttemptView {
     class: String,
     latency_ms: u64,
     may_be_billed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl AttemptView {
@@ -159,6 +161,7 @@ impl AttemptView {
             class: attempt.class.to_string(),
             latency_ms: u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
             may_be_billed: attempt.may_be_billed,
+            reason: attempt.reason.as_deref().map(str::to_owned),
         }
     }
 }

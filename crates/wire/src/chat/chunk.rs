@@ -4,11 +4,13 @@
 //! to be settled first.
 
 mod delta;
+mod lane;
+mod pieces;
 mod stored;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason};
@@ -18,6 +20,7 @@ use holdfast_domain::{OperationId, Timestamp};
 use serde::Serialize;
 
 use self::delta::{Begun, Closing, Gained, Opening};
+pub use self::lane::Lane;
 pub use self::stored::{NotStored, replay};
 use super::completion::{CompletionView, Json, Logprobs, Usage, label};
 use crate::{render, sse};
@@ -41,6 +44,8 @@ pub fn error(body: &[u8]) -> Bytes {
 pub struct Frame {
     plain: Bytes,
     with_usage: OnceLock<Bytes>,
+    /// Where its own members begin.
+    members_at: usize,
 }
 
 impl std::fmt::Debug for Frame {
@@ -63,14 +68,86 @@ impl Frame {
         };
         self.with_usage.get_or_init(with_usage).clone()
     }
+
+    /// Bytes of the event, for readers who did not ask for usage.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.plain.len()
+    }
+
+    /// What is its own: [`Envelope::chunk`] makes the same event of it.
+    #[must_use]
+    pub fn members(&self) -> &[u8] {
+        let own = self.plain.get(self.members_at..).unwrap_or_default();
+        own.strip_suffix(b"\n\n").unwrap_or_default()
+    }
+}
+
+/// A piece of an answer as a chunk, and the text that it adds, where it adds to one text alone.
+pub struct Piece<'d> {
+    /// The chunk.
+    pub frame: Frame,
+    /// What it adds, and to which text.
+    pub text: Option<(Lane, &'d str)>,
+}
+
+impl std::fmt::Debug for Piece<'_> {
+    /// Without what is said.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Piece({:?}, {:?})", self.frame, self.text.map(|(lane, _text)| lane))
+    }
+}
+
+/// What every event of one answer begins with.
+#[derive(Clone)]
+pub struct Envelope {
+    head: Vec<u8>,
+    service_tier: Option<ServiceTier>,
+}
+
+impl std::fmt::Debug for Envelope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Envelope({} bytes)", self.head.len())
+    }
+}
+
+impl Envelope {
+    /// The chunk that adds more to a text which has begun.
+    #[must_use]
+    pub fn text(&self, lane: Lane, more: &str) -> Frame {
+        let (index, delta) = (lane.choice(), lane.gained(more));
+        let fields = ChoiceFields { index, delta, logprobs: None, finish_reason: None };
+        self.frame(&Said { choices: [fields] })
+    }
+
+    /// The chunk that has these members, which [`Frame::members`] has told.
+    #[must_use]
+    pub fn chunk(&self, members: &[u8]) -> Frame {
+        let mut bytes = Vec::with_capacity(self.head.len() + members.len() + 2 * PLAIN_END.len());
+        bytes.extend_from_slice(&self.head);
+        if let Some(tier) = self.service_tier {
+            bytes.extend_from_slice(b",\"service_tier\":");
+            bytes.append(&mut render::to_bytes(&tier.label()));
+        }
+        bytes.push(b',');
+        let members_at = bytes.len();
+        bytes.extend_from_slice(members);
+        bytes.extend_from_slice(b"\n\n");
+        Frame { plain: bytes.into(), with_usage: OnceLock::new(), members_at }
+    }
+
+    /// An event of the head, the tier where it is known, and the members of `rest`.
+    fn frame(&self, rest: &impl Serialize) -> Frame {
+        let rest = render::to_bytes(rest);
+        // Its members go on in the object that the head began, and end it.
+        self.chunk(rest.strip_prefix(b"{").unwrap_or_default())
+    }
 }
 
 /// Renders one answer as chunks, in the order in which it is said.
 pub struct Chunks {
     id: OperationId,
-    /// What every event begins with.
-    head: Vec<u8>,
-    service_tier: Option<ServiceTier>,
+    envelope: Arc<Envelope>,
     choices: BTreeMap<u32, Begun>,
 }
 
@@ -94,27 +171,40 @@ impl Chunks {
         }));
         // The object goes on.
         head.pop();
-        Self { id, head, service_tier: None, choices: BTreeMap::new() }
+        let envelope = Arc::new(Envelope { head, service_tier: None });
+        Self { id, envelope, choices: BTreeMap::new() }
+    }
+
+    /// What the next chunk begins with.
+    #[must_use]
+    pub const fn envelope(&self) -> &Arc<Envelope> {
+        &self.envelope
     }
 
     /// What each choice gained, and before the first of it the chunk that opens the choice. Its sources,
     /// its end, and how long its audio is kept are told by [`Self::finish`].
-    pub fn delta(&mut self, delta: &Delta) -> Vec<Frame> {
-        self.service_tier = delta.service_tier.or(self.service_tier);
-        let mut frames = Vec::with_capacity(delta.choices.len());
+    pub fn delta<'d>(&mut self, delta: &'d Delta) -> Vec<Piece<'d>> {
+        self.tier(delta.service_tier);
+        let mut pieces = Vec::with_capacity(delta.choices.len());
         for gained in &delta.choices {
-            self.gain(gained, &mut frames);
+            self.gain(gained, &mut pieces);
         }
-        frames
+        pieces
+    }
+
+    fn tier(&mut self, tier: Option<ServiceTier>) {
+        if tier.is_some() && tier != self.envelope.service_tier {
+            Arc::make_mut(&mut self.envelope).service_tier = tier;
+        }
     }
 
     /// The rest of every choice and its end, then what a moderation said. `answer` is what the deltas
     /// made; a choice that has not ended was cut and ends with `length`.
     pub fn finish(&mut self, answer: &Answer) -> Vec<Frame> {
-        self.service_tier = answer.service_tier.or(self.service_tier);
+        self.tier(answer.service_tier);
         let mut frames = Vec::new();
         for (index, choice) in answer.choices() {
-            self.open(index, choice.content.as_deref().map(|_later| ""), &mut frames);
+            frames.extend(self.open(index, choice.content.as_deref().map(|_later| "")));
             self.close(index, choice, &mut frames);
         }
         if let Some(moderation) = &answer.moderation {
@@ -131,26 +221,27 @@ impl Chunks {
         self.frame(&Used { choices: [], usage }).plain
     }
 
-    fn gain(&mut self, gained: &ChoiceDelta, frames: &mut Vec<Frame>) {
+    fn gain<'d>(&mut self, gained: &'d ChoiceDelta, pieces: &mut Vec<Piece<'d>>) {
         let index = gained.index;
-        self.open(index, gained.content.as_deref().map(|_now| ""), frames);
+        let opening = self.open(index, gained.content.as_deref().map(|_now| ""));
+        pieces.extend(opening.map(|frame| Piece { frame, text: None }));
         let Some(begun) = self.choices.get_mut(&index) else { return };
         let (delta, logprobs) = begun.tell(self.id, gained);
         if !delta.is_empty() || logprobs.is_some() {
+            let text = if logprobs.is_none() { delta.text(index) } else { None };
             let logprobs = logprobs.map(Logprobs::of);
-            frames.push(self.choice(ChoiceFields { index, delta, logprobs, finish_reason: None }));
+            let fields = ChoiceFields { index, delta, logprobs, finish_reason: None };
+            pieces.push(Piece { frame: self.choice(fields), text });
         }
     }
 
     /// Says who speaks, once for each choice. A text that is told of here is there, if empty, before
     /// more of it comes.
-    fn open(&mut self, index: u32, content: Option<&str>, frames: &mut Vec<Frame>) {
-        if let Entry::Vacant(place) = self.choices.entry(index) {
-            place.insert(content.map_or_else(Begun::default, |_text| Begun::with_content()));
-            let delta = Opening { role: "assistant", content, refusal: None };
-            let fields = ChoiceFields { index, delta, logprobs: None, finish_reason: None };
-            frames.push(self.choice(fields));
-        }
+    fn open(&mut self, index: u32, content: Option<&str>) -> Option<Frame> {
+        let Entry::Vacant(place) = self.choices.entry(index) else { return None };
+        place.insert(content.map_or_else(Begun::default, |_text| Begun::with_content()));
+        let delta = Opening { role: "assistant", content, refusal: None };
+        Some(self.choice(ChoiceFields { index, delta, logprobs: None, finish_reason: None }))
     }
 
     fn close(&self, index: u32, choice: &Choice, frames: &mut Vec<Frame>) {
@@ -168,20 +259,8 @@ impl Chunks {
         self.frame(&Said { choices: [choice] })
     }
 
-    /// An event of the head, the tier where it is known, and the members of `rest`.
     fn frame(&self, rest: &impl Serialize) -> Frame {
-        let rest = render::to_bytes(rest);
-        let mut bytes = Vec::with_capacity(self.head.len() + rest.len() + 2 * PLAIN_END.len());
-        bytes.extend_from_slice(&self.head);
-        if let Some(tier) = self.service_tier {
-            bytes.extend_from_slice(b",\"service_tier\":");
-            bytes.append(&mut render::to_bytes(&tier.label()));
-        }
-        bytes.push(b',');
-        // Its members go on in the object that the head began, and end it.
-        bytes.extend_from_slice(rest.strip_prefix(b"{").unwrap_or_default());
-        bytes.extend_from_slice(b"\n\n");
-        Frame { plain: bytes.into(), with_usage: OnceLock::new() }
+        self.envelope.frame(rest)
     }
 }
 

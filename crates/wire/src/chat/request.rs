@@ -1,10 +1,12 @@
 //! A caller's chat completion request, from its bytes to the normal form that is hashed, priced and
 //! translated. Nothing is dropped: a field that nobody reads would be part of what was asked for and of
 //! nothing that was done. So what is not known here is kept as it is at the top and in an assistant's
-//! turn, for a model that accepts it by name, and refused elsewhere.
+//! turn, for a model that accepts it by name, and refused elsewhere. What clients are known to keep beside an
+//! answer is no part of what is asked for: it is taken back, and goes no further.
 //!
 //! Parsing does not depend on the model; [`check`] holds a request against one model's contract.
 
+mod address;
 mod content;
 mod contract;
 mod field;
@@ -19,6 +21,7 @@ use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
 
+pub use self::address::literal_addresses;
 pub use self::contract::check;
 use self::field::{Field, Path};
 use self::object::Object;
@@ -63,7 +66,7 @@ pub struct Delivery {
 
 /// Reads a request body.
 pub fn parse(body: &[u8]) -> Result<Parsed, BadRequest> {
-    let node = json::parse(body)?;
+    let node = json::parse(body).map_err(|bad| unreadable(bad, body))?;
     let Node::Object(_) = node else {
         return Err(BadRequest {
             code: Code::InvalidJson,
@@ -96,15 +99,72 @@ impl From<Unsupported> for BadRequest {
     }
 }
 
-impl From<BadJson> for BadRequest {
-    fn from(bad: BadJson) -> Self {
-        let message = format!(
-            "The body cannot be read: {bad}. Send one JSON object in UTF-8, with every member name at \
-             most once."
-        );
-        Self { code: Code::InvalidJson, param: None, message }
-    }
+/// Says where a body stops being JSON, as editors count: by lines and characters.
+fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
+    let BadJson { fault, at } = bad;
+    let (before, after) = body.split_at_checked(at).unwrap_or((body, &[]));
+    let line = before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1);
+    let begun = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    let column = String::from_utf8_lossy(begun).chars().count().saturating_add(1);
+    let hint = match (before.trim_ascii_end(), after.trim_ascii_start()) {
+        ([.., b','], [b']' | b'}', ..]) => " Remove the comma before it.",
+        (_, [b'\'', ..]) => " Put strings and names in double quotes.",
+        _ => "",
+    };
+    let message = format!(
+        "The body cannot be read: {fault} at line {line}, column {column}, byte {at}.{hint} Send one JSON \
+         object in UTF-8, with every member name at most once."
+    );
+    BadRequest { code: Code::InvalidJson, param: None, message }
 }
+
+/// What a body names as its model, whatever else it says.
+#[must_use]
+pub fn model_named(body: &[u8]) -> Option<String> {
+    let body = json::parse(body).ok()?;
+    body.get("model")?.as_str().map(str::to_owned)
+}
+
+/// The members of a body, for whoever has mistyped one.
+pub(crate) const MEMBERS: [&str; 37] = [
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "moderation",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
 
 fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
     let model = body.required("model", model)?;
@@ -166,7 +226,7 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
 
 fn named<T: Copy>(
     body: &mut Object<'_, '_>,
-    name: &str,
+    name: &'static str,
     all: &[T],
     label: fn(T) -> &'static str,
 ) -> Result<Option<T>, BadRequest> {
@@ -175,7 +235,7 @@ fn named<T: Copy>(
 
 fn count<T: TryFrom<i64>>(
     body: &mut Object<'_, '_>,
-    name: &str,
+    name: &'static str,
     low: i64,
     high: i64,
 ) -> Result<Option<T>, BadRequest> {

@@ -8,10 +8,12 @@ mod choice;
 mod chunk;
 mod failure;
 mod moderation;
+mod passthrough;
 mod usage;
 
 pub use self::answer::{Completion, Unreadable, read_completion};
 pub use self::body::{BoundField, render_request};
+pub use self::calls::CALLS_MAX;
 pub(super) use self::choice::read as read_choice;
-pub use self::chunk::ChunkReader;
+pub use self::chunk::{CHOICES_MAX, ChunkReader};
 pub use self::failure::{UpstreamError, read_error};

@@ -69,6 +69,13 @@ impl Code {
         }
     }
 
+    /// Whether the caller's charge is known when it is given. Where an outcome is still to be confirmed it
+    /// is not, and a caller that books what it is told must not book nothing.
+    #[must_use]
+    pub const fn is_charge_known(self) -> bool {
+        !matches!(self, Self::OperationInProgress | Self::StorageUnavailable)
+    }
+
     /// What its `param` names; null where there is nothing to name.
     #[must_use]
     pub const fn param(self) -> Option<&'static str> {

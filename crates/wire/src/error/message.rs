@@ -85,6 +85,37 @@ pub fn repeated_key() -> String {
     )
 }
 
+/// Says how long a prompt and its answer may be together, where that is known.
+#[must_use]
+pub fn context_length_exceeded(context_tokens: u64) -> String {
+    format!(
+        "This model's maximum context length is {context_tokens} tokens, and the prompt does not fit into \
+         it; you were not charged. Shorten the messages and send them with a new Idempotency-Key."
+    )
+}
+
+/// Says that there is no such model, and which one was probably meant of those that the caller may know.
+#[must_use]
+pub fn model_not_found(meant: Option<&str>) -> String {
+    match meant {
+        None => MODEL_NOT_FOUND.to_owned(),
+        Some(meant) => MODEL_NOT_FOUND.replacen(
+            "There is no such model.",
+            &format!("There is no such model: did you mean {meant}?"),
+            1,
+        ),
+    }
+}
+
+/// Says that nobody has set a price for a model in a wallet's currency.
+#[must_use]
+pub fn no_price(currency: &str) -> String {
+    format!(
+        "This model has no price in {currency}, the currency of this API key's wallet. GET /v1/models lists \
+         the models that it can pay for."
+    )
+}
+
 fn explained(why: &str) -> String {
     let (rule, fix) = MALFORMED.split_once('\n').unwrap_or((MALFORMED, ""));
     format!("{rule} {why}\n{fix}")
@@ -95,9 +126,11 @@ const INVALID_VALUE: &str =
     "A field has a value that it cannot have. Correct the field in `param`.";
 const UNKNOWN_PARAMETER: &str = "The field in `param` is not known here. Remove it.";
 const UNSUPPORTED_PARAMETER: &str = "The field in `param` is not supported here. Remove it.";
-const CONTEXT_LENGTH_EXCEEDED: &str = "The prompt does not fit into the model's context; you were not charged. Shorten the \
-     messages and send them with a new Idempotency-Key.";
-const INVALID_API_KEY: &str = "The API key is not valid. Send `Authorization: Bearer <API key>` with a key that is in \
+/// Clients look for its first words, and tell by them what is wrong.
+const CONTEXT_LENGTH_EXCEEDED: &str = "This model's maximum context length is less than the prompt needs; you were not charged. \
+     Shorten the messages and send them with a new Idempotency-Key.";
+/// As above.
+const INVALID_API_KEY: &str = "Incorrect API key provided. Send `Authorization: Bearer <API key>` with a key that is in \
      force.";
 const INSUFFICIENT_FUNDS: &str = "The wallet has less available than this request may cost. Deposit funds, lower \
      max_completion_tokens, or wait for running requests to end.";
@@ -110,7 +143,8 @@ const MODEL_NOT_ALLOWED: &str =
 const MODEL_NOT_FOUND: &str =
     "There is no such model. GET /v1/models lists the models that this API key may use.";
 const NOT_FOUND: &str = "There is nothing here. Check the path and the identifier in it.";
-const METHOD_NOT_ALLOWED: &str = "This path does not take this method. See the `allow` header.";
+const METHOD_NOT_ALLOWED: &str =
+    "This path does not take this method. Send the request with one that the `allow` header names.";
 const REQUEST_TIMEOUT: &str = "The body did not arrive in time. Send the same request with the same Idempotency-Key again, in \
      one go.";
 const REQUEST_TOO_LARGE: &str = "The body is too large. Send a smaller one.";
@@ -119,7 +153,7 @@ const UNSUPPORTED_MEDIA_TYPE: &str =
 const HEADERS_TOO_LARGE: &str =
     "The head of the request is too large. Send fewer or shorter headers.";
 const IDEMPOTENCY_KEY_CONFLICT: &str = "This Idempotency-Key belongs to another request. Use a new key for every request body, and \
-     the same one only to retry that body.";
+     the same one only to retry that body: not one for a whole client, as a default header of it would be.";
 const OPERATION_IN_PROGRESS: &str = "This operation still runs. Send the same request with the same Idempotency-Key again later: \
      it will not run twice.";
 const RESULT_EXPIRED: &str = "This operation has ended and its answer is no longer kept. A new Idempotency-Key starts a \
@@ -136,8 +170,8 @@ const INTERNAL_ERROR: &str = "Something failed on our side. Send the same reques
      will not run twice.";
 const OUTCOME_UNKNOWN: &str = "The request may have run once; you were not charged. A new Idempotency-Key starts a new, \
      paid run.";
-const UPSTREAM_UNAVAILABLE: &str =
-    "No provider took the request; it did not run. Send it again with the same Idempotency-Key.";
+const UPSTREAM_UNAVAILABLE: &str = "No provider took the request; it did not run. Send it again with the same Idempotency-Key, \
+     after `retry-after`.";
 const STORAGE_UNAVAILABLE: &str = "The outcome cannot be confirmed now. Send the same request with the same Idempotency-Key \
      again: it will not run twice.";
 const DRAINING: &str =
@@ -151,7 +185,7 @@ macro_rules! fix {
         r#"
 Python: client.chat.completions.create(..., extra_headers={"Idempotency-Key": str(uuid.uuid4())})
 Node: client.chat.completions.create(body, { headers: { "Idempotency-Key": crypto.randomUUID() } })
-curl: -H "Idempotency-Key: $(uuidgen | tr A-Z a-z)""#
+curl: -H "Idempotency-Key: $( (uuidgen || cat /proc/sys/kernel/random/uuid) 2>/dev/null | tr A-Z a-z)""#
     };
 }
 

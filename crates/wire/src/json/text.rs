@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{BadJson, Fault, Reader};
+use super::{BadJson, Fault, Manner, Reader};
 
 impl<'a> Reader<'a> {
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>, BadJson> {
@@ -58,19 +58,30 @@ impl<'a> Reader<'a> {
         let surrogate = self.fault(Fault::Surrogate);
         let first = self.hex()?;
         let code = if (0xd800..0xdc00).contains(&first) {
-            if !self.rest().starts_with(b"\\u") {
-                return Err(surrogate);
-            }
-            self.at += 2;
-            let second = self.hex()?;
-            if !(0xdc00..0xe000).contains(&second) {
-                return Err(surrogate);
-            }
-            0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)
+            self.second_half()?
+                .map(|second| 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
         } else {
-            first
+            Some(first)
         };
-        char::from_u32(code).ok_or(surrogate)
+        match code.and_then(char::from_u32) {
+            Some(scalar) => Ok(scalar),
+            None if self.manner == Manner::Lenient => Ok(char::REPLACEMENT_CHARACTER),
+            None => Err(surrogate),
+        }
+    }
+
+    /// The other half of a surrogate pair, if it follows; what else follows is left there.
+    fn second_half(&mut self) -> Result<Option<u32>, BadJson> {
+        let from = self.at;
+        if !self.rest().starts_with(b"\\u") {
+            return Ok(None);
+        }
+        self.at += 2;
+        let second = Some(self.hex()?).filter(|second| (0xdc00..0xe000).contains(second));
+        if second.is_none() {
+            self.at = from;
+        }
+        Ok(second)
     }
 
     fn hex(&mut self) -> Result<u32, BadJson> {

@@ -310,7 +310,10 @@ fn model_view() -> Value {
 }
 
 fn readiness() -> Value {
-    open(json!({"status": words(&["ready", "draining", "storage_unavailable"])}), &["status"])
+    open(
+        json!({"status": words(&["ready", "draining", "storage_unavailable", "lost_commits"])}),
+        &["status"],
+    )
 }
 
 /// The closed list of codes is in here; which endpoint gives which is said there.
@@ -325,11 +328,11 @@ fn error() -> Value {
             "type": words(&kinds),
             "param": described(nullable(string()), "The field that it is about."),
             "code": words(&codes),
-            "charged_micros": described(natural(), "What the key was charged."),
+            "charged_micros": described(natural(), "What the key was charged. Absent where that is not known yet."),
             "operation_id": described(uuid(), "Once a key is bound; never on a conflict."),
             "meters": named("Meters"),
         }),
-        &["message", "type", "param", "code", "charged_micros"],
+        &["message", "type", "param", "code"],
     );
     open(json!({"error": fields}), &["error"])
 }

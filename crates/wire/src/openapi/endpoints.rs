@@ -204,7 +204,7 @@ fn ready() -> Endpoint {
     let ready = Answer::json("It takes requests.", "Readiness");
     let not_ready = Answer {
         status: 503,
-        text: "It is about to end, the database does not answer, or there are too many connections.",
+        text: "It is about to end, the database does not answer or has lost what it had committed, or there are too many connections.",
         ..Answer::json("", "Readiness")
     };
     let endpoint =

@@ -3,18 +3,27 @@
 
 use serde_json::{Map, Value};
 
+use super::EXAMPLE_KEY;
+use crate::error::Code;
+
 /// What a `Content-Security-Policy` must allow for the page's style, and the only thing it must allow.
-pub const STYLE_HASH: &str = "sha256-XXTxoF9J2SIfamO8IPgAMOw7hBrYAYfm7F+65l/HqYQ=";
+pub const STYLE_HASH: &str = "sha256-iCD2acF4ydV8xKEnQtVQSMgSAPQHh9NY+EYBeVKDr5k=";
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
+a{color:#0b57d0}\
 code,pre{font:.875em/1.4 ui-monospace,monospace}\
-pre{overflow:auto;padding:.75rem;border:1px solid #8886;border-radius:.25rem}\
+pre{overflow:auto;padding:.75rem;border:1px solid #8886;border-radius:.25rem;background:#8881}\
 table{border-collapse:collapse;width:100%}\
 th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-top:1px solid #8886}\
 section{margin-top:2.5rem}\
-td p{margin:0}";
+td p{margin:0}\
+@media(prefers-color-scheme:dark){body{color:#ddd;background:#16181c}a{color:#8ab4f8}}";
+
+/// What people come for, in this order; the rest, which programs look at, comes last.
+const FIRST: [&str; 6] =
+    ["/v1/chat/completions", "/v1/operations", "/v1/wallet", "/v1/models", "/healthz", "/readyz"];
 
 /// The page of a document.
 #[must_use]
@@ -29,6 +38,7 @@ pub fn page(document: &Value) -> Vec<u8> {
         prose(&info["description"]),
     );
     page.push_str("<p>The same for programs: <a href=\"/openapi.json\">/openapi.json</a></p>\n");
+    start(&mut page);
     let endpoints = endpoints(document);
     page.push_str("<nav>\n<h2>Endpoints</h2>\n<ul>\n");
     for (path, method, operation) in &endpoints {
@@ -39,15 +49,16 @@ pub fn page(document: &Value) -> Vec<u8> {
             format_args!("<li><a href=\"#{id}\"><code>{method} {path}</code></a> {what}</li>\n"),
         );
     }
-    page.push_str("</ul>\n<h2>Shapes</h2>\n<ul>\n");
+    page.push_str("</ul>\n<p><a href=\"#errors\">All errors</a>. Shapes:\n");
     for (name, _schema) in shapes(document) {
         let name = escaped(name);
-        put(&mut page, format_args!("<li><a href=\"#{name}\">{name}</a></li>\n"));
+        put(&mut page, format_args!("<a href=\"#{name}\">{name}</a>\n"));
     }
-    page.push_str("</ul>\n</nav>\n");
+    page.push_str("</p>\n</nav>\n");
     for (path, method, operation) in &endpoints {
         endpoint(&mut page, path, method, operation);
     }
+    errors(&mut page);
     for (name, schema) in shapes(document) {
         let name = escaped(name);
         put(&mut page, format_args!("<section id=\"{name}\">\n<h2>{name}</h2>\n"));
@@ -58,14 +69,79 @@ pub fn page(document: &Value) -> Vec<u8> {
     page.into_bytes()
 }
 
+/// How to call it, and what to do with an answer that is none.
+fn start(page: &mut String) {
+    let key = EXAMPLE_KEY;
+    put(
+        page,
+        format_args!(
+            "<section id=\"start\">\n<h2>Call it</h2>\n\
+             <pre>curl &quot;$HOLDFAST_URL/chat/completions&quot; \\\n  \
+             -H &#39;Authorization: Bearer hfk_...&#39; \\\n  \
+             -H &#39;Idempotency-Key: {key}&#39; \\\n  \
+             -H &#39;Content-Type: application/json&#39; \\\n  \
+             -d &#39;{{&quot;model&quot;: &quot;holdfast/sim-1&quot;, &quot;messages&quot;: \
+             [{{&quot;role&quot;: &quot;user&quot;, &quot;content&quot;: &quot;hello&quot;}}]}}&#39;</pre>\n"
+        ),
+    );
+    page.push_str(START);
+}
+
+const START: &str = "\
+<ul>\n\
+<li><code>HOLDFAST_URL</code> is the address of this page with <code>/v1</code> in the place of <code>/docs</code>, and the \
+<code>base_url</code> of OpenAI&#39;s libraries.</li>\n\
+<li><code>Authorization: Bearer</code> and an API key, once. OpenAI&#39;s libraries send it as their <code>api_key</code>.</li>\n\
+<li><code>Idempotency-Key</code>: a new UUIDv4 in lower case for each request, for each call and never for a whole client: \
+<code>extra_headers={&quot;Idempotency-Key&quot;: str(uuid.uuid4())}</code> in Python, \
+<code>{headers: {&#39;Idempotency-Key&#39;: crypto.randomUUID()}}</code> as the second argument in Node, \
+<code>$(cat /proc/sys/kernel/random/uuid)</code> in a shell of Linux.</li>\n\
+</ul>\n\
+<h3>Again, or not</h3>\n\
+<table>\n\
+<tr><th>what you got</th><th>what to do</th></tr>\n\
+<tr><td>no answer: a time-out, or a connection that broke</td>\
+<td>The same body with the same key. It gets the answer of the one run, and is paid once.</td></tr>\n\
+<tr><td>an error with <code>x-should-retry: true</code></td>\
+<td>The same body with the same key, after <code>retry-after</code>.</td></tr>\n\
+<tr><td><code>idempotency_key_conflict</code></td>\
+<td>The key belongs to another body. Make a new one for each call.</td></tr>\n\
+<tr><td>another error with an <code>operation_id</code></td>\
+<td>The key is bound: anything else, also a corrected body, wants a new key.</td></tr>\n\
+<tr><td>another error</td>\
+<td>Correct the request. Nothing ran, and the key may be used for it.</td></tr>\n\
+</table>\n\
+</section>\n";
+
+/// Every error with what becomes of its key.
+fn errors(page: &mut String) {
+    page.push_str(
+        "<section id=\"errors\">\n<h2>Errors</h2>\n<table>\n<tr><th>status</th><th>code</th>\
+         <th>again with the same key</th><th>the key</th></tr>\n",
+    );
+    for code in Code::ALL {
+        let again = if code.retry() { "yes" } else { "no" };
+        let (status, label, key) = (code.status(), code.label(), code.binding().label());
+        put(
+            page,
+            format_args!(
+                "<tr><td>{status}</td><td><code>{label}</code></td><td>{again}</td><td>{key}</td></tr>\n"
+            ),
+        );
+    }
+    page.push_str("</table>\n</section>\n");
+}
+
 fn shapes(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
     document.pointer("/components/schemas").into_iter().flat_map(members)
 }
 
 /// Escaped path, escaped method in capitals, operation.
 fn endpoints(document: &Value) -> Vec<(String, String, &Value)> {
-    let paths = members(&document["paths"]);
-    let methods = paths.flat_map(|(path, methods)| {
+    let place = |path: &str| FIRST.iter().position(|first| path.starts_with(first));
+    let mut paths: Vec<_> = members(&document["paths"]).collect();
+    paths.sort_by_key(|(path, _)| place(path).unwrap_or(FIRST.len()));
+    let methods = paths.into_iter().flat_map(|(path, methods)| {
         members(methods).map(move |(method, operation)| (path, method, operation))
     });
     methods
@@ -138,7 +214,10 @@ fn shape(schema: &Value) -> String {
     let shapes =
         joined.iter().find_map(|(name, word)| Some((schema.get(name)?.as_array()?, *word)));
     let mut html = prose(&schema["description"]);
-    if let Some(properties) = schema["properties"].as_object() {
+    if let Some((path, only)) = only_member(schema) {
+        // A table of one row says no more than this.
+        put(&mut html, format_args!("<code>{}</code>: {}", escaped(&path), shape(only)));
+    } else if let Some(properties) = schema["properties"].as_object() {
         html.push_str(&table(properties, &schema["required"]));
     } else if let Some((shapes, word)) = shapes {
         let shapes: Vec<String> = shapes.iter().map(shape).collect();
@@ -147,6 +226,16 @@ fn shape(schema: &Value) -> String {
         html.push_str(&plain(schema));
     }
     html
+}
+
+/// The path to the one thing that a schema of single members is about.
+fn only_member(schema: &Value) -> Option<(String, &Value)> {
+    let properties = schema["properties"].as_object().filter(|all| all.len() == 1)?;
+    let (name, member) = properties.iter().next()?;
+    Some(match only_member(member) {
+        Some((path, only)) => (format!("{name}.{path}"), only),
+        None => (name.clone(), member),
+    })
 }
 
 fn table(properties: &Map<String, Value>, required: &Value) -> String {
@@ -260,6 +349,22 @@ mod tests {
     use serde_json::json;
 
     use super::page;
+
+    #[test]
+    fn what_people_come_for_is_first_and_what_programs_look_at_is_last() {
+        let html = String::from_utf8(page(&crate::openapi::document())).unwrap();
+        let places = ["id=\"start\"", "id=\"createChatCompletion\"", "id=\"getOperation\""];
+        let rest = ["id=\"getWallet\"", "id=\"listModels\"", "id=\"getHealth\"", "id=\"getDocs\""];
+        let places = places.iter().chain(&rest).map(|id| html.find(id).expect(id));
+        assert!(places.collect::<Vec<_>>().is_sorted());
+    }
+
+    #[test]
+    fn a_chain_of_single_members_is_a_path_and_no_table() {
+        let code = json!({"properties": {"error": {"properties": {"code": {"enum": ["busy"]}}}}});
+        let html = super::shape(&code);
+        assert_eq!(html, "<code>error.code</code>: <code>&quot;busy&quot;</code>");
+    }
 
     #[test]
     fn nothing_of_the_document_is_taken_for_html() {

@@ -1,5 +1,8 @@
 //! The chunks that a caller gets: put together as clients put them together, they are the completion.
 
+mod again;
+mod resumed;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -53,7 +56,7 @@ fn say(deltas: &[Delta], include_usage: bool) -> Said {
     let mut answer = Answer::default();
     let mut frames = Vec::new();
     for delta in deltas {
-        frames.extend(chunks.delta(delta));
+        frames.extend(chunks.delta(delta).into_iter().map(|piece| piece.frame));
         answer.append(delta.clone());
     }
     frames.extend(chunks.finish(&answer));
@@ -271,7 +274,8 @@ fn choices_that_were_cut_are_opened_and_end_with_length() {
 #[test]
 fn both_forms_of_a_chunk_are_made_once() {
     let mut chunks = Chunks::new(ID, CREATED, &model());
-    let frames = chunks.delta(&Delta::from(vec![text(0, "hi")]));
+    let delta = Delta::from(vec![text(0, "hi")]);
+    let frames: Vec<_> = chunks.delta(&delta).into_iter().map(|piece| piece.frame).collect();
     for include_usage in [false, true] {
         let once = frames[0].bytes(include_usage);
         assert_eq!(once.as_ptr(), frames[0].bytes(include_usage).as_ptr());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdfast_domain::model::{Contract, PublicModelId, Restricted};
+use holdfast_domain::request::Reply;
 use holdfast_wire::chat::request::{check, parse};
 use holdfast_wire::error::Code;
 
@@ -41,12 +42,39 @@ fn what_nobody_reads_is_refused_unless_the_model_accepts_it_by_name() {
     let echoed = format!("?[31m?{}", "x".repeat(58));
     let hostile = body(&format!("\"{hostile}\":1"));
     contract_refuses(&contract(), &hostile, Code::UnknownParameter, &echoed);
-    for (name, value) in [("reasoning_content", "\"hm\""), ("annotations", "[{}]")] {
-        let said = turn(&format!(r#"{{"role":"assistant","content":"x","{name}":{value}}}"#));
-        let param = format!("messages[0].{name}");
-        contract_refuses(&contract(), &said, Code::UnknownParameter, &param);
-        contract_takes(&Contract { accepts: vec![name.to_owned()], ..contract() }, &said);
+    let said = turn(r#"{"role":"assistant","content":"x","thoughts":"hm"}"#);
+    contract_refuses(&contract(), &said, Code::UnknownParameter, "messages[0].thoughts");
+    contract_takes(&Contract { accepts: vec!["thoughts".to_owned()], ..contract() }, &said);
+}
+
+#[test]
+fn what_clients_keep_beside_an_answer_is_taken_back() {
+    for name in Reply::METADATA {
+        for value in ["null", "{\"a\":[1.0]}", "\"hm\"", "[{}]"] {
+            let message = |role, name| {
+                turn(&format!(r#"{{"role":"{role}","content":"x","{name}":{value}}}"#))
+            };
+            contract_takes(&contract(), &message("assistant", name));
+            let param = format!("messages[0].{name}");
+            let bad = parse(message("user", name).as_bytes()).unwrap_err();
+            assert_eq!((bad.code, bad.param), (Code::UnknownParameter, Some(param)));
+        }
     }
+    let call = |beside: &str, within: &str| {
+        let function = format!(r#"{{"name":"f","arguments":"{{}}"{within}}}"#);
+        let call = format!(r#"{{"id":"c","type":"function","function":{function}{beside}}}"#);
+        turn(&format!(r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}}"#))
+    };
+    let plain = parse(call("", "").as_bytes()).unwrap();
+    for kept in [
+        call(r#","index":0"#, r#","parsed_arguments":{"a":1}"#),
+        call(r#","provider_specific_fields":null"#, r#","provider_specific_fields":{"x":[]}"#),
+    ] {
+        // Nothing of it goes up, so it makes no other request.
+        assert_eq!(parse(kept.as_bytes()).unwrap(), plain, "{kept}");
+    }
+    let bad = parse(call(r#","thoughts":1"#, "").as_bytes()).unwrap_err();
+    assert_eq!(bad.param.as_deref(), Some("messages[0].tool_calls[0].thoughts"));
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
-use holdfast_wire::error::{Code, ErrorBody, KeyPlace, malformed_key, refused, repeated_key};
+use holdfast_wire::error::{
+    Code, ErrorBody, KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price,
+    refused, repeated_key,
+};
 use serde_json::{Value, json};
 
 use crate::schema;
@@ -99,7 +102,7 @@ fn a_body_has_all_keys_of_openai_and_the_charge() {
             message: "m",
             code: Code::ResultExpired,
             param: Some("p"),
-            charged_micros: 7,
+            charged_micros: Some(7),
             operation_id: Some(OperationId::from_u128(1)),
             meters: Meters::text(2, 3).as_ref(),
         }),
@@ -141,10 +144,42 @@ fn a_refusal_says_nothing_of_the_provider() {
     }
 }
 
+#[test]
+fn a_charge_that_is_not_known_is_not_told() {
+    for code in Code::ALL {
+        let is_unknown = matches!(code, Code::OperationInProgress | Code::StorageUnavailable);
+        let told = body(&ErrorBody::new(code));
+        let charge = told["error"].get("charged_micros");
+        assert_eq!(charge, (!is_unknown).then_some(&json!(0)), "{told}");
+        let known = body(&ErrorBody { charged_micros: Some(9), ..ErrorBody::new(code) });
+        assert_eq!(known["error"]["charged_micros"], 9);
+    }
+}
+
+/// What LiteLLM and others look for in messages.
+#[test]
+fn messages_have_the_words_that_clients_look_for() {
+    assert!(Code::InvalidApiKey.message().contains("Incorrect API key provided"));
+    let bounded = context_length_exceeded(8_000);
+    assert!(bounded.contains("This model's maximum context length is 8000 tokens"), "{bounded}");
+    for told in [Code::ContextLengthExceeded.message(), &bounded] {
+        assert!(told.contains("This model's maximum context length is"), "{told}");
+        assert!(told.contains("Shorten the messages"), "{told}");
+    }
+}
+
+#[test]
+fn a_model_that_was_meant_is_named() {
+    let told = model_not_found(Some("holdfast/sim-1"));
+    assert!(told.starts_with("There is no such model: did you mean holdfast/sim-1? GET"), "{told}");
+    assert_eq!(model_not_found(None), Code::ModelNotFound.message());
+    assert!(no_price("JPY").contains(" in JPY, the currency of this API key's wallet"));
+}
+
 const FIXES: [&str; 3] = [
     r#"extra_headers={"Idempotency-Key": str(uuid.uuid4())}"#,
     r#"{ headers: { "Idempotency-Key": crypto.randomUUID() } }"#,
-    r#"-H "Idempotency-Key: $(uuidgen | tr A-Z a-z)""#,
+    r#"-H "Idempotency-Key: $( (uuidgen || cat /proc/sys/kernel/random/uuid) 2>/dev/null | tr A-Z a-z)""#,
 ];
 
 #[test]

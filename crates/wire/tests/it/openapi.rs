@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::request::Role;
+use holdfast_domain::request::{Reply, Role};
 use holdfast_domain::{OperationId, Phase, Situation};
 use holdfast_wire::api::{OperationResult, OperationView};
-use holdfast_wire::chat::request::parse;
+use holdfast_wire::chat::request::{check, parse};
 use holdfast_wire::error::{Code, ErrorBody};
 use holdfast_wire::openapi;
 use proptest::prelude::*;
@@ -49,8 +50,11 @@ const SAMPLES: [&str; 8] = [
         "audio":{"voice":{"id":"v"},"format":"mp3"},"response_format":{"type":"json_object"}}"#,
     r#"{"model":"a/b","messages":[{"role":"assistant","content":"x","name":"n","refusal":"r",
         "audio":{"id":"i"},"annotations":[],"function_call":{"name":"f","arguments":"{}"},
-        "tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":"{}"}},
-        {"id":"j","type":"custom","custom":{"name":"c","input":"x"}}]}],
+        "id":"i","parsed":null,"provider_specific_fields":{},"reasoning":"x",
+        "reasoning_content":"x","reasoning_details":[],"thinking_blocks":[],
+        "tool_calls":[{"id":"i","type":"function","index":0,"provider_specific_fields":null,
+        "function":{"name":"f","arguments":"{}","parsed_arguments":{},
+        "provider_specific_fields":null}},{"id":"j","type":"custom","custom":{"name":"c","input":"x"}}]}],
         "tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"a":1}]}}}"#,
     r#"{"model":"a/b","messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"r"}]},
         {"role":"tool","tool_call_id":"i","content":"x","name":"n"},
@@ -134,7 +138,8 @@ fn fault(body: &Value) -> Option<String> {
     let extras = parsed.request.extras.keys().next().cloned();
     let of_turns = parsed.request.messages.iter().find_map(|message| {
         let Role::Assistant(reply) = &message.role else { return None };
-        reply.extras.keys().next().cloned()
+        let is_unknown = |name: &&String| !Reply::METADATA.contains(&name.as_str());
+        reply.extras.keys().find(is_unknown).cloned()
     });
     extras.or(of_turns)
 }
@@ -190,6 +195,11 @@ fn names_read() -> BTreeSet<String> {
             names.extend(name.map(|(name, _)| name.to_owned()));
         }
     }
+    for rest in source.split("leave_out(&[").skip(1) {
+        let (list, _) = rest.split_once(']').unwrap();
+        names.extend(list.split(',').map(|name| name.trim_matches('"').to_owned()));
+    }
+    names.extend(Reply::METADATA.map(str::to_owned));
     // Taken in a loop over their names, or by the name of a kind.
     names.extend(["country", "region", "city", "timezone", "input", "output"].map(str::to_owned));
     names.insert("type".to_owned());
@@ -394,5 +404,21 @@ fn the_page_needs_nothing_from_elsewhere() {
     }
     for code in Code::ALL {
         assert!(html.contains(code.label()), "{}", code.label());
+    }
+}
+
+#[test]
+fn every_member_of_a_body_can_be_meant() {
+    let document = openapi::document();
+    let described = &document["components"]["schemas"]["ChatCompletionRequest"]["properties"];
+    let contract = Contract::new(PublicModelId::try_from("a/b").unwrap(), 1, 9, 9);
+    for name in described.as_object().unwrap().keys() {
+        let body = json!({
+            "model": "a/b", "messages": [{"role": "user", "content": "x"}], format!("{name}x"): 1,
+        });
+        let body = body.to_string();
+        let request = parse(body.as_bytes()).unwrap().request;
+        let bad = check(&request, body.as_bytes(), &contract).unwrap_err();
+        assert!(bad.message.contains(&format!("did you mean `{name}`?")), "{bad}");
     }
 }

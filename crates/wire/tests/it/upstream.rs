@@ -249,7 +249,7 @@ fn what_goes_with_the_text_is_read() {
 
 #[test]
 fn what_goes_with_an_answer_is_read() {
-    let judged = r#"{"type":"moderation_results","id":"modr-up","model":"m","results":[{"flagged":false,"scores":{"b":0.10,"a":1}}]}"#;
+    let judged = r#"{"type":"moderation_results","id":"modr-up","model":"m","results":[{"flagged":false,"model":"mm","category_scores":{"b":0.10,"a":"x"},"x":1}]}"#;
     let told = |members: &str| {
         let body = format!(
             r#"{{"choices":[{}],"usage":{{"prompt_tokens":10,"completion_tokens":5,
@@ -274,8 +274,9 @@ fn what_goes_with_an_answer_is_read() {
     let failed = r#"{"type":"error","code":"up","message":"words of the provider"}"#;
     let moderation = told(&format!(r#","moderation":{{"output":{failed},"input":{judged}}}"#));
     let expected = concat!(
-        r#"{"input":{"type":"moderation_results","model":"m","#,
-        r#""results":[{"flagged":false,"scores":{"b":0.10,"a":1}}]},"#,
+        r#"{"input":{"type":"moderation_results","model":"moderation","#,
+        r#""results":[{"type":"moderation_result","model":"moderation","flagged":false,"#,
+        r#""category_scores":{"b":0.10}}]},"#,
         r#""output":{"type":"error","code":"moderation_failed","#,
         r#""message":"The moderation did not judge this."}}"#,
     );

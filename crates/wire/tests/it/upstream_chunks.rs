@@ -307,7 +307,7 @@ fn a_function_call_in_the_older_form_is_told_its_name_once() {
 fn what_goes_with_the_text_is_kept() {
     let entry = r#"{"token":"x","logprob":-1.50,"bytes":null,"top_logprobs":[]}"#;
     let said = format!(
-        r#"{{"choices":[{{"index":0,"delta":{{"content":"x","annotations":[{{"type":"t"}}]}},"logprobs":{{"content":[{entry}],"refusal":null}}}}]}}"#
+        r#"{{"choices":[{{"index":0,"delta":{{"content":"x","annotations":[{{"type":"url_citation","url_citation":{{"url":"u"}}}}]}},"logprobs":{{"content":[{entry}],"refusal":null}}}}]}}"#
     );
     let spoken = [
         r#"{"audio":{"id":"audio_x","transcript":"a"}}"#,

@@ -100,6 +100,7 @@ pub(crate) fn operation(phase: Phase) -> Operation {
             class: "finished".into(),
             latency: Duration::from_micros(1_999),
             may_be_billed: true,
+            reason: None,
         }]
         .into(),
         phase,
@@ -341,6 +342,7 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
         charge_micros: 5,
         shortfall_micros: 6,
         refunded_micros: 7,
+        exposure_micros: 11,
         costed: 8,
         provider_cost_micros: 9,
         margin_micros: -10,
@@ -360,7 +362,7 @@ fn a_group_of_usage_is_named_by_what_it_is_of() {
                 "input": 1, "cached_input": 2, "cache_write": 3, "audio_input": 4, "output": 5,
                 "reasoning": 6, "audio_output": 7, "request": 8, "image": 1_u64 << 60,
             },
-            "charge_micros": 5, "shortfall_micros": 6, "refunded_micros": 7,
+            "charge_micros": 5, "shortfall_micros": 6, "refunded_micros": 7, "exposure_micros": 11,
             "costed": 8, "provider_cost_micros": 9, "margin_micros": -10,
         });
         expected.as_object_mut().unwrap().extend(group.as_object().unwrap().clone());

@@ -225,8 +225,13 @@ impl Books {
                     sums.insert("refunded_micros".to_owned(), 11);
                 }
             }
-            422 => drop(sums.insert("refused".to_owned(), 1)),
-            502 => drop(sums.insert("abandoned".to_owned(), 1)),
+            422 | 502 => {
+                let ended = if answer.status == 422 { "refused" } else { "abandoned" };
+                sums.insert(ended.to_owned(), 1);
+                let hold = micros(&operation, "hold_micros");
+                assert!(hold > 0);
+                sums.insert("exposure_micros".to_owned(), hold);
+            }
             other => panic!("{other}: {answer:?}"),
         }
         let groups = [
@@ -306,7 +311,7 @@ fn a_table_shows_units_and_a_plain_csv_shows_micros() {
         lines[0],
         "wallet_id,wallet_name,currency,completed,refused,abandoned,estimated,costed,input,cached_input,\
          cache_write,audio_input,output,reasoning,audio_output,request,image,charge_micros,\
-         shortfall_micros,refunded_micros,provider_cost_micros,margin_micros"
+         shortfall_micros,refunded_micros,provider_cost_micros,margin_micros,exposure_micros"
     );
     assert_eq!((lines.len(), lines[4]), (5, ""), "each line ends: {csv:?}");
     let first =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_domain::conduct::{ClaimError, Claimed, Conduct, Ending, Order};
 use holdfast_domain::limits::{Counter, Limits};
 use holdfast_domain::model::Terms;
-use holdfast_domain::operation::{Change, Lease, Node, Receipt, Snapshot};
+use holdfast_domain::operation::{Change, Claim, Lease, Node, Receipt, Snapshot};
 use holdfast_domain::ports::{CommitError, Entry, Leased, Unavailable};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ClaimId, Journal, Nodes, OperationId};
@@ -263,7 +263,7 @@ async fn a_claim_gives_up_when_others_keep_moving_the_operation() {
     let first = claimed(&journal, &sample::claim().build()).await;
     conduct(&journal).conclude(&first, &Ending::NotRun, &[]).await;
     let contested = Contested(&journal);
-    let claim = sample::claim().claim_id(OTHER).build();
+    let claim = lasting(OTHER);
     let loser = Conduct { journal: &contested, pause: &NoPause, orphan_grace: None };
     let given_up = loser.claim(&sample::order(&claim)).await;
     assert!(matches!(given_up, Err(ClaimError::Contended)), "{given_up:?}");
@@ -271,15 +271,22 @@ async fn a_claim_gives_up_when_others_keep_moving_the_operation() {
     assert_ne!(row(&journal).owner.claim, OTHER);
 }
 
-/// A journal on which somebody else always claims, and finds that nothing runs, just before.
+/// A claim by a node whose lease lasts.
+fn lasting(claim: ClaimId) -> Claim {
+    let ends_at = NOW.after(Duration::from_secs(3_600));
+    let lease = Lease { node: sample::node("a"), ends_at };
+    sample::claim().claim_id(claim).lease(lease).build()
+}
+
+/// A journal on which somebody else always claims, and finds that nothing runs, a minute before.
 struct Contested<'a>(&'a MemoryJournal);
 
 #[async_trait::async_trait]
 impl Journal for Contested<'_> {
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
-        let winner = sample::claim().claim_id(sample::fresh()).build();
-        let operation = claimed(self.0, &winner).await;
+        let operation = claimed(self.0, &lasting(sample::fresh())).await;
         conduct(self.0).conclude(&operation, &Ending::NotRun, &[]).await;
+        self.0.advance(Duration::from_secs(60));
         self.0.commit(change).await
     }
 

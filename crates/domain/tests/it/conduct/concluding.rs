@@ -181,6 +181,7 @@ async fn a_result_after_a_reaping_is_late_and_the_row_answers() {
         let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
         assert_eq!((phase(&concluded.snapshot), concluded.moved), ("abandoned", false));
         assert_eq!(concluded.late, cost > 0, "only a result is an unbilled cost");
+        assert!(!concluded.has_lost(&operation));
         assert_eq!((row(&journal), journal.lines().len()), (before, 3));
         check_wallet(&journal, 1_000, 0);
     }
@@ -197,6 +198,7 @@ async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
         let second = claimed(&journal, &again).await;
         let concluded = conduct(&journal).conclude(&first, &ending, &[]).await;
         assert_eq!((phase(&concluded.snapshot), concluded.late), ("leased", cost > 0));
+        assert!(!concluded.has_lost(&first));
         assert_eq!(row(&journal), second);
         check_wallet(&journal, 800, 200);
         // The next one's result is not the first one's, even when both are there.
@@ -204,6 +206,37 @@ async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
         let concluded = conduct(&journal).conclude(&first, &ending, &[]).await;
         assert_eq!((phase(&concluded.snapshot), concluded.late), ("completed", cost > 0));
         check_wallet(&journal, 998, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_behind_an_acknowledged_claim_has_lost_it() {
+    let disown = Disown { claim: CLAIM, sent: Sent::Never };
+    for (ending, _, _) in endings() {
+        // Each is another store, as one that followed the first and took its place.
+        let [ahead, empty, first_only, another] =
+            [journal().await, journal().await, journal().await, journal().await];
+        let first = claimed(&ahead, &sample::claim().build()).await;
+        assert!(conduct(&ahead).disown(first.id, disown).await.unwrap().moved);
+        let again = sample::claim().claim_id(sample::fresh()).build();
+        let second = claimed(&ahead, &again).await;
+        claimed(&first_only, &sample::claim().build()).await;
+        assert!(conduct(&first_only).disown(first.id, disown).await.unwrap().moved);
+        let other = claimed(&another, &again).await;
+        conduct(&another).conclude(&other, &sample::finished(1, 1), &[]).await;
+        for (store, claim, lost) in [
+            (&empty, &first, true),
+            (&first_only, &second, true),
+            (&another, &first, true),
+            (&first_only, &first, false),
+            (&ahead, &first, false),
+            (&ahead, &second, false),
+        ] {
+            let rows = store.operations();
+            let concluded = conduct(store).conclude(claim, &ending, &[]).await;
+            assert_eq!(concluded.has_lost(claim), lost, "{rows:?}");
+            assert!(!lost || store.operations() == rows, "nothing is written where it is gone");
+        }
     }
 }
 

@@ -88,6 +88,28 @@ async fn a_run_that_did_not_happen_leaves_the_key_open_to_run_again() {
 }
 
 #[tokio::test]
+async fn a_key_that_keeps_not_running_waits_and_then_runs() {
+    let journal = journal().await;
+    for _ in 0..3 {
+        let (found, runs) = perform(&journal, &new_claim(), Ending::NotRun).await;
+        assert!(matches!(found, Ok(Claimed::Ended(_))), "{found:?}");
+        assert_eq!(runs, 1);
+    }
+    let (open, written) = (row(&journal), journal.lines().len());
+    let (found, runs) = perform(&journal, &new_claim(), sample::finished(20, 10)).await;
+    let Ok(Claimed::TooSoon(snapshot)) = found else { panic!("it should wait: {found:?}") };
+    assert_eq!((phase(&snapshot), runs, journal.lines().len()), ("open", 0, written));
+    assert_eq!(row(&journal), open);
+    journal.advance(open.reopens_in(open.admitted_at));
+    let (found, runs) = perform(&journal, &new_claim(), sample::finished(20, 10)).await;
+    assert!(
+        matches!(&found, Ok(Claimed::Ended(s)) if phase(&s.snapshot) == "completed"),
+        "{found:?}"
+    );
+    assert_eq!((runs, row(&journal).generation), (1, 4));
+}
+
+#[tokio::test]
 async fn an_outcome_that_is_unknown_costs_nothing_and_is_never_run_again() {
     let journal = journal().await;
     for runs in [1, 0, 0] {

@@ -3,7 +3,7 @@
 use holdfast_domain::ledger::Funds;
 use holdfast_domain::limits::{Counter, CounterMove, Limits, Reserved, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Event, Lease, Operation, Receipt, Snapshot, Transition, decide};
-use holdfast_domain::{Micros, OperationId};
+use holdfast_domain::{Micros, OperationId, Refusal, Timestamp};
 use holdfast_testkit::sample::{self, CLAIM, NOW};
 
 use super::{OTHER, arrange, finish, follow, later, leased, micros, receipt};
@@ -70,18 +70,44 @@ fn a_settlement_captures_the_charge_and_corrects() {
 }
 
 #[test]
-fn every_ending_without_a_charge_gives_everything_back() {
-    let without_charge = [
-        "not run",
-        "refuse",
-        "give up",
-        "reap, owner gone",
-        "reap, past deadline",
-        "disown, never sent",
-        "disown, perhaps sent",
-    ];
-    for name in without_charge {
+fn what_has_not_run_gives_everything_back() {
+    for name in ["not run", "disown, never sent", "not run, cancel asked", "disown, cancel asked"] {
         check(&decided(name, Some(leased())), Funds::Release(micros(100)), &GIVEN_BACK);
+        // Whoever retries an open operation for ever is counted every time but the first.
+        let again = Operation { generation: 2, ..leased() };
+        let [_requests, rest @ ..] = GIVEN_BACK;
+        check(&decided(name, Some(again)), Funds::Release(micros(100)), &rest);
+    }
+}
+
+#[test]
+fn what_may_have_run_stays_counted() {
+    let [_requests, _tokens, rest @ ..] = GIVEN_BACK;
+    check(&decided("refuse", Some(leased())), Funds::Release(micros(100)), &rest);
+    // The book tells what was given up from what did not run.
+    for name in ["give up", "reap, owner gone", "reap, past deadline", "disown, perhaps sent"] {
+        check(&decided(name, Some(leased())), Funds::Lapse(micros(100)), &rest);
+    }
+}
+
+#[test]
+fn an_open_operation_waits_the_longer_the_more_often_it_was_reopened() {
+    let waits = [(1, 0), (2, 0), (3, 2), (4, 4), (5, 8), (6, 16), (7, 32), (8, 60), (9, 60)];
+    for (generation, wait) in waits.into_iter().chain([(65, 60), (66, 60), (u32::MAX, 60)]) {
+        let open = follow(leased(), Event::NotRun { claim: CLAIM, attempts: sample::attempts() });
+        let open = Operation { generation, ..open };
+        let waits = [0, wait, wait + 9].map(|now| open.reopens_in(later(now, 0)).as_secs());
+        assert_eq!(waits, [wait, 0, 0], "generation {generation}");
+        let set_back = Timestamp::from_micros(0);
+        assert_eq!(open.reopens_in(set_back).as_secs(), wait, "a clock that was set back");
+        for (now, is_allowed) in [(later(wait, -1), wait == 0), (later(wait, 0), true)] {
+            let lease = Lease { node: sample::node("a"), ends_at: later(100, 0) };
+            let claim = sample::claim().claim_id(OTHER).lease(lease).build();
+            let snapshot = Snapshot { operation: Some(open.clone()), ..Snapshot::vacant(now) };
+            let decided = decide(&snapshot, Event::Claim(Box::new(claim)));
+            let expected = if is_allowed { None } else { Some(Refusal::TooSoon) };
+            assert_eq!(decided.err(), expected, "generation {generation} at {now:?}");
+        }
     }
 }
 

@@ -105,6 +105,7 @@ impl World {
                 CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
                 | CommitError::Collision
+                | CommitError::TooLarge
                 | CommitError::Unavailable(_)
                 | CommitError::Overloaded,
             ) => Stage::Gone,
@@ -203,7 +204,8 @@ impl World {
             Err(
                 CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
-                | CommitError::Collision,
+                | CommitError::Collision
+                | CommitError::TooLarge,
             ) => Stage::Concluding { row, ending: unsettled(ending), pending: None },
         }
     }

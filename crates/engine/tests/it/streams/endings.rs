@@ -13,12 +13,12 @@ use tokio::task::JoinSet;
 
 use super::{METERED, STREAM, event, finishes, hello, rest, said, stream, whole};
 use crate::world::{
-    ANSWER_COSTS, FUNDS, HELLO, World, assert_failed, bearer, pass, route, says, secs, setup, text,
-    turns,
+    ANSWER_COSTS, FUNDS, HELLO, PEER, World, assert_failed, bearer, pass, route, says, secs, setup,
+    text, turns,
 };
 
 async fn cancel(world: &World) {
-    let caller = world.engine.authenticate(&bearer(1).expose()).await.unwrap();
+    let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     drop(world.engine.cancel(&caller, sample::request_key(1)).await.unwrap());
 }
 
@@ -37,7 +37,7 @@ async fn an_end_before_the_first_piece_is_an_error_of_the_usual_kind() {
     assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
     assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
     let world = failing(ProviderFailure::NotRun(NotRun::Overloaded)).await;
-    assert_failed!(world.ask(1, STREAM).await, Failure::NotRun(_));
+    assert_failed!(world.ask(1, STREAM).await, Failure::NotRun(..));
     let world = failing(ProviderFailure::Refused(ProviderRefusal::Request)).await;
     for _again in 0..2 {
         let reply = world.ask(1, STREAM).await;
@@ -125,7 +125,10 @@ async fn a_model_that_says_nothing_in_time_has_an_unknown_outcome() {
     let times = setup().model(|model| model.timeouts.first_token = secs(60));
     let world = times.script(Script::finishing(None).wait(&never)).start().await;
     let began = tokio::time::Instant::now();
-    assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
+    let mut silent = stream(world.ask(1, STREAM).await);
+    assert_eq!(began.elapsed(), secs(5), "its head is there");
+    let broken = rest(&mut silent).await.1.unwrap();
+    assert!(matches!(&broken, Broken::Failed(Failure::OutcomeUnknown(_))), "{broken:?}");
     assert_eq!(began.elapsed(), secs(60));
     assert_eq!(world.store.balances(), (FUNDS, 0));
 }

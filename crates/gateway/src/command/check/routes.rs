@@ -29,13 +29,17 @@ pub(super) struct RouteView {
     pub(super) ok: bool,
     class: &'static str,
     answer: &'static str,
+    /// Why its answer cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     latency_ms: u64,
 }
 
 impl RouteView {
     pub(super) fn line(&self) -> String {
-        let Self { model, route, answer, class, latency_ms, .. } = self;
-        format!("{model} by {route}: {answer} ({class}, {latency_ms} ms)")
+        let Self { model, route, answer, class, reason, latency_ms, .. } = self;
+        let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("{model} by {route}: {answer}{why} ({class}, {latency_ms} ms)")
     }
 }
 
@@ -60,6 +64,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
         request: Arc::new(parsed.request),
         model: Arc::clone(&route.model),
         max_output_tokens: OUTPUT_TOKENS.min(model.contract.max_output_tokens),
+        context_tokens: model.contract.context_tokens,
         connect: model.timeouts.connect,
         arrival: Arrival::Whole,
         states: ProviderStates::default(),
@@ -70,7 +75,8 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (class, answer) = read(&outcome);
     let (model, route, ok) = (id.to_string(), route.name(), outcome.is_ok());
-    Ok(RouteView { model, route, ok, class, answer, latency_ms })
+    let reason = outcome.err().and_then(|failure| failure.reason()).map(|why| why.to_string());
+    Ok(RouteView { model, route, ok, class, answer, reason, latency_ms })
 }
 
 /// What an outcome is called, and what it says of the configuration.
@@ -93,7 +99,7 @@ fn read(outcome: &Result<Option<Meters>, Failure>) -> (&'static str, &'static st
         Failure::Unknown(Unknown::Status) => "fails: look at what the provider says of itself",
         Failure::Unknown(Unknown::Broken | Unknown::Cut) => "breaks off",
         Failure::Unknown(Unknown::Timeout) => "does not answer in time",
-        Failure::Unknown(Unknown::Unreadable) => "answers what cannot be read: check its kind",
+        Failure::Unknown(Unknown::Unreadable(_)) => "answers what cannot be read: check its kind",
     };
     (failure.label(), answer)
 }

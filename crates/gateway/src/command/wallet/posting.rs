@@ -150,6 +150,7 @@ async fn offer(store: &(impl Journal + Wallets), posting: &Posting) -> anyhow::R
             Err(
                 error @ (CommitError::LimitReached(_)
                 | CommitError::Collision
+                | CommitError::TooLarge
                 | CommitError::Unavailable(_)),
             ) => {
                 if !was_lost {

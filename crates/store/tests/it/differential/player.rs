@@ -204,11 +204,15 @@ impl<'a> Player<'a> {
     async fn judge(&mut self, id: OperationId, event: Event, over: Over) -> String {
         let row = self.stores.journal().load(id).await.unwrap();
         let stale = self.seen.insert(id, row.clone());
-        let snapshot = match over {
+        let mut snapshot = match over {
             Over::Vacant => Snapshot::vacant(row.now),
             Over::Row => row,
             Over::Stale => stale.unwrap_or(row),
         };
+        // How long an open operation has to wait is asked of clocks that do not go alike.
+        if let (Event::Claim(_), Some(row)) = (&event, &mut snapshot.operation) {
+            row.admitted_at = Timestamp::from_micros(0);
+        }
         match decide(&snapshot, event) {
             Ok(transition) => {
                 let change = Arc::new(Change::Operation(transition));

@@ -49,7 +49,16 @@ defects! {
     KeysCountTogether breaks "counters::api_keys_count_apart";
     /// Endings without a charge leave the counters as they are.
     CountersAreNotGivenBack breaks
-        "counters::endings_without_a_charge_give_back_what_was_reserved";
+        "counters::every_ending_leaves_in_the_counters_what_it_should";
+    /// What may have run gives its request back.
+    AbandonedIsNotCounted breaks
+        "counters::every_ending_leaves_in_the_counters_what_it_should";
+    /// What has not run gives its tokens back twice.
+    TokensAreGivenBackTwice breaks
+        "counters::every_ending_leaves_in_the_counters_what_it_should";
+    /// What has not run gives its request back in every generation.
+    RetriesAreNotCounted breaks
+        "counters::every_ending_leaves_in_the_counters_what_it_should";
     /// Receipts do not tell what the counters come to.
     ReceiptsTellNoCounters breaks
         "counters::receipts_and_refusals_tell_what_the_counters_stand_at";
@@ -81,6 +90,8 @@ defects! {
     StaleVersionsPass breaks "endings::a_stale_version_is_a_conflict_and_changes_nothing";
     /// The next generation keeps the prices of the one before.
     ReopeningKeepsThePrice breaks "endings::an_open_operation_runs_again_as_its_next_generation";
+    /// A row tells when it was made for when its generation was admitted.
+    AdmissionsStand breaks "endings::an_open_operation_waits_for_its_fourth_generation";
     /// A settlement that lost its race is refused and charged all the same.
     LosersAreCharged breaks "endings::concurrent_endings_settle_once";
     /// Receipts are stamped with a clock of their own, an hour behind.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::ledger::{Account, Funds, Posting, PostingKind};
-use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::limits::{Counter, CounterMove, Tally};
 use holdfast_domain::operation::{
     Change, Effect, Node, Operation, Receipt, SealedResult, Snapshot, Start, Transition, Version,
 };
@@ -39,6 +39,9 @@ impl Journal for Broken {
         }
         if self.has(Defect::AttemptsAreForgotten) {
             row.attempts = Arc::default();
+        }
+        if self.has(Defect::AdmissionsStand) {
+            row.admitted_at = row.created_at;
         }
         if self.has(Defect::SupersededLeasesAreHidden) {
             snapshot.lease = snapshot.lease.filter(|lease| lease.node == row.owner.node);
@@ -138,6 +141,7 @@ impl Broken {
     async fn bent(&self, transition: &Transition) -> Transition {
         let mut bent = transition.clone();
         self.bend_counters(&mut bent);
+        self.give_back_more(&mut bent);
         self.bend_effect(&mut bent);
         if self.has(Defect::ClaimsMakeWallets) {
             self.make(bent.wallet).await;
@@ -165,12 +169,43 @@ impl Broken {
         if self.has(Defect::KeysCountTogether) {
             bent.api_key = ApiKeyId::from_u128(1);
         }
-        let ends_free = matches!(bent.funds, Funds::Release(_));
+        let ends_free = matches!(bent.funds, Funds::Release(_) | Funds::Lapse(_));
         let settles = matches!(bent.funds, Funds::Capture { .. });
         if (ends_free && self.has(Defect::CountersAreNotGivenBack))
             || (settles && self.has(Defect::CountersAreNotCorrected))
         {
             bent.counters.clear();
+        }
+    }
+
+    /// Gives more back than an ending gives, of an operation that is limited.
+    fn give_back_more(&self, bent: &mut Transition) {
+        let is_limited = !bent.counters.is_empty();
+        let more = match bent.effect {
+            Effect::Abandon { .. } if self.has(Defect::AbandonedIsNotCounted) => {
+                (Counter::Requests, -1)
+            }
+            Effect::Open { .. } if self.has(Defect::TokensAreGivenBackTwice) => {
+                (Counter::Tokens, -100)
+            }
+            Effect::Open { .. }
+                if self.has(Defect::RetriesAreNotCounted) && bent.generation > 1 =>
+            {
+                (Counter::Requests, -1)
+            }
+            Effect::Admit(_)
+            | Effect::Reopen(_)
+            | Effect::Complete { .. }
+            | Effect::Record { .. }
+            | Effect::Settle
+            | Effect::AskCancel
+            | Effect::Open { .. }
+            | Effect::Refuse { .. }
+            | Effect::Abandon { .. } => return,
+        };
+        let (counter, amount) = more;
+        if is_limited {
+            bent.counters.push(CounterMove { counter, amount, bound: None });
         }
     }
 
@@ -278,7 +313,8 @@ impl Broken {
                 }
                 Err(CommitError::Collision)
             }
-            error @ (CommitError::Overloaded
+            error @ (CommitError::TooLarge
+            | CommitError::Overloaded
             | CommitError::Unavailable(_)
             | CommitError::Uncertain(_)) => Err(error),
         }

@@ -142,17 +142,17 @@ pub(super) struct Opening<'a> {
 #[derive(Default, Serialize)]
 pub(super) struct Gained<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<&'a str>,
+    pub(super) content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<&'a str>,
+    pub(super) refusal: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<&'a str>,
+    pub(super) reasoning_content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<FunctionPiece<'a>>,
+    pub(super) function_call: Option<FunctionPiece<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<CallPiece<'a>>,
+    pub(super) tool_calls: Vec<CallPiece<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audio: Option<AudioPiece<'a>>,
+    pub(super) audio: Option<AudioPiece<'a>>,
 }
 
 impl Gained<'_> {
@@ -195,24 +195,24 @@ impl<'a> Closing<'a> {
 }
 
 #[derive(Serialize)]
-struct CallPiece<'a> {
-    index: u32,
+pub(super) struct CallPiece<'a> {
+    pub(super) index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    pub(super) id: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
+    pub(super) kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function: Option<FunctionPiece<'a>>,
+    pub(super) function: Option<FunctionPiece<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    custom: Option<CustomPiece<'a>>,
+    pub(super) custom: Option<CustomPiece<'a>>,
 }
 
 #[derive(Serialize)]
-struct FunctionPiece<'a> {
+pub(super) struct FunctionPiece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    pub(super) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<&'a str>,
+    pub(super) arguments: Option<&'a str>,
 }
 
 impl<'a> FunctionPiece<'a> {
@@ -223,11 +223,11 @@ impl<'a> FunctionPiece<'a> {
 }
 
 #[derive(Serialize)]
-struct CustomPiece<'a> {
+pub(super) struct CustomPiece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    pub(super) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<&'a str>,
+    pub(super) input: Option<&'a str>,
 }
 
 impl<'a> CustomPiece<'a> {
@@ -238,13 +238,13 @@ impl<'a> CustomPiece<'a> {
 }
 
 #[derive(Serialize)]
-struct AudioPiece<'a> {
+pub(super) struct AudioPiece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    pub(super) id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<i64>,
+    pub(super) expires_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<&'a str>,
+    pub(super) data: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    transcript: Option<&'a str>,
+    pub(super) transcript: Option<&'a str>,
 }

@@ -6,7 +6,7 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::{OperationId, Timestamp};
 
-use super::{Chunks, DONE, Used};
+use super::{Chunks, DONE, Used, pieces};
 use crate::chat::completion::Json;
 use crate::chat::upstream::read_choice;
 use crate::json::{self, Node};
@@ -18,13 +18,13 @@ pub struct NotStored;
 
 /// The events of a stream that says what `body` says, which
 /// [`completion::render`](crate::chat::completion::render) made: under the same ids and of the same
-/// moment, with [`DONE`] at its end.
+/// moment, with [`DONE`] at its end. A chunk tells at most 4 KiB of text and 16 tokens' likeliness.
 ///
 /// # Errors
 ///
 /// [`NotStored`] for any other body.
 pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored> {
-    let stored = json::parse_answer(body).map_err(|_not_json| NotStored)?;
+    let stored = json::parse_own(body).map_err(|_not_json| NotStored)?;
     let mut chunks = chunks(&stored).ok_or(NotStored)?;
     let choices = stored.get("choices").and_then(Node::as_array).ok_or(NotStored)?;
     let choices = choices.iter().map(read_choice).collect::<Result<Vec<_>, _>>();
@@ -34,11 +34,18 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
         predicted: None,
         moderation: stored.get("moderation").map(Node::to_opaque),
     };
-    let mut frames = chunks.delta(&delta);
+    let mut events = Vec::new();
+    chunks.tier(delta.service_tier);
+    for choice in &delta.choices {
+        pieces::each_of(choice, &mut |piece| {
+            let mut told = Vec::with_capacity(2);
+            chunks.gain(piece, &mut told);
+            events.extend(told.iter().map(|piece| piece.frame.bytes(include_usage)));
+        });
+    }
     let mut answer = Answer::default();
     answer.append(delta);
-    frames.extend(chunks.finish(&answer));
-    let mut events: Vec<_> = frames.iter().map(|frame| frame.bytes(include_usage)).collect();
+    events.extend(chunks.finish(&answer).iter().map(|frame| frame.bytes(include_usage)));
     if include_usage {
         let usage = stored.get("usage").ok_or(NotStored)?.to_opaque();
         events.push(chunks.frame(&Used { choices: [], usage: Json(&usage) }).plain);

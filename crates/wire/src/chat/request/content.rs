@@ -5,6 +5,7 @@ use holdfast_domain::request::{
 };
 
 use super::BadRequest;
+use super::address::names_inside;
 use super::field::{self, Field, Path};
 use super::object::Object;
 use crate::json::Node;
@@ -53,7 +54,7 @@ fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<Part, Ba
     Ok(Part { item, cache_breakpoint })
 }
 
-/// Other schemes would name files of the provider's own machine.
+/// Other schemes would name files of the provider's own machine, and some hosts its own services.
 fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
     const SCHEMES: [&str; 3] = ["https://", "http://", "data:"];
     let mut image = Object::read(field, "an object with `url`")?;
@@ -63,10 +64,15 @@ fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
         let begins = |scheme: &&str| {
             url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         };
-        if SCHEMES.iter().any(begins) {
-            return Ok(url);
+        if !SCHEMES.iter().any(begins) {
+            return Err(path.invalid(format_args!("an https:, http: or data: URL")));
         }
-        Err(path.invalid(format_args!("an https:, http: or data: URL")))
+        if names_inside(&url) {
+            return Err(path.invalid(format_args!(
+                "the address of a public host: not of the machine itself or of its own link"
+            )));
+        }
+        Ok(url)
     })?;
     let detail = image.optional("detail", |field| {
         // What the model chooses anyway.

@@ -7,9 +7,10 @@ use holdfast_domain::request::{
     Item, Message, Opaque, Part, Reply, Request, Role, ServiceTier, Voice,
 };
 
-use super::BadRequest;
 use super::field::Path;
+use super::{BadRequest, MEMBERS, message};
 use crate::json;
+use crate::nearest::nearest;
 
 /// Holds a request against the contract of its model. `body` is what it was read from: the normal form
 /// does not know by which of its two names a bound was sent.
@@ -37,10 +38,33 @@ struct Judge<'a>(&'a Contract);
 
 impl Judge<'_> {
     fn extras(&self, path: &Path<'_>, extras: &BTreeMap<String, Opaque>) -> Result<(), BadRequest> {
-        match extras.keys().find(|name| !self.0.accepts.contains(name)) {
+        match self.unknown(extras).next() {
             None => Ok(()),
-            Some(name) => Err(Path::Member(path, name).unknown()),
+            Some(name) => Err(Path::Member(path, name).unknown(self.meant(name, &MEMBERS))),
         }
+    }
+
+    /// What clients keep beside an answer is left out later, unless it is accepted.
+    fn reply_extras(&self, path: &Path<'_>, reply: &Reply) -> Result<(), BadRequest> {
+        let is_metadata = |name: &&String| Reply::METADATA.contains(&name.as_str());
+        match self.unknown(&reply.extras).find(|name| !is_metadata(name)) {
+            None => Ok(()),
+            Some(name) => {
+                Err(Path::Member(path, name).unknown(self.meant(name, &message::MEMBERS)))
+            }
+        }
+    }
+
+    fn meant<'n>(&'n self, name: &str, known: &[&'n str]) -> Option<&'n str> {
+        let accepted = self.0.accepts.iter().map(String::as_str);
+        nearest(name, known.iter().copied().chain(accepted))
+    }
+
+    fn unknown<'e>(
+        &self,
+        extras: &'e BTreeMap<String, Opaque>,
+    ) -> impl Iterator<Item = &'e String> {
+        extras.keys().filter(|name| !self.0.accepts.contains(name))
     }
 
     fn options(&self, request: &Request) -> Result<(), BadRequest> {
@@ -64,11 +88,11 @@ impl Judge<'_> {
     }
 
     fn message(&self, path: &Path<'_>, message: &Message) -> Result<(), BadRequest> {
-        if let Role::Assistant(Reply { audio_id, extras, .. }) = &message.role {
-            self.extras(path, extras)?;
+        if let Role::Assistant(reply) = &message.role {
+            self.reply_extras(path, reply)?;
             let audio = Path::Member(path, "audio");
             let id = Path::Member(&audio, "id");
-            self.restricted(audio_id.is_some(), Restricted::AudioId, &id)?;
+            self.restricted(reply.audio_id.is_some(), Restricted::AudioId, &id)?;
         }
         let content = Path::Member(path, "content");
         let mut parts = message.parts().iter().enumerate();

@@ -155,8 +155,15 @@ impl Path<'_> {
         self.bad(Code::InvalidValue, format!("`{self}` is missing. Send it."))
     }
 
-    pub(super) fn unknown(&self) -> BadRequest {
-        self.bad(Code::UnknownParameter, format!("`{self}` is not known here. Remove it."))
+    /// It is not known; `meant` is a known one that is spelled much alike.
+    pub(super) fn unknown(&self, meant: Option<&str>) -> BadRequest {
+        let message = match meant {
+            None => format!("`{self}` is not known here. Remove it."),
+            Some(meant) => {
+                format!("`{self}` is not known here: did you mean `{meant}`? If not, remove it.")
+            }
+        };
+        self.bad(Code::UnknownParameter, message)
     }
 
     /// It is known, and this model or this gateway does not take it.

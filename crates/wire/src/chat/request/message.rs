@@ -13,6 +13,10 @@ use crate::json::Node;
 
 const ROLES: [&str; 6] = ["developer", "system", "user", "assistant", "tool", "function"];
 
+/// The members of an assistant's turn, for whoever has mistyped one.
+pub(super) const MEMBERS: [&str; 7] =
+    ["role", "name", "content", "refusal", "audio", "tool_calls", "function_call"];
+
 pub(super) fn read(field: Field<'_, '_>) -> Result<Message, BadRequest> {
     let mut turn = Object::read(field, "an object")?;
     let role = turn.required("role", |field| field.one_of(&ROLES, |role| role))?;
@@ -52,7 +56,10 @@ fn null_or_text(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
     field::string(field).map(Content::Text).map(Some)
 }
 
-/// What an answer of ours held is taken back as it is: clients append it to the conversation.
+/// What an answer of ours held is taken back as it is, also with what official SDKs and frameworks keep
+/// beside it: clients append it to the conversation. What they keep beside a call is left out here, so it
+/// makes no difference between two requests; a model may accept what they keep beside the message
+/// ([`Reply::METADATA`]), so that does.
 fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
     let name = turn.optional("name", field::string)?;
     let content = turn.optional("content", assistant_content)?;
@@ -99,6 +106,7 @@ fn assistant_content(field: Field<'_, '_>) -> Result<Content, BadRequest> {
 
 fn tool_call(field: Field<'_, '_>) -> Result<ToolCall, BadRequest> {
     let mut call = Object::read(field, "an object")?;
+    call.leave_out(&["index", "provider_specific_fields"]);
     let id = call.required("id", field::string)?;
     let kinds = [ToolKind::Function, ToolKind::Custom];
     let kind = call.required("type", |field| field.one_of(&kinds, ToolKind::label))?;
@@ -120,6 +128,7 @@ fn called(field: Field<'_, '_>, kind: ToolKind) -> Result<(String, String), BadR
         ToolKind::Function => called.required("arguments", field::string)?,
         ToolKind::Custom => called.required("input", field::string)?,
     };
+    called.leave_out(&["parsed_arguments", "provider_specific_fields"]);
     called.end()?;
     Ok((name, input))
 }

@@ -8,18 +8,27 @@ use holdfast_domain::request::Opaque;
 use super::BadRequest;
 use super::field::{Field, Path};
 use crate::json::Node;
+use crate::nearest::nearest;
+
+/// Names that an object remembers to have been asked for: all, but of the body, which has a list.
+const ASKED_MAX: usize = 8;
 
 /// An object and where it stands.
 #[derive(Debug)]
 pub(super) struct Object<'p, 'a> {
     pub(super) path: Path<'p>,
     members: Vec<(Cow<'a, str>, Node<'a>)>,
+    /// What it may have, as far as it was asked for: for whoever has mistyped one.
+    asked: [&'static str; ASKED_MAX],
+    n_asked: usize,
 }
 
 impl<'p, 'a> Object<'p, 'a> {
     pub(super) fn read(field: Field<'p, 'a>, what: &str) -> Result<Self, BadRequest> {
         match field.node {
-            Node::Object(members) => Ok(Self { path: field.path, members }),
+            Node::Object(members) => {
+                Ok(Self { path: field.path, members, asked: [""; ASKED_MAX], n_asked: 0 })
+            }
             Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) => {
                 Err(field.path.invalid(format_args!("{what}")))
             }
@@ -34,7 +43,7 @@ impl<'p, 'a> Object<'p, 'a> {
     /// Takes a member that there may be; null is none.
     pub(super) fn optional<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(Field<'_, 'a>) -> Result<T, BadRequest>,
     ) -> Result<Option<T>, BadRequest> {
         match self.take(name) {
@@ -46,7 +55,7 @@ impl<'p, 'a> Object<'p, 'a> {
     /// Takes a member that there must be; a null is read like any other value.
     pub(super) fn required<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(Field<'_, 'a>) -> Result<T, BadRequest>,
     ) -> Result<T, BadRequest> {
         let taken = self.take(name);
@@ -60,11 +69,19 @@ impl<'p, 'a> Object<'p, 'a> {
         self.required("type", |field| field.one_of(&[kind], |kind| kind)).map(drop)
     }
 
+    /// Takes these members where they are, whatever they hold, and forgets them.
+    pub(super) fn leave_out(&mut self, names: &[&str]) {
+        self.members.retain(|(name, _)| !names.contains(&&**name));
+    }
+
     /// Refuses what was not taken.
     pub(super) fn end(self) -> Result<(), BadRequest> {
         match self.members.first() {
             None => Ok(()),
-            Some((name, _)) => Err(Path::Member(&self.path, name).unknown()),
+            Some((name, _)) => {
+                let known = self.asked.iter().take(self.n_asked).copied();
+                Err(Path::Member(&self.path, name).unknown(nearest(name, known)))
+            }
         }
     }
 
@@ -74,7 +91,11 @@ impl<'p, 'a> Object<'p, 'a> {
         members.map(|(name, node)| (name.into_owned(), node.to_opaque())).collect()
     }
 
-    fn take(&mut self, name: &str) -> Option<Node<'a>> {
+    fn take(&mut self, name: &'static str) -> Option<Node<'a>> {
+        if let Some(place) = self.asked.get_mut(self.n_asked) {
+            *place = name;
+            self.n_asked = self.n_asked.saturating_add(1);
+        }
         let at = self.members.iter().position(|(other, _)| other == name)?;
         Some(self.members.swap_remove(at).1)
     }

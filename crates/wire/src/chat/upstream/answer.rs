@@ -2,6 +2,7 @@
 //! missing; but an answer that is not whole, or ends in a way that is not known, is no answer.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta};
+pub use holdfast_domain::ports::Unreadable;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 
@@ -17,32 +18,9 @@ pub struct Completion {
     pub meters: Option<Meters>,
 }
 
-/// Why a 200 is no answer. In every case the model may have run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// The body reports an error instead.
-    #[error("the answer is an error under a status of success")]
-    Error,
-    /// The body is not JSON.
-    #[error("the answer is not JSON")]
-    Json,
-    /// Choices are missing, doubled or more than were asked for, or one has no message.
-    #[error("the answer has not the choices that were asked for")]
-    Choices,
-    /// A choice says something of an unknown kind.
-    #[error("the answer has content of an unknown kind")]
-    Content,
-    /// A choice calls tools in a way that cannot be read, or ends with calls and has none.
-    #[error("the answer calls tools in an unknown way")]
-    ToolCalls,
-    /// A choice has not ended, or in an unknown way.
-    #[error("the answer has no known end")]
-    Finish,
-}
-
 /// Reads the body of a 200 for a request of `n` choices.
 pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, Unreadable> {
-    let answer = json::parse_answer(body).map_err(|_not_json| Unreadable::Json)?;
+    let answer = json::parse_answer(body)?;
     if answer.get("error").is_some() {
         return Err(Unreadable::Error);
     }

@@ -1,6 +1,10 @@
 //! The tool calls of one choice while they come in pieces. Providers number them, name them, or do neither,
 //! and some tell a call's id and name with every piece of it.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, RandomState};
+
 use holdfast_domain::answer::ToolCallDelta;
 use holdfast_domain::request::ToolKind;
 
@@ -8,45 +12,72 @@ use super::answer::Unreadable;
 use super::choice;
 use crate::json::Node;
 
+/// Tool calls of one choice, at most: more are no answer. What a delta costs would else grow with them.
+pub const CALLS_MAX: usize = 1_024;
+
 /// Calls in the order in which they began: what they are numbered by here.
 #[derive(Default)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct Calls {
+    all: Vec<Call>,
+    /// The newest call of each number of the provider's.
+    by_number: HashMap<u32, usize>,
+    /// The newest call of each id of the provider's.
+    by_id: HashMap<IdHash, usize>,
+    /// How many call nobody yet.
+    n_nameless: usize,
+    ids: RandomState,
+}
+
+/// What stands for an id of the provider's: an id may be as long as the event that it came in. The hash is
+/// keyed at random, so that no provider makes two ids meet.
+type IdHash = u64;
 
 /// What is known of a call from its pieces.
 struct Call {
-    /// Its number at the provider, where it has one.
-    number: Option<u32>,
-    /// Its id there: it stays behind.
-    id: String,
+    /// Its id at the provider, once it has one: it stays behind.
+    id: Option<IdHash>,
     name: String,
     kind: ToolKind,
 }
 
+/// How a provider tells which call a piece belongs to.
+struct Label<'n> {
+    number: Option<u32>,
+    id: Option<IdHash>,
+    name: &'n str,
+}
+
 impl Calls {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub(super) const fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// Whether somebody is called whom nobody knows.
-    pub(super) fn has_nameless(&self) -> bool {
-        self.0.iter().any(|call| call.name.is_empty())
+    pub(super) const fn has_nameless(&self) -> bool {
+        self.n_nameless > 0
     }
 
     /// What the calls gained by a delta, each once.
     pub(super) fn gain(&mut self, delta: &Node<'_>) -> Result<Vec<ToolCallDelta>, Unreadable> {
         let Some(pieces) = delta.get("tool_calls") else { return Ok(Vec::new()) };
-        let mut gained: Vec<ToolCallDelta> = Vec::new();
-        for piece in pieces.as_array().ok_or(Unreadable::ToolCalls)? {
+        let mut gained = BTreeMap::new();
+        let pieces = pieces.as_array().ok_or(Unreadable::ToolCalls)?;
+        if pieces.len() > CALLS_MAX {
+            return Err(Unreadable::TooManyCalls);
+        }
+        for piece in pieces {
             let Some(more) = self.piece(piece)? else { continue };
-            match gained.iter_mut().find(|known| known.index == more.index) {
-                Some(known) => {
-                    append(&mut known.name, more.name);
-                    append(&mut known.input, more.input);
+            match gained.entry(more.index) {
+                Entry::Vacant(place) => {
+                    place.insert(more);
                 }
-                None => gained.push(more),
+                Entry::Occupied(mut known) => {
+                    append(&mut known.get_mut().name, more.name);
+                    append(&mut known.get_mut().input, more.input);
+                }
             }
         }
-        Ok(gained)
+        Ok(gained.into_values().collect())
     }
 
     fn piece(&mut self, piece: &Node<'_>) -> Result<Option<ToolCallDelta>, Unreadable> {
@@ -68,12 +99,18 @@ impl Calls {
         let called = kind.map(ToolKind::label).or(Some("function"));
         let called = called.and_then(|member| piece.get(member));
         let name = called.and_then(|called| called.get("name")?.as_str()).unwrap_or_default();
-        let (at, is_new) = self.find(number, text("id"), name, kind)?;
-        let call = self.0.get_mut(at).ok_or(Unreadable::ToolCalls)?;
-        if call.id.is_empty() {
-            text("id").clone_into(&mut call.id);
+        let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| self.ids.hash_one(id));
+        let (at, is_new) = self.find(&Label { number, id, name }, kind)?;
+        let call = self.all.get_mut(at).ok_or(Unreadable::ToolCalls)?;
+        if let (None, Some(id)) = (call.id, id) {
+            call.id = Some(id);
+            let newest = self.by_id.entry(id).or_insert(at);
+            *newest = at.max(*newest);
         }
         let name = Some(name).filter(|name| !name.is_empty() && *name != call.name);
+        if name.is_some() && call.name.is_empty() {
+            self.n_nameless = self.n_nameless.saturating_sub(1);
+        }
         call.name.push_str(name.unwrap_or_default());
         let input = called.and_then(|called| called.get(input_name(call.kind)));
         let input = Some(choice::input_text(input)?).filter(|input| !input.is_empty());
@@ -93,30 +130,35 @@ impl Calls {
     /// without goes on with the last.
     fn find(
         &mut self,
-        number: Option<u32>,
-        id: &str,
-        name: &str,
+        label: &Label<'_>,
         kind: Option<ToolKind>,
     ) -> Result<(usize, bool), Unreadable> {
-        let is_other = |call: &Call| {
-            !name.is_empty() && !id.is_empty() && !call.id.is_empty() && call.id != id
+        let Label { number, id, name } = *label;
+        let is_other =
+            |call: &Call| !name.is_empty() && id.is_some() && call.id.is_some() && call.id != id;
+        let found = match (number, id) {
+            (Some(number), _) => self.by_number.get(&number).copied(),
+            (None, Some(id)) => self.by_id.get(&id).copied(),
+            (None, None) if name.is_empty() => {
+                Some(self.all.len().checked_sub(1).ok_or(Unreadable::ToolCalls)?)
+            }
+            (None, None) => None,
         };
-        let found = match number {
-            Some(_) => self.0.iter().rposition(|call| call.number == number),
-            None if !id.is_empty() => self.0.iter().rposition(|call| call.id == id),
-            None if name.is_empty() => self.0.len().checked_sub(1),
-            None => None,
-        };
-        let found = found.filter(|at| !self.0.get(*at).is_some_and(is_other));
+        let found = found.filter(|at| !self.all.get(*at).is_some_and(is_other));
         if let Some(at) = found {
             return Ok((at, false));
         }
-        if number.is_none() && id.is_empty() && name.is_empty() {
-            return Err(Unreadable::ToolCalls);
+        let at = self.all.len();
+        if at == CALLS_MAX {
+            return Err(Unreadable::TooManyCalls);
+        }
+        if let Some(number) = number {
+            self.by_number.insert(number, at);
         }
         let kind = kind.unwrap_or(ToolKind::Function);
-        self.0.push(Call { number, id: id.to_owned(), name: String::new(), kind });
-        Ok((self.0.len().saturating_sub(1), true))
+        self.all.push(Call { id: None, name: String::new(), kind });
+        self.n_nameless = self.n_nameless.saturating_add(1);
+        Ok((at, true))
     }
 }
 

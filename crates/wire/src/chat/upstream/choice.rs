@@ -1,11 +1,11 @@
 //! One choice of a provider's completion. Its ids stay behind: callers get ours.
 
-use holdfast_domain::answer::{
-    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, ToolCallDelta,
-};
-use holdfast_domain::request::{Opaque, ToolKind};
+use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
+use holdfast_domain::request::ToolKind;
 
 use super::answer::Unreadable;
+use super::calls::CALLS_MAX;
+use super::passthrough;
 use crate::json::Node;
 
 pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
@@ -34,8 +34,8 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
         reasoning: reasoning.and_then(Node::as_str).map(str::to_owned),
         tool_calls,
         function_call,
-        logprobs: choice.get("logprobs").map(logprobs),
-        annotations: objects(message.get("annotations")).unwrap_or_default(),
+        logprobs: choice.get("logprobs").map(passthrough::logprobs),
+        annotations: passthrough::annotations(message.get("annotations")),
         audio: message.get("audio").map(audio).transpose()?,
         finish: Some(finish),
     })
@@ -70,6 +70,9 @@ pub(super) fn text(content: &Node<'_>) -> Result<String, Unreadable> {
 fn tool_calls(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, Unreadable> {
     let Some(calls) = message.get("tool_calls") else { return Ok(Vec::new()) };
     let calls = calls.as_array().ok_or(Unreadable::ToolCalls)?;
+    if calls.len() > CALLS_MAX {
+        return Err(Unreadable::TooManyCalls);
+    }
     (0..).zip(calls).map(|(index, call)| tool_call(index, call)).collect()
 }
 
@@ -109,19 +112,6 @@ pub(super) fn input_text(input: Option<&Node<'_>>) -> Result<String, Unreadable>
             Err(Unreadable::ToolCalls)
         }
     }
-}
-
-pub(super) fn logprobs(logprobs: &Node<'_>) -> Logprobs {
-    Logprobs {
-        content: objects(logprobs.get("content")),
-        refusal: objects(logprobs.get("refusal")),
-    }
-}
-
-/// An array of objects, each as it is.
-pub(super) fn objects(nodes: Option<&Node<'_>>) -> Option<Vec<Opaque>> {
-    let objects = nodes?.as_array()?.iter().filter(|node| matches!(node, Node::Object(_)));
-    Some(objects.map(Node::to_opaque).collect())
 }
 
 fn audio(audio: &Node<'_>) -> Result<Audio, Unreadable> {

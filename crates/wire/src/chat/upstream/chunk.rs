@@ -7,17 +7,23 @@ use std::collections::BTreeMap;
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Predicted,
 };
+use holdfast_domain::request::Opaque;
 use holdfast_domain::usage::Meters;
 
 use super::answer::{Unreadable, service_tier};
 use super::calls::Calls;
-use super::{choice, moderation, usage};
+use super::{choice, moderation, passthrough, usage};
 use crate::json::{self, Node};
+
+/// Choices in one chunk, at most: each is rendered by itself, so that they bound what a chunk costs.
+pub const CHOICES_MAX: usize = 128;
 
 /// Puts the chunks of one answer in relation to each other.
 pub struct ChunkReader {
     n: u32,
     choices: BTreeMap<u32, Said>,
+    /// Choices that have ended.
+    n_ended: u32,
     /// What the newest report of usage says; `None` while there is none, and when that cannot be believed.
     meters: Option<Meters>,
 }
@@ -26,6 +32,7 @@ pub struct ChunkReader {
 #[derive(Default)]
 struct Said {
     calls: Calls,
+    n_annotations: usize,
     function: Option<String>,
     says_something: bool,
     finish: Option<FinishReason>,
@@ -41,7 +48,7 @@ impl ChunkReader {
     /// Of an answer to a request of `n` choices that has said nothing.
     #[must_use]
     pub const fn new(n: u32) -> Self {
-        Self { n, choices: BTreeMap::new(), meters: None }
+        Self { n, choices: BTreeMap::new(), n_ended: 0, meters: None }
     }
 
     /// Reads a chunk, and says what it adds; `None` where that is nothing.
@@ -50,7 +57,7 @@ impl ChunkReader {
     ///
     /// An [`Unreadable`]: the answer is broken, and the model may have run.
     pub fn read(&mut self, data: &[u8]) -> Result<Option<Delta>, Unreadable> {
-        let chunk = json::parse_answer(data).map_err(|_not_json| Unreadable::Json)?;
+        let chunk = json::parse_answer(data)?;
         // Groq has a place of its own for what others have at the top.
         let own = chunk.get("x_groq");
         if chunk.get("error").or_else(|| own?.get("error")).is_some() {
@@ -60,6 +67,9 @@ impl ChunkReader {
             None => &[][..],
             Some(choices) => choices.as_array().ok_or(Unreadable::Choices)?,
         };
+        if choices.len() > CHOICES_MAX {
+            return Err(Unreadable::Choices);
+        }
         // Moonshot tells it with the only choice.
         let with_choice = || choices.first().filter(|_| self.n == 1)?.get("usage");
         let report = chunk.get("usage").or_else(|| own?.get("usage")).or_else(with_choice);
@@ -78,9 +88,8 @@ impl ChunkReader {
 
     /// Whether every choice has ended: what is missing of the stream then is at most its usage.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        (0..self.n).eq(self.choices.keys().copied())
-            && self.choices.values().all(|choice| choice.finish.is_some())
+    pub const fn is_whole(&self) -> bool {
+        self.n_ended == self.n
     }
 
     /// The end of the stream: what was reported to have been used up, where that can be believed.
@@ -120,10 +129,14 @@ impl ChunkReader {
             None => ChoiceDelta::default(),
         };
         gained.index = index;
-        gained.logprobs = choice.get("logprobs").map(choice::logprobs);
+        gained.logprobs = choice.get("logprobs").map(passthrough::logprobs);
         gained.finish = match choice.get("finish_reason").and_then(Node::as_str) {
             None | Some("") => None,
-            Some(reason) => Some(*known.finish.get_or_insert(choice::finish(reason)?)),
+            Some(reason) => {
+                let finish = choice::finish(reason)?;
+                self.n_ended = self.n_ended.saturating_add(u32::from(known.finish.is_none()));
+                Some(*known.finish.get_or_insert(finish))
+            }
         };
         let nothing = ChoiceDelta { index, ..ChoiceDelta::default() };
         Ok((gained != nothing).then_some(gained))
@@ -144,7 +157,7 @@ impl Said {
                 .map(|call| self.function_call(call))
                 .transpose()?
                 .flatten(),
-            annotations: choice::objects(delta.get("annotations")).unwrap_or_default(),
+            annotations: self.annotations(delta.get("annotations")),
             audio: delta.get("audio").map(audio),
             ..ChoiceDelta::default()
         };
@@ -154,6 +167,14 @@ impl Said {
             || gained.function_call.is_some()
             || gained.audio.is_some();
         Ok(gained)
+    }
+
+    /// Sources, as many as are passed on of a choice.
+    fn annotations(&mut self, nodes: Option<&Node<'_>>) -> Vec<Opaque> {
+        let mut annotations = passthrough::annotations(nodes);
+        annotations.truncate(passthrough::ANNOTATIONS_MAX.saturating_sub(self.n_annotations));
+        self.n_annotations = self.n_annotations.saturating_add(annotations.len());
+        annotations
     }
 
     /// A name that is told with every piece is told once.

@@ -1,42 +1,34 @@
-//! What a provider's moderation said of prompt and answer. Its judgements are passed on, its errors are
-//! not: their words are the provider's own.
-
-use std::borrow::Cow;
+//! What a provider's moderation said of prompt and answer. Its judgements are passed on, its errors and
+//! its model are not: they are the provider's own.
 
 use holdfast_domain::request::Opaque;
 
+use super::passthrough::{MODERATION_MODEL, judgements, object, word};
 use crate::json::Node;
-
-const KEPT: [&str; 3] = ["type", "model", "results"];
 
 /// Reads both sides; `None` where one is missing, for then it is no moderation.
 pub(super) fn read(moderation: &Node<'_>) -> Option<Opaque> {
-    let side = |name: &'static str| Some((Cow::Borrowed(name), side(moderation.get(name)?)));
-    Some(Node::Object(vec![side("input")?, side("output")?]).to_opaque())
+    let input = side(moderation.get("input")?);
+    let output = side(moderation.get("output")?);
+    Some(object([("input", input), ("output", output)]).to_opaque())
 }
 
 fn side<'a>(side: &Node<'a>) -> Node<'a> {
-    let is_judged = side.get("type").and_then(Node::as_str) == Some("moderation_results");
-    match side {
-        Node::Object(members) if is_judged => {
-            let kept = members.iter().filter(|(name, _)| KEPT.contains(&&**name));
-            Node::Object(kept.cloned().collect())
-        }
-        Node::Object(_)
-        | Node::Null
-        | Node::Bool(_)
-        | Node::Number(_)
-        | Node::String(_)
-        | Node::Array(_) => failed(),
+    const JUDGED: &str = "moderation_results";
+    if side.get("type").and_then(Node::as_str) != Some(JUDGED) {
+        return failed();
     }
+    object([
+        ("type", word(JUDGED)),
+        ("model", word(MODERATION_MODEL)),
+        ("results", judgements(side.get("results"))),
+    ])
 }
 
 fn failed() -> Node<'static> {
-    let members = [
-        ("type", "error"),
-        ("code", "moderation_failed"),
-        ("message", "The moderation did not judge this."),
-    ];
-    let member = |(name, text)| (Cow::Borrowed(name), Node::String(Cow::Borrowed(text)));
-    Node::Object(members.map(member).to_vec())
+    object([
+        ("type", word("error")),
+        ("code", word("moderation_failed")),
+        ("message", word("The moderation did not judge this.")),
+    ])
 }

@@ -1,6 +1,6 @@
 //! The shapes of turns and of what they say.
 
-use holdfast_domain::request::{BreakpointTtl, ImageDetail, RecordingFormat};
+use holdfast_domain::request::{BreakpointTtl, ImageDetail, RecordingFormat, Reply};
 use serde_json::{Value, json};
 
 use super::super::shape::{
@@ -71,21 +71,18 @@ fn function_message() -> Value {
 fn assistant() -> Value {
     let audio = closed(json!({"id": string()}), &["id"]);
     let audio = described(audio, "Refused unless the model allows `audio.id`.");
-    let schema = closed(
-        json!({
-            "role": word("assistant"),
-            "content": nullable(named("AssistantContent")),
-            "refusal": nullable(string()),
-            "name": nullable(string()),
-            "audio": nullable(audio),
-            "tool_calls": nullable(array(named("ToolCall"), 0, None)),
-            "function_call": with(nullable(called("arguments")), "deprecated", json!(true)),
-            "annotations": described(
-                json!({"type": ["array", "null"], "maxItems": 0}),
-                "As our answers have it: empty."),
-        }),
-        &["role"],
-    );
+    let members = json!({
+        "role": word("assistant"),
+        "content": nullable(named("AssistantContent")),
+        "refusal": nullable(string()),
+        "name": nullable(string()),
+        "audio": nullable(audio),
+        "tool_calls": nullable(array(named("ToolCall"), 0, None)),
+        "function_call": with(nullable(called("arguments")), "deprecated", json!(true)),
+    });
+    let kept = || left_out("Taken, and sent on only where the model accepts it by name.");
+    let members = Reply::METADATA.iter().fold(members, |members, name| with(members, name, kept()));
+    let schema = closed(members, &["role"]);
     let says = |name: &str, rule: Value| json!({"properties": {name: rule}, "required": [name]});
     let schema = with(
         schema,
@@ -105,14 +102,34 @@ fn assistant() -> Value {
     )
 }
 
+/// What clients keep beside an answer, of any shape.
+fn left_out(what: &str) -> Value {
+    described(json!({}), what)
+}
+
 fn called(input: &str) -> Value {
-    closed(json!({"name": string(), input: string()}), &["name", input])
+    let kept = "What clients keep: taken, and left out.";
+    closed(
+        json!({
+            "name": string(),
+            input: string(),
+            "parsed_arguments": left_out(kept),
+            "provider_specific_fields": left_out(kept),
+        }),
+        &["name", input],
+    )
 }
 
 fn tool_call() -> Value {
     let call = |kind: &str, input: &str| {
         closed(
-            json!({"id": string(), "type": word(kind), kind: called(input)}),
+            json!({
+                "id": string(),
+                "type": word(kind),
+                kind: called(input),
+                "index": left_out("What clients keep: taken, and left out."),
+                "provider_specific_fields": left_out("What clients keep: taken, and left out."),
+            }),
             &["id", "type", kind],
         )
     };

@@ -1,15 +1,18 @@
 //! What somebody probably meant to write: the nearest of some words, if one is near enough.
 
+/// The longest word that is compared: its distance to another one costs the product of their lengths.
+const WORD_MAX: usize = 128;
 /// The shortest word, or beginning of one, that is looked for in another.
 const PIECE_MIN: usize = 3;
 
 /// The known word that takes the fewest slips to mistype as `written`: letters left out, added, changed
 /// or swapped. A third of its letters may be wrong, and of short ones a single one. Else a known word
 /// that is a part of what is written, or has it as a part.
-pub(super) fn nearest<'a>(
-    written: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if written.len() > WORD_MAX {
+        return None;
+    }
     let known: Vec<_> = known.into_iter().collect();
     let slips = |known: &str| slips(&letters(written), &letters(known));
     let all = known.iter().map(|known| (*known, slips(known)));

@@ -1,0 +1,136 @@
+//! What is known of a call that gave no answer.
+
+use crate::operation::ProviderRefusal;
+
+/// What is proven about a call that gave no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The model did not run: the next route, or the same key again, may.
+    #[error("the call did not run: {}", .0.label())]
+    NotRun(NotRun),
+    /// The provider refuses this request for good.
+    #[error("the provider refused the request")]
+    Refused(ProviderRefusal),
+    /// It may have run: it must not be sent again, unless its operator has chosen to pay for that.
+    #[error("the outcome of the call is unknown: {}", .0.label())]
+    Unknown(Unknown),
+}
+
+impl Failure {
+    /// Its class, for attempts, logs and metrics.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::NotRun(why) => why.label(),
+            Self::Refused(_) => "refused",
+            Self::Unknown(why) => why.label(),
+        }
+    }
+}
+
+/// How it is proven that a call did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NotRun {
+    /// No connection came about before the first byte, or the call was dropped before there was one.
+    Connect,
+    /// The provider turned it away for its rate.
+    RateLimited,
+    /// The provider turned it away, and documents that it did not process it.
+    Overloaded,
+    /// The operator's account or route is wrong.
+    Account,
+}
+
+impl NotRun {
+    /// Its name.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Connect => "not_run_connect",
+            Self::RateLimited => "not_run_rate_limited",
+            Self::Overloaded => "not_run_overloaded",
+            Self::Account => "not_run_account",
+        }
+    }
+}
+
+/// Why nothing is known about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// A status that proves nothing.
+    Status,
+    /// The connection broke after the request was sent.
+    Broken,
+    /// It took too long.
+    Timeout,
+    /// Its caller cancelled it, or the process had to end.
+    Cut,
+    /// The answer cannot be read, or is not whole.
+    Unreadable(Unreadable),
+}
+
+impl Unknown {
+    /// Its name.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Status => "unknown_status",
+            Self::Broken => "unknown_broken",
+            Self::Timeout => "unknown_timeout",
+            Self::Cut => "unknown_cut",
+            Self::Unreadable(_) => "unknown_unreadable",
+        }
+    }
+}
+
+/// Why the answer of a success is none. In every case the model may have run. Nothing of the answer is in
+/// it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Unreadable {
+    /// The body reports an error instead.
+    #[error("the answer is an error under a status of success")]
+    Error,
+    /// The body is not JSON.
+    #[error("the answer is not JSON")]
+    Json,
+    /// The body is JSON of too many values for its length.
+    #[error("the answer has more values than an answer of its length may have")]
+    Values,
+    /// Choices are missing, doubled or more than were asked for, or one has no message.
+    #[error("the answer has not the choices that were asked for")]
+    Choices,
+    /// A choice says something of an unknown kind.
+    #[error("the answer has content of an unknown kind")]
+    Content,
+    /// A choice calls tools in a way that cannot be read, or ends with calls and has none.
+    #[error("the answer calls tools in an unknown way")]
+    ToolCalls,
+    /// A choice calls more tools than anybody means to.
+    #[error("a choice of the answer has more than 1024 tool calls")]
+    TooManyCalls,
+    /// A choice has not ended, or in an unknown way.
+    #[error("the answer has no known end")]
+    Finish,
+    /// The bytes of a stream are not framed as its kind frames them.
+    #[error("the stream is not framed as its kind of provider frames it")]
+    Framing,
+    /// One event of a stream is longer than it may be.
+    #[error("an event of the stream is longer than the provider's event_bytes")]
+    LongEvent,
+    /// An answer that does not stream is longer than it may be.
+    #[error("the answer is longer than 16 MiB")]
+    Long,
+}
+
+impl Failure {
+    /// What the operator is told besides its class; nothing where the class says it all.
+    #[must_use]
+    pub const fn reason(&self) -> Option<Unreadable> {
+        match self {
+            Self::Unknown(Unknown::Unreadable(why)) => Some(*why),
+            Self::Unknown(Unknown::Status | Unknown::Broken | Unknown::Timeout | Unknown::Cut)
+            | Self::NotRun(_)
+            | Self::Refused(_) => None,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A request as a provider is sent it. Not all that a caller says is a provider's to know: the fingerprint
+//! covers what the caller sent, and this is made from it afterwards, so two requests that are the same
+//! stay the same on the way up.
+
+use std::sync::Arc;
+
+use super::{Message, Reply, Request, Role};
+use crate::secret::PseudonymKey;
+
+impl Request {
+    /// Makes a request what a provider may be sent: without the metadata that the model does not accept by
+    /// name, and with pseudonyms for the caller's end users and cache keys, which under one account of the
+    /// operator's would meet those of other API keys. Copies the request only where others still hold it.
+    pub fn make_outgoing(request: &mut Arc<Self>, accepts: &[String], key: &PseudonymKey) {
+        if request.is_outgoing() {
+            return;
+        }
+        let request = Arc::make_mut(request);
+        for message in &mut request.messages {
+            if let Message { role: Role::Assistant(reply), .. } = message {
+                reply.leave_out_metadata(accepts);
+            }
+        }
+        let Self { user, safety_identifier, prompt_cache_key, .. } = request;
+        for name in [user, safety_identifier, prompt_cache_key].into_iter().flatten() {
+            *name = key.pseudonym(name);
+        }
+    }
+
+    fn is_outgoing(&self) -> bool {
+        let is_plain = |message: &Message| match &message.role {
+            Role::Assistant(Reply { extras, .. }) => extras.is_empty(),
+            Role::Developer | Role::System | Role::User | Role::Tool { .. } | Role::Function => {
+                true
+            }
+        };
+        let names = [&self.user, &self.safety_identifier, &self.prompt_cache_key];
+        names.into_iter().all(Option::is_none) && self.messages.iter().all(is_plain)
+    }
+}

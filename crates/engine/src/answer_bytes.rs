@@ -1,0 +1,79 @@
+//! The memory that answers take while they arrive, of one run and of all of them. It is counted by what was
+//! read, whatever that says: a provider decides how much it sends, and what is made of it grows with that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What one run may hold whatever others hold: no short answer is cut for a long one.
+const SHARE_MIN: usize = 1 << 20;
+/// What is taken at once: runs meet at one counter.
+const GRAIN: usize = 16 << 10;
+
+/// Bytes that the runs of this process hold.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerBytes(AtomicUsize);
+
+/// What one run holds of it, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    all: Arc<AnswerBytes>,
+    all_max: usize,
+    read: AtomicUsize,
+    taken: AtomicUsize,
+}
+
+impl AnswerBytes {
+    /// Whether nothing is left of so many: nothing new begins.
+    pub(crate) fn are_spent(&self, max: usize) -> bool {
+        self.0.load(Ordering::Relaxed) >= max
+    }
+
+    /// The share of a run that has read nothing. All runs together have so many.
+    pub(crate) fn share(self: &Arc<Self>, all_max: usize) -> Share {
+        let (read, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Share { all: Arc::clone(self), all_max, read, taken }
+    }
+}
+
+impl Share {
+    /// Counts so many more, and says whether there was room for them.
+    pub(crate) fn read(&self, bytes: usize) -> bool {
+        let read = self.read.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let taken = self.taken.load(Ordering::Relaxed);
+        if read <= taken {
+            return true;
+        }
+        let more = read.saturating_sub(taken).next_multiple_of(GRAIN);
+        self.taken.fetch_add(more, Ordering::Relaxed);
+        let all = self.all.0.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        read <= SHARE_MIN || all <= self.all_max
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(*self.taken.get_mut(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_has_read_is_held_until_it_ends() {
+        let all = Arc::new(AnswerBytes::default());
+        let (first, second) = (all.share(4 << 20), all.share(4 << 20));
+        assert!(first.read(3 << 20) && !all.are_spent(4 << 20));
+        assert!(second.read(1 << 20), "it is all there is");
+        assert!(all.are_spent(4 << 20));
+        assert!(!first.read(1), "it has more than everybody may have");
+        let third = all.share(4 << 20);
+        assert!(third.read(1 << 20), "a short answer is not cut for a long one");
+        assert!(!third.read(1));
+        drop(first);
+        assert!(!all.are_spent(4 << 20) && third.read(1));
+        drop((second, third));
+        assert_eq!(all.0.load(Ordering::Relaxed), 0);
+    }
+}

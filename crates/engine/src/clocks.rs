@@ -1,0 +1,138 @@
+//! The database's clock beside this process's own, which no hand sets: what is deleted for good is
+//! deleted only while both agree about how much time went by. A clock that was set wrong, and is right
+//! again within a day, deletes nothing.
+//!
+//! A machine that slept looks the same from here: its own clock stood still meanwhile. So the database's
+//! clock is believed again once it has been ahead, or behind, by the same time for a day, and until then
+//! results are kept for longer than they must be. What a process finds at its start it believes.
+
+use std::time::Duration;
+
+use holdfast_domain::Timestamp;
+
+/// How far both may come apart between two looks, a minute or so after each other, and still agree:
+/// heartbeats are slow, and clocks are slewed.
+const TOLERANCE_MICROS: i64 = 60_000_000;
+/// How long a clock must have been wrong by the same time to be right.
+const BELIEVED_AFTER: Duration = Duration::from_secs(86_400);
+
+/// What was seen of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Clocks {
+    /// What the database's clock says; while they are apart, what it would say without that.
+    database: Timestamp,
+    /// What the own one said then: the time since whenever it began.
+    own: Duration,
+    apart: Option<Apart>,
+}
+
+/// That they do not agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Apart {
+    /// How far the database's clock is ahead; negative where it is behind.
+    pub(crate) by_micros: i64,
+    /// Since when, by the own clock.
+    since: Duration,
+}
+
+impl Clocks {
+    /// What is believed at the first look.
+    pub(crate) const fn begin(database: Timestamp, own: Duration) -> Self {
+        Self { database, own, apart: None }
+    }
+
+    /// A later look.
+    #[must_use]
+    pub(crate) fn look(self, database: Timestamp, own: Duration) -> Self {
+        let expected = self.database.after(own.saturating_sub(self.own));
+        let by_micros = database.as_micros().saturating_sub(expected.as_micros());
+        let is_near = |micros: i64| micros.saturating_abs() <= TOLERANCE_MICROS;
+        if is_near(by_micros) {
+            return Self::begin(database, own);
+        }
+        let as_before =
+            self.apart.filter(|apart| is_near(by_micros.saturating_sub(apart.by_micros)));
+        let since = as_before.map_or(own, |apart| apart.since);
+        if own.saturating_sub(since) >= BELIEVED_AFTER {
+            return Self::begin(database, own);
+        }
+        Self { database: expected, own, apart: Some(Apart { by_micros, since }) }
+    }
+
+    /// How far they are apart: then nothing is deleted.
+    pub(crate) const fn apart(&self) -> Option<Apart> {
+        self.apart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 3_600;
+    const DAY: i64 = 86_400;
+
+    /// After these looks, each so many seconds of the own clock after the start, with the database's so
+    /// many seconds ahead: at which of them something may be deleted.
+    #[track_caller]
+    fn check(looks: &[(i64, i64, bool)]) {
+        let at =
+            |seconds: i64| Timestamp::from_micros(sample::NOW.as_micros() + seconds * 1_000_000);
+        let mut clocks = Clocks::begin(at(0), Duration::ZERO);
+        for (own, ahead, may_delete) in looks {
+            let since = Duration::from_secs(u64::try_from(*own).unwrap());
+            clocks = clocks.look(at(own + ahead), since);
+            assert_eq!(clocks.apart().is_none(), *may_delete, "{own} s, {ahead} s ahead");
+        }
+    }
+
+    #[test]
+    fn clocks_that_agree_delete() {
+        check(&[(60, 0, true), (120, 3, true), (HOUR, 60, true), (9 * DAY, 40, true)]);
+    }
+
+    #[test]
+    fn clocks_that_drift_apart_slowly_agree() {
+        let looks: Vec<_> = (1..3_000).map(|n| (n * MINUTE, n * 2, true)).collect();
+        check(&looks);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_deletes_nothing_until_it_is_right_again() {
+        for jump in [90, HOUR, 25 * HOUR, 400 * DAY, -90, -25 * HOUR] {
+            check(&[
+                (60, 0, true),
+                (120, jump, false),
+                (180, jump, false),
+                (23 * HOUR, jump, false),
+                (23 * HOUR + 60, 1, true),
+                (23 * HOUR + 120, jump, false),
+            ]);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_slept_deletes_again_after_a_day() {
+        let slept = 25 * HOUR;
+        check(&[
+            (60, slept, false),
+            (DAY, slept, false),
+            (DAY + 60, slept + 5, true),
+            (DAY + 120, slept + 5, true),
+        ]);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_again_and_again_is_not_believed() {
+        check(&[
+            (60, HOUR, false),
+            (DAY, 2 * HOUR, false),
+            (DAY + 60, 2 * HOUR, false),
+            (2 * DAY - 60, 2 * HOUR, false),
+            (2 * DAY, 2 * HOUR, true),
+        ]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Operations that another process runs, and who waits for them here. Their rows are all that this
+//! process can look at, so it looks for all who wait at once: one task an operation, one look a second,
+//! for as long as anybody waits. Without that, retries of one key would keep the readers of the database
+//! from everybody else. Not what a row means to who waits.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::{Phase, Snapshot};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::Engine;
+
+/// Between two looks at one row.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a look has found.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Look {
+    /// Nothing yet: it is the first.
+    #[default]
+    Pending,
+    /// The row.
+    Row(Arc<Snapshot>),
+    /// The database does not tell; that was logged.
+    Unreadable,
+}
+
+/// One who waits for an operation, until it is dropped.
+pub(crate) type Watch = watch::Receiver<Look>;
+
+/// The operations that are looked at. A std mutex: never held across an await.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    looks: Mutex<Looks>,
+}
+
+type Waiting = Arc<watch::Sender<Look>>;
+type Looks = HashMap<OperationId, Waiting>;
+
+/// An operation's place among those that are looked at. Who comes when it is gone has a look of their own;
+/// who still waits then hears that nobody looks any more.
+struct Place<'a> {
+    elsewhere: &'a Elsewhere,
+    id: OperationId,
+    waiting: Waiting,
+}
+
+impl Place<'_> {
+    /// Tells what a look has found, and whether anybody waits for another one. Where nobody does, or
+    /// `look` is the last, the place is gone before.
+    fn tell(&self, look: Look, is_last: bool) -> bool {
+        let goes_on = {
+            let mut looks = self.elsewhere.looks();
+            // Under the lock: who joins now is counted.
+            let goes_on = !is_last && self.waiting.receiver_count() > 0;
+            if !goes_on {
+                self.leave(&mut looks);
+            }
+            goes_on
+        };
+        self.waiting.send_replace(look);
+        goes_on
+    }
+
+    fn leave(&self, looks: &mut Looks) {
+        if let Entry::Occupied(found) = looks.entry(self.id)
+            && Arc::ptr_eq(found.get(), &self.waiting)
+        {
+            found.remove();
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.leave(&mut self.elsewhere.looks());
+    }
+}
+
+impl Elsewhere {
+    /// How many requests wait here for what runs elsewhere.
+    pub(crate) fn waiters(&self) -> usize {
+        self.looks().values().map(|waiting| waiting.receiver_count()).sum()
+    }
+
+    /// Waits with the others; with the place of a new one, which is to be looked at. `None` when too many
+    /// wait.
+    fn join(&self, id: OperationId, waiters_max: usize) -> Option<(Watch, Option<Waiting>)> {
+        let mut looks = self.looks();
+        match looks.entry(id) {
+            Entry::Occupied(found) => {
+                let waiting = found.get();
+                (waiting.receiver_count() < waiters_max).then(|| (waiting.subscribe(), None))
+            }
+            Entry::Vacant(place) => {
+                let waiting = Waiting::default();
+                place.insert(Arc::clone(&waiting));
+                Some((waiting.subscribe(), Some(waiting)))
+            }
+        }
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Waits for an operation with all others who do, at most so many.
+    pub(crate) fn watch(self: &Arc<Self>, id: OperationId, waiters_max: usize) -> Option<Watch> {
+        let (watch, waiting) = self.elsewhere.join(id, waiters_max)?;
+        if let Some(waiting) = waiting {
+            self.keepers.spawn(Box::pin(Arc::clone(self).look(id, waiting)));
+        }
+        Some(watch)
+    }
+
+    /// Looks until the operation rests, nobody waits, or the process drains.
+    async fn look(self: Arc<Self>, id: OperationId, waiting: Waiting) {
+        let place = Place { elsewhere: &self.elsewhere, id, waiting };
+        loop {
+            let (look, is_leased) = match self.reconciled(id).await {
+                Ok(snapshot) => {
+                    let is_leased = is_leased(&snapshot);
+                    (Look::Row(Arc::new(snapshot)), is_leased)
+                }
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(operation.id = %id, error, "an operation could not be read");
+                    (Look::Unreadable, false)
+                }
+            };
+            if !place.tell(look, !is_leased) {
+                return;
+            }
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                () = self.draining.cancelled() => return,
+            }
+        }
+    }
+}
+
+pub(crate) fn is_leased(snapshot: &Snapshot) -> bool {
+    snapshot.operation.as_ref().is_some_and(|operation| operation.phase == Phase::Leased)
+}

@@ -1,0 +1,59 @@
+//! What a run has used up: as its provider reports it, where that can be believed, else by an own count.
+
+use holdfast_domain::OperationId;
+use holdfast_domain::answer::Answer;
+use holdfast_domain::price::ProviderCost;
+use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
+
+use crate::Engine;
+use crate::admission::Bid;
+use crate::catalogue::Route;
+
+/// Bytes of text that an estimate counts as one token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+impl Engine {
+    /// What was reported, unless no run within the bounds of its request can have used that up: nobody
+    /// pays for that.
+    pub(crate) fn believed(
+        &self,
+        route: &Route,
+        bid: &Bid,
+        reported: Option<Meters>,
+        operation: OperationId,
+    ) -> Option<Meters> {
+        let reported = reported?;
+        let contract = &bid.model.contract;
+        if reported.is_credible(contract.context_tokens, bid.bound.all_output_tokens()) {
+            return Some(reported);
+        }
+        self.metrics.usage_not_believed(&route.provider);
+        self.turned_away.not_believed(route, operation);
+        None
+    }
+}
+
+/// The reported meters, or an own count of the text, and what they cost the operator. Pictures are what
+/// the request says they are.
+pub(crate) fn metered(
+    reported: Option<Meters>,
+    cost: Option<&ProviderCost>,
+    bid: &Bid,
+    answer: &Answer,
+) -> Metered {
+    let (meters, source) = match reported {
+        Some(meters) => (meters, MetersSource::Reported),
+        None => (estimate(bid, answer), MetersSource::Estimated),
+    };
+    // Counts of a body that was held in memory are never absurd.
+    let meters = meters.with(Kind::Image, bid.bound.images).unwrap_or(meters);
+    let provider_cost = cost.and_then(|cost| cost.of(&meters, bid.claim.price.currency));
+    Metered { meters, source, provider_cost }
+}
+
+fn estimate(bid: &Bid, answer: &Answer) -> Meters {
+    let prompt = bid.request.facts().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
+    let input = prompt.min(bid.bound.prompt_tokens);
+    let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
+    Meters::estimated(input, output)
+}

@@ -1,0 +1,240 @@
+//! Large results on their way to callers: how many bytes of them may be in memory at once, for an API key
+//! and for the process.
+//!
+//! A load brings small results along and withholds the bytes of large ones. Those are read only once there
+//! is room for them, so that memory is taken after it was counted, never before:
+//!
+//! ```text
+//! load (length only) → room of the API key → room of the process → a place to read and open → reader
+//! ```
+//!
+//! The API key's room comes first: a key that asks for more than its share waits for itself, and keeps
+//! nothing from others meanwhile. Room is waited for a short while, first come, first served; who was told
+//! at once that there is none would come back at once. It is given back with the last of the bytes, which
+//! is when the connection has written them: [`Bytes`] carry it along.
+//!
+//! The answer of a run that has just ended is not among these: it is one copy for all who waited for it, and
+//! each of them has its place among the requests of its API key until it is written.
+//!
+//! Megabytes are opened and rendered on a thread of their own, few at once: on a worker of the runtime they
+//! would keep every other request waiting for that long.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_domain::ApiKeyId;
+use holdfast_domain::operation::Operation;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::callers::Caller;
+use crate::options::Options;
+use crate::reply::Content;
+use crate::{Engine, seal};
+
+/// How long a result waits for room. Most are written within milliseconds.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
+/// Results that are read, opened or rendered at once. Fewer than the connections that read: small results
+/// are not kept waiting by large ones.
+const OPENED_AT_ONCE: usize = 2;
+/// What room is counted in.
+const UNIT: usize = 1_024;
+
+/// The bytes of large results that are in memory.
+#[derive(Debug)]
+pub(crate) struct Results {
+    per_key: u32,
+    of_keys: Mutex<HashMap<ApiKeyId, Weak<Semaphore>>>,
+    in_process: u32,
+    of_process: Arc<Semaphore>,
+    opening: Semaphore,
+}
+
+/// Why a result found no room in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The API key has as much on the way as it may.
+    ApiKey,
+    /// The process has.
+    Process,
+}
+
+/// The room of one result, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Room {
+    _of_key: OwnedSemaphorePermit,
+    _of_process: OwnedSemaphorePermit,
+}
+
+/// Bytes with the room that they take.
+struct Roomed(Bytes, #[expect(dead_code, reason = "given back when it is dropped")] Room);
+
+impl AsRef<[u8]> for Roomed {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Room {
+    /// These bytes, which give the room back with the last of them.
+    pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(Roomed(bytes, self))
+    }
+}
+
+impl Results {
+    /// Room for so many bytes.
+    pub(crate) fn new(per_key: usize, in_process: usize) -> Self {
+        let [per_key, in_process] = [per_key, in_process].map(units);
+        Self {
+            per_key,
+            of_keys: Mutex::default(),
+            in_process,
+            of_process: Arc::new(Semaphore::new(wide(in_process))),
+            opening: Semaphore::new(OPENED_AT_ONCE),
+        }
+    }
+
+    /// Waits a while for room. A result that is larger than all there is takes all of it. Cancel safe.
+    async fn room(&self, api_key: ApiKeyId, bytes: usize) -> Result<Room, NoRoom> {
+        let until = Instant::now() + ROOM_WAIT;
+        let wait = |of: Arc<Semaphore>, all: u32, full: NoRoom| async move {
+            let room = timeout_at(until, of.acquire_many_owned(units(bytes).min(all))).await;
+            // Never closed.
+            room.ok().and_then(Result::ok).ok_or(full)
+        };
+        let of_key = wait(self.of_key(api_key), self.per_key, NoRoom::ApiKey).await?;
+        let of_process = Arc::clone(&self.of_process);
+        let of_process = wait(of_process, self.in_process, NoRoom::Process).await?;
+        Ok(Room { _of_key: of_key, _of_process: of_process })
+    }
+
+    /// What one API key may have on the way; forgotten once nobody has any of it.
+    fn of_key(&self, api_key: ApiKeyId) -> Arc<Semaphore> {
+        let mut keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = keys.get(&api_key).and_then(Weak::upgrade) {
+            return known;
+        }
+        keys.retain(|_key, room| room.strong_count() > 0);
+        let room = Arc::new(Semaphore::new(wide(self.per_key)));
+        keys.insert(api_key, Arc::downgrade(&room));
+        room
+    }
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+fn wide(units: u32) -> usize {
+    usize::try_from(units).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
+}
+
+impl Engine {
+    /// Reads and opens the content that a load withheld, once there is room for it. Cancel safe.
+    pub(crate) async fn withheld(
+        &self,
+        operation: &Operation,
+        bytes: usize,
+        caller: &Caller,
+    ) -> Content {
+        let room = match self.results.room(caller.api_key.id, bytes).await {
+            Ok(room) => room,
+            Err(full) => return Content::NoRoom(full),
+        };
+        // Never closed.
+        let place = self.results.opening.acquire().await;
+        let result = match self.ports.journal.result(operation.id).await {
+            Ok(Some(result)) => result,
+            // Purged meanwhile.
+            Ok(None) => return Content::Expired,
+            Err(error) => return Content::Unread(error),
+        };
+        let (id, key) = (operation.id, caller.bearer.secret.result_key(operation.id));
+        let operation = operation.clone();
+        let opened = on_thread(move || seal::open(&key, &operation, &result)).await;
+        drop(place);
+        match opened {
+            Some(Ok(opened)) => Content::Kept(room.hold(opened.body.into())),
+            Some(Err(error)) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(operation.id = %id, error, "a result does not open");
+                Content::Broken
+            }
+            None => Content::Broken,
+        }
+    }
+
+    /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
+    /// where it panicked, which was logged. Cancel safe: dropped work goes on and is for nobody.
+    pub async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        // Never closed.
+        let _place = self.results.opening.acquire().await;
+        on_thread(work).await
+    }
+}
+
+/// Whether a result is so large that it is counted, and worked on beside the runtime.
+#[must_use]
+pub const fn is_large(bytes: usize) -> bool {
+    bytes > Options::SMALL_RESULT
+}
+
+async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Some(done),
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::error!(error, "work on a result did not end");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_asks_for_more_than_its_share_waits_for_itself_alone() {
+        let results = Results::new(10 * UNIT, 30 * UNIT);
+        let [greedy, other] = [1, 2].map(ApiKeyId::from_u128);
+        let first = results.room(greedy, 8 * UNIT).await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(results.room(greedy, 8 * UNIT).await.unwrap_err(), NoRoom::ApiKey);
+        assert_eq!(begun.elapsed(), ROOM_WAIT);
+        let _others = results.room(other, 10 * UNIT).await.unwrap();
+        drop(first);
+        assert_eq!(begun.elapsed(), ROOM_WAIT, "another key has room at once");
+        let _again = results.room(greedy, 8 * UNIT).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_keys_together_have_what_the_process_has() {
+        let results = Results::new(10 * UNIT, 15 * UNIT);
+        let _first = results.room(ApiKeyId::from_u128(1), 10 * UNIT).await.unwrap();
+        let second = results.room(ApiKeyId::from_u128(2), 10 * UNIT).await;
+        assert_eq!(second.unwrap_err(), NoRoom::Process);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_larger_than_all_room_takes_all_of_it() {
+        let results = Results::new(10 * UNIT, 15 * UNIT);
+        let all = results.room(sample::API_KEY, 100 * UNIT).await.unwrap();
+        assert_eq!(results.room(sample::API_KEY, 1).await.unwrap_err(), NoRoom::ApiKey);
+        let held = all.hold(Bytes::from_static(b"answer"));
+        let rest = held.slice(3..);
+        drop(held);
+        assert_eq!(results.room(sample::API_KEY, 1).await.unwrap_err(), NoRoom::ApiKey);
+        drop(rest);
+        let _room = results.room(sample::API_KEY, 1).await.unwrap();
+        assert_eq!(results.of_keys.lock().unwrap().len(), 1);
+    }
+}

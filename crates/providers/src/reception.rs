@@ -1,0 +1,170 @@
+//! The reading of one answer, whole or as it streams. Whatever a server sends, other work has its turn in
+//! between: a stream is read in parts, and what is long is read on a thread of its own, a few at once.
+
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+
+use bytes::Bytes;
+use holdfast_domain::answer::Delta;
+use holdfast_domain::ports::{Arrival, Call, Failure, Sink, Unreadable};
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream::Completion;
+use tokio::sync::Semaphore;
+
+use crate::following::Following;
+use crate::proof;
+use crate::server::Dialect;
+use crate::transport::{Reply, TURN_BYTES};
+
+/// A whole answer or an event that is longer is not read by a worker of the runtime: one byte of an answer
+/// may cost some 50 ns, and whoever shares the worker must not wait for it.
+const INLINE_BYTES_MAX: usize = 128 * 1024;
+
+/// How many long ones are read at once: each may take many times its length in memory meanwhile.
+static LONG_READINGS: Semaphore = Semaphore::const_new(2);
+
+/// How long an answer may be, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lengths {
+    /// One that comes whole.
+    pub(crate) whole_max: usize,
+    /// One event of one that streams.
+    pub(crate) event_max: usize,
+}
+
+/// Reads a success, however it comes, and tells the sink what it says.
+pub(crate) async fn receive(
+    dialect: &Dialect,
+    mut reply: Reply,
+    lengths: Lengths,
+    call: &Call,
+    sink: &mut dyn Sink,
+) -> Result<Option<Meters>, Failure> {
+    // A server that knows no streams answers as it always does.
+    if call.arrival == Arrival::Streamed && !reply.is_object().await.map_err(proof::of_break)? {
+        let following = dialect.following(call, lengths.event_max);
+        // In a box: a call whose answer comes whole would have room for it.
+        return Box::pin(follow(following, reply, sink)).await;
+    }
+    let body = reply.read(lengths.whole_max, &mut |bytes| sink.received(bytes)).await;
+    let body = body.map_err(proof::of_break)?;
+    let read = dialect.read;
+    let completion = if body.len() <= INLINE_BYTES_MAX {
+        read(&body, call)
+    } else {
+        let call = call.clone();
+        Box::pin(aside(move || read(&body, &call))).await
+    };
+    let Completion { delta, meters } = completion.map_err(proof::unreadable)?;
+    sink.delta(delta);
+    Ok(meters)
+}
+
+/// Reads an answer that streams.
+async fn follow(
+    mut following: Following,
+    mut reply: Reply,
+    sink: &mut dyn Sink,
+) -> Result<Option<Meters>, Failure> {
+    let heard = loop {
+        let went_on = match reply.next().await {
+            Ok(Some(piece)) => {
+                sink.received(piece.len());
+                let (back, went_on) = feed(following, piece, sink).await;
+                following = back;
+                went_on.map_err(proof::unreadable)
+            }
+            Ok(None) => break Ok(()),
+            Err(cause) => Err(proof::of_break(cause)),
+        };
+        match went_on {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => {
+                reply.end().await;
+                break Ok(());
+            }
+            Err(failure) => break Err(failure),
+        }
+    };
+    match heard {
+        Err(failure) if !following.is_whole() => Err(failure),
+        // Everything was said: what is missing is at most the usage, and the word that it ends.
+        Ok(()) | Err(_) => following.end().map_err(proof::unreadable),
+    }
+}
+
+/// Reads one piece of a stream, in parts.
+async fn feed(
+    mut following: Following,
+    mut piece: Bytes,
+    sink: &mut dyn Sink,
+) -> (Following, Result<ControlFlow<()>, Unreadable>) {
+    loop {
+        let part = piece.split_to(piece.len().min(TURN_BYTES));
+        let went_on = if following.unread() <= INLINE_BYTES_MAX {
+            following.feed(&part, sink)
+        } else {
+            // The event that this part may end is a long one.
+            let mut said = Said::default();
+            let read = move || {
+                let went_on = following.feed(&part, &mut said);
+                (following, said, went_on)
+            };
+            let (back, said, went_on) = Box::pin(aside(read)).await;
+            following = back;
+            said.tell(sink);
+            went_on
+        };
+        if piece.is_empty() || !matches!(went_on, Ok(ControlFlow::Continue(()))) {
+            return (following, went_on);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a part of a stream has said on another thread.
+#[derive(Default)]
+struct Said {
+    deltas: Vec<Delta>,
+    meters: Option<Meters>,
+}
+
+impl Said {
+    fn tell(self, sink: &mut dyn Sink) {
+        self.deltas.into_iter().for_each(|delta| sink.delta(delta));
+        if let Some(meters) = self.meters {
+            sink.metered(meters);
+        }
+    }
+}
+
+impl Sink for Said {
+    fn sending(&mut self) {}
+
+    fn delta(&mut self, delta: Delta) {
+        self.deltas.push(delta);
+    }
+
+    fn metered(&mut self, meters: Meters) {
+        self.meters = Some(meters);
+    }
+}
+
+/// Reads what is long on a thread of its own, when it is its turn. It is read to its end, and has its place
+/// until then, also where nobody waits for it any more.
+async fn aside<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+    let place = LONG_READINGS.acquire().await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let read = read();
+        drop(place);
+        read
+    });
+    match reading.await {
+        Ok(read) => read,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_cancelled) => std::future::pending().await,
+        },
+    }
+}

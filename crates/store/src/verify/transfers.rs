@@ -1,0 +1,158 @@
+//! The transfers of one operation, summed and checked while they are read: a key that was retried ten
+//! thousand times has tens of thousands of them. Each generation's are those of its hold and of what became of it,
+//! and no others; they say the moments that the row says.
+
+use std::cmp::Ordering;
+
+use holdfast_domain::ledger::{Account, Funds, Transfer, TransferKind};
+use holdfast_domain::operation::{Operation, Phase};
+use holdfast_domain::{Micros, Timestamp};
+
+/// A transfer of an operation as its row tells it, its accounts among it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) generation: u32,
+    pub(crate) transfer: Transfer,
+    pub(crate) at: Timestamp,
+}
+
+/// What the transfers of an operation come to.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) count: u64,
+    pub(crate) available: i128,
+    pub(crate) held: i128,
+    /// What all generations but the last held.
+    pub(crate) past_holds: i128,
+    /// When its generations between the first and the last were admitted, those that held anything.
+    pub(crate) reopened: Vec<Timestamp>,
+    pub(crate) wrong: Vec<String>,
+}
+
+/// The transfers of an operation as they are read, in the order of their legs.
+#[derive(Debug)]
+pub(crate) struct Transfers<'o> {
+    operation: &'o Operation,
+    sums: Sums,
+    /// Those of one generation.
+    group: Vec<Line>,
+    has_last: bool,
+}
+
+impl<'o> Transfers<'o> {
+    pub(crate) fn of(operation: &'o Operation) -> Self {
+        Self { operation, sums: Sums::default(), group: Vec::new(), has_last: false }
+    }
+
+    pub(crate) fn add(&mut self, line: Line) {
+        if self.group.first().is_some_and(|first| first.generation != line.generation) {
+            self.close_group();
+        }
+        self.sums.count += 1;
+        let Transfer { debit, credit, amount, .. } = line.transfer;
+        let amount = i128::from(amount.get());
+        for (account, amount) in [(debit, -amount), (credit, amount)] {
+            match account {
+                Account::Available => self.sums.available += amount,
+                Account::Held => self.sums.held += amount,
+                Account::Funding | Account::Revenue | Account::Adjustments => {}
+            }
+        }
+        self.group.push(line);
+    }
+
+    pub(crate) fn finish(mut self) -> Sums {
+        self.close_group();
+        if !self.has_last {
+            self.check(self.operation.generation, &[]);
+        }
+        self.sums
+    }
+
+    fn close_group(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        let Some(first) = group.first() else { return };
+        self.check(first.generation, &group);
+    }
+
+    fn check(&mut self, generation: u32, lines: &[Line]) {
+        let transfers: Vec<Transfer> = lines.iter().map(|line| line.transfer).collect();
+        let expected = match generation.cmp(&self.operation.generation) {
+            Ordering::Greater => Vec::new(),
+            Ordering::Equal => {
+                self.has_last = true;
+                self.check_moments(lines);
+                current(self.operation, &transfers)
+            }
+            Ordering::Less => {
+                self.pass(generation, lines);
+                past(&transfers)
+            }
+        };
+        if generation == 0 || transfers != expected {
+            self.sums.wrong.push(format!(
+                "the transfers of its generation {generation} are {}, they should be {}",
+                spelled(&transfers),
+                spelled(&expected)
+            ));
+        }
+    }
+
+    /// Its row was written in the same transactions as its last transfers.
+    fn check_moments(&mut self, lines: &[Line]) {
+        let Operation { admitted_at, phase, .. } = self.operation;
+        for Line { transfer, at, .. } in lines {
+            let (said, what) = match transfer.kind {
+                TransferKind::Hold => (Some(*admitted_at), "admitted"),
+                TransferKind::Settle
+                | TransferKind::Rest
+                | TransferKind::Release
+                | TransferKind::Lapse => (phase.finished_at(), "finished"),
+            };
+            if said.is_some_and(|said| said != *at) {
+                let sentence = format!("it was {what} at another moment than its transfers say");
+                self.sums.wrong.push(sentence);
+                return;
+            }
+        }
+    }
+
+    fn pass(&mut self, generation: u32, lines: &[Line]) {
+        for line in lines.iter().filter(|line| line.transfer.kind == TransferKind::Hold) {
+            self.sums.past_holds += i128::from(line.transfer.amount.get());
+            if generation > 1 {
+                self.sums.reopened.push(line.at);
+            }
+        }
+    }
+}
+
+fn current(operation: &Operation, transfers: &[Transfer]) -> Vec<Transfer> {
+    let hold = operation.hold;
+    // What was to be cancelled is abandoned also where it is proven not to have run.
+    let has_not_run = operation.cancel_asked
+        && transfers.iter().any(|transfer| transfer.kind == TransferKind::Release);
+    let after = match &operation.phase {
+        Phase::Leased | Phase::Recorded(_) => Funds::Unmoved,
+        Phase::Completed { usage, .. } => Funds::Capture { hold, charge: usage.charge },
+        Phase::Open | Phase::Refused { .. } => Funds::Release(hold),
+        Phase::Abandoned { .. } if has_not_run => Funds::Release(hold),
+        Phase::Abandoned { .. } => Funds::Lapse(hold),
+    };
+    Funds::Hold(hold).transfers().chain(after.transfers()).collect()
+}
+
+/// A generation that is over was proven not to have run: what it held went back.
+fn past(transfers: &[Transfer]) -> Vec<Transfer> {
+    let hold = transfers.first().map_or(Micros::ZERO, |first| first.amount);
+    Funds::Hold(hold).transfers().chain(Funds::Release(hold).transfers()).collect()
+}
+
+fn spelled(transfers: &[Transfer]) -> String {
+    let spelled = transfers.iter().map(|transfer| {
+        let Transfer { kind, debit, credit, amount } = transfer;
+        format!("{} {} ({} to {})", kind.label(), amount.get(), debit.label(), credit.label())
+    });
+    let spelled: Vec<String> = spelled.collect();
+    if spelled.is_empty() { "none".to_owned() } else { spelled.join(", ") }
+}

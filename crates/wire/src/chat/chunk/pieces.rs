@@ -1,0 +1,173 @@
+//! A choice that is there as a whole, in pieces as small as those of a stream: an answer that is told again
+//! is no more of a burden to its readers than one that is told as it is said.
+
+use holdfast_domain::answer::{Audio, ChoiceDelta, FunctionCallDelta, Logprobs, ToolCallDelta};
+use holdfast_domain::request::Opaque;
+
+use crate::json::{self, Node};
+
+/// The most text of a piece, in bytes.
+const TEXT_MAX: usize = 4_096;
+/// The most log-probabilities of a piece, in tokens.
+const TOKENS_MAX: usize = 16;
+/// What a call counts for beside its text.
+const CALL_BYTES: usize = 64;
+
+/// Takes a choice apart, in the order in which a model says its parts. Its sources and its end are in no
+/// piece.
+pub(super) fn each_of(choice: &ChoiceDelta, tell: &mut impl FnMut(&ChoiceDelta)) {
+    let mut pieces = Pieces { piece: empty(choice.index), text_bytes: 0, tokens: 0, tell };
+    if let Some(reasoning) = &choice.reasoning {
+        pieces.text(reasoning, |piece, more| add(&mut piece.reasoning, more));
+    }
+    let likely = choice.logprobs.as_ref();
+    pieces.piece.logprobs = likely.map(|Logprobs { content, refusal }| {
+        let empty = |list: &Vec<Opaque>| Vec::with_capacity(list.len().min(TOKENS_MAX));
+        Logprobs { content: content.as_ref().map(empty), refusal: refusal.as_ref().map(empty) }
+    });
+    let (content, refusal) =
+        likely.map_or((None, None), |likely| (likely.content.as_ref(), likely.refusal.as_ref()));
+    pieces.tokens(
+        (choice.content.as_deref(), |piece, more| add(&mut piece.content, more)),
+        (content, |likely| &mut likely.content),
+    );
+    pieces.tokens(
+        (choice.refusal.as_deref(), |piece, more| add(&mut piece.refusal, more)),
+        (refusal, |likely| &mut likely.refusal),
+    );
+    if let Some(call) = &choice.function_call {
+        pieces.function_call(call);
+    }
+    choice.tool_calls.iter().for_each(|call| pieces.tool_call(call));
+    if let Some(audio) = &choice.audio {
+        pieces.audio(audio);
+    }
+    (pieces.tell)(&pieces.piece);
+}
+
+/// One of the two lists.
+type List = fn(&mut Logprobs) -> &mut Option<Vec<Opaque>>;
+
+/// What is gathered for the next piece.
+struct Pieces<'t, T> {
+    piece: ChoiceDelta,
+    text_bytes: usize,
+    tokens: usize,
+    tell: &'t mut T,
+}
+
+impl<T: FnMut(&ChoiceDelta)> Pieces<'_, T> {
+    fn tell(&mut self) {
+        let next = empty(self.piece.index);
+        (self.tell)(&std::mem::replace(&mut self.piece, next));
+        (self.text_bytes, self.tokens) = (0, 0);
+    }
+
+    const fn room(&self) -> usize {
+        TEXT_MAX.saturating_sub(self.text_bytes)
+    }
+
+    /// A text, in as many pieces as it takes.
+    fn text(&mut self, text: &str, add: impl Fn(&mut ChoiceDelta, &str)) {
+        let mut rest = text;
+        loop {
+            let (more, left) = rest.split_at(rest.floor_char_boundary(self.room()));
+            add(&mut self.piece, more);
+            self.text_bytes = self.text_bytes.saturating_add(more.len());
+            if left.is_empty() {
+                return;
+            }
+            rest = left;
+            self.tell();
+        }
+    }
+
+    /// A text and how likely its tokens were: each beside its own text, as far as they go together.
+    fn tokens(
+        &mut self,
+        (text, add): (Option<&str>, fn(&mut ChoiceDelta, &str)),
+        (tokens, list): (Option<&Vec<Opaque>>, List),
+    ) {
+        let mut rest = text.unwrap_or_default();
+        for token in tokens.into_iter().flatten() {
+            let own = text_of(token).filter(|own| rest.starts_with(own.as_str()));
+            let own = own.as_ref().map_or(0, String::len);
+            if self.tokens >= TOKENS_MAX || own > self.room() && self.text_bytes > 0 {
+                self.tell();
+            }
+            let likely = self.piece.logprobs.get_or_insert_default();
+            list(likely).get_or_insert_default().push(token.clone());
+            self.tokens = self.tokens.saturating_add(1);
+            let (own, left) = rest.split_at(own);
+            if !own.is_empty() {
+                self.text(own, add);
+            }
+            rest = left;
+        }
+        if text.is_some() {
+            self.text(rest, add);
+        }
+    }
+
+    fn function_call(&mut self, call: &FunctionCallDelta) {
+        let FunctionCallDelta { name, arguments } = call;
+        self.text_bytes = self.text_bytes.saturating_add(name.as_ref().map_or(0, String::len));
+        let begun = FunctionCallDelta { name: name.clone(), arguments: None };
+        self.piece.function_call = Some(begun);
+        if let Some(arguments) = arguments {
+            self.text(arguments, |piece, more| {
+                add(&mut piece.function_call.get_or_insert_default().arguments, more);
+            });
+        }
+    }
+
+    fn tool_call(&mut self, call: &ToolCallDelta) {
+        let ToolCallDelta { index, kind, name, input, state: _ } = call;
+        if self.room() == 0 {
+            self.tell();
+        }
+        let bytes = CALL_BYTES.saturating_add(name.as_ref().map_or(0, String::len));
+        self.text_bytes = self.text_bytes.saturating_add(bytes);
+        let (index, kind, name) = (*index, *kind, name.clone());
+        self.piece.tool_calls.push(ToolCallDelta { index, kind, name, ..Default::default() });
+        if let Some(input) = input {
+            self.text(input, |piece, more| {
+                match piece.tool_calls.last_mut().filter(|call| call.index == index) {
+                    Some(call) => add(&mut call.input, more),
+                    None => piece.tool_calls.push(ToolCallDelta {
+                        index,
+                        input: Some(more.to_owned()),
+                        ..ToolCallDelta::default()
+                    }),
+                }
+            });
+        }
+    }
+
+    fn audio(&mut self, audio: &Audio) {
+        if audio.data.len() > self.room() && self.text_bytes > 0 {
+            // Base64 is cut between its groups of four.
+            self.tell();
+        }
+        self.text(&audio.data, |piece, more| {
+            piece.audio.get_or_insert_default().data.push_str(more);
+        });
+        self.text(&audio.transcript, |piece, more| {
+            piece.audio.get_or_insert_default().transcript.push_str(more);
+        });
+    }
+}
+
+fn empty(index: u32) -> ChoiceDelta {
+    ChoiceDelta { index, ..ChoiceDelta::default() }
+}
+
+fn add(text: &mut Option<String>, more: &str) {
+    text.get_or_insert_default().push_str(more);
+}
+
+/// The text of a token, where it says which.
+fn text_of(token: &Opaque) -> Option<String> {
+    let token = json::parse_answer(token.as_str().as_bytes()).ok()?;
+    token.get("token").and_then(Node::as_str).map(str::to_owned)
+}

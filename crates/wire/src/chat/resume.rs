@@ -1,0 +1,312 @@
+//! One answer out of several tellings of it. A stream that broke is asked for again and begins anew, in other
+//! pieces: what was written of each text is dropped from it, and compared as it is dropped, so that its
+//! reader sees one unbroken answer, or an error, and never two answers in one.
+//!
+//! A text is a string of a choice's delta, named by the members that lead to it and, in lists, by `index`.
+//! Of each the length and a running hash are kept of what was written; of a list without indexes (of
+//! log-probabilities) those of its elements one after the other; of a value that comes once its own. Not the
+//! answer itself. What may be told more than once without harm (`usage: null`, an empty list
+//! of choices) is no value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::json::{self, Node};
+use crate::sse;
+
+/// Members of a delta that come once: everything else that is a string grows.
+const ONCE: [&str; 3] = ["role", "id", "type"];
+/// Members of a chunk by which one answer is known; any other value of theirs is another answer.
+const OWN: [&str; 3] = ["id", "created", "model"];
+/// The most texts and values of one answer.
+const PLACES_MAX: usize = 16_384;
+
+const PREFIX: &[u8] = b"data: ";
+const END: &[u8] = b"\n\n";
+const DONE: &[u8] = b"[DONE]";
+
+/// Why a stream cannot be gone on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unresumable {
+    /// It says something else than what was written, or under another id.
+    #[error("another answer than the one that was begun")]
+    OtherAnswer,
+    /// It is no event of an answer of ours.
+    #[error("no event of an answer")]
+    Unreadable,
+    /// It has more texts than are kept.
+    #[error("an answer of too many parts")]
+    TooMany,
+}
+
+/// What was written of an answer, and where its newest telling is.
+#[derive(Default)]
+pub struct Resumption {
+    written: BTreeMap<Place, Reach>,
+    /// The newest telling, which is compared until it is as far; `None` while it is the first.
+    again: Option<BTreeMap<Place, Reach>>,
+}
+
+/// A text, a list or a value, by the members that lead to it.
+type Place = Box<str>;
+
+/// How far something was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reach {
+    /// In bytes.
+    length: usize,
+    hash: Hash,
+}
+
+/// FNV-1a of 128 bits: the same for the same bytes in any pieces, and small to keep. It tells tellings of
+/// one answer from two answers; nobody who could forge it gains by that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hash(u128);
+
+impl Hash {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(Self::PRIME);
+        }
+    }
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { length: 0, hash: Hash(Hash::OFFSET) }
+    }
+}
+
+impl fmt::Debug for Resumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resumption({} parts, again: {})", self.written.len(), self.again.is_some())
+    }
+}
+
+impl Resumption {
+    /// Of an answer of which nothing was written.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The answer is told anew from its beginning.
+    pub fn restart(&mut self) {
+        self.again = Some(BTreeMap::new());
+    }
+
+    /// What is to be written of a whole event: all of it in the first telling, in a later one what was not
+    /// written yet; `None` where that is nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Unresumable`]: nothing more of it may be written.
+    pub fn pass(&mut self, event: &Bytes) -> Result<Option<Bytes>, Unresumable> {
+        let data = event.strip_prefix(PREFIX).and_then(|data| data.strip_suffix(END));
+        let data = data.ok_or(Unresumable::Unreadable)?;
+        if data == DONE {
+            // An end before what was written is another answer's.
+            let is_behind = self.again.as_ref().is_some_and(|again| *again != self.written);
+            return if is_behind { Err(Unresumable::OtherAnswer) } else { Ok(Some(event.clone())) };
+        }
+        let mut chunk = json::parse_answer(data).map_err(|_not_json| Unresumable::Unreadable)?;
+        let has_news = self.chunk(&mut chunk)?;
+        if self.again.is_none() {
+            return Ok(Some(event.clone()));
+        }
+        Ok(has_news.then(|| sse::event(chunk.to_string().as_bytes())))
+    }
+
+    /// Drops from a chunk what was written; whether anything is left.
+    fn chunk(&mut self, chunk: &mut Node<'_>) -> Result<bool, Unresumable> {
+        let Node::Object(members) = chunk else { return Err(Unresumable::Unreadable) };
+        let mut has_news = false;
+        for (name, value) in members {
+            match (&**name, value) {
+                // In every chunk: never news by itself.
+                (own, value) if OWN.contains(&own) => {
+                    self.once(own.into(), &value.to_string())?;
+                }
+                ("choices", Node::Array(choices)) => {
+                    let mut left = Vec::with_capacity(choices.len());
+                    for mut choice in std::mem::take(choices) {
+                        if self.choice(&mut choice)? {
+                            left.push(choice);
+                        }
+                    }
+                    has_news |= !left.is_empty();
+                    *choices = left;
+                }
+                // It ends the stream, whatever was written.
+                ("error", _) => has_news = true,
+                ("usage" | "moderation", value @ Node::Object(_)) => {
+                    has_news |= self.once((**name).into(), &value.to_string())?;
+                }
+                (_, _) => {}
+            }
+        }
+        Ok(has_news)
+    }
+
+    fn choice(&mut self, choice: &mut Node<'_>) -> Result<bool, Unresumable> {
+        let index = choice.get("index").and_then(Node::as_number);
+        let place = index.ok_or(Unresumable::Unreadable)?.to_owned();
+        let Node::Object(members) = choice else { return Err(Unresumable::Unreadable) };
+        let mut has_news = false;
+        for (name, value) in members {
+            let place = format!("{place}.{name}");
+            match (&**name, &mut *value) {
+                ("delta", value) => has_news |= self.value(&place, value)?,
+                ("logprobs", Node::Object(_)) => {
+                    let is_news = self.value(&place, value)?;
+                    has_news |= is_news;
+                    if !is_news {
+                        *value = Node::Null;
+                    }
+                }
+                ("finish_reason", Node::String(reason)) => {
+                    let is_news = self.once(place.into(), reason)?;
+                    has_news |= is_news;
+                    if !is_news {
+                        *value = Node::Null;
+                    }
+                }
+                (_, _) => {}
+            }
+        }
+        Ok(has_news)
+    }
+
+    /// Drops from what is in a choice what was written; whether anything is left. As deep as it was read.
+    fn value(&mut self, place: &str, value: &mut Node<'_>) -> Result<bool, Unresumable> {
+        match value {
+            Node::Null => Ok(false),
+            Node::Bool(_) | Node::Number(_) => self.once(place.into(), &value.to_string()),
+            Node::String(text) => {
+                if place.rsplit('.').next().is_some_and(|name| ONCE.contains(&name)) {
+                    return self.once(place.into(), text);
+                }
+                let Some(written) = self.grow(place, text)? else { return Ok(true) };
+                let (_written, left) =
+                    text.split_at_checked(written).ok_or(Unresumable::OtherAnswer)?;
+                let is_news = !left.is_empty();
+                *text = left.to_owned().into();
+                Ok(is_news)
+            }
+            Node::Array(elements) => self.list(place, elements),
+            Node::Object(members) => {
+                let mut left = Vec::with_capacity(members.len());
+                // That it is there may be all that it says.
+                let mut has_news = self.grow(place, "")?.is_none();
+                for (name, mut value) in std::mem::take(members) {
+                    // Which element it is, and what is not there, goes along with what is news.
+                    let is_beside = name == "index" || value == Node::Null;
+                    let is_news =
+                        !is_beside && self.value(&format!("{place}.{name}"), &mut value)?;
+                    has_news |= is_news;
+                    if is_beside || is_news {
+                        left.push((name, value));
+                    }
+                }
+                *members = left;
+                Ok(has_news)
+            }
+        }
+    }
+
+    /// Elements that say which they are, or that follow those before.
+    fn list(&mut self, place: &str, elements: &mut Vec<Node<'_>>) -> Result<bool, Unresumable> {
+        let is_indexed = |element: &Node<'_>| element.get("index").is_some();
+        if elements.is_empty() || !elements.iter().all(is_indexed) {
+            let mut is_new = self.grow(place, "")?.is_none();
+            let mut left = Vec::with_capacity(elements.len());
+            for element in std::mem::take(elements) {
+                let text = element.to_string();
+                match self.grow(place, &text)? {
+                    // One that was written is there as a whole.
+                    Some(written) if written == text.len() => {}
+                    Some(0) | None => left.push(element),
+                    Some(_) => return Err(Unresumable::OtherAnswer),
+                }
+            }
+            is_new |= !left.is_empty();
+            *elements = left;
+            return Ok(is_new);
+        }
+        let mut left = Vec::with_capacity(elements.len());
+        for mut element in std::mem::take(elements) {
+            let index = element.get("index").map(ToString::to_string).unwrap_or_default();
+            if self.value(&format!("{place}[{index}]"), &mut element)? {
+                left.push(element);
+            }
+        }
+        let has_news = !left.is_empty();
+        *elements = left;
+        Ok(has_news)
+    }
+
+    /// A value that comes once; whether it was not written yet.
+    fn once(&mut self, place: Place, value: &str) -> Result<bool, Unresumable> {
+        let mut reach = Reach::default();
+        reach.add(value.as_bytes());
+        let is_told = match &mut self.again {
+            Some(again) => *again.entry(place.clone()).or_insert(reach) == reach,
+            None => true,
+        };
+        let places = self.written.len();
+        let mut is_new = false;
+        let known = self.written.entry(place).or_insert_with(|| {
+            is_new = true;
+            reach
+        });
+        if !is_told || *known != reach {
+            return Err(Unresumable::OtherAnswer);
+        }
+        if is_new && places >= PLACES_MAX { Err(Unresumable::TooMany) } else { Ok(is_new) }
+    }
+
+    /// More of a text: how many bytes of that were written before; `None` where nothing was known of it.
+    fn grow(&mut self, place: &str, more: &str) -> Result<Option<usize>, Unresumable> {
+        let places = self.written.len();
+        let Some(written) = self.written.get_mut(place) else {
+            if places >= PLACES_MAX {
+                return Err(Unresumable::TooMany);
+            }
+            let mut reach = Reach::default();
+            reach.add(more.as_bytes());
+            self.written.insert(place.into(), reach);
+            if let Some(again) = &mut self.again {
+                again.insert(place.into(), reach);
+            }
+            return Ok(None);
+        };
+        let Some(again) = &mut self.again else {
+            written.add(more.as_bytes());
+            return Ok(Some(0));
+        };
+        let again = again.entry(place.into()).or_default();
+        let behind = written.length.saturating_sub(again.length).min(more.len());
+        let (old, new) = more.as_bytes().split_at_checked(behind).unwrap_or_default();
+        again.add(old);
+        if again.length >= written.length && again.hash != written.hash {
+            return Err(Unresumable::OtherAnswer);
+        }
+        if !new.is_empty() {
+            again.add(new);
+            *written = *again;
+        }
+        Ok(Some(behind))
+    }
+}
+
+impl Reach {
+    fn add(&mut self, bytes: &[u8]) {
+        self.length = self.length.saturating_add(bytes.len());
+        self.hash.add(bytes);
+    }
+}

@@ -1,0 +1,172 @@
+//! What is passed on of the parts of an answer that are neither text nor calls: sources,
+//! log-probabilities, judgements of a moderation. The members of OpenAI's schema and no others: what a
+//! provider adds tells callers who it is.
+
+use std::borrow::Cow;
+
+use holdfast_domain::answer::Logprobs;
+use holdfast_domain::request::Opaque;
+
+use crate::json::Node;
+
+/// Sources of one choice that are passed on of one delta.
+pub(super) const ANNOTATIONS_MAX: usize = 1_024;
+/// The parameter that OpenAI appends to the addresses it cites: its value names the provider.
+const TRACKER: &str = "utm_source";
+
+/// A member by its name, and what is passed on of its value.
+type Member = (&'static str, for<'a> fn(&Node<'a>) -> Option<Node<'a>>);
+
+const CITATION: &[Member] =
+    &[("start_index", number), ("end_index", number), ("title", text), ("url", address)];
+const ALTERNATIVE: &[Member] = &[("token", text), ("logprob", number)];
+const JUDGEMENT: &[Member] = &[
+    ("flagged", flag),
+    ("categories", |node| map(node, flag)),
+    ("category_scores", |node| map(node, number)),
+    ("category_applied_input_types", |node| map(node, |kinds| list(kinds, text))),
+];
+
+/// The sources of a message that are addresses: others are files in the provider's account.
+pub(super) fn annotations(nodes: Option<&Node<'_>>) -> Vec<Opaque> {
+    let Some(nodes) = nodes.and_then(Node::as_array) else { return Vec::new() };
+    nodes.iter().filter_map(annotation).take(ANNOTATIONS_MAX).collect()
+}
+
+fn annotation(node: &Node<'_>) -> Option<Opaque> {
+    const KIND: &str = "url_citation";
+    if node.get("type")?.as_str()? != KIND {
+        return None;
+    }
+    let citation = members(node.get(KIND)?, CITATION)?;
+    citation.get("url")?;
+    Some(object([("type", word(KIND)), (KIND, citation)]).to_opaque())
+}
+
+pub(super) fn logprobs(logprobs: &Node<'_>) -> Logprobs {
+    let side = |name| {
+        let tokens = logprobs.get(name)?.as_array()?;
+        Some(tokens.iter().filter_map(|token| Some(token_of(token)?.to_opaque())).collect())
+    };
+    Logprobs { content: side("content"), refusal: side("refusal") }
+}
+
+fn token_of<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    let mut token = alternative(node)?;
+    let others = node.get("top_logprobs").and_then(|others| list(others, alternative));
+    if let (Node::Object(members), Some(others)) = (&mut token, others) {
+        members.push((Cow::Borrowed("top_logprobs"), others));
+    }
+    Some(token)
+}
+
+/// A token and how likely it was.
+fn alternative<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    let mut token = members(node, ALTERNATIVE)?;
+    token.get("token")?;
+    // No bytes are said as null.
+    let bytes = node.get("bytes").and_then(|bytes| list(bytes, number)).unwrap_or(Node::Null);
+    if let Node::Object(members) = &mut token {
+        members.push((Cow::Borrowed("bytes"), bytes));
+    }
+    Some(token)
+}
+
+/// The results of a moderation. Which model judged is the operator's affair, and the schema wants one.
+pub(super) fn judgements<'a>(results: Option<&Node<'a>>) -> Node<'a> {
+    let judged = |node: &Node<'a>| {
+        let Node::Object(kept) = members(node, JUDGEMENT)? else { return None };
+        let named = [("type", word("moderation_result")), ("model", word(MODERATION_MODEL))];
+        let named = named.into_iter().map(|(name, node)| (Cow::Borrowed(name), node));
+        Some(Node::Object(named.chain(kept).collect()))
+    };
+    let results = results.and_then(Node::as_array).unwrap_or_default();
+    Node::Array(results.iter().filter_map(judged).collect())
+}
+
+/// What the model of a moderation is called.
+pub(super) const MODERATION_MODEL: &str = "moderation";
+
+/// The members of an object that are known; nothing of what is no object.
+fn members<'a>(node: &Node<'a>, known: &[Member]) -> Option<Node<'a>> {
+    let Node::Object(_) = node else { return None };
+    let member = |(name, value): &Member| Some((Cow::Borrowed(*name), value(node.get(name)?)?));
+    Some(Node::Object(known.iter().filter_map(member).collect()))
+}
+
+fn list<'a>(node: &Node<'a>, one: impl Fn(&Node<'a>) -> Option<Node<'a>>) -> Option<Node<'a>> {
+    Some(Node::Array(node.as_array()?.iter().filter_map(one).collect()))
+}
+
+/// An object whose names are data.
+fn map<'a>(node: &Node<'a>, one: impl Fn(&Node<'a>) -> Option<Node<'a>>) -> Option<Node<'a>> {
+    let Node::Object(all) = node else { return None };
+    Some(Node::Object(
+        all.iter().filter_map(|(name, node)| Some((name.clone(), one(node)?))).collect(),
+    ))
+}
+
+fn number<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    node.as_number().map(Node::Number)
+}
+
+fn text<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    node.as_str().map(|_text| node.clone())
+}
+
+fn flag<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    matches!(node, Node::Bool(_)).then(|| node.clone())
+}
+
+/// An address without what names who found it.
+fn address<'a>(node: &Node<'a>) -> Option<Node<'a>> {
+    let url = node.as_str()?;
+    Some(match untracked(url) {
+        Cow::Borrowed(_) => node.clone(),
+        Cow::Owned(url) => Node::String(Cow::Owned(url)),
+    })
+}
+
+fn untracked(url: &str) -> Cow<'_, str> {
+    let (before, fragment) = url.find('#').map_or((url, ""), |at| url.split_at(at));
+    let Some((place, query)) = before.split_once('?') else { return Cow::Borrowed(url) };
+    let is_tracker = |pair: &&str| pair.split('=').next() == Some(TRACKER);
+    if !query.split('&').any(|pair| is_tracker(&pair)) {
+        return Cow::Borrowed(url);
+    }
+    let kept: Vec<_> = query.split('&').filter(|pair| !is_tracker(pair)).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    Cow::Owned([place, mark, &kept.join("&"), fragment].concat())
+}
+
+pub(super) fn word(word: &'static str) -> Node<'static> {
+    Node::String(Cow::Borrowed(word))
+}
+
+pub(super) fn object<'a, const N: usize>(members: [(&'static str, Node<'a>); N]) -> Node<'a> {
+    Node::Object(members.map(|(name, node)| (Cow::Borrowed(name), node)).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_loses_its_tracker_and_nothing_else() {
+        for (url, kept) in [
+            ("https://a.test/x", "https://a.test/x"),
+            ("https://a.test/x?utm_source=openai", "https://a.test/x"),
+            ("https://a.test/x?utm_source", "https://a.test/x"),
+            (
+                "https://a.test/x?a=1&utm_source=openai&b=%3F#utm_source=f",
+                "https://a.test/x?a=1&b=%3F#utm_source=f",
+            ),
+            ("https://a.test/?utm_source=a&utm_source=b#f", "https://a.test/#f"),
+            ("https://a.test/?my_utm_source=a", "https://a.test/?my_utm_source=a"),
+            ("https://a.test/#?utm_source=a", "https://a.test/#?utm_source=a"),
+            ("utm_source=openai", "utm_source=openai"),
+        ] {
+            assert_eq!(untracked(url), kept);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! An answer that was kept, told again: as large as a stream's pieces, and no larger.
+
+use holdfast_domain::answer::{Audio, ChoiceDelta, Delta, FinishReason, Logprobs, ToolCallDelta};
+use holdfast_domain::request::Opaque;
+use holdfast_wire::chat::chunk::replay;
+use serde_json::{Value, json};
+
+use super::{as_json, chunks, put_together, say};
+
+#[test]
+fn an_answer_is_told_again_in_pieces_of_a_stream() {
+    let word = |n: usize| format!("wörd-{n} ");
+    let token = |n| Opaque::from_json(json!({"token": word(n), "logprob": -0.5}).to_string());
+    let text: String = (0..1_000).map(word).collect();
+    let logprobs = Logprobs { content: Some((0..100).map(token).collect()), refusal: None };
+    let call = ToolCallDelta {
+        name: Some("find".to_owned()),
+        input: Some("é".repeat(5_000)),
+        ..ToolCallDelta::default()
+    };
+    let audio = Audio { data: "QUJD".repeat(3_000), transcript: text.clone(), expires_at: 7 };
+    let choice = ChoiceDelta {
+        content: Some(text.clone()),
+        reasoning: Some(text),
+        tool_calls: vec![call.clone(), ToolCallDelta { index: 1, ..call }],
+        logprobs: Some(logprobs),
+        audio: Some(audio),
+        finish: Some(FinishReason::Stop),
+        ..ChoiceDelta::default()
+    };
+    let said = say(&[Delta { choices: vec![choice], ..Delta::default() }], true);
+    let again = chunks(&replay(&said.body, true).unwrap());
+    assert_eq!(put_together(&again), as_json(&said.body));
+    let tokens = |chunk: &Value| chunk["choices"][0]["logprobs"]["content"].as_array().cloned();
+    for chunk in &again {
+        let text = text_bytes(&chunk["choices"][0]["delta"]);
+        assert!(text <= 4_096, "{text}: {chunk}");
+        let tokens = tokens(chunk).unwrap_or_default();
+        assert!(tokens.len() <= 16, "{chunk}");
+        let own: String = tokens.iter().map(|token| token["token"].as_str().unwrap()).collect();
+        let beside = chunk["choices"][0]["delta"]["content"].as_str().unwrap_or_default();
+        assert!(beside.starts_with(&own), "{chunk}");
+        let data = chunk["choices"][0]["delta"]["audio"]["data"].as_str().unwrap_or_default();
+        assert_eq!(data.len() % 4, 0, "{chunk}");
+    }
+}
+
+/// Bytes of all texts in a delta that grow.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(elements) => elements.iter().map(text_bytes).sum(),
+        Value::Object(members) => {
+            let grows = |name: &str| !["id", "type", "role"].contains(&name);
+            members.iter().filter(|(name, _)| grows(name)).map(|(_, value)| text_bytes(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}

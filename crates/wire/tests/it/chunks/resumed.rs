@@ -1,0 +1,85 @@
+//! One answer out of several tellings of it, cut anywhere.
+
+use bytes::Bytes;
+use holdfast_domain::answer::{Delta, FinishReason};
+use holdfast_domain::request::ToolKind;
+use holdfast_wire::chat::chunk::replay;
+use holdfast_wire::chat::resume::{Resumption, Unresumable};
+use proptest::prelude::*;
+
+use super::{as_json, chunks, deltas, end, put_together, say, text, told};
+
+/// What is written of tellings that are cut after so many events, the last one being whole.
+fn written(tellings: &[(&[Bytes], usize)]) -> Result<Vec<Bytes>, Unresumable> {
+    let mut resumption = Resumption::new();
+    let mut written = Vec::new();
+    for (at, (events, cut)) in tellings.iter().enumerate() {
+        if at > 0 {
+            resumption.restart();
+        }
+        for event in events.iter().take(*cut) {
+            written.extend(resumption.pass(event)?);
+        }
+    }
+    Ok(written)
+}
+
+proptest! {
+    // Each is cut everywhere, in both ways that it is told.
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn an_answer_that_is_cut_anywhere_is_told_as_one_that_is_not(
+        deltas in deltas(&[ToolKind::Function, ToolKind::Custom]),
+        include_usage in any::<bool>(),
+    ) {
+        let said = say(&deltas, include_usage);
+        let expected = told(as_json(&said.body), include_usage);
+        prop_assume!(!expected["choices"].as_array().unwrap().is_empty());
+        let again = replay(&said.body, include_usage).unwrap();
+        let all = usize::MAX;
+        for (first, second) in [(&said.events, &again), (&again, &said.events)] {
+            prop_assert_eq!(&written(&[(first, all)]).unwrap(), first, "the first one as it is");
+            for cut in 0..first.len() {
+                let twice = written(&[(first, cut), (second, all)]).unwrap();
+                prop_assert_eq!(&put_together(&chunks(&twice)), &expected, "cut at {}", cut);
+                // The second is cut as well, before and after it is as far as the first was.
+                for again in [cut / 2, cut, second.len() - 1] {
+                    let again = again.min(second.len() - 1);
+                    let thrice = [(&**first, cut), (&**second, again), (&**first, all)];
+                    let thrice = written(&thrice).unwrap();
+                    prop_assert_eq!(&put_together(&chunks(&thrice)), &expected, "{} {}", cut, again);
+                }
+            }
+        }
+    }
+}
+
+/// The events of two words and an end.
+fn events(said: [&str; 2]) -> Vec<Bytes> {
+    let [one, two] = said.map(|word| Delta::from(vec![text(0, word)]));
+    let deltas = [one, two, Delta::from(vec![end(0, FinishReason::Stop)])];
+    say(&deltas, false).events
+}
+
+#[test]
+fn another_answer_is_never_gone_on_with() {
+    let first = events(["Good ", "day"]);
+    let with = |second: &[Bytes], cut| written(&[(&first, cut), (second, usize::MAX)]);
+    // Nothing but the opening was written: whatever follows is the answer.
+    assert!(with(&events(["Bad ", "day"]), 1).is_ok());
+    assert_eq!(with(&events(["Bad ", "day"]), 3), Err(Unresumable::OtherAnswer));
+    assert_eq!(with(&events(["Good ", "dax"]), 3), Err(Unresumable::OtherAnswer));
+    assert_eq!(with(&events(["Go", ""]), 3), Err(Unresumable::OtherAnswer), "it ends before");
+    assert!(with(&events(["Good d", "ay, sir"]), 3).is_ok(), "as far as it was written");
+    let other = |from: &str, to: &str| -> Vec<Bytes> {
+        let renamed = |event: &Bytes| str::from_utf8(event).unwrap().replace(from, to).into();
+        first.iter().map(renamed).collect()
+    };
+    assert_eq!(with(&other("abc\"", "abd\""), 1), Err(Unresumable::OtherAnswer));
+    assert_eq!(with(&other("\"a/b\"", "\"a/c\""), 1), Err(Unresumable::OtherAnswer));
+    assert_eq!(with(&other("\"stop\"", "\"length\""), 4), Err(Unresumable::OtherAnswer));
+    assert_eq!(with(&other("data: ", "date: "), 1), Err(Unresumable::Unreadable));
+    // Why it broke is told, whatever was written.
+    let error = [Bytes::from_static(b"data: {\"error\":{}}\n\n")];
+    assert_eq!(with(&error, 3).unwrap().last(), error.last());
+}

@@ -1,0 +1,127 @@
+//! What else works on the file of a running gateway: the command line, readers, and whoever moves files.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use holdfast_tests::database::Reader;
+use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
+
+use crate::bodies::sim;
+use crate::check::{check_completion, until};
+
+/// Far more than a commit takes on a busy machine, and less than the five seconds that a checkpoint once kept the
+/// right to write while it waited for a reader.
+const HELD_UP: Duration = Duration::from_secs(3);
+
+/// The longest of requests that are sent one after another as long as there is `work`.
+fn longest_beside(gateway: &Gateway, account: &Account, work: impl FnOnce()) -> Duration {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let mut longest = Duration::ZERO;
+            while !is_done.load(Ordering::Relaxed) {
+                let (key, begun) = (request_key(), Instant::now());
+                let answer = gateway.complete(account, &key, &sim("Hello there"));
+                longest = longest.max(begun.elapsed());
+                check_completion(&answer, &key, false);
+            }
+            longest
+        });
+        work();
+        is_done.store(true, Ordering::Relaxed);
+        sending.join().unwrap()
+    })
+}
+
+#[test]
+fn lock_of_a_reader_and_commands_hold_no_commit_up() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let gateway = site.serve();
+    let before = request_key();
+    check_completion(&gateway.complete(&account, &before, &sim("Hello")), &before, false);
+    let reader = Reader::begin(&site.database());
+    let after = request_key();
+    check_completion(&gateway.complete(&account, &after, &sim("Hello")), &after, false);
+    let longest = longest_beside(&gateway, &account, || {
+        for command in [["wallet", "list"], ["ledger", "verify"], ["wallet", "list"]] {
+            drop(site.cli(&command).ok());
+        }
+        drop(site.cli(&["wallet", "deposit", "main", "1.00"]).ok());
+    });
+    assert!(longest < HELD_UP, "{longest:?}");
+    drop(reader);
+    gateway.stop();
+    let log = site.database().with_extension("db-wal");
+    assert_eq!(
+        std::fs::metadata(log).map_or(0, |log| log.len()),
+        0,
+        "serve folds its log in the end"
+    );
+    site.verify();
+}
+
+#[test]
+fn an_audit_says_how_far_it_is_where_it_is_asked_to() {
+    let (site, account) = Site::funded(&Config::simulated());
+    let (gateway, key) = (site.serve(), request_key());
+    check_completion(&gateway.complete(&account, &key, &sim("Hello")), &key, false);
+    let asked = site.cli(&["ledger", "verify", "--progress"]);
+    assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), "1 of 1 operations\n"));
+    let quiet = site.cli(&["ledger", "verify"]);
+    assert_eq!((quiet.stdout, quiet.stderr), (asked.stdout, String::new()));
+    gateway.stop();
+}
+
+fn beating() -> Config {
+    Config::simulated().set("operations", "lease", "\"6s\"").set(
+        "operations",
+        "heartbeat",
+        "\"1s\"",
+    )
+}
+
+/// A gateway whose file is no longer its own: it says so, is not ready, and ends.
+fn check_ends(site: &Site, change: impl FnOnce(), says: &str) {
+    let gateway = site.serve();
+    assert_eq!(gateway.send(&Request::get("/readyz")).status, 200);
+    change();
+    until("it is told", || {
+        gateway.said().contains("what is served is not what was opened").then_some(())
+    });
+    let said = gateway.said();
+    let line = said.lines().find(|line| line.contains("what is served is not"));
+    assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains(says)), "{said}");
+    assert_eq!(gateway.wait().code(), Some(1));
+    assert!(site.logs().contains("error: the database"), "{}", site.logs());
+}
+
+#[test]
+fn a_file_that_is_removed_ends_who_serves_it() {
+    let (site, _account) = Site::funded(&beating());
+    check_ends(&site, || std::fs::remove_file(site.database()).unwrap(), "was removed");
+}
+
+#[test]
+fn a_file_that_is_replaced_ends_who_serves_it() {
+    let (site, _account) = Site::funded(&beating());
+    let copy = site.path("backup.db");
+    std::fs::copy(site.database(), &copy).unwrap();
+    check_ends(&site, || std::fs::rename(&copy, site.database()).unwrap(), "it was replaced");
+}
+
+#[test]
+fn a_file_with_a_second_name_is_not_served() {
+    let (site, account) = Site::funded(&beating());
+    let second = site.database().with_file_name("second.db");
+    let link = || std::fs::hard_link(site.database(), &second).unwrap();
+    check_ends(&site, link, "2 names");
+    for command in [&["serve"][..], &["wallet", "list"]] {
+        let refused = site.cli(command).failed(1);
+        assert!(refused.contains("hard links"), "{refused}");
+    }
+    std::fs::remove_file(&second).unwrap();
+    let (gateway, key) = (site.serve(), request_key());
+    check_completion(&gateway.complete(&account, &key, &sim("Hello")), &key, false);
+    gateway.stop();
+    site.verify();
+}
