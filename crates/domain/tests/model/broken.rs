@@ -2,8 +2,9 @@
 //!
 //! Redundant guards, found here and kept as a second line:
 //! - the loop's own look at the row's claim and phase, and those of `decide`: one of them is enough;
-//! - the phase guard of T3 and T5, and the permanent id of the release: one of them is enough. Their
-//!   owner says one thing only, so they can meet no other row of theirs than a released one;
+//! - the phase guard of T5, and the permanent id of the lapse: one of them is enough. Its owner says one
+//!   thing only, so it can meet no other row of its own than a reaped one, which lapsed too. T3 has no
+//!   such cover: a release is another line than a lapse;
 //! - the phase guard of T2b, and the permanent id of the settlement: one of them is enough;
 //! - the claim guard of T2 and T5: whoever has something else to say than *not run* was not taken over;
 //! - disowning, where there is a deadline: it is sooner, and knows what was not sent;
@@ -143,11 +144,19 @@ fn a_result_without_the_phase_guard() {
 }
 
 /// A release and a lapse have ids of their own: only the phase keeps one from following the other.
+/// Where the wallet holds nothing else its bounds stop that, here it is another's hold that goes.
 #[test]
-fn not_run_and_giving_up_without_the_phase_guard() {
-    for guard in [Mutant::NotRunWithoutPhase, Mutant::GiveUpWithoutPhase] {
-        breaks(&[guard, Mutant::LoopDoesNotLook], &callers(), "I5");
-    }
+fn not_run_without_the_phase_guard() {
+    breaks(&[Mutant::NotRunWithoutPhase, Mutant::LoopDoesNotLook], &wallet(), "I5");
+}
+
+/// Covered by the permanent id of the lapse.
+#[test]
+fn giving_up_without_the_phase_guard() {
+    let mutants = [Mutant::GiveUpWithoutPhase, Mutant::LoopDoesNotLook];
+    breaks_nothing(&mutants, &wallet());
+    breaks_nothing(&mutants, &callers());
+    breaks(&[mutants[0], mutants[1], Mutant::StoreIgnoresPermanentIds], &wallet(), "I5");
     breaks_nothing(&[Mutant::StoreIgnoresPermanentIds], &wallet());
 }
 

@@ -49,7 +49,7 @@ const INVARIANTS: [Invariant; 12] = [
     ("I3", |view| {
         view.each(|row, _, book| {
             let active = if row.phase.holds() { row.hold } else { Micros::ZERO };
-            book.sum(&["hold"]) - book.sum(&["settle", "rest", "release"]) == active.get()
+            book.sum(&["hold"]) - book.sum(&["settle", "rest", "release", "lapse"]) == active.get()
         })
     }),
     ("I4", |view| {
