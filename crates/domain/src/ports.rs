@@ -50,8 +50,9 @@ pub enum CommitError {
     /// A counter of the API key would pass its bound.
     #[error("the API key's limit of {} is reached", .0.counter.label())]
     LimitReached(Reached),
-    /// A permanent id exists already: the effect was stopped.
-    #[error("a permanent id exists already")]
+    /// A permanent id exists already, or another rule of the tables forbids the change: the effect was
+    /// stopped, and will be as often as it is offered.
+    #[error("a permanent id exists already, or the tables forbid it otherwise")]
     Collision,
     /// Its result is larger than the store can hold, now or later: nothing was committed, and nobody else
     /// was kept waiting by it.

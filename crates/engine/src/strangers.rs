@@ -2,9 +2,10 @@
 //!
 //! Anybody can make up credentials faster than a database looks them up. Two things bound that:
 //!
-//! - An id that is unknown, revoked or past its end is remembered for a second. Ids are random and made when a
-//!   key is issued, and what has ended never begins again: nobody can have asked for a new key's id before it
-//!   was there, so a new key works at once. A wrong secret is not remembered: its bearer may be somebody else.
+//! - An id that is unknown, revoked or past its end is remembered for one second, or two. Ids are random and
+//!   made when a key is issued, and what has ended never begins again: nobody can have asked for a new key's id
+//!   before it was there, so a new key works at once. A wrong secret is not remembered: its bearer may be
+//!   somebody else.
 //! - So many refusals a second are looked up for one address; whoever comes after them from there is told 503,
 //!   which is retried, not 401. Credentials that this process has met are looked up whatever else comes from
 //!   there, so that a flood behind a balancer, which is one address, shuts nobody out who was let in before.

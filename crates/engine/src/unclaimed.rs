@@ -45,10 +45,15 @@ fn unbound(error: &ClaimError, bid: &Bid) -> Failure {
             return Failure::LimitReached(*reached);
         }
         ClaimError::Commit(CommitError::Overloaded) => return Failure::Overloaded,
-        ClaimError::Commit(CommitError::Collision | CommitError::TooLarge)
-        | ClaimError::Misjudged(_) => Failure::Internal(None),
+        ClaimError::Commit(CommitError::TooLarge) | ClaimError::Misjudged(_) => {
+            Failure::Internal(None)
+        }
+        // Tables that refuse a claim are the operator's to mend: the same request may come again.
         ClaimError::Commit(
-            CommitError::Conflict | CommitError::Unavailable(_) | CommitError::Uncertain(_),
+            CommitError::Conflict
+            | CommitError::Collision
+            | CommitError::Unavailable(_)
+            | CommitError::Uncertain(_),
         )
         | ClaimError::Load(_)
         | ClaimError::LeaseLost

@@ -21,13 +21,15 @@ fn check_settled_once(world: &World) {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_the_store_cannot_take_leaves_the_key_unbound() {
-    let world = setup().script(says("hi")).start().await;
-    world.store.journal.fail_next([Fault::Unavailable]);
-    assert_failed!(world.ask(1, HELLO).await, Failure::Storage(None));
-    assert!(world.store.journal.operations().is_empty());
-    assert_eq!(world.runs(), 0);
-    body(&world.ask(1, HELLO).await);
-    check_settled_once(&world);
+    for why in [Fault::Unavailable, Fault::Forbidden] {
+        let world = setup().script(says("hi")).start().await;
+        world.store.journal.fail_next([why]);
+        assert_failed!(world.ask(1, HELLO).await, Failure::Storage(None));
+        assert!(world.store.journal.operations().is_empty(), "{why:?}");
+        assert_eq!(world.runs(), 0);
+        body(&world.ask(1, HELLO).await);
+        check_settled_once(&world);
+    }
 }
 
 #[tokio::test(start_paused = true)]

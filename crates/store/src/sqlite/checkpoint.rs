@@ -4,7 +4,9 @@
 //! The log begins anew only when a commit finds all of it carried over, and while commits follow each other the
 //! thread is always a few pages late. So where the log is long and *little is left of it*, the writer does the
 //! rest between two batches. It never does more: when somebody who read for an hour ends, what all commits of that
-//! hour have written is carried over by the thread, and no commit waits for it.
+//! hour have written is carried over by the thread, and no commit waits for it. Where commits write as fast as the
+//! thread carries over, little is what it gets down to: as soon as a pass has no less to do than the one before it,
+//! waiting brings the end no nearer.
 
 use std::convert::Infallible;
 use std::io;
@@ -79,7 +81,7 @@ impl Checkpoints {
 }
 
 fn run(file: &File, log: &Log, stopped: &Receiver<Infallible>) {
-    let (mut done, mut carried, mut kept) = (0, 0, None);
+    let (mut done, mut before, mut kept) = (0, Pass::default(), None);
     while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
         let now = log.commits.load(Ordering::Relaxed);
         if now == done {
@@ -88,8 +90,9 @@ fn run(file: &File, log: &Log, stopped: &Receiver<Infallible>) {
         done = now;
         match checkpoint(file, kept.take()) {
             Ok((connection, pages)) => {
-                log.is_nearly_done.store(pages.is_nearly_done(carried), Ordering::Relaxed);
-                (carried, kept) = (pages.carried, Some(connection));
+                let pass = Pass::after(before, pages);
+                log.is_nearly_done.store(pass.is_nearly_done(before), Ordering::Relaxed);
+                (before, kept) = (pass, Some(connection));
             }
             Err(error) => tracing::warn!(%error, "a checkpoint failed"),
         }
@@ -104,21 +107,37 @@ fn checkpoint(file: &File, kept: Option<Connection>) -> rusqlite::Result<(Connec
 }
 
 /// How long the log is, and how much of it is carried over.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Pages {
     log: i64,
     carried: i64,
 }
 
-impl Pages {
-    /// Whether little is left for the writer, and the log is long. `before` is what had been carried over when this pass
-    /// began: as long as a pass has much to do, much is written meanwhile. Much is measured by the length: a log that
-    /// grows as fast as it is carried over must have an end, too.
-    const fn is_nearly_done(self, before: i64) -> bool {
-        let Self { log, carried } = self;
-        let few = if log / 8 > FEW { log / 8 } else { FEW };
-        let begun = if carried < before { 0 } else { before };
-        log >= LONG && log - carried <= few && carried - begun <= few
+/// What a pass of the thread came to.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pass {
+    pages: Pages,
+    /// Pages that it carried over: about as much is written meanwhile.
+    work: i64,
+}
+
+impl Pass {
+    const fn after(before: Self, pages: Pages) -> Self {
+        // Where the log has begun anew, all of it is this pass's.
+        let begun = if pages.carried < before.pages.carried { 0 } else { before.pages.carried };
+        Self { pages, work: pages.carried - begun }
+    }
+
+    /// Whether little is left for the writer, and the log is long. As long as passes get shorter, the thread gets
+    /// there by itself; nobody who reads keeps it from that.
+    const fn is_nearly_done(self, before: Self) -> bool {
+        let gets_no_nearer = before.has_all() && before.work > 0 && self.work >= before.work;
+        self.pages.log >= LONG && self.has_all() && (self.work <= FEW || gets_no_nearer)
+    }
+
+    /// Whether it came to the end of the log as that was when it began, but for little.
+    const fn has_all(self) -> bool {
+        self.pages.log - self.pages.carried <= FEW
     }
 }
 
@@ -132,32 +151,44 @@ fn passive(connection: &Connection) -> rusqlite::Result<Pages> {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(before: i64, log: i64, carried: i64, expected: bool) {
-        assert_eq!(Pages { log, carried }.is_nearly_done(before), expected);
+    /// Whether the writer is to do the rest after the last of these passes.
+    fn is_left_to_the_writer(passes: &[(i64, i64)]) -> bool {
+        let mut before = Pass::default();
+        let mut told = false;
+        for &(log, carried) in passes {
+            let pass = Pass::after(before, Pages { log, carried });
+            told = pass.is_nearly_done(before);
+            before = pass;
+        }
+        told
     }
 
     #[test]
     fn the_writer_finishes_a_long_log_of_which_little_is_left() {
-        check(15_500, 16_000, 16_000, true);
-        check(14_500, 16_000, 15_100, true);
-        check(14_000, 15_000, 15_000, false);
-        // It began anew meanwhile, and is long again.
-        check(90_000, 17_000, 1_000, false);
+        assert!(is_left_to_the_writer(&[(15_500, 15_500), (16_000, 16_000)]));
+        assert!(is_left_to_the_writer(&[(14_500, 14_500), (16_000, 15_100)]));
+        assert!(!is_left_to_the_writer(&[(14_000, 14_000), (15_000, 15_000)]), "it is not long");
+        assert!(!is_left_to_the_writer(&[(90_000, 90_000), (17_000, 1_000)]), "it began anew");
+        assert!(!is_left_to_the_writer(&[(90_000, 90_000), (17_000, 17_000)]), "all of it is new");
     }
 
     #[test]
     fn the_writer_does_not_carry_over_what_a_long_read_has_kept() {
-        check(10, 92_000, 10, false);
+        let read = [(90_000, 10), (92_000, 10)];
+        assert!(!is_left_to_the_writer(&read));
         // Just carried over, by a pass so long that much has been written beside it.
-        check(10, 92_000, 92_000, false);
-        check(92_000, 94_000, 94_000, true);
+        let after = [read[0], read[1], (93_000, 93_000)];
+        assert!(!is_left_to_the_writer(&after));
+        let later = [after[0], after[1], after[2], (98_000, 98_000)];
+        assert!(!is_left_to_the_writer(&later), "passes get shorter");
+        assert!(is_left_to_the_writer(&[later[2], later[3], (98_900, 98_900)]));
     }
 
     #[test]
     fn a_log_that_grows_as_fast_as_it_is_carried_over_has_an_end() {
-        let faster = 5_000;
-        check(20_000, 20_000 + faster, 20_000 + faster, false);
-        check(40_000, 40_000 + faster, 40_000 + faster, true);
+        for faster in [5_000, 7_000] {
+            let grown = (20_000 + faster, 20_000 + faster);
+            assert!(is_left_to_the_writer(&[(15_000, 15_000), (20_000, 20_000), grown]));
+        }
     }
 }

@@ -304,8 +304,12 @@ mod tests {
         reader.execute_batch("BEGIN; SELECT * FROM wallets").unwrap();
         assert!(fill(80).await >= 80, "nothing is taken from under a reader");
         reader.execute_batch("ROLLBACK").unwrap();
-        let length = fill(160).await;
-        assert!(length < 200, "{length} MB");
+        // However fast commits are, and however slow what is carried over: it is over after a few passes.
+        let mut filled = 80;
+        while fill(20).await >= 80 {
+            filled += 20;
+            assert!(filled < 4_000, "{filled} MB");
+        }
     }
 
     #[tokio::test]

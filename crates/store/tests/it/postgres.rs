@@ -207,7 +207,7 @@ async fn postgres_a_change_that_a_table_refuses_fails_alone() {
         match verdict {
             Ok(_) => assert_ne!(n, 17),
             Err(error) => {
-                assert!(n == 17 && matches!(error, CommitError::Unavailable(_)), "{n}: {error:?}");
+                assert!(n == 17 && matches!(error, CommitError::Collision), "{n}: {error:?}");
             }
         }
     }

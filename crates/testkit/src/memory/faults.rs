@@ -16,6 +16,8 @@ pub enum Fault {
     Unavailable,
     /// Too many commits wait; nothing is committed.
     Overloaded,
+    /// A rule of the tables forbids it, for a reason that nobody thought of; nothing is committed.
+    Forbidden,
     /// It is committed, or refused as it would have been anyway, and the answer is lost.
     Landed,
     /// It is not committed, and the answer is lost.

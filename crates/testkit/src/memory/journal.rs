@@ -54,6 +54,7 @@ impl Journal for MemoryJournal {
             Fault::None => state.write(&change),
             Fault::Unavailable => Err(CommitError::Unavailable(fault.cause())),
             Fault::Overloaded => Err(CommitError::Overloaded),
+            Fault::Forbidden => Err(CommitError::Collision),
             Fault::NotLanded => Err(CommitError::Uncertain(fault.cause())),
             Fault::Landed => {
                 // Refused or not, nobody hears of it.

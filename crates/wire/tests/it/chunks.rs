@@ -328,7 +328,8 @@ fn calls(kinds: &'static [ToolKind]) -> impl Strategy<Value = Vec<ToolCallDelta>
 
 fn pieces(n: u32, kinds: &'static [ToolKind]) -> impl Strategy<Value = ChoiceDelta> {
     use FinishReason::{ContentFilter, Length, Stop};
-    let cited = r#"{"type":"url_citation","url_citation":{"start_index":0,"end_index":1,"url":"u","title":"t"}}"#;
+    // Its members in the order in which a provider's are passed on.
+    let cited = r#"{"type":"url_citation","url_citation":{"start_index":0,"end_index":1,"title":"t","url":"u"}}"#;
     let said = (of(texts()), of(texts()), of(texts()));
     let audio = (texts(), texts(), 0..9_i64).prop_map(|(data, transcript, expires_at)| Audio {
         data,

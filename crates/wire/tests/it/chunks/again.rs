@@ -10,7 +10,9 @@ use super::{as_json, chunks, put_together, say};
 #[test]
 fn an_answer_is_told_again_in_pieces_of_a_stream() {
     let word = |n: usize| format!("wörd-{n} ");
-    let token = |n| Opaque::from_json(json!({"token": word(n), "logprob": -0.5}).to_string());
+    let token = |n| {
+        Opaque::from_json(json!({"token": word(n), "logprob": -0.5, "bytes": null}).to_string())
+    };
     let text: String = (0..1_000).map(word).collect();
     let logprobs = Logprobs { content: Some((0..100).map(token).collect()), refusal: None };
     let call = ToolCallDelta {
