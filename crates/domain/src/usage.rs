@@ -158,9 +158,14 @@ impl Meters {
     /// many completion tokens at most. Some models think beyond what they are asked for, within reason.
     #[must_use]
     pub fn is_credible(&self, context_tokens: u64, completion_tokens_max: u64) -> bool {
-        let completion_max =
-            completion_tokens_max.saturating_mul(2).saturating_add(Self::COMPLETION_SLACK);
-        self.prompt_tokens() <= context_tokens && self.completion_tokens() <= completion_max
+        self.prompt_tokens() <= context_tokens
+            && self.completion_tokens() <= Self::completion_max(completion_tokens_max)
+    }
+
+    /// The most completion tokens that are believed of a run that was asked for so many.
+    #[must_use]
+    pub const fn completion_max(asked_for: u64) -> u64 {
+        asked_for.saturating_mul(2).saturating_add(Self::COMPLETION_SLACK)
     }
 
     /// Nine counts of at most 2^40 cannot overflow.

@@ -8,6 +8,7 @@ use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::catalogue::Route;
+use crate::metrics::usage_not_believed;
 
 /// Bytes of text that an estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -27,7 +28,7 @@ impl Engine {
         if reported.is_credible(contract.context_tokens, bid.bound.all_output_tokens()) {
             return Some(reported);
         }
-        self.metrics.usage_not_believed(&route.provider);
+        usage_not_believed(&route.provider).increment(1);
         self.turned_away.not_believed(route, operation);
         None
     }

@@ -93,11 +93,6 @@ impl Metrics {
         self.lost_commits.increment(1);
     }
 
-    /// A provider reported more than its model can have used.
-    pub(crate) fn usage_not_believed(&self, provider: &str) {
-        usage_not_believed(provider).increment(1);
-    }
-
     /// A call of a provider took so long and came to this.
     pub(crate) fn upstream(&self, provider: &str, class: &'static str, took: Duration) {
         let known = self.upstream.read().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +192,8 @@ pub(crate) fn begin_provider(provider: &str) {
     usage_not_believed(provider).increment(0);
 }
 
-fn usage_not_believed(provider: &str) -> Counter {
+/// How often a provider reported more than its model can have used.
+pub(crate) fn usage_not_believed(provider: &str) -> Counter {
     counter!(USAGE_NOT_BELIEVED, "provider" => provider.to_owned())
 }
 

@@ -194,16 +194,15 @@ impl Engine {
         }
         // Those who wait are many, and the run has the same.
         drop(said);
-        // A refused claim was this caller's as well: it would have offered the same.
-        let (mut reply, refused) = match self.follow(ask, reader, Some(ask.patience)).await {
+        let (mut reply, is_own) = match self.follow(ask, reader, Some(ask.patience)).await {
             ControlFlow::Break(begun) => (begun, false),
             ControlFlow::Continue(followed) => {
-                let refused = matches!(followed, Followed::Ended(Outcome::Unbound(_)));
-                (self.told(ask, followed).await, refused)
+                let is_own = is_of_claim(&followed);
+                (self.told(ask, followed).await, is_own)
             }
         };
-        reply.replayed = !refused;
-        if reply.replayed {
+        if !is_own {
+            reply.replayed = true;
             reply.rates = Rates::default();
         }
         ControlFlow::Break(reply)
@@ -371,6 +370,13 @@ impl Said {
     fn into_body(self) -> Bytes {
         self.body
     }
+}
+
+/// Whether what was followed came to no run: the claim was this caller's as well, it would have offered the same,
+/// and is told what the one who offered it is told.
+const fn is_of_claim(followed: &Followed) -> bool {
+    let Followed::Ended(outcome) = followed else { return false };
+    matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)
 }
 
 fn unreadable(error: &Unavailable, operation: Option<OperationId>) -> Reply {

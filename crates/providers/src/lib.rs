@@ -54,7 +54,7 @@
 //! | `[[sim: stall]]` | falls silent in the middle of the answer, and never ends by itself |
 //! | `[[sim: no-usage]]` | answers and reports no usage |
 //! | `[[sim: absurd-usage]]` | answers and reports usage that nobody can believe |
-//! | `[[sim: overrun]]` | answers and reports ten million tokens more than the hold was made for, on either side |
+//! | `[[sim: overrun]]` | answers and reports as much as is believed at all, on either side: more than the hold was made for |
 //!
 //! `slow`, `pace` and `fail-before-once` go with each other and with any one of the rest. Anything else after
 //! `[[sim:` at the start of a line is refused before anything runs, by its name, so that a mistyped directive

@@ -28,8 +28,6 @@ use self::script::{Act, BadScript, Script};
 const BYTES_PER_TOKEN: usize = 4;
 /// Prompts that `fail-before-once` remembers; the oldest is forgotten first.
 const FAILED_ONCE_MAX: usize = 1_024;
-/// What `overrun` reports on either side beyond what it used: more than any context window.
-const OVERRUN_TOKENS: u64 = 10_000_000;
 
 /// Echoes the last user message: see the crate's documentation for its rules and directives.
 #[derive(Debug, Default)]
@@ -137,10 +135,7 @@ impl Provider for Simulated {
             Act::Overrun => {
                 say(call, script.pace, choices, sink).await;
                 let bound = call.max_output_tokens.saturating_mul(u64::from(call.request.n));
-                Ok(Meters::text(
-                    input.saturating_add(OVERRUN_TOKENS),
-                    bound.saturating_add(OVERRUN_TOKENS),
-                ))
+                Ok(Meters::text(call.context_tokens, Meters::completion_max(bound)))
             }
         }
     }

@@ -118,6 +118,7 @@ fn bodies_that_are_not_whole_are_bounded_for_all_keys_together() {
 fn refused_keys_are_counted_and_a_new_key_works() {
     let (site, account, gateway) = world(&Config::simulated().set("log", "level", "\"info\""));
     let wallet = Request::get("/v1/wallet");
+    assert_eq!(gateway.get(&account, "/v1/wallet").status, 200);
     let forged = |n: usize| {
         // Another id each time, spelled like one that was issued.
         let mut key = account.key.clone().into_bytes();
@@ -133,7 +134,7 @@ fn refused_keys_are_counted_and_a_new_key_works() {
     }
     assert!(statuses.contains(&401), "{statuses:?}");
     assert!(statuses.iter().all(|status| [401, 503].contains(status)), "{statuses:?}");
-    assert_eq!(gateway.get(&account, "/v1/wallet").status, 200);
+    assert_eq!(gateway.get(&account, "/v1/wallet").status, 200, "it was let in before");
     let fresh = site.another_key(&account.wallet, "fresh");
     until("a new key works", || (gateway.get(&fresh, "/v1/wallet").status == 200).then_some(()));
     let lines = site.logs().lines().filter(|line| line.contains("invalid_api_key")).count();

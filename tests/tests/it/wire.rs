@@ -199,11 +199,16 @@ fn options_of_text_arrive_and_so_does_what_they_ask_for() {
         serde_json::from_str(&unspelled(&entry(token).to_string())).unwrap()
     };
     let judged = json!({
-        "type": "moderation_results", "model": "m",
-        "results": [{"flagged": false, "category_scores": {"violence": 0.25}}],
+        "type": "moderation_results", "model": "moderation",
+        "results": [{
+            "type": "moderation_result", "model": "moderation", "flagged": false,
+            "category_scores": {"violence": 0.25},
+        }],
     });
     let mut marked = judged.clone();
     marked["id"] = json!("mark-of-id");
+    marked["model"] = json!("mark-of-model");
+    marked["results"][0]["model"] = json!("mark-of-model");
     let failed = json!({"type": "error", "code": "mark-of-code", "message": "mark-of-message"});
     let own = json!({
         "type": "error", "code": "moderation_failed",

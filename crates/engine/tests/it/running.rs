@@ -259,6 +259,40 @@ async fn more_callers_than_may_wait_for_one_operation_are_turned_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn those_who_shared_a_claim_that_came_to_no_run_replay_nothing() {
+    let gate = Gate::new();
+    let owner = setup().shared("a").script(says("hi").wait(&gate)).start().await;
+    let first = owner.asking(1, HELLO).await;
+    gate.reached().await;
+    let other = setup().on(&owner.store).shared("b").waiters_per_operation(2).start().await;
+    let mut waiting = [other.asking(1, HELLO).await, other.asking(1, HELLO).await];
+    for waiting in &mut waiting {
+        assert!(waiting.is_waiting().await, "for the other process");
+    }
+    for said in [HELLO, OTHER] {
+        let commits = other.store.hold_commits();
+        let claiming = other.asking(1, said).await;
+        commits.reached().await;
+        let mut sharing = other.asking(1, said).await;
+        assert!(sharing.is_waiting().await, "for the claim");
+        commits.open();
+        for told in [claiming.told().await, sharing.told().await] {
+            assert!(!told.replayed);
+            if said == HELLO {
+                assert_failed!(told, Failure::TooManyWaiters);
+            } else {
+                assert_failed!(told, Failure::OtherRequest);
+            }
+        }
+    }
+    gate.open();
+    for waiting in waiting {
+        assert!(waiting.told().await.replayed);
+    }
+    assert!(!first.told().await.replayed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_api_key_has_only_so_many_requests_in_hand_until_it_lets_go_of_one() {
     let world = setup().operations_per_key(2).start().await;
     let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();

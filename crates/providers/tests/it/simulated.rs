@@ -8,6 +8,7 @@ use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Call, Failure, NotRun, Unknown};
 use holdfast_domain::request::{Content, Part, Reply, Request, Role};
+use holdfast_domain::usage::Meters;
 use holdfast_providers::Simulated;
 use tokio::time::Instant;
 
@@ -164,8 +165,9 @@ async fn reports_no_usage_where_it_is_missing_or_absurd() {
 async fn overruns_every_hold() {
     let ran = say(Request { n: 2, ..request("[[sim: overrun]]\nhi") }).await;
     assert_eq!(ran.choices()[0], ("You said: hi", Some(FinishReason::Stop)));
-    // 20 bytes of prompt; two choices of 1,000 tokens.
-    assert_eq!(ran.usage(), Some((10_000_005, 10_002_000)));
+    // The whole context, and twice what was asked for with a little more: two choices of 1,000 tokens.
+    assert_eq!(ran.usage(), Some((8_000, 5_024)));
+    assert!(Meters::text(8_000, 5_024).unwrap().is_credible(8_000, 2_000));
 }
 
 #[tokio::test]
