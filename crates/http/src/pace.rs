@@ -90,6 +90,15 @@ pub(crate) struct Times {
     pub(crate) idle: Duration,
 }
 
+/// What comes next between two answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    /// A request, or none.
+    Request,
+    /// The rest of a head of which some came.
+    Rest,
+}
+
 /// A connection that keeps its pace.
 #[derive(Debug)]
 pub(crate) struct Paced<S> {
@@ -100,8 +109,7 @@ pub(crate) struct Paced<S> {
     timer: Pin<Box<Sleep>>,
     /// Whether `timer` runs for this head.
     is_timed: bool,
-    /// Whether some of a head came.
-    has_begun: bool,
+    awaited: Awaited,
     /// Whether anything waits to be written.
     is_unflushed: bool,
 }
@@ -115,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Paced<S> {
             times,
             timer: Box::pin(sleep_until(now + times.head)),
             is_timed: true,
-            has_begun: true,
+            awaited: Awaited::Rest,
             is_unflushed: false,
         }
     }
@@ -129,19 +137,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Paced<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if read.is_ready() {
-            if buffer.filled().len() > before && !self.has_begun {
-                (self.has_begun, self.is_timed) = (true, false);
+            if buffer.filled().len() > before && self.awaited == Awaited::Request {
+                (self.awaited, self.is_timed) = (Awaited::Rest, false);
             }
             return read;
         }
         if !self.is_timed {
-            let time = if self.has_begun { self.times.head } else { self.times.idle };
+            let time = match self.awaited {
+                Awaited::Request => self.times.idle,
+                Awaited::Rest => self.times.head,
+            };
             self.timer.as_mut().reset(Instant::now() + time);
             self.is_timed = true;
         }
         loop {
             ready!(self.timer.as_mut().poll(context));
-            if self.has_begun {
+            if self.awaited == Awaited::Rest {
                 let late = io::Error::new(io::ErrorKind::TimedOut, "a head took too long");
                 return Poll::Ready(Err(late));
             }
@@ -156,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Paced<S> {
     /// Whatever is written belongs to an answer: no head is waited for before it is over.
     fn wrote<T>(&mut self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.is_unflushed = true;
-        (self.has_begun, self.is_timed) = (false, false);
+        (self.awaited, self.is_timed) = (Awaited::Request, false);
         written
     }
 
@@ -182,7 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Paced<S> {
         if self.stage.is_idle() {
             return self.poll_head(context, buffer);
         }
-        (self.has_begun, self.is_timed) = (false, false);
+        (self.awaited, self.is_timed) = (Awaited::Request, false);
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }

@@ -187,6 +187,22 @@ const TEXT_SENT: &str = r#""messages":[{"role":"developer","name":"app","content
     "prompt_cache_options":{"mode":"explicit","ttl":"30m"},
     "moderation":{"policy":null,"model":"m"},"top_k":1.50"#;
 
+/// What a moderation says, as it comes and as it is told.
+fn judgements() -> [Value; 2] {
+    let told = json!({
+        "type": "moderation_results", "model": "moderation",
+        "results": [{
+            "type": "moderation_result", "model": "moderation", "flagged": false,
+            "category_scores": {"violence": 0.25},
+        }],
+    });
+    let mut marked = told.clone();
+    marked["id"] = json!("mark-of-id");
+    marked["model"] = json!("mark-of-model");
+    marked["results"][0]["model"] = json!("mark-of-model");
+    [marked, told]
+}
+
 #[test]
 fn options_of_text_arrive_and_so_does_what_they_ask_for() {
     let entry = |token: &str| {
@@ -198,17 +214,7 @@ fn options_of_text_arrive_and_so_does_what_they_ask_for() {
     let read = |token: &str| -> Value {
         serde_json::from_str(&unspelled(&entry(token).to_string())).unwrap()
     };
-    let judged = json!({
-        "type": "moderation_results", "model": "moderation",
-        "results": [{
-            "type": "moderation_result", "model": "moderation", "flagged": false,
-            "category_scores": {"violence": 0.25},
-        }],
-    });
-    let mut marked = judged.clone();
-    marked["id"] = json!("mark-of-id");
-    marked["model"] = json!("mark-of-model");
-    marked["results"][0]["model"] = json!("mark-of-model");
+    let [marked, judged] = judgements();
     let failed = json!({"type": "error", "code": "mark-of-code", "message": "mark-of-message"});
     let own = json!({
         "type": "error", "code": "moderation_failed",

@@ -135,15 +135,15 @@ fn checksum(bytes: &[u8]) -> u32 {
 static TABLE: [u32; 256] = {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let mut table = [0; 256];
-    let (mut at, mut byte) = (0, 0);
-    while at < table.len() {
-        let (mut crc, mut bit): (u32, u32) = (byte, 0);
+    let (mut rest, mut byte): (&mut [u32], u32) = (&mut table, 0);
+    while let Some((entry, others)) = rest.split_first_mut() {
+        let (mut crc, mut bit) = (byte, 0);
         while bit < 8 {
             crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
             bit += 1;
         }
-        table[at] = crc;
-        at += 1;
+        *entry = crc;
+        rest = others;
         byte += 1;
     }
     table
