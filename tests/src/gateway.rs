@@ -15,6 +15,7 @@ use crate::{Account, Answer, PATIENCE, Request, watchdog};
 
 const LISTENS: &str = "holdfast listens on http://";
 const ADMIN_LISTENS: &str = "holdfast admin listens on http://";
+const NODE_LISTENS: &str = "holdfast node listens on http://";
 
 /// A process that serves. Dropping it kills it.
 #[derive(Debug)]
@@ -113,6 +114,12 @@ impl Gateway {
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.address_after(ADMIN_LISTENS)
+    }
+
+    /// Where it listens for other nodes.
+    #[must_use]
+    pub fn node_address(&self) -> SocketAddr {
+        self.address_after(NODE_LISTENS)
     }
 
     /// The base URL that SDKs want.

@@ -3,6 +3,8 @@
 //! A derived id is a function of what it stands for, so two processes that never met agree on it.
 //! Not here: secrets and the keys derived from them ([`crate::secret`]).
 
+mod address;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
@@ -11,6 +13,7 @@ use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 use uuid::{Builder, Uuid, Variant, Version};
 
+pub use self::address::{BadNodeAddress, NodeAddress};
 use crate::base62::{self, LEN_OF_128};
 
 /// Writes an identifier that is 128 bits and prints as a hyphenated UUID.
@@ -89,6 +92,8 @@ ids! {
     ClaimId,
     /// 128 random bits made by a process at its start, never reused.
     Incarnation,
+    /// 128 random bits, made anew for each relay by each of its two ends.
+    RelayNonce,
 }
 
 /// A text that is not a UUID.

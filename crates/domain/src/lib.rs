@@ -70,8 +70,8 @@ pub mod usage;
 pub mod wallet;
 
 pub use crate::identity::{
-    ApiKeyId, BadRequestKey, ClaimId, CredentialId, HoldId, Incarnation, NodeName, OperationId,
-    PostingId, RequestKey, SettlementId, UsageId, WalletId,
+    ApiKeyId, BadRequestKey, ClaimId, CredentialId, HoldId, Incarnation, NodeAddress, NodeName,
+    OperationId, PostingId, RelayNonce, RequestKey, SettlementId, UsageId, WalletId,
 };
 pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{

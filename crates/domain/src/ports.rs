@@ -25,7 +25,8 @@ use crate::request::Request;
 use crate::usage::Meters;
 use crate::wallet::Wallet;
 use crate::{
-    ApiKeyId, ClaimId, CredentialId, Currency, Micros, OperationId, PostingId, Timestamp, WalletId,
+    ApiKeyId, ClaimId, CredentialId, Currency, Micros, NodeAddress, OperationId, PostingId,
+    Timestamp, WalletId,
 };
 
 /// What went wrong below a port, for the log.
@@ -160,6 +161,17 @@ pub trait Nodes: Send + Sync {
 
     /// Removes the row, if it is still this incarnation's.
     async fn leave(&self, node: &Node) -> Result<(), Unavailable>;
+
+    /// Writes into the row, if it is still this incarnation's, where others reach the process. It stays for
+    /// as long as the incarnation has the name. A store of which no process asks another may keep none.
+    async fn advertise(&self, _node: &Node, _address: &NodeAddress) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
+    /// Where that process is reached; `None` when it has not said so, or another has the name.
+    async fn address(&self, _node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
+        Ok(None)
+    }
 }
 
 /// A credential and its API key, with the database's clock to judge their ends by.

@@ -3,12 +3,15 @@
 //! `K(noun, parts)` is BLAKE3 `derive_key` under a hard-coded context over parts that each carry
 //! their length, so that no two lists of parts feed the same bytes.
 
+mod relay;
+
 use std::fmt;
 use std::sync::LazyLock;
 
 use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
+pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
 use crate::{ApiKeyId, OperationId, base62};
 
 pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {

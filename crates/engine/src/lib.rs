@@ -15,6 +15,7 @@ mod clocks;
 mod counts;
 mod elsewhere;
 mod heartbeat;
+mod joined;
 mod lifecycle;
 mod metering;
 mod metrics;
@@ -25,6 +26,7 @@ mod options;
 mod pause;
 mod rates;
 mod reconciler;
+mod relay;
 mod reply;
 mod results;
 mod routes;
@@ -53,6 +55,7 @@ pub use crate::nodes::StartError;
 pub use crate::offer::{Offer, Rules};
 pub use crate::options::Options;
 pub use crate::rates::{Rate, Rates};
+pub use crate::relay::{Asked, RelayAnswer, RelayOptions, RelayRequest, RelayTransport};
 pub use crate::reply::{Answered, Facts, Failure, Reply};
 pub use crate::results::is_large;
 pub use crate::routes::{CoolDown, PassedOver};
@@ -93,6 +96,8 @@ pub struct Engine {
     callers: callers::Callers,
     running: tape::Running,
     elsewhere: elsewhere::Elsewhere,
+    /// Without them, what a run says is heard by its row alone where it does not run.
+    relays: Option<relay::Relays>,
     answers: Arc<answer_bytes::AnswerBytes>,
     turned_away: turned_away::TurnedAway,
     metrics: metrics::Metrics,

@@ -14,6 +14,7 @@ use crate::metrics::Metrics;
 use crate::nodes::{Membership, StartError};
 use crate::options::Options;
 use crate::pause::BackOff;
+use crate::relay::Relays;
 use crate::results::Results;
 use crate::tape::Running;
 use crate::turned_away::TurnedAway;
@@ -38,6 +39,7 @@ impl Engine {
             secrets: Arc::new(secrets),
             kept: Mutex::new(options.results),
             results: Results::new(options.result_bytes_per_key, options.result_bytes),
+            relays: options.relay.clone().map(Relays::new),
             options,
             pause: BackOff,
             callers: Callers::default(),
@@ -131,12 +133,22 @@ impl Engine {
 /// Takes the node's name where its heartbeats will run: a connection to the store that is made there is
 /// awaited there.
 async fn enter(ports: &Ports, options: &Options) -> Result<Membership, StartError> {
-    let Some(runtime) = &options.heartbeat_runtime else {
-        return Membership::enter(&*ports.nodes, options).await;
+    let (nodes, own) = (Arc::clone(&ports.nodes), options.clone());
+    let entering = async move {
+        let membership = Membership::enter(&*nodes, &own).await?;
+        if let Some(relay) = &own.relay {
+            let told = nodes.advertise(membership.node(), &relay.address).await;
+            told.map_err(StartError::Unavailable)?;
+        }
+        Ok(membership)
     };
-    let (nodes, options) = (Arc::clone(&ports.nodes), options.clone());
-    let entered = runtime.spawn(async move { Membership::enter(&*nodes, &options).await });
-    entered.await.unwrap_or_else(|ended| resume_unwind(ended.into_panic()))
+    match &options.heartbeat_runtime {
+        Some(runtime) => {
+            let entered = runtime.spawn(entering).await;
+            entered.unwrap_or_else(|ended| resume_unwind(ended.into_panic()))
+        }
+        None => entering.await,
+    }
 }
 
 /// Begins a background task anew where it panics: without it, leases would end unnoticed.

@@ -20,6 +20,7 @@ const EXPOSURE_MICROS: &str = "holdfast_exposure_micros_total";
 const TOKENS: &str = "holdfast_tokens_total";
 const LATE_RESULTS: &str = "holdfast_late_results_total";
 const LOST_COMMITS: &str = "holdfast_lost_commits_total";
+const RELAYS: &str = "holdfast_relays_total";
 const RECONCILED: &str = "holdfast_reconciled_total";
 const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
 const USAGE_NOT_BELIEVED: &str = "holdfast_usage_not_believed_total";
@@ -34,11 +35,16 @@ const EXPOSURES: [&str; 3] = ["refused", "abandoned", "cancelled"];
 /// Where the reconciler brings an operation.
 const RESTS: [&str; 4] = ["completed", "open", "refused", "abandoned"];
 
+/// What becomes of the relays that a process asks others for: all was told, some was, the other did not tell
+/// it anything, or it was not reached.
+const RELAYED: [&str; 4] = ["whole", "cut", "refused", "unreached"];
+
 /// What this process counts of its operations.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     outcomes: [Labelled; OUTCOMES.len()],
     rests: [Labelled; RESTS.len()],
+    relays: [Labelled; RELAYED.len()],
     input_tokens: Counter,
     output_tokens: Counter,
     late_results: Counter,
@@ -55,6 +61,7 @@ impl Metrics {
         Self {
             outcomes: OUTCOMES.map(|it| (it, shown(counter!(OPERATIONS, "outcome" => it)))),
             rests: RESTS.map(|it| (it, shown(counter!(RECONCILED, "phase" => it)))),
+            relays: RELAYED.map(|it| (it, shown(counter!(RELAYS, "outcome" => it)))),
             input_tokens: shown(counter!(TOKENS, "kind" => Kind::Input.label())),
             output_tokens: shown(counter!(TOKENS, "kind" => Kind::Output.label())),
             late_results: shown(counter!(LATE_RESULTS)),
@@ -71,6 +78,11 @@ impl Metrics {
     /// The reconciler brought an operation to rest in this phase.
     pub(crate) fn reconciled(&self, phase: &str) {
         increment(&self.rests, phase);
+    }
+
+    /// A relay that another process was asked for came to this.
+    pub(crate) fn relayed(&self, outcome: &str) {
+        increment(&self.relays, outcome);
     }
 
     /// An operation used this up, in money of this currency.

@@ -6,6 +6,8 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Entry;
 use tokio::runtime::Handle;
 
+use crate::relay::RelayOptions;
+
 /// Times and limits of an engine.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -21,6 +23,9 @@ pub struct Options {
     /// The runtime that heartbeats run on; without one, that of the engine. One of its own is held up by
     /// nothing that the engine's does, so that a lease does not end under a process that works.
     pub heartbeat_runtime: Option<Handle>,
+    /// How this process and the others on its database tell each other what their runs say; they do not
+    /// where this is unset.
+    pub relay: Option<RelayOptions>,
     /// After the end of a dead lease, before its operations are reaped.
     pub orphan_grace: Duration,
     /// How long sealed results are kept, until [`Engine::keep_results`](crate::Engine::keep_results)

@@ -12,9 +12,11 @@ use futures_util::future::BoxFuture;
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Phase, ProviderRefusal};
 use holdfast_wire::chat::chunk;
+use holdfast_wire::chat::resume::{Resumption, Unresumable};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::Engine;
+use crate::joined::{Joined, Next};
 use crate::rates::Rates;
 use crate::reply::{Answered, Facts, Failure, Reply};
 use crate::results::is_large;
@@ -37,6 +39,8 @@ enum Source {
     Nothing,
     /// From the run that says it here.
     Live(Box<Live>),
+    /// From the run of another process, and from its row.
+    Joined(Box<Joined>),
     /// From what an answer that is not told as it is said comes to.
     Awaited(Box<Ask>, BoxFuture<'static, Reply>),
 }
@@ -72,6 +76,7 @@ impl fmt::Debug for Stream {
         let source = match self.source {
             Source::Nothing => "nothing",
             Source::Live(_) => "a run",
+            Source::Joined(_) => "a run elsewhere",
             Source::Awaited(..) => "an answer",
         };
         write!(f, "Stream({} events ready, then {source})", self.ready.len())
@@ -114,6 +119,13 @@ impl Stream {
                     }
                     More::Ended(facts, ending) => (*facts, ending),
                 },
+                Source::Joined(joined) => match joined.more().await {
+                    Next::Said(event) => return Some(Piece::Event(event)),
+                    Next::Rests(reply) => {
+                        self.rest(reply);
+                        continue;
+                    }
+                },
                 Source::Awaited(ask, reply) => match reply.await.travelling(ask) {
                     Reply { outcome: Ok(Answered::Streamed(stream)), .. } => {
                         *self = *stream;
@@ -140,12 +152,34 @@ impl Stream {
         }
     }
 
+    /// The run elsewhere is over, and this is what its row says.
+    fn rest(&mut self, reply: Reply) {
+        if let Source::Joined(joined) = std::mem::replace(&mut self.source, Source::Nothing) {
+            let ask = Box::new(joined.ask().clone());
+            self.source = Source::Awaited(ask, joined.resumed(reply).boxed());
+        }
+    }
+
+    /// What of a stream that is there as a whole was not written yet.
+    pub(crate) fn resumed(mut self, written: &mut Resumption) -> Result<Self, Unresumable> {
+        let all = std::mem::take(&mut self.ready).into_iter();
+        let rest = all.filter_map(|event| written.pass(&event).transpose());
+        self.ready = rest.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// Bytes that wait to be told.
+    pub(crate) fn ready_bytes(&self) -> usize {
+        self.ready.iter().map(Bytes::len).sum()
+    }
+
     /// Whether there is anything to tell: a head that was waited for long enough goes out without.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         match &self.source {
             Source::Nothing => true,
             Source::Live(live) => live.follower.has_begun(),
+            Source::Joined(joined) => joined.has_begun(),
             Source::Awaited(..) => false,
         }
     }
@@ -263,14 +297,18 @@ impl Engine {
 }
 
 impl Reply {
-    /// A stream of what this comes to, which is waited for with its head.
-    pub(crate) fn awaited(ask: &Ask, reply: BoxFuture<'static, Self>) -> Self {
-        let source = Source::Awaited(Box::new(ask.clone()), reply);
-        Self { replayed: true, ..Self::streamed(source, Facts::in_progress(ask.id)) }
+    /// A stream of what a run elsewhere says after these events, and of what its row says then.
+    pub(crate) fn joined(joined: Joined, ready: VecDeque<Bytes>) -> Self {
+        let facts = Facts::in_progress(joined.ask().id);
+        let source = Source::Joined(Box::new(joined));
+        Self { replayed: true, ..Self::streaming(ready, source, facts) }
     }
 
     fn streamed(source: Source, facts: Facts) -> Self {
-        let ready = VecDeque::new();
+        Self::streaming(VecDeque::new(), source, facts)
+    }
+
+    fn streaming(ready: VecDeque<Bytes>, source: Source, facts: Facts) -> Self {
         let stream = Stream { ready, source, facts: facts.clone(), _room: None };
         let outcome = Ok(Answered::Streamed(Box::new(stream)));
         Self { outcome, replayed: false, rates: Rates::default(), facts }

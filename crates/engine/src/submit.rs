@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use holdfast_domain::model::Terms;
 use holdfast_domain::operation::{Binding, Phase};
 use holdfast_domain::ports::Unavailable;
@@ -22,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::{Caller, InHand};
-use crate::elsewhere::{Look, Watch, is_leased};
+use crate::joined::{Joined, Next};
 use crate::offer::Offer;
 use crate::rates::Rates;
 use crate::reply::{Failure, Reply};
@@ -135,7 +134,7 @@ impl Engine {
         }
         let binding = bid.claim.binding;
         let track =
-            ask.delivery.stream.then(|| Track::new(ask.caller.bearer.id, bid.claim.model.clone()));
+            ask.delivery.stream.then(|| Track::new(&ask.caller.bearer, bid.claim.model.clone()));
         let claim = bid.claim.owner.claim;
         let tape = match self.running.find_or_register(ask.id, claim, binding, track) {
             Registered::Found(tape) => {
@@ -270,42 +269,19 @@ impl Engine {
         let Some(watch) = self.watch(ask.id, ask.offer.rules.waiters_per_operation) else {
             return Reply::unbound(Failure::TooManyWaiters);
         };
-        let mut resting = Arc::clone(self).at_rest(watch, ask.clone()).boxed();
+        let mut joined = Joined::new(self, ask, watch);
         if !ask.delivery.stream {
-            return resting.await;
+            return joined.rest().await;
         }
-        tokio::select! {
+        let next = tokio::select! {
             biased;
-            reply = &mut resting => reply,
-            () = sleep_until(ask.head_by) => Reply::awaited(ask, resting),
-        }
-    }
-
-    /// What the row says to this caller once nobody runs the operation any more.
-    async fn at_rest(self: Arc<Self>, mut watch: Watch, ask: Ask) -> Reply {
-        let mut seen = None;
-        loop {
-            let look = watch.borrow_and_update().clone();
-            match look {
-                Look::Row(snapshot) if is_leased(&snapshot) => seen = Some(snapshot),
-                Look::Row(snapshot) => {
-                    let reply = self.reply_of_row(&snapshot, &ask.caller, true).await;
-                    return self.travelling(reply, &ask).await;
-                }
-                Look::Unreadable => return Reply::unbound(Failure::Storage(Some(ask.id))),
-                Look::Pending => {}
-            }
-            let goes_on = tokio::select! {
-                looked = watch.changed() => looked.is_ok(),
-                () = sleep_until(ask.patience) => false,
-                () = self.draining.cancelled() => false,
-            };
-            if !goes_on {
-                return match seen {
-                    Some(row) => self.reply_of_row(&row, &ask.caller, true).await,
-                    None => Reply::unbound(Failure::InProgress(ask.id)),
-                };
-            }
+            next = joined.more() => Some(next),
+            () = sleep_until(ask.head_by) => None,
+        };
+        match next {
+            Some(Next::Rests(reply)) => reply,
+            Some(Next::Said(event)) => Reply::joined(joined, [event].into()),
+            None => Reply::joined(joined, [].into()),
         }
     }
 

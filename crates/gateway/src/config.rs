@@ -7,6 +7,7 @@
 mod change;
 mod document;
 mod model;
+mod node;
 mod price;
 mod process;
 mod provider;
@@ -29,6 +30,7 @@ use holdfast_store::DatabaseUrl;
 pub(crate) use self::change::Change;
 pub(crate) use self::document::Mistake;
 use self::document::{Document, Table};
+use self::node::Relaying;
 use self::price::PricePlaces;
 pub(crate) use self::process::{Admin, Limits, Log, LogFormat, Operations, Retention, Server};
 pub(crate) use self::provider::ProviderKind;
@@ -55,6 +57,7 @@ pub(crate) struct Config {
     pub(crate) stamp: Option<Stamp>,
     pub(crate) server: Server,
     pub(crate) admin: Option<Admin>,
+    pub(crate) node: Option<Relaying>,
     pub(crate) database: DatabaseUrl,
     pub(crate) limits: Limits,
     pub(crate) operations: Operations,
@@ -178,6 +181,8 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let mut server = process::server(&server_table);
     let admin_table = root.table("admin");
     let admin = admin_table.is_present().then(|| process::admin(&admin_table));
+    let node_table = root.table("node");
+    let node = node_table.is_present().then(|| node::node(&node_table));
     let database_table = root.table("database");
     let mut database = process::database(&database_table);
     let limits = process::limits(&root.table("limits"));
@@ -198,8 +203,16 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
             Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
         }
     }
+    let public = ("server.listen", server.listen);
     if let Some(Some(admin)) = &admin {
-        process::keep_apart(&server, admin, &admin_table);
+        let own = ("admin.listen", admin.listen);
+        process::keep_apart(own, public, &admin_table);
+        if let Some(Some(node)) = &node {
+            process::keep_apart(("node.listen", node.listen), own, &node_table);
+        }
+    }
+    if let Some(Some(node)) = &node {
+        process::keep_apart(("node.listen", node.listen), public, &node_table);
     }
     let lacks_secrets = server_table.field("secrets").is_none();
     let needs = |url: &DatabaseUrl| lacks_secrets && url.file().is_none();
@@ -216,9 +229,16 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     {
         field.mistake(format_args!("is {}", process::NEEDS_SECRETS));
     }
+    if let (Some(database), true) = (&database, node_table.is_present()) {
+        node::needs_server(database, &node_table);
+    }
     arm_failpoint(document);
     let admin = match admin {
         Some(admin) => Some(admin?),
+        None => None,
+    };
+    let node = match node {
+        Some(node) => Some(node?),
         None => None,
     };
     Some(Config {
@@ -226,6 +246,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         stamp: None,
         server,
         admin,
+        node,
         database: database?,
         limits,
         operations,

@@ -60,7 +60,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     // have several.
     let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
     let listeners = Listeners::bind(&config)?;
-    let (public, admin) = listeners.addresses()?;
+    let Addresses { public, admin, node } = listeners.addresses()?;
     let store = start::store(&config, Arc::clone(&lock)).await?;
     let lost = |told: &str| tracing::error!("{told}");
     let secrets = database::secrets(&config, &store, lost).await?;
@@ -69,7 +69,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
         let issued = start::first_key(&store, secrets.first()).await?;
         greeting::greet(&config, public, issued.as_deref())?;
     }
-    let engine = start::engine(&config, &store, secrets).await?;
+    let engine = start::engine(&config, &store, secrets, node).await?;
     let current = Arc::new(Current::new(start::serving(&config, None)?));
     let gateway = Gateway {
         drain: config.server.drain,
@@ -84,7 +84,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
     let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
     let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.current), log);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
-    announce(public, admin)?;
+    announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     gateway.run(listeners, reloading, &mut signals).await
 }
@@ -144,7 +144,7 @@ impl Gateway {
         }
     }
 
-    /// Serves both listeners until `shutdown`, takes other configurations, and keeps the metrics small.
+    /// Serves the listeners until `shutdown`, takes other configurations, and keeps the metrics small.
     async fn serve(&self, listeners: Listeners, reloading: Option<(Reloader, Signal)>) {
         let (engine, current) = (Arc::clone(&self.engine), Arc::clone(&self.current));
         let public = holdfast_http::serve(listeners.public, engine, current, self.shutdown.clone());
@@ -157,13 +157,19 @@ impl Gateway {
                 holdfast_http::serve_admin(listener, admin, self.shutdown.clone()).await;
             }
         };
+        let nodes = async {
+            if let Some(listener) = listeners.node {
+                let (engine, current) = (Arc::clone(&self.engine), Arc::clone(&self.current));
+                holdfast_http::serve_nodes(listener, engine, current, self.shutdown.clone()).await;
+            }
+        };
         // A task of its own: what is accepted and what is signalled never waits for a reload.
         let mut reloads = JoinSet::new();
         if let Some((reloader, hangup)) = reloading {
             reloads.spawn(reloader.run(hangup, self.shutdown.clone()));
         }
         let reloads = async { while reloads.join_next().await.is_some() {} };
-        tokio::join!(public, admin, reloads, self.upkeep());
+        tokio::join!(public, admin, nodes, reloads, self.upkeep());
     }
 
     async fn upkeep(&self) {
@@ -219,20 +225,35 @@ impl Gateway {
 struct Listeners {
     public: TcpListener,
     admin: Option<TcpListener>,
+    node: Option<TcpListener>,
+}
+
+/// Where they are.
+#[derive(Debug, Clone, Copy)]
+struct Addresses {
+    public: SocketAddr,
+    admin: Option<SocketAddr>,
+    node: Option<SocketAddr>,
 }
 
 impl Listeners {
     fn bind(config: &Config) -> anyhow::Result<Self> {
-        let admin = match &config.admin {
-            Some(admin) => Some(bind("admin.listen", admin.listen)?),
-            None => None,
-        };
-        Ok(Self { public: bind("server.listen", config.server.listen)?, admin })
+        let admin = config.admin.as_ref().map(|admin| bind("admin.listen", admin.listen));
+        let node = config.node.as_ref().map(|node| bind("node.listen", node.listen));
+        Ok(Self {
+            public: bind("server.listen", config.server.listen)?,
+            admin: admin.transpose()?,
+            node: node.transpose()?,
+        })
     }
 
-    fn addresses(&self) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
+    fn addresses(&self) -> anyhow::Result<Addresses> {
         let address = |listener: &TcpListener| listener.local_addr().context("no local address");
-        Ok((address(&self.public)?, self.admin.as_ref().map(address).transpose()?))
+        Ok(Addresses {
+            public: address(&self.public)?,
+            admin: self.admin.as_ref().map(address).transpose()?,
+            node: self.node.as_ref().map(address).transpose()?,
+        })
     }
 }
 
@@ -252,11 +273,14 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Says where callers connect, once they can.
-fn announce(public: SocketAddr, admin: Option<SocketAddr>) -> Result<(), Failure> {
-    if let Some(admin) = admin {
+fn announce(addresses: &Addresses) -> Result<(), Failure> {
+    if let Some(admin) = addresses.admin {
         say(&format!("holdfast admin listens on http://{admin}"))?;
     }
-    say(&format!("holdfast listens on http://{public}"))
+    if let Some(node) = addresses.node {
+        say(&format!("holdfast node listens on http://{node}"))?;
+    }
+    say(&format!("holdfast listens on http://{}", addresses.public))
 }
 
 /// Prints a line; a server goes on when nobody reads it.

@@ -1,4 +1,4 @@
-//! Who asks: the public HTTP API over HTTP/1.1, and the operator's listener beside it.
+//! Who asks: the public HTTP API over HTTP/1.1, the operator's listener beside it, and the one for other nodes.
 //!
 //! This crate turns requests into the engine's words and its replies into statuses, headers and
 //! bodies. It decides nothing about operations or money. A handler may be dropped at any await,
@@ -17,6 +17,7 @@ mod log;
 mod pace;
 mod peers;
 mod refusals;
+mod relay;
 mod reply;
 mod resources;
 mod route;
@@ -30,6 +31,7 @@ use std::time::Duration;
 pub use crate::admin::{Admin, Metrics, serve_admin};
 pub use crate::current::{Current, Serving};
 pub use crate::peers::{BadNetwork, Network};
+pub use crate::relay::{Direct, serve_nodes};
 pub use crate::serve::serve;
 
 /// Limits of connections and requests.

@@ -31,6 +31,8 @@ pub(crate) enum Body {
     Whole(Bytes),
     /// The rest of it is still to come.
     Streamed(Box<Streamed>),
+    /// What another node is told of a run.
+    Records(BoxStream<'static, Bytes>),
 }
 
 impl<B: Into<Bytes>> From<B> for Body {
@@ -50,6 +52,8 @@ impl Body {
             }
             Self::Whole(_) => {}
             Self::Streamed(stream) => stream.place = Some(place),
+            // Another node has no API key.
+            Self::Records(_) => {}
         }
     }
 }
@@ -66,13 +70,16 @@ impl HttpBody for Body {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Streamed(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
+            Self::Records(records) => {
+                records.poll_next_unpin(context).map(|bytes| Some(Ok(Frame::data(bytes?))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Streamed(_) => false,
+            Self::Streamed(_) | Self::Records(_) => false,
         }
     }
 
@@ -81,7 +88,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
-            Self::Streamed(_) => SizeHint::default(),
+            Self::Streamed(_) | Self::Records(_) => SizeHint::default(),
         }
     }
 }

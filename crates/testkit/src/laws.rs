@@ -179,6 +179,7 @@ macro_rules! each_law_of_the_ports {
                 a_taken_name_is_taken_whoever_had_it,
                 one_of_many_starts_takes_an_expired_name,
                 only_its_own_process_leaves,
+                an_address_is_its_own_process_s,
             }
         }
     };

@@ -22,7 +22,8 @@ use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Micros, NodeName, OperationId, PostingId, Timestamp, WalletId,
+    ApiKeyId, CredentialId, Incarnation, Micros, NodeAddress, NodeName, OperationId, PostingId,
+    Timestamp, WalletId,
 };
 
 pub use self::book::Line;
@@ -63,6 +64,7 @@ struct State {
     postings: BTreeMap<PostingId, Posting>,
     counters: BTreeMap<(ApiKeyId, Counter, Timestamp), i64>,
     nodes: BTreeMap<NodeName, Lease>,
+    addresses: BTreeMap<Incarnation, NodeAddress>,
     api_keys: Vec<ApiKey>,
     credentials: BTreeMap<CredentialId, Credential>,
     prices: BTreeMap<PriceVersionId, PriceVersion>,
@@ -87,6 +89,7 @@ impl MemoryJournal {
                 postings: BTreeMap::new(),
                 counters: BTreeMap::new(),
                 nodes: BTreeMap::new(),
+                addresses: BTreeMap::new(),
                 api_keys: Vec::new(),
                 credentials: BTreeMap::new(),
                 prices: BTreeMap::new(),

@@ -56,6 +56,7 @@ mod rates;
 mod readme;
 mod recorded;
 mod refusals;
+mod relays;
 mod reload;
 mod rotation;
 mod routes;

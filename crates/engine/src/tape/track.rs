@@ -8,8 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_domain::CredentialId;
+use holdfast_domain::credential::Bearer;
 use holdfast_domain::model::PublicModelId;
+use holdfast_domain::secret::ResultKey;
+use holdfast_domain::{CredentialId, OperationId};
 use holdfast_wire::chat::chunk::{DONE, Envelope, Frame, Piece};
 use tokio::sync::watch;
 
@@ -29,7 +31,7 @@ const BEHIND_BYTES: usize = 16_384;
 #[derive(Debug)]
 pub(crate) struct Track {
     /// Who may hear it: the answer will be sealed for this credential alone.
-    credential: CredentialId,
+    bearer: Bearer,
     /// The public id that was asked for.
     model: PublicModelId,
     said: watch::Sender<Said>,
@@ -121,13 +123,18 @@ impl Recent {
 
 impl Track {
     /// Of a run that has said nothing.
-    pub(crate) fn new(credential: CredentialId, model: PublicModelId) -> Self {
-        Self { credential, model, said: watch::Sender::default() }
+    pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
+        Self { bearer: bearer.clone(), model, said: watch::Sender::default() }
     }
 
     /// Whether the answer will be sealed for this credential.
     pub(crate) fn is_for(&self, credential: CredentialId) -> bool {
-        self.credential == credential
+        self.bearer.id == credential
+    }
+
+    /// What the answer will be sealed under.
+    pub(crate) fn result_key(&self, operation: OperationId) -> ResultKey {
+        self.bearer.secret.result_key(operation)
     }
 
     pub(crate) const fn model(&self) -> &PublicModelId {

@@ -136,6 +136,7 @@ pub(crate) fn setup() -> Setup {
             entry: Entry::Take,
             lease: Duration::from_secs(15),
             heartbeat: Duration::from_secs(4),
+            relay: None,
             heartbeat_runtime: None,
             orphan_grace: Duration::from_secs(60),
             results: Duration::from_secs(86_400),

@@ -103,6 +103,7 @@ impl Config {
             ("server.drain", self.server.drain != other.server.drain),
             ("server.trusted_proxies", self.server.trusted_proxies != other.server.trusted_proxies),
             ("admin", admin(self) != admin(other)),
+            ("node", self.node != other.node),
             ("database.url", self.database != other.database),
             ("limits.commit_queue", self.limits.commit_queue != other.limits.commit_queue),
             ("limits.result_bytes", self.limits.result_bytes != other.limits.result_bytes),

@@ -182,16 +182,19 @@ pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
 }
 
 /// Two listeners cannot have one address; port 0 is another one each time.
-pub(super) fn keep_apart(server: &Server, admin: &Admin, table: &Table<'_>) {
-    let (public, own) = (server.listen, admin.listen);
+pub(super) fn keep_apart(
+    (name, own): (&str, SocketAddr),
+    (other_name, other): (&str, SocketAddr),
+    table: &Table<'_>,
+) {
     let covers = |one: SocketAddr, other: SocketAddr| {
         one.ip() == other.ip() || (one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4())
     };
-    let is_same = own.port() == public.port() && (covers(own, public) || covers(public, own));
+    let is_same = own.port() == other.port() && (covers(own, other) || covers(other, own));
     if is_same && own.port() != 0 {
         table.mistake(format!(
-            "`admin.listen` is where server.listen ({public}) is: write another port, metrics have a \
-             listener of their own"
+            "`{name}` is where {other_name} ({other}) is: write another port, each has a listener of its \
+             own"
         ));
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of a gateway, made from its configuration.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -8,9 +9,11 @@ use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Entry, PinError};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{Currency, Incarnation, Keys, Micros, PostingId, Prices, Wallets};
-use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, Rules, Secrets};
-use holdfast_http::Serving;
+use holdfast_domain::{
+    Currency, Incarnation, Keys, Micros, NodeAddress, PostingId, Prices, Wallets,
+};
+use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, RelayOptions, Rules, Secrets};
+use holdfast_http::{Direct, Serving};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
@@ -82,11 +85,12 @@ pub(super) async fn first_key(
     Ok(Some(bearer.expose()))
 }
 
-/// Starts the engine under a new incarnation of the node's name.
+/// Starts the engine under a new incarnation of the node's name; `listens` is where it listens for other nodes.
 pub(super) async fn engine(
     config: &Config,
     store: &Store,
     secrets: Secrets,
+    listens: Option<SocketAddr>,
 ) -> anyhow::Result<Arc<Engine>> {
     let ports = Ports {
         journal: Arc::new(store.clone()),
@@ -102,6 +106,7 @@ pub(super) async fn engine(
         lease: config.operations.lease,
         heartbeat: config.operations.heartbeat,
         heartbeat_runtime: Some(heartbeat_runtime()?),
+        relay: listens.map(|listens| relay(config, listens)).transpose()?,
         orphan_grace: config.operations.orphan_grace,
         results: config.retention.results,
         result_bytes: config.limits.result_bytes,
@@ -109,6 +114,15 @@ pub(super) async fn engine(
     };
     let engine = Engine::start(ports, secrets, options).await;
     engine.context("serve was not started")
+}
+
+fn relay(config: &Config, listens: SocketAddr) -> anyhow::Result<RelayOptions> {
+    let advertised = config.node.as_ref().and_then(|node| node.advertise.clone());
+    let address = match advertised {
+        Some(address) => address,
+        None => NodeAddress::try_from(listens.to_string().as_str()).context("node.listen")?,
+    };
+    Ok(RelayOptions { address, transport: Arc::new(Direct) })
 }
 
 /// A thread with a runtime for the heartbeats alone. It ends with the process: other work may await

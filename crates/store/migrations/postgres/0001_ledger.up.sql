@@ -339,5 +339,6 @@ CREATE INDEX counters_of_minutes ON counters (window_start) WHERE counter IN (0,
 CREATE TABLE nodes (
     name holdfast_node PRIMARY KEY,
     incarnation holdfast_id NOT NULL,
-    ends_at BIGINT NOT NULL
+    ends_at BIGINT NOT NULL,
+    address TEXT CHECK (length(address) BETWEEN 3 AND 259)
 ) WITH (fillfactor = 50);

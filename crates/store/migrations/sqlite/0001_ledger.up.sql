@@ -243,5 +243,6 @@ CREATE INDEX counters_of_minutes ON counters (window_start) WHERE counter IN (0,
 CREATE TABLE nodes (
     name TEXT PRIMARY KEY NOT NULL CHECK (length(name) BETWEEN 1 AND 64),
     incarnation BLOB NOT NULL CHECK (length(incarnation) = 16),
-    ends_at INTEGER NOT NULL
+    ends_at INTEGER NOT NULL,
+    address TEXT CHECK (length(address) BETWEEN 3 AND 259)
 ) STRICT, WITHOUT ROWID;

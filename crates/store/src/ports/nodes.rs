@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::Nodes;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::{NodeAddress, Nodes};
 
-use crate::{Store, Writing};
+use crate::dialect::blob;
+use crate::rows::Cells;
+use crate::{Store, Writing, unavailable};
 
 #[async_trait]
 impl Nodes for Store {
@@ -23,5 +25,22 @@ impl Nodes for Store {
             Writing::Sqlite(sqlite) => sqlite.leave(node).await,
             Writing::Postgres(postgres) => postgres.leave(node).await,
         }
+    }
+
+    async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
+        match self.writing() {
+            Writing::Sqlite(sqlite) => sqlite.advertise(node, address).await,
+            Writing::Postgres(postgres) => postgres.advertise(node, address).await,
+        }
+    }
+
+    async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
+        let sql = "SELECT address FROM nodes
+            WHERE name = $1 AND incarnation = $2 AND address IS NOT NULL";
+        let binds = [node.name.as_str().into(), blob(node.incarnation.to_bytes())];
+        let rows = self.query(sql, binds).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let address = Cells::new(row).text().map_err(unavailable)?;
+        NodeAddress::try_from(&*address).map(Some).map_err(unavailable)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
-use holdfast_domain::{Incarnation, Timestamp};
+use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -18,7 +18,8 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "INSERT INTO nodes AS n (name, incarnation, ends_at) VALUES ($1, $2, {CLOCK} + $3)
          ON CONFLICT (name)
-         DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at"
+         DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
+         address = CASE WHEN n.incarnation = excluded.incarnation THEN n.address END"
     )
 });
 /// A row that is this incarnation's own was written by an attempt whose answer was lost.
@@ -70,6 +71,27 @@ impl Postgres {
             })
         });
         left.await.map_err(unavailable)
+    }
+
+    pub(crate) async fn advertise(
+        &self,
+        node: &Node,
+        address: &NodeAddress,
+    ) -> Result<(), Unavailable> {
+        let (node, address) = (node.clone(), address.clone());
+        let told = self.beats.run(move |connection| {
+            Box::pin(async move {
+                let sql = "UPDATE nodes SET address = $3 WHERE name = $1 AND incarnation = $2";
+                sqlx::query(sql)
+                    .bind(node.name.as_str())
+                    .bind(&node.incarnation.to_bytes()[..])
+                    .bind(address.as_str())
+                    .execute(connection)
+                    .await
+                    .map(drop)
+            })
+        });
+        told.await.map_err(unavailable)
     }
 }
 

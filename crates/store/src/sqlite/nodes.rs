@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{Beat, Entry, Unavailable};
-use holdfast_domain::{Incarnation, Timestamp};
+use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use super::Sqlite;
@@ -12,10 +12,12 @@ use super::errand::WriteError;
 use crate::unavailable;
 
 const TAKE: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
-    ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at";
+    ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
+    address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END";
 /// A row that is this incarnation's own was written by an attempt whose answer was lost.
 const TAKE_EXPIRED: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
-    ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at
+    ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
+    address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END
     WHERE nodes.ends_at <= ?4 OR nodes.incarnation = excluded.incarnation";
 const RENEW: &str = "UPDATE nodes SET ends_at = ?3 WHERE name = ?1 AND incarnation = ?2";
 
@@ -49,6 +51,21 @@ impl Sqlite {
             Ok(())
         });
         left.await.map_err(unavailable)
+    }
+
+    pub(crate) async fn advertise(
+        &self,
+        node: &Node,
+        address: &NodeAddress,
+    ) -> Result<(), Unavailable> {
+        let (node, address) = (node.clone(), address.clone());
+        let told = self.write(move |transaction, _now| {
+            let sql = "UPDATE nodes SET address = ?3 WHERE name = ?1 AND incarnation = ?2";
+            let row = (node.name.as_str(), node.incarnation.to_bytes(), address.as_str());
+            transaction.execute(sql, row)?;
+            Ok(())
+        });
+        told.await.map_err(unavailable)
     }
 }
 

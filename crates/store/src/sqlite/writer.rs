@@ -266,7 +266,7 @@ mod tests {
         let runs = Arc::clone(&ran);
         let panicked: Result<(), _> = store
             .write(move |transaction, _now| {
-                transaction.execute("INSERT INTO nodes VALUES ('a', zeroblob(16), 0)", [])?;
+                transaction.execute("INSERT INTO nodes VALUES ('a', zeroblob(16), 0, NULL)", [])?;
                 runs.store(true, Ordering::Relaxed);
                 panic!("as asked")
             })
@@ -274,7 +274,7 @@ mod tests {
         assert!(matches!(panicked, Err(WriteError::NotTried)), "{panicked:?}");
         assert!(ran.load(Ordering::Relaxed));
         let count = store.write(|transaction, _now| {
-            transaction.execute("INSERT INTO nodes VALUES ('b', zeroblob(16), 0)", [])?;
+            transaction.execute("INSERT INTO nodes VALUES ('b', zeroblob(16), 0, NULL)", [])?;
             let sql = "SELECT group_concat(name) FROM nodes";
             Ok(transaction.query_row(sql, [], |row| row.get::<_, String>(0))?)
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{Beat, Entry};
-use holdfast_domain::{NodeName, Timestamp};
+use holdfast_domain::{NodeAddress, NodeName, Timestamp};
 use uuid::Uuid;
 
 use super::Stores;
@@ -73,6 +73,28 @@ pub async fn only_its_own_process_leaves(stores: &dyn Stores) {
     held(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await);
 }
 
+/// An address is that of the incarnation which has told it, for as long as it has the name.
+pub async fn an_address_is_its_own_process_s(stores: &dyn Stores) {
+    let first = node(&name());
+    let second = node(first.name.as_str());
+    let (ours, theirs) = (address("first:8082"), address("second:8082"));
+    let nodes = stores.nodes();
+    held(beat(stores, &first, sample::LEASE, Entry::Take).await);
+    assert_eq!(nodes.address(&first).await.unwrap(), None);
+    nodes.advertise(&first, &ours).await.unwrap();
+    nodes.advertise(&second, &theirs).await.unwrap();
+    held(beat(stores, &first, sample::LEASE, Entry::Renew).await);
+    assert_eq!(nodes.address(&first).await.unwrap(), Some(ours));
+    assert_eq!(nodes.address(&second).await.unwrap(), None);
+    held(beat(stores, &second, sample::LEASE, Entry::Take).await);
+    assert_eq!(nodes.address(&first).await.unwrap(), None);
+    assert_eq!(nodes.address(&second).await.unwrap(), None, "not what its name's last owner told");
+    nodes.advertise(&second, &theirs).await.unwrap();
+    assert_eq!(nodes.address(&second).await.unwrap(), Some(theirs));
+    nodes.leave(&second).await.unwrap();
+    assert_eq!(nodes.address(&second).await.unwrap(), None);
+}
+
 async fn beat(stores: &dyn Stores, node: &Node, lease: Duration, entry: Entry) -> Beat {
     stores.nodes().beat(node, lease, entry).await.unwrap()
 }
@@ -95,6 +117,10 @@ fn lost(beat: Beat) -> Option<Lease> {
 
 fn name() -> String {
     Uuid::new_v4().simple().to_string()
+}
+
+fn address(text: &str) -> NodeAddress {
+    NodeAddress::try_from(text).unwrap()
 }
 
 /// A new process of this name.

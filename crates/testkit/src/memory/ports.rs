@@ -14,8 +14,8 @@ use holdfast_domain::ports::{
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Currency, Keys, Micros, Nodes, PostingId, Prices, Timestamp, WalletId,
-    Wallets,
+    ApiKeyId, CredentialId, Currency, Keys, Micros, NodeAddress, Nodes, PostingId, Prices,
+    Timestamp, WalletId, Wallets,
 };
 
 use super::MemoryJournal;
@@ -46,6 +46,22 @@ impl Nodes for MemoryJournal {
         step_back().await;
         self.state().nodes.retain(|_name, lease| lease.node != *node);
         Ok(())
+    }
+
+    async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        if state.nodes.get(&node.name).is_some_and(|row| row.node == *node) {
+            state.addresses.insert(node.incarnation, address.clone());
+        }
+        Ok(())
+    }
+
+    async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
+        step_back().await;
+        let state = self.state();
+        let row = state.nodes.get(&node.name).filter(|row| row.node == *node);
+        Ok(row.and_then(|row| state.addresses.get(&row.node.incarnation).cloned()))
     }
 }
 

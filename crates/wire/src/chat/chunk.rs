@@ -38,6 +38,13 @@ pub fn error(body: &[u8]) -> Bytes {
     sse::event(body)
 }
 
+/// The same chunk for readers who asked for usage: `"usage": null` says that it comes later.
+#[must_use]
+pub fn with_no_usage(event: &[u8]) -> Bytes {
+    let head = event.strip_suffix(PLAIN_END).unwrap_or_default();
+    [head, END_WITH_USAGE].concat().into()
+}
+
 /// A chunk as an event. Readers who asked for usage find `"usage": null` in it, others do not: each form
 /// is made once and shared.
 #[derive(Clone)]
@@ -62,11 +69,7 @@ impl Frame {
         if !include_usage {
             return self.plain.clone();
         }
-        let with_usage = || {
-            let head = self.plain.strip_suffix(PLAIN_END).unwrap_or_default();
-            [head, END_WITH_USAGE].concat().into()
-        };
-        self.with_usage.get_or_init(with_usage).clone()
+        self.with_usage.get_or_init(|| with_no_usage(&self.plain)).clone()
     }
 
     /// Bytes of the event, for readers who did not ask for usage.

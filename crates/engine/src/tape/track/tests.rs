@@ -1,6 +1,7 @@
 //! What a track costs, and that whoever follows, however far behind, is told the same.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, ToolCallDelta};
+use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::{OperationId, Timestamp};
 use holdfast_testkit::sample;
 use holdfast_wire::chat::chunk::Chunks;
@@ -18,7 +19,9 @@ struct Telling {
 impl Telling {
     fn new() -> Self {
         let model = sample::model();
-        let track = Track::new(CredentialId::from_u128(1), model.clone());
+        let id = CredentialId::from_u128(1);
+        let bearer = Bearer { id, secret: CredentialSecret::new([1; 32]) };
+        let track = Track::new(&bearer, model.clone());
         let id = OperationId::from_u128(1);
         Self { track, chunks: Chunks::new(id, Timestamp::from_micros(0), &model) }
     }

@@ -163,6 +163,8 @@ defects! {
     ExpiredNamesRace breaks "nodes::one_of_many_starts_takes_an_expired_name";
     /// Leaving removes whoever has the name.
     AnybodyLeaves breaks "nodes::only_its_own_process_leaves";
+    /// An address is that of whoever has the name.
+    AddressesGoWithNames breaks "nodes::an_address_is_its_own_process_s";
 
     /// A read shows the owner's lease only while it is the owner's.
     SupersededLeasesAreHidden breaks "upkeep::a_load_shows_the_owners_lease";

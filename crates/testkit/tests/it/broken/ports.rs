@@ -14,7 +14,8 @@ use holdfast_domain::ports::{
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Currency, Keys, Nodes, PostingId, Prices, Timestamp, WalletId, Wallets,
+    ApiKeyId, CredentialId, Currency, Keys, NodeAddress, Nodes, PostingId, Prices, Timestamp,
+    WalletId, Wallets,
 };
 
 use holdfast_testkit::sample;
@@ -48,6 +49,20 @@ impl Nodes for Broken {
             return self.inner.leave(&other.node).await;
         }
         self.inner.leave(node).await
+    }
+
+    async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
+        self.inner.advertise(node, address).await
+    }
+
+    async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
+        if self.has(Defect::AddressesGoWithNames)
+            && let Beat::Lost { lease: Some(other), .. } =
+                self.inner.beat(node, Duration::ZERO, Entry::Renew).await?
+        {
+            return self.inner.address(&other.node).await;
+        }
+        self.inner.address(node).await
     }
 }
 

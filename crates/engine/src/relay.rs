@@ -1,0 +1,107 @@
+//! What a run says, told to another process on the same database: a stream that is joined there is as live
+//! as here. Two nodes share no secret and no trust in addresses. Whoever asks shows that it knows the result
+//! key of the operation, which only the credential's bearer yields; what is told is sealed under a key of
+//! both nodes' nonces. So it travels without TLS: whoever listens, answers or asks without the credential
+//! has nothing.
+//!
+//! ```text
+//! asks:    operation, claim, nonce, K("relay ask", result key ‖ claim ‖ nonce)
+//! answers: nonce, then records sealed under K("relay tape", result key ‖ claim ‖ both nonces)
+//! ```
+//!
+//! A relay tells texts and no ending: what an operation came to is in its row alone. Not how bytes travel:
+//! that is [`RelayTransport`]'s.
+
+mod asking;
+mod record;
+mod telling;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::secret::RelayProof;
+use holdfast_domain::{ClaimId, NodeAddress, OperationId, RelayNonce};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
+
+pub(crate) use self::asking::Heard;
+
+/// Relays of a process at once, those that it tells and those that it hears each for themselves.
+const RELAYS_MAX: usize = 256;
+
+/// How processes on one database tell each other what their runs say.
+#[derive(Debug, Clone)]
+pub struct RelayOptions {
+    /// Where the others reach this process.
+    pub address: NodeAddress,
+    /// How this one reaches them.
+    pub transport: Arc<dyn RelayTransport>,
+}
+
+/// What a node says to hear a run of another: no credential, and nothing of the request.
+#[derive(Debug, Clone, Copy)]
+pub struct RelayRequest {
+    /// Which operation.
+    pub operation: OperationId,
+    /// Under which claim it runs there.
+    pub claim: ClaimId,
+    /// The asking node's, of this relay alone.
+    pub nonce: RelayNonce,
+    /// That it knows the operation's result key.
+    pub proof: RelayProof,
+}
+
+/// What a node tells of a run: bytes in pieces of any size, which are whole or not.
+pub struct RelayAnswer {
+    /// The telling node's, of this relay alone.
+    pub nonce: RelayNonce,
+    /// Sealed records. That it ends says nothing: the last record does.
+    pub records: BoxStream<'static, Bytes>,
+}
+
+impl fmt::Debug for RelayAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RelayAnswer")
+    }
+}
+
+/// Reaches other nodes.
+pub trait RelayTransport: fmt::Debug + Send + Sync {
+    /// Asks the node at this address, directly; `None` where it tells nothing to whoever asks so.
+    fn ask(&self, address: NodeAddress, request: RelayRequest) -> Asked;
+}
+
+/// What comes of asking a node.
+pub type Asked = BoxFuture<'static, Result<Option<RelayAnswer>, Unavailable>>;
+
+/// The relays of a process.
+#[derive(Debug)]
+pub(crate) struct Relays {
+    options: RelayOptions,
+    told: Arc<Semaphore>,
+    heard: Arc<Semaphore>,
+}
+
+impl Relays {
+    pub(crate) fn new(options: RelayOptions) -> Self {
+        let places = || Arc::new(Semaphore::new(RELAYS_MAX));
+        Self { options, told: places(), heard: places() }
+    }
+
+    pub(crate) const fn address(&self) -> &NodeAddress {
+        &self.options.address
+    }
+}
+
+/// A place among the relays of a process; `None` when there is none.
+fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(places).try_acquire_owned().ok()
+}
+
+fn nonce() -> RelayNonce {
+    RelayNonce::from(Uuid::new_v4())
+}

@@ -1,0 +1,262 @@
+//! The records of a relay: events, whole or in pieces, and the word that there are no more. Each is sealed by
+//! its number, so that none can be left out, repeated or moved. Whoever reads holds no more than one record
+//! and one event.
+//!
+//! A record is the length of what is sealed, in four bytes, the largest first; then that: what it is, in one
+//! byte, and what it carries.
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::error::Unspecified;
+use bytes::{Buf, Bytes, BytesMut};
+use holdfast_domain::secret::RelayKey;
+
+/// The most that one record carries.
+const CARRIED_MAX: usize = 16 << 10;
+/// The longest event that is relayed. A longer one comes with the answer.
+const EVENT_MAX: usize = 128 << 10;
+
+const LENGTH: usize = size_of::<u32>();
+
+/// More of an event.
+const PIECE: u8 = 0;
+/// The rest of an event.
+const EVENT: u8 = 1;
+/// There are no more.
+const END: u8 = 2;
+
+/// Why a relay is not read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadRecord {
+    /// It is not sealed under this relay's key by its number, or of no known kind.
+    #[error("a record that is not the next one of this relay")]
+    Foreign,
+    /// More than a record or an event may have.
+    #[error("a record or an event that is too long")]
+    TooLong,
+}
+
+/// What records say.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// An event, with its framing.
+    Event(Bytes),
+    /// All of it was told.
+    End,
+}
+
+/// The cipher of a relay, and how many records there were.
+struct Cipher {
+    key: LessSafeKey,
+    number: u64,
+}
+
+impl Cipher {
+    fn new(key: &RelayKey) -> Result<Self, Unspecified> {
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM_SIV, key.expose())?);
+        Ok(Self { key, number: 0 })
+    }
+
+    /// The nonce of the next record: no two of a key are alike.
+    fn nonce(&mut self) -> Nonce {
+        let mut nonce = [0; NONCE_LEN];
+        if let Some(low) = nonce.last_chunk_mut() {
+            *low = self.number.to_be_bytes();
+        }
+        self.number = self.number.wrapping_add(1);
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+/// Seals records one after the other.
+pub(super) struct Sealer(Cipher);
+
+impl Sealer {
+    /// # Errors
+    ///
+    /// The cipher's.
+    pub(super) fn new(key: &RelayKey) -> Result<Self, Unspecified> {
+        Cipher::new(key).map(Self)
+    }
+
+    /// The records of one event.
+    pub(super) fn event(&mut self, event: &[u8]) -> Result<Bytes, Unspecified> {
+        let mut records =
+            Vec::with_capacity(event.len() + 2 * (LENGTH + 1 + AES_256_GCM_SIV.tag_len()));
+        let mut rest = event;
+        while let Some((piece, after)) = rest.split_at_checked(CARRIED_MAX) {
+            if after.is_empty() {
+                break;
+            }
+            self.record(PIECE, piece, &mut records)?;
+            rest = after;
+        }
+        self.record(EVENT, rest, &mut records)?;
+        Ok(records.into())
+    }
+
+    /// The last record.
+    pub(super) fn end(&mut self) -> Result<Bytes, Unspecified> {
+        let mut record = Vec::new();
+        self.record(END, &[], &mut record)?;
+        Ok(record.into())
+    }
+
+    fn record(&mut self, kind: u8, carried: &[u8], to: &mut Vec<u8>) -> Result<(), Unspecified> {
+        let mut sealed = Vec::with_capacity(carried.len() + 1 + AES_256_GCM_SIV.tag_len());
+        sealed.push(kind);
+        sealed.extend_from_slice(carried);
+        let nonce = self.0.nonce();
+        self.0.key.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed)?;
+        let length = u32::try_from(sealed.len()).map_err(|_too_long| Unspecified)?;
+        to.extend_from_slice(&length.to_be_bytes());
+        to.append(&mut sealed);
+        Ok(())
+    }
+}
+
+/// Opens records out of bytes that come in pieces of any size.
+pub(super) struct Opener {
+    cipher: Cipher,
+    read: BytesMut,
+    event: BytesMut,
+}
+
+impl Opener {
+    /// # Errors
+    ///
+    /// The cipher's.
+    pub(super) fn new(key: &RelayKey) -> Result<Self, Unspecified> {
+        Ok(Self { cipher: Cipher::new(key)?, read: BytesMut::new(), event: BytesMut::new() })
+    }
+
+    /// Takes bytes that have come.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        self.read.extend_from_slice(bytes);
+    }
+
+    /// What the bytes say that have come; `None` where that needs more of them.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRecord`]: nothing more of this relay is to be believed.
+    pub(super) fn next(&mut self) -> Result<Option<Said>, BadRecord> {
+        while let Some(mut record) = self.record()? {
+            let nonce = self.cipher.nonce();
+            let opened = self.cipher.key.open_in_place(nonce, Aad::empty(), &mut record);
+            let (kind, carried) =
+                opened.ok().and_then(|opened| opened.split_first()).ok_or(BadRecord::Foreign)?;
+            if self.event.len() + carried.len() > EVENT_MAX {
+                return Err(BadRecord::TooLong);
+            }
+            self.event.extend_from_slice(carried);
+            match *kind {
+                PIECE => {}
+                EVENT => return Ok(Some(Said::Event(self.event.split().freeze()))),
+                END => return Ok(Some(Said::End)),
+                _ => return Err(BadRecord::Foreign),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next record that has come as a whole, as it was sealed.
+    fn record(&mut self) -> Result<Option<BytesMut>, BadRecord> {
+        let Some(length) = self.read.first_chunk() else { return Ok(None) };
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        if length > CARRIED_MAX + 1 + AES_256_GCM_SIV.tag_len() {
+            return Err(BadRecord::TooLong);
+        }
+        if self.read.len() < LENGTH + length {
+            return Ok(None);
+        }
+        self.read.advance(LENGTH);
+        Ok(Some(self.read.split_to(length)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::secret::CredentialSecret;
+    use holdfast_domain::{ClaimId, OperationId, RelayNonce};
+    use holdfast_testkit::Dice;
+
+    use super::*;
+
+    fn key(secret: u8) -> RelayKey {
+        let key = CredentialSecret::new([secret; 32]).result_key(OperationId::from_u128(1));
+        let [asking, telling] = [1, 2].map(RelayNonce::from_u128);
+        key.relay_key(ClaimId::from_u128(1), asking, telling)
+    }
+
+    fn read(opener: &mut Opener, pieces: &[&[u8]]) -> Result<Vec<Said>, BadRecord> {
+        let mut said = Vec::new();
+        for piece in pieces {
+            opener.take(piece);
+            while let Some(next) = opener.next()? {
+                said.push(next);
+            }
+        }
+        Ok(said)
+    }
+
+    fn events() -> Vec<Vec<u8>> {
+        let lengths = [0, 1, 100, CARRIED_MAX - 1, CARRIED_MAX, CARRIED_MAX + 1, EVENT_MAX];
+        lengths.map(|length| vec![7; length]).into()
+    }
+
+    #[test]
+    fn what_was_told_is_heard_in_pieces_of_any_size() {
+        for size in [1, 19, 4_096, usize::MAX] {
+            let mut sealer = Sealer::new(&key(1)).unwrap();
+            let mut told = Vec::new();
+            for event in events() {
+                told.extend_from_slice(&sealer.event(&event).unwrap());
+            }
+            told.extend_from_slice(&sealer.end().unwrap());
+            let mut expected: Vec<_> =
+                events().into_iter().map(|it| Said::Event(it.into())).collect();
+            expected.push(Said::End);
+            let pieces: Vec<&[u8]> = told.chunks(size.min(told.len())).collect();
+            assert_eq!(read(&mut Opener::new(&key(1)).unwrap(), &pieces), Ok(expected), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_not_the_next_is_not_believed() {
+        let mut sealer = Sealer::new(&key(1)).unwrap();
+        let [one, two] = [b"one", b"two"].map(|event| sealer.event(event).unwrap());
+        let event = |text: &'static [u8]| Said::Event(Bytes::from_static(text));
+        let opener = |secret| Opener::new(&key(secret)).unwrap();
+        assert_eq!(read(&mut opener(1), &[&one, &two]), Ok(vec![event(b"one"), event(b"two")]));
+        for pieces in [[&two, &one], [&one, &one]] {
+            let pieces = pieces.map(|piece| &**piece);
+            assert_eq!(read(&mut opener(1), &pieces), Err(BadRecord::Foreign), "{pieces:?}");
+        }
+        assert_eq!(read(&mut opener(2), &[&one]), Err(BadRecord::Foreign));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_is_too_long() {
+        let mut sealer = Sealer::new(&key(1)).unwrap();
+        let long = sealer.event(&vec![7; EVENT_MAX + 1]).unwrap();
+        let mut opener = Opener::new(&key(1)).unwrap();
+        assert_eq!(read(&mut opener, &[&long]), Err(BadRecord::TooLong));
+        let mut opener = Opener::new(&key(1)).unwrap();
+        assert_eq!(read(&mut opener, &[&u32::MAX.to_be_bytes()]), Err(BadRecord::TooLong));
+    }
+
+    #[test]
+    fn whatever_comes_is_refused_without_a_panic() {
+        let mut dice = Dice::new(7);
+        let mut roll = |sides: usize| usize::try_from(dice.roll(sides as u64)).unwrap();
+        for _ in 0..2_000 {
+            let mut sealer = Sealer::new(&key(1)).unwrap();
+            let mut told = sealer.event(b"an event").unwrap().to_vec();
+            let at = roll(told.len());
+            told[at] ^= 1 << roll(8);
+            let mut opener = Opener::new(&key(1)).unwrap();
+            let heard = read(&mut opener, &[&told]);
+            assert!(heard.is_err() || heard == Ok(Vec::new()), "{heard:?}");
+        }
+    }
+}

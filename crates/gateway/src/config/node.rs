@@ -1,0 +1,50 @@
+//! `[node]`: what nodes on one database say to each other, where this one listens for that, and where the
+//! others reach it.
+
+use std::net::SocketAddr;
+
+use holdfast_domain::NodeAddress;
+use holdfast_store::DatabaseUrl;
+
+use super::document::Table;
+use super::process::parse_listen;
+
+/// `[node]`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Relaying {
+    pub(crate) listen: SocketAddr,
+    /// Unset: where it listens.
+    pub(crate) advertise: Option<NodeAddress>,
+}
+
+pub(super) fn node(table: &Table<'_>) -> Option<Relaying> {
+    let listen = table
+        .required("listen", "listen = \"10.0.0.1:8082\"")
+        .and_then(|field| field.parse(parse_listen));
+    let advertise = table.field("advertise").map(|field| {
+        let written = field.secret()?;
+        let address = NodeAddress::try_from(written.expose());
+        if let Err(error) = &address {
+            field.mistake(format_args!("is {error}"));
+        }
+        address.ok()
+    });
+    if advertise.is_none() && listen.is_some_and(|listen| listen.ip().is_unspecified()) {
+        table.mistake(
+            "`node.listen` is every address of this host: write the one at which the other nodes \
+             reach it, like advertise = \"gw-1:8082\"",
+        );
+    }
+    table.refuse_unknown();
+    Some(Relaying { listen: listen?, advertise: advertise.map_or(Some(None), |it| it.map(Some))? })
+}
+
+/// Whoever serves a file has nobody to tell anything.
+pub(super) fn needs_server(database: &DatabaseUrl, table: &Table<'_>) {
+    if database.file().is_some() {
+        table.mistake(
+            "`[node]` is for several gateways on one PostgreSQL database: one process alone serves an \
+             SQLite file, so remove the table",
+        );
+    }
+}

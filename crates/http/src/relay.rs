@@ -1,0 +1,31 @@
+//! What nodes say to each other: one asks on another's own listener what a run there says. Who may hear it,
+//! and what is told, is the engine's; this is how it travels, in HTTP/1.1 without TLS.
+//!
+//! ```text
+//! GET /tape/1/<operation>       Holdfast-Claim, Holdfast-Nonce, Holdfast-Proof
+//! 200                           Holdfast-Nonce, then records until the end
+//! 404                           whatever is wrong
+//! ```
+
+mod asking;
+mod telling;
+
+use std::str::FromStr;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+
+pub use self::asking::Direct;
+pub use self::telling::serve_nodes;
+
+/// What a path begins with; the number changes with what is said.
+const TAPE: &str = "/tape/1/";
+
+const CLAIM: HeaderName = HeaderName::from_static("holdfast-claim");
+const NONCE: HeaderName = HeaderName::from_static("holdfast-nonce");
+const PROOF: HeaderName = HeaderName::from_static("holdfast-proof");
+
+/// What a header says.
+fn header<T: FromStr>(headers: &HeaderMap, name: &HeaderName) -> Option<T> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}

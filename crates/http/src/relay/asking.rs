@@ -1,0 +1,85 @@
+//! Asks other nodes, over a connection of its own for each relay and through no proxy, whatever the
+//! environment says: their addresses are those of a private network.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use futures_util::{FutureExt, StreamExt};
+use holdfast_domain::NodeAddress;
+use holdfast_domain::ports::{Cause, Unavailable};
+use holdfast_engine::{Asked, RelayAnswer, RelayRequest, RelayTransport};
+use http::header::HOST;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use super::{CLAIM, NONCE, PROOF, TAPE, header};
+
+/// How long another node may take to be reached and to answer: nobody waits for that alone.
+const ANSWER: Duration = Duration::from_secs(3);
+/// The most that is read ahead of what a relay has told.
+const READ_AHEAD: usize = 64 << 10;
+
+/// Reaches other nodes by their addresses.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Direct;
+
+/// A connection, until it is dropped.
+struct Connection(AbortHandle);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl RelayTransport for Direct {
+    fn ask(&self, address: NodeAddress, request: RelayRequest) -> Asked {
+        let answer = async move {
+            let asked = timeout(ANSWER, ask(&address, &request)).await;
+            asked.unwrap_or_else(|elapsed| Err(elapsed.into())).map_err(Unavailable)
+        };
+        answer.boxed()
+    }
+}
+
+async fn ask(address: &NodeAddress, request: &RelayRequest) -> Result<Option<RelayAnswer>, Cause> {
+    let socket = TcpStream::connect(address.as_str()).await?;
+    socket.set_nodelay(true)?;
+    let mut client = http1::Builder::new();
+    let client = client.max_buf_size(READ_AHEAD).handshake(TokioIo::new(socket));
+    let (mut sender, connection) = client.await?;
+    let connection = Connection(tokio::spawn(connection).abort_handle());
+    let RelayRequest { operation, claim, nonce, proof } = request;
+    let asked = Request::get(format!("{TAPE}{operation}"))
+        .header(HOST, address.as_str())
+        .header(CLAIM, claim.to_string())
+        .header(NONCE, nonce.to_string())
+        .header(PROOF, proof.to_string())
+        .body(Empty::<Bytes>::new())?;
+    let answer = sender.send_request(asked).await?;
+    if answer.status() != StatusCode::OK {
+        return Ok(None);
+    }
+    let Some(nonce) = header(answer.headers(), &NONCE) else { return Ok(None) };
+    let records =
+        stream::unfold((answer.into_body(), connection), |(mut body, connection)| async {
+            next(&mut body).await.map(|bytes| (bytes, (body, connection)))
+        });
+    Ok(Some(RelayAnswer { nonce, records: records.boxed() }))
+}
+
+/// The next bytes of a body; `None` at its end, whether it is whole or not.
+async fn next(body: &mut Incoming) -> Option<Bytes> {
+    loop {
+        if let Ok(bytes) = body.frame().await?.ok()?.into_data() {
+            return Some(bytes);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The listener of a node for the others.
+
+use std::sync::Arc;
+
+use holdfast_engine::{Engine, RelayRequest};
+use http::header::{CONNECTION, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{CLAIM, NONCE, PROOF, TAPE, header};
+use crate::Options;
+use crate::current::Current;
+use crate::reply::Answer;
+use crate::serve::{accept, connection};
+use crate::streamed::Body;
+
+/// Connections at once: as many as there may be relays, and some that are refused. More are closed unheard.
+const CONNECTIONS: usize = 320;
+/// The largest head: a path and three short headers.
+const HEADER_BYTES: usize = 4_096;
+
+/// Serves a node's listener for the others until `shutdown`.
+pub async fn serve_nodes(
+    listener: TcpListener,
+    engine: Arc<Engine>,
+    current: Arc<Current>,
+    shutdown: CancellationToken,
+) {
+    let connections = TaskTracker::new();
+    while let Some(accepted) = accept(&listener, &shutdown).await {
+        if connections.len() >= CONNECTIONS {
+            continue;
+        }
+        let (engine, current, shutdown) =
+            (Arc::clone(&engine), Arc::clone(&current), shutdown.clone());
+        connections.spawn(async move {
+            let options = Options { header_bytes: HEADER_BYTES, ..current.get().options };
+            let answer = |request, _client| std::future::ready(answer(&engine, &current, &request));
+            connection(accepted, &options, &shutdown, answer).await;
+        });
+    }
+}
+
+fn answer(engine: &Engine, current: &Current, request: &Request<Incoming>) -> Answer {
+    let waiters_max = current.get().offer.rules.waiters_per_operation;
+    let relay = asked(request).and_then(|asked| engine.relay(&asked, waiters_max));
+    let mut answer = match relay {
+        Some(relay) => {
+            let mut answer = Response::new(Body::Records(relay.records));
+            if let Ok(nonce) = HeaderValue::try_from(relay.nonce.to_string()) {
+                answer.headers_mut().insert(NONCE, nonce);
+            }
+            answer
+        }
+        None => {
+            let mut answer = Response::new(Body::from(""));
+            *answer.status_mut() = StatusCode::NOT_FOUND;
+            answer
+        }
+    };
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// What a request asks; `None` for any that is not another node's.
+fn asked(request: &Request<Incoming>) -> Option<RelayRequest> {
+    let operation = request.uri().path().strip_prefix(TAPE)?.parse().ok()?;
+    if request.method() != Method::GET {
+        return None;
+    }
+    let headers = request.headers();
+    let (claim, nonce) = (header(headers, &CLAIM)?, header(headers, &NONCE)?);
+    Some(RelayRequest { operation, claim, nonce, proof: header(headers, &PROOF)? })
+}
