@@ -49,7 +49,7 @@ pub(crate) enum Next {
     /// An event.
     Said(Bytes),
     /// What the row says, or why that is not waited for: nothing more is said.
-    Rests(Reply),
+    Rests(Box<Reply>),
 }
 
 impl Joined {
@@ -92,16 +92,16 @@ impl Joined {
                 read = read(&mut self.reading) => {
                     self.reading = None;
                     if let Some(reply) = read {
-                        return Next::Rests(reply);
+                        return Next::Rests(Box::new(reply));
                     }
                 }
                 looked = self.watch.changed() => match looked {
                     Ok(()) => self.look(),
-                    Err(_nobody_looks) => return Next::Rests(self.unfinished().await),
+                    Err(_nobody_looks) => return Next::Rests(Box::new(self.unfinished().await)),
                 },
-                () = until(patience) => return Next::Rests(self.unfinished().await),
+                () = until(patience) => return Next::Rests(Box::new(self.unfinished().await)),
                 () = self.engine.draining.cancelled() => {
-                    return Next::Rests(self.unfinished().await);
+                    return Next::Rests(Box::new(self.unfinished().await));
                 }
             }
         }
@@ -111,7 +111,7 @@ impl Joined {
     pub(crate) async fn rest(mut self) -> Reply {
         loop {
             if let Next::Rests(reply) = self.more().await {
-                return reply;
+                return *reply;
             }
         }
     }

@@ -122,7 +122,7 @@ impl Stream {
                 Source::Joined(joined) => match joined.more().await {
                     Next::Said(event) => return Some(Piece::Event(event)),
                     Next::Rests(reply) => {
-                        self.rest(reply);
+                        self.rest(*reply);
                         continue;
                     }
                 },

@@ -279,7 +279,7 @@ impl Engine {
             () = sleep_until(ask.head_by) => None,
         };
         match next {
-            Some(Next::Rests(reply)) => reply,
+            Some(Next::Rests(reply)) => *reply,
             Some(Next::Said(event)) => Reply::joined(joined, [event].into()),
             None => Reply::joined(joined, [].into()),
         }

@@ -203,17 +203,11 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
             Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
         }
     }
-    let public = ("server.listen", server.listen);
-    if let Some(Some(admin)) = &admin {
-        let own = ("admin.listen", admin.listen);
-        process::keep_apart(own, public, &admin_table);
-        if let Some(Some(node)) = &node {
-            process::keep_apart(("node.listen", node.listen), own, &node_table);
-        }
-    }
-    if let Some(Some(node)) = &node {
-        process::keep_apart(("node.listen", node.listen), public, &node_table);
-    }
+    process::keep_apart([
+        Some(("server.listen", server.listen, &server_table)),
+        admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
+        node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
+    ]);
     let lacks_secrets = server_table.field("secrets").is_none();
     let needs = |url: &DatabaseUrl| lacks_secrets && url.file().is_none();
     if let Some(url) = overriding(environment, DATABASE_VARIABLE) {
@@ -233,20 +227,12 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         node::needs_server(database, &node_table);
     }
     arm_failpoint(document);
-    let admin = match admin {
-        Some(admin) => Some(admin?),
-        None => None,
-    };
-    let node = match node {
-        Some(node) => Some(node?),
-        None => None,
-    };
     Some(Config {
         file: None,
         stamp: None,
         server,
-        admin,
-        node,
+        admin: whole(admin)?,
+        node: whole(node)?,
         database: database?,
         limits,
         operations,
@@ -260,6 +246,11 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         models,
         price_places,
     })
+}
+
+/// A table that may be missing, but not be half of one.
+fn whole<T>(table: Option<Option<T>>) -> Option<Option<T>> {
+    table.map_or(Some(None), |read| read.map(Some))
 }
 
 /// Stops at a step, in a build for tests.

@@ -91,9 +91,28 @@ pub(crate) fn metrics() -> anyhow::Result<PrometheusHandle> {
     Ok(handle)
 }
 
-/// What each metric means; those of the store describe themselves.
+const MICROS: &str = "in millionths of the wallets' currencies";
+
+/// What each metric means that begins here; those of the store describe themselves.
 fn describe() {
-    let micros = "in millionths of the wallets' currencies";
+    describe_operations();
+    describe_requests();
+    describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
+    describe_gauge!(HOLDS_MICROS, format!("What the outstanding holds reserve, {MICROS}"));
+    describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest outstanding hold");
+    describe_gauge!(
+        WAITERS,
+        Unit::Count,
+        "Requests that wait for the end of an operation, be it run here or elsewhere"
+    );
+    describe_counter!(
+        "holdfast_config_reloads_total",
+        Unit::Count,
+        "Configurations that a running process was given, by what came of it"
+    );
+}
+
+fn describe_operations() {
     describe_counter!(
         "holdfast_operations_total",
         Unit::Count,
@@ -101,13 +120,13 @@ fn describe() {
     );
     describe_counter!(
         "holdfast_shortfall_micros_total",
-        format!("What metered usage cost beyond its holds and nobody paid, {micros}, by currency")
+        format!("What metered usage cost beyond its holds and nobody paid, {MICROS}, by currency")
     );
     describe_counter!(
         "holdfast_exposure_micros_total",
         format!(
             "Holds of refused, abandoned and cancelled runs: at most so much may they have cost, and \
-             nobody was charged, {micros}, by currency and reason"
+             nobody was charged, {MICROS}, by currency and reason"
         )
     );
     describe_counter!(
@@ -119,6 +138,11 @@ fn describe() {
         "holdfast_lost_commits_total",
         Unit::Count,
         "Claims that the database had committed and does not have any more"
+    );
+    describe_counter!(
+        "holdfast_relays_total",
+        Unit::Count,
+        "Runs that other gateways were asked to tell, by what came of it: whole, cut, refused, unreached"
     );
     describe_counter!(
         "holdfast_tokens_total",
@@ -135,11 +159,9 @@ fn describe() {
         Unit::Seconds,
         "Time of one call to a provider, by provider and what came of it"
     );
-    describe_counter!(
-        "holdfast_config_reloads_total",
-        Unit::Count,
-        "Configurations that a running process was given, by what came of it"
-    );
+}
+
+fn describe_requests() {
     describe_counter!(
         "holdfast_http_requests_total",
         Unit::Count,
@@ -154,14 +176,6 @@ fn describe() {
         "holdfast_http_first_event_seconds",
         Unit::Seconds,
         "Time from a request to the first event of the stream that answers it"
-    );
-    describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
-    describe_gauge!(HOLDS_MICROS, format!("What the outstanding holds reserve, {micros}"));
-    describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest outstanding hold");
-    describe_gauge!(
-        WAITERS,
-        Unit::Count,
-        "Requests that wait for the end of an operation that this process runs"
     );
 }
 

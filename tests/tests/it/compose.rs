@@ -122,6 +122,17 @@ fn the_balancer_sends_a_retry_where_its_key_is() {
 }
 
 #[test]
+fn each_gateway_is_reached_by_the_other_at_its_own_name() {
+    let table = CONFIG.split_once("[node]").unwrap().1;
+    let port = setting(table, "listen = ").rsplit_once(':').unwrap().1;
+    assert_eq!(setting(table, "advertise = "), format!("${{HOSTNAME}}:{port}"));
+    for listener in ["[server]", "[admin]"] {
+        let other = setting(CONFIG.split_once(listener).unwrap().1, "listen = ");
+        assert!(!other.ends_with(&format!(":{port}")), "{listener}");
+    }
+}
+
+#[test]
 fn secrets_are_in_none_of_the_files_and_the_image_runs_as_nobody() {
     let compose = compose();
     let services = &compose["services"];
@@ -176,8 +187,14 @@ impl World {
             assert!(value.as_str().unwrap().starts_with(&format!("${{{name}:?")), "{value}");
             site = site.with_env(name, "given-by-the-environment");
         }
-        let admin = setting(CONFIG.split_once("[admin]").unwrap().1, "listen = ");
-        let config = CONFIG.replace(admin, "127.0.0.1:0");
+        let mut config = CONFIG.to_owned();
+        for table in ["[admin]", "[node]"] {
+            let listen = setting(CONFIG.split_once(table).unwrap().1, "listen = ");
+            config = config.replace(listen, "127.0.0.1:0");
+        }
+        // Here all gateways are one host.
+        let advertise = setting(CONFIG, "advertise = ");
+        let config = config.replace(&format!("advertise = \"{advertise}\"\n"), "");
         site.write("compose.toml", &(config + &model(&upstream)));
         // The file's own address of the database is understood, though nobody is there.
         drop(site.cli(&["check-config"]).ok());

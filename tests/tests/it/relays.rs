@@ -313,7 +313,7 @@ fn postgres_whoever_does_not_know_the_result_key_is_told_of_no_tape() {
         right.clone(),
         right.clone().bearer(&world.account.key),
         right.clone().without("Holdfast-Proof"),
-        right.clone().method("POST"),
+        right.method("POST"),
         ask(&path, &request_key(), &proof),
         ask(&path, "", "é"),
         ask(&format!("/tape/1/{}", request_key()), &claim, &proof),

@@ -248,7 +248,8 @@ mod tests {
     #[test]
     fn whatever_comes_is_refused_without_a_panic() {
         let mut dice = Dice::new(7);
-        let mut roll = |sides: usize| usize::try_from(dice.roll(sides as u64)).unwrap();
+        let mut roll =
+            |sides: usize| usize::try_from(dice.roll(u64::try_from(sides).unwrap())).unwrap();
         for _ in 0..2_000 {
             let mut sealer = Sealer::new(&key(1)).unwrap();
             let mut told = sealer.event(b"an event").unwrap().to_vec();

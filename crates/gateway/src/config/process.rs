@@ -181,21 +181,26 @@ pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
     Some(Admin { listen: listen?, token: token? })
 }
 
-/// Two listeners cannot have one address; port 0 is another one each time.
-pub(super) fn keep_apart(
-    (name, own): (&str, SocketAddr),
-    (other_name, other): (&str, SocketAddr),
-    table: &Table<'_>,
-) {
+/// A listener: the setting that says where it is, that, and its table.
+type Listener<'t, 'd> = (&'static str, SocketAddr, &'t Table<'d>);
+
+/// No two listeners can have one address; port 0 is another one each time.
+pub(super) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
     let covers = |one: SocketAddr, other: SocketAddr| {
         one.ip() == other.ip() || (one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4())
     };
-    let is_same = own.port() == other.port() && (covers(own, other) || covers(other, own));
-    if is_same && own.port() != 0 {
-        table.mistake(format!(
-            "`{name}` is where {other_name} ({other}) is: write another port, each has a listener of its \
-             own"
-        ));
+    let given: Vec<_> = listeners.into_iter().flatten().collect();
+    for (at, (name, own, table)) in given.iter().enumerate() {
+        let is_taken = |(_, other, _): &&Listener<'_, '_>| {
+            own.port() == other.port() && (covers(*own, *other) || covers(*other, *own))
+        };
+        let taken = given.iter().take(at).find(is_taken);
+        if let Some((other_name, other, _)) = taken.filter(|_taken| own.port() != 0) {
+            table.mistake(format!(
+                "`{name}` is where {other_name} ({other}) is: write another port, each has a listener of \
+                 its own"
+            ));
+        }
     }
 }
 

@@ -395,6 +395,21 @@ fn the_deployed_file_is_good_and_says_the_defaults() {
     assert_eq!(deployed.body_bytes, least.body_bytes);
 }
 
+/// What of the deployed file is not in force.
+#[test]
+fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
+    let text = DEPLOYED
+        .replace("sqlite://holdfast-data/holdfast.db", "postgres://h@127.0.0.1/h?sslmode=disable");
+    let mut asked: Vec<_> = text.lines().map(|line| line.to_owned()).collect();
+    for line in &mut asked {
+        if line.starts_with('#') && !line.starts_with("# ") {
+            line.remove(0);
+        }
+    }
+    let node = good(&asked.join("\n")).node.unwrap();
+    assert_eq!(node.listen.port(), node.advertise.unwrap().port());
+}
+
 /// Every table of the deployed file is given a key that does not exist: the mistakes then tell every
 /// key that does.
 #[test]
@@ -414,7 +429,8 @@ fn the_deployed_file_has_every_key() {
     }
     let written: BTreeSet<String> = DEPLOYED
         .lines()
-        .filter(|line| !line.starts_with('#'))
+        .filter(|line| !line.starts_with("# "))
+        .map(|line| line.trim_start_matches('#'))
         .flat_map(|line| line.split(['[', ']', '{', ',', '.']))
         .map(|piece| piece.split('=').next().unwrap_or(piece).trim().to_owned())
         .collect();

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
@@ -29,15 +29,6 @@ const READ_AHEAD: usize = 64 << 10;
 /// Reaches other nodes by their addresses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Direct;
-
-/// A connection, until it is dropped.
-struct Connection(AbortHandle);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
 
 impl RelayTransport for Direct {
     fn ask(&self, address: NodeAddress, request: RelayRequest) -> Asked {
@@ -55,7 +46,9 @@ async fn ask(address: &NodeAddress, request: &RelayRequest) -> Result<Option<Rel
     let mut client = http1::Builder::new();
     let client = client.max_buf_size(READ_AHEAD).handshake(TokioIo::new(socket));
     let (mut sender, connection) = client.await?;
-    let connection = Connection(tokio::spawn(connection).abort_handle());
+    // It ends with the relay that it is for.
+    let mut connections = JoinSet::new();
+    connections.spawn(connection);
     let RelayRequest { operation, claim, nonce, proof } = request;
     let asked = Request::get(format!("{TAPE}{operation}"))
         .header(HOST, address.as_str())
@@ -69,8 +62,8 @@ async fn ask(address: &NodeAddress, request: &RelayRequest) -> Result<Option<Rel
     }
     let Some(nonce) = header(answer.headers(), &NONCE) else { return Ok(None) };
     let records =
-        stream::unfold((answer.into_body(), connection), |(mut body, connection)| async {
-            next(&mut body).await.map(|bytes| (bytes, (body, connection)))
+        stream::unfold((answer.into_body(), connections), |(mut body, connections)| async {
+            next(&mut body).await.map(|bytes| (bytes, (body, connections)))
         });
     Ok(Some(RelayAnswer { nonce, records: records.boxed() }))
 }
