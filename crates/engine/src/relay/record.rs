@@ -153,7 +153,7 @@ impl Opener {
                 PIECE => {}
                 EVENT => return Ok(Some(Said::Event(self.event.split().freeze()))),
                 END => return Ok(Some(Said::End)),
-                _ => return Err(BadRecord::Foreign),
+                3..=u8::MAX => return Err(BadRecord::Foreign),
             }
         }
         Ok(None)
