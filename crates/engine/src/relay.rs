@@ -1,20 +1,20 @@
-//! What a run says, told to another process on the same database: a stream that is joined there is as live
-//! as here. Two nodes share no secret and no trust in addresses. Whoever asks shows that it knows the result
-//! key of the operation, which only the credential's bearer yields; what is told is sealed under a key of
-//! both nodes' nonces. So it travels without TLS: whoever listens, answers or asks without the credential
-//! has nothing.
+//! Relays: the text of a run, sent to another process on the same database while it is generated, so that a
+//! stream which is joined there is as live as here. Two nodes share no secret and do not trust addresses.
+//! The asking node proves that it knows the operation's result key, which only the bearer of the credential
+//! yields. The records are sealed under a key of both nodes' nonces. A relay therefore travels without TLS:
+//! whoever listens, answers or asks without the credential gains nothing.
 //!
 //! ```text
 //! asks:    operation, claim, nonce, K("relay ask", result key ‖ claim ‖ nonce)
 //! answers: nonce, then records sealed under K("relay tape", result key ‖ claim ‖ both nonces)
 //! ```
 //!
-//! A relay tells texts and no ending: what an operation came to is in its row alone. Not how bytes travel:
-//! that is [`RelayTransport`]'s.
+//! A relay carries text and no ending: the outcome of an operation is in its row alone. The transport is
+//! behind [`RelayTransport`].
 
-mod asking;
+mod client;
 mod record;
-mod telling;
+mod server;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use holdfast_domain::{ClaimId, NodeAddress, OperationId, RelayNonce};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-pub(crate) use self::asking::Heard;
+pub(crate) use self::client::RelayEvent;
 
 /// Relays of a process at once, those that it tells and those that it hears each for themselves.
 const RELAYS_MAX: usize = 256;

@@ -16,8 +16,8 @@ use holdfast_wire::chat::resume::{Resumption, Unresumable};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::Engine;
-use crate::joined::{Joined, Next};
 use crate::rates::Rates;
+use crate::remote_run::{Progress, RemoteRun};
 use crate::reply::{Answered, Facts, Failure, Reply};
 use crate::results::is_large;
 use crate::submit::Ask;
@@ -40,7 +40,7 @@ enum Source {
     /// From the run that says it here.
     Live(Box<Live>),
     /// From the run of another process, and from its row.
-    Joined(Box<Joined>),
+    Remote(Box<RemoteRun>),
     /// From what an answer that is not told as it is said comes to.
     Awaited(Box<Ask>, BoxFuture<'static, Reply>),
 }
@@ -76,7 +76,7 @@ impl fmt::Debug for Stream {
         let source = match self.source {
             Source::Nothing => "nothing",
             Source::Live(_) => "a run",
-            Source::Joined(_) => "a run elsewhere",
+            Source::Remote(_) => "a run elsewhere",
             Source::Awaited(..) => "an answer",
         };
         write!(f, "Stream({} events ready, then {source})", self.ready.len())
@@ -119,9 +119,9 @@ impl Stream {
                     }
                     More::Ended(facts, ending) => (*facts, ending),
                 },
-                Source::Joined(joined) => match joined.more().await {
-                    Next::Said(event) => return Some(Piece::Event(event)),
-                    Next::Rests(reply) => {
+                Source::Remote(joined) => match joined.more().await {
+                    Progress::Said(event) => return Some(Piece::Event(event)),
+                    Progress::Rests(reply) => {
                         self.rest(*reply);
                         continue;
                     }
@@ -154,7 +154,7 @@ impl Stream {
 
     /// The run elsewhere is over, and this is what its row says.
     fn rest(&mut self, reply: Reply) {
-        if let Source::Joined(joined) = std::mem::replace(&mut self.source, Source::Nothing) {
+        if let Source::Remote(joined) = std::mem::replace(&mut self.source, Source::Nothing) {
             let ask = Box::new(joined.ask().clone());
             self.source = Source::Awaited(ask, joined.resumed(reply).boxed());
         }
@@ -179,7 +179,7 @@ impl Stream {
         match &self.source {
             Source::Nothing => true,
             Source::Live(live) => live.follower.has_begun(),
-            Source::Joined(joined) => joined.has_begun(),
+            Source::Remote(joined) => joined.has_begun(),
             Source::Awaited(..) => false,
         }
     }
@@ -298,9 +298,9 @@ impl Engine {
 
 impl Reply {
     /// A stream of what a run elsewhere says after these events, and of what its row says then.
-    pub(crate) fn joined(joined: Joined, ready: VecDeque<Bytes>) -> Self {
+    pub(crate) fn joined(joined: RemoteRun, ready: VecDeque<Bytes>) -> Self {
         let facts = Facts::in_progress(joined.ask().id);
-        let source = Source::Joined(Box::new(joined));
+        let source = Source::Remote(Box::new(joined));
         Self { replayed: true, ..Self::streaming(ready, source, facts) }
     }
 

@@ -21,9 +21,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::Engine;
 use crate::admission::Bid;
 use crate::callers::{Caller, InHand};
-use crate::joined::{Joined, Next};
 use crate::offer::Offer;
 use crate::rates::Rates;
+use crate::remote_run::{Progress, RemoteRun};
 use crate::reply::{Failure, Reply};
 use crate::tape::{Followed, Outcome, Registered, Tape, Track};
 
@@ -269,7 +269,7 @@ impl Engine {
         let Some(watch) = self.watch(ask.id, ask.offer.rules.waiters_per_operation) else {
             return Reply::unbound(Failure::TooManyWaiters);
         };
-        let mut joined = Joined::new(self, ask, watch);
+        let mut joined = RemoteRun::new(self, ask, watch);
         if !ask.delivery.stream {
             return joined.rest().await;
         }
@@ -279,8 +279,8 @@ impl Engine {
             () = sleep_until(ask.head_by) => None,
         };
         match next {
-            Some(Next::Rests(reply)) => *reply,
-            Some(Next::Said(event)) => Reply::joined(joined, [event].into()),
+            Some(Progress::Rests(reply)) => *reply,
+            Some(Progress::Said(event)) => Reply::joined(joined, [event].into()),
             None => Reply::joined(joined, [].into()),
         }
     }

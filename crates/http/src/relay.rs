@@ -1,5 +1,5 @@
-//! What nodes say to each other: one asks on another's own listener what a run there says. Who may hear it,
-//! and what is told, is the engine's; this is how it travels, in HTTP/1.1 without TLS.
+//! HTTP between nodes: one asks another's node listener for the text of a run. The engine decides who may hear
+//! it and what is sent; this is the transport, HTTP/1.1 without TLS.
 //!
 //! ```text
 //! GET /tape/1/<operation>       Holdfast-Claim, Holdfast-Nonce, Holdfast-Proof
@@ -7,16 +7,16 @@
 //! 404                           whatever is wrong
 //! ```
 
-mod asking;
-mod telling;
+mod client;
+mod server;
 
 use std::str::FromStr;
 
 use http::HeaderMap;
 use http::header::HeaderName;
 
-pub use self::asking::Direct;
-pub use self::telling::serve_nodes;
+pub use self::client::Direct;
+pub use self::server::serve_nodes;
 
 /// What a path begins with; the number changes with what is said.
 const TAPE: &str = "/tape/1/";

@@ -35,9 +35,9 @@ pub(super) enum BadRecord {
     TooLong,
 }
 
-/// What records say.
+/// A record that was opened.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Record {
     /// An event, with its framing.
     Event(Bytes),
     /// All of it was told.
@@ -139,7 +139,7 @@ impl Opener {
     /// # Errors
     ///
     /// [`BadRecord`]: nothing more of this relay is to be believed.
-    pub(super) fn next(&mut self) -> Result<Option<Said>, BadRecord> {
+    pub(super) fn next(&mut self) -> Result<Option<Record>, BadRecord> {
         while let Some(mut record) = self.record()? {
             let nonce = self.cipher.nonce();
             let opened = self.cipher.key.open_in_place(nonce, Aad::empty(), &mut record);
@@ -151,8 +151,8 @@ impl Opener {
             self.event.extend_from_slice(carried);
             match *kind {
                 PIECE => {}
-                EVENT => return Ok(Some(Said::Event(self.event.split().freeze()))),
-                END => return Ok(Some(Said::End)),
+                EVENT => return Ok(Some(Record::Event(self.event.split().freeze()))),
+                END => return Ok(Some(Record::End)),
                 3..=u8::MAX => return Err(BadRecord::Foreign),
             }
         }
@@ -188,7 +188,7 @@ mod tests {
         key.relay_key(ClaimId::from_u128(1), asking, telling)
     }
 
-    fn read(opener: &mut Opener, pieces: &[&[u8]]) -> Result<Vec<Said>, BadRecord> {
+    fn read(opener: &mut Opener, pieces: &[&[u8]]) -> Result<Vec<Record>, BadRecord> {
         let mut said = Vec::new();
         for piece in pieces {
             opener.take(piece);
@@ -214,8 +214,8 @@ mod tests {
             }
             told.extend_from_slice(&sealer.end().unwrap());
             let mut expected: Vec<_> =
-                events().into_iter().map(|it| Said::Event(it.into())).collect();
-            expected.push(Said::End);
+                events().into_iter().map(|it| Record::Event(it.into())).collect();
+            expected.push(Record::End);
             let pieces: Vec<&[u8]> = told.chunks(size.min(told.len())).collect();
             assert_eq!(read(&mut Opener::new(&key(1)).unwrap(), &pieces), Ok(expected), "{size}");
         }
@@ -225,7 +225,7 @@ mod tests {
     fn a_record_that_is_not_the_next_is_not_believed() {
         let mut sealer = Sealer::new(&key(1)).unwrap();
         let [one, two] = [b"one", b"two"].map(|event| sealer.event(event).unwrap());
-        let event = |text: &'static [u8]| Said::Event(Bytes::from_static(text));
+        let event = |text: &'static [u8]| Record::Event(Bytes::from_static(text));
         let opener = |secret| Opener::new(&key(secret)).unwrap();
         assert_eq!(read(&mut opener(1), &[&one, &two]), Ok(vec![event(b"one"), event(b"two")]));
         for pieces in [[&two, &one], [&one, &one]] {

@@ -1,6 +1,6 @@
-//! The end that a caller has come to: it asks the node whose row has the operation's lease, and believes
-//! nothing that is not sealed for it. A relay that breaks is asked for once more, from its beginning; what of
-//! it was written already is its reader's to know.
+//! The client end of a relay: asks the node that has the operation's lease, and believes nothing that is not
+//! sealed for it. A relay that breaks is asked for once more, from its beginning, because its reader knows what
+//! was written already; then the operation's row decides. A relay is never asked of this process itself.
 
 use std::sync::Arc;
 
@@ -9,45 +9,45 @@ use futures_util::stream::{self, BoxStream};
 use holdfast_domain::operation::{Operation, Owner};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::record::{BadRecord, Opener, Said};
+use super::record::{BadRecord, Opener, Record};
 use super::{RelayAnswer, RelayRequest, nonce, place};
 use crate::Engine;
 use crate::submit::Ask;
 
-/// How often a relay is asked for.
+/// Requests for one relay: the first, and one more where that was cut.
 const ASKED_MAX: u32 = 2;
 
-/// What is heard of a run of another process.
+/// A step of a relay, for whoever reads it.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum RelayEvent {
     /// An event, as whoever did not ask for usage reads it.
-    Event(bytes::Bytes),
-    /// What follows begins anew.
-    Again,
+    Said(bytes::Bytes),
+    /// The relay begins anew, from its first event.
+    Restart,
 }
 
-/// One relay while it is heard.
-struct Hearing {
+/// A relay of one operation, over at most [`ASKED_MAX`] requests.
+struct RelayReader {
     engine: Arc<Engine>,
     ask: Ask,
     owner: Owner,
-    told: Option<Told>,
+    response: Option<RelayResponse>,
     asked: u32,
     _place: OwnedSemaphorePermit,
 }
 
-/// An answer while it is read.
-struct Told {
+/// The response to one request, while it is read.
+struct RelayResponse {
     answer: RelayAnswer,
     opener: Opener,
 }
 
-impl Told {
+impl RelayResponse {
     /// What is said next; `None` where the answer ends without an end.
-    async fn next(&mut self) -> Result<Option<Said>, BadRecord> {
+    async fn next(&mut self) -> Result<Option<Record>, BadRecord> {
         loop {
-            if let Some(said) = self.opener.next()? {
-                return Ok(Some(said));
+            if let Some(record) = self.opener.next()? {
+                return Ok(Some(record));
             }
             match self.answer.records.next().await {
                 Some(bytes) => self.opener.take(&bytes),
@@ -57,20 +57,20 @@ impl Told {
     }
 }
 
-impl Hearing {
+impl RelayReader {
     /// What is heard next; `None` when there is no more, whether that is all or not.
-    async fn next(&mut self) -> Option<Heard> {
+    async fn next(&mut self) -> Option<RelayEvent> {
         loop {
-            let Some(told) = &mut self.told else {
-                self.told = Some(self.ask().await?);
+            let Some(response) = &mut self.response else {
+                self.response = Some(self.ask().await?);
                 if self.asked > 1 {
-                    return Some(Heard::Again);
+                    return Some(RelayEvent::Restart);
                 }
                 continue;
             };
-            match told.next().await {
-                Ok(Some(Said::Event(event))) => return Some(Heard::Event(event)),
-                Ok(Some(Said::End)) => {
+            match response.next().await {
+                Ok(Some(Record::Event(event))) => return Some(RelayEvent::Said(event)),
+                Ok(Some(Record::End)) => {
                     self.engine.metrics.relayed("whole");
                     return None;
                 }
@@ -82,11 +82,11 @@ impl Hearing {
                     self.engine.metrics.relayed("cut");
                 }
             }
-            self.told = None;
+            self.response = None;
         }
     }
 
-    async fn ask(&mut self) -> Option<Told> {
+    async fn ask(&mut self) -> Option<RelayResponse> {
         if self.asked >= ASKED_MAX {
             return None;
         }
@@ -107,7 +107,7 @@ impl Hearing {
         match answer.await {
             Ok(Some(answer)) => {
                 let key = result_key.relay_key(claim, nonce, answer.nonce);
-                Some(Told { answer, opener: Opener::new(&key).ok()? })
+                Some(RelayResponse { answer, opener: Opener::new(&key).ok()? })
             }
             Ok(None) => {
                 self.engine.metrics.relayed("refused");
@@ -130,17 +130,17 @@ impl Engine {
         self: &Arc<Self>,
         ask: &Ask,
         row: &Operation,
-    ) -> Option<BoxStream<'static, Heard>> {
+    ) -> Option<BoxStream<'static, RelayEvent>> {
         let owner = row.owner.clone();
         if owner.node == *self.node.node() {
             return None;
         }
         let place = place(&self.relays.as_ref()?.heard)?;
         let (engine, ask) = (Arc::clone(self), ask.clone());
-        let hearing = Hearing { engine, ask, owner, told: None, asked: 0, _place: place };
-        let heard = stream::unfold(hearing, |mut hearing| async {
-            hearing.next().await.map(|heard| (heard, hearing))
+        let reader = RelayReader { engine, ask, owner, response: None, asked: 0, _place: place };
+        let events = stream::unfold(reader, |mut reader| async {
+            reader.next().await.map(|event| (event, reader))
         });
-        Some(heard.boxed())
+        Some(events.boxed())
     }
 }

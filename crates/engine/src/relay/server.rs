@@ -1,5 +1,5 @@
-//! The end that runs the operation. To who asks it is one waiter of the run; to the run it is a reader that
-//! cannot slow it. Whoever may not hear is told the same whatever is wrong: there is no such tape.
+//! The server end of a relay, at the node that runs the operation. It is one waiter of the run, and cannot slow
+//! it. Every refusal is the same to the asking node, whatever is wrong: there is no such tape.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ use super::{RelayAnswer, RelayRequest, nonce, place};
 use crate::Engine;
 use crate::tape::{Follower, Reader};
 
-/// One relay while it is told.
-struct Telling {
+/// The records of one relay, made as the run says more.
+struct RelayWriter {
     follower: Follower,
     reader: Reader,
     sealer: Sealer,
@@ -24,7 +24,7 @@ struct Telling {
     _place: OwnedSemaphorePermit,
 }
 
-impl Telling {
+impl RelayWriter {
     /// The records of what is said next; `None` when all was told.
     async fn next(&mut self) -> Result<Option<Bytes>, Unspecified> {
         loop {
@@ -63,11 +63,11 @@ impl Engine {
         let nonce = nonce();
         let sealer = Sealer::new(&result_key.relay_key(*claim, *asking, nonce)).ok()?;
         let ready = VecDeque::new();
-        let telling = Telling { follower, reader, sealer, ready, is_over: false, _place: place };
-        let records = stream::unfold(telling, |mut telling| async {
+        let writer = RelayWriter { follower, reader, sealer, ready, is_over: false, _place: place };
+        let records = stream::unfold(writer, |mut writer| async {
             // A cipher that refuses ends the relay without its end: the row decides.
-            let record = telling.next().await.ok()??;
-            Some((record, telling))
+            let record = writer.next().await.ok()??;
+            Some((record, writer))
         });
         Some(RelayAnswer { nonce, records: records.boxed() })
     }

@@ -1,5 +1,5 @@
-//! Asks other nodes, over a connection of its own for each relay and through no proxy, whatever the
-//! environment says: their addresses are those of a private network.
+//! The client of node listeners: a connection of its own for each relay, and never a proxy, whatever the
+//! environment says, because addresses of nodes are those of a private network.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! An operation that another process runs, as one who waits for it here sees it: what it says while that
-//! process tells it, then what its row says. Its row has the last word: of what was told already only the
-//! rest follows, and an answer that is another one breaks the stream.
+//! A run of another process, as one request waits for it here: its text while a relay carries it, then the
+//! answer of its row. The row has the last word. Of text that was written already only the rest follows, and
+//! a row with another answer breaks the stream: two answers are never told as one.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Engine;
 use crate::elsewhere::{Look, Watch, is_leased};
-use crate::relay::Heard;
+use crate::relay::RelayEvent;
 use crate::reply::{Answered, Failure, Reply};
 use crate::results::is_large;
 use crate::submit::Ask;
 
-/// One who waits.
-pub(crate) struct Joined {
+/// One request that waits.
+pub(crate) struct RemoteRun {
     engine: Arc<Engine>,
     ask: Ask,
     watch: Watch,
@@ -28,31 +28,31 @@ pub(crate) struct Joined {
     patience: Option<Instant>,
     /// The newest row that is leased.
     seen: Option<Arc<Snapshot>>,
-    relay: Relay,
+    relay: RelayState,
     written: Resumption,
     has_begun: bool,
     /// A look at the row that is under way: `None` comes of it where it is leased yet.
     reading: Option<BoxFuture<'static, Option<Reply>>>,
 }
 
-/// What the other process tells.
-enum Relay {
-    /// It was not asked yet.
+/// The relay from the process that runs it.
+enum RelayState {
+    /// Not asked for yet.
     Wanted,
-    Heard(BoxStream<'static, Heard>),
-    /// Nothing, or nothing more.
-    Over,
+    Open(BoxStream<'static, RelayEvent>),
+    /// None, or no more of it.
+    Closed,
 }
 
-/// What comes of waiting.
-pub(crate) enum Next {
+/// A step of waiting.
+pub(crate) enum Progress {
     /// An event.
     Said(Bytes),
     /// What the row says, or why that is not waited for: nothing more is said.
     Rests(Box<Reply>),
 }
 
-impl Joined {
+impl RemoteRun {
     pub(crate) fn new(engine: &Arc<Engine>, ask: &Ask, watch: Watch) -> Self {
         Self {
             engine: Arc::clone(engine),
@@ -61,7 +61,7 @@ impl Joined {
             patience: Some(ask.patience),
             seen: None,
             // JSON comes as a whole, from the row.
-            relay: if ask.delivery.stream { Relay::Wanted } else { Relay::Over },
+            relay: if ask.delivery.stream { RelayState::Wanted } else { RelayState::Closed },
             written: Resumption::new(),
             has_begun: false,
             reading: None,
@@ -78,7 +78,7 @@ impl Joined {
     }
 
     /// What is said next. Cancel safe.
-    pub(crate) async fn more(&mut self) -> Next {
+    pub(crate) async fn more(&mut self) -> Progress {
         self.look();
         loop {
             let patience = self.patience;
@@ -86,22 +86,22 @@ impl Joined {
                 biased;
                 heard = heard(&mut self.relay) => {
                     if let Some(event) = self.hear(heard) {
-                        return Next::Said(event);
+                        return Progress::Said(event);
                     }
                 }
                 read = read(&mut self.reading) => {
                     self.reading = None;
                     if let Some(reply) = read {
-                        return Next::Rests(Box::new(reply));
+                        return Progress::Rests(Box::new(reply));
                     }
                 }
                 looked = self.watch.changed() => match looked {
                     Ok(()) => self.look(),
-                    Err(_nobody_looks) => return Next::Rests(Box::new(self.unfinished().await)),
+                    Err(_nobody_looks) => return Progress::Rests(Box::new(self.unfinished().await)),
                 },
-                () = until(patience) => return Next::Rests(Box::new(self.unfinished().await)),
+                () = until(patience) => return Progress::Rests(Box::new(self.unfinished().await)),
                 () = self.engine.draining.cancelled() => {
-                    return Next::Rests(Box::new(self.unfinished().await));
+                    return Progress::Rests(Box::new(self.unfinished().await));
                 }
             }
         }
@@ -110,7 +110,7 @@ impl Joined {
     /// What the row comes to, for whoever wants nothing before.
     pub(crate) async fn rest(mut self) -> Reply {
         loop {
-            if let Next::Rests(reply) = self.more().await {
+            if let Progress::Rests(reply) = self.more().await {
                 return *reply;
             }
         }
@@ -148,10 +148,10 @@ impl Joined {
         match look {
             Look::Pending => {}
             Look::Row(row) if is_leased(&row) => {
-                if matches!(self.relay, Relay::Wanted) {
+                if matches!(self.relay, RelayState::Wanted) {
                     let heard =
                         row.operation.as_ref().and_then(|row| self.engine.hear(&self.ask, row));
-                    self.relay = heard.map_or(Relay::Over, Relay::Heard);
+                    self.relay = heard.map_or(RelayState::Closed, RelayState::Open);
                 }
                 self.seen = Some(row);
             }
@@ -167,9 +167,9 @@ impl Joined {
     }
 
     /// Takes what was heard; what of it is to be written.
-    fn hear(&mut self, heard: Option<Heard>) -> Option<Bytes> {
+    fn hear(&mut self, heard: Option<RelayEvent>) -> Option<Bytes> {
         match heard {
-            Some(Heard::Event(event)) => match self.written.pass(&event) {
+            Some(RelayEvent::Said(event)) => match self.written.pass(&event) {
                 Ok(event) => {
                     let event = event?;
                     (self.has_begun, self.patience) = (true, None);
@@ -179,12 +179,12 @@ impl Joined {
                 // The row decides.
                 Err(error) => {
                     tracing::warn!(operation.id = %self.ask.id, %error, "a relay was given up");
-                    self.relay = Relay::Over;
+                    self.relay = RelayState::Closed;
                 }
             },
-            Some(Heard::Again) => self.written.restart(),
+            Some(RelayEvent::Restart) => self.written.restart(),
             None => {
-                self.relay = Relay::Over;
+                self.relay = RelayState::Closed;
                 // It was written before the relay ended.
                 let (engine, ask) = (Arc::clone(&self.engine), self.ask.clone());
                 self.reading = Some(
@@ -214,10 +214,10 @@ impl Joined {
 }
 
 /// What is heard next; pending where nothing is.
-async fn heard(relay: &mut Relay) -> Option<Heard> {
+async fn heard(relay: &mut RelayState) -> Option<RelayEvent> {
     match relay {
-        Relay::Heard(heard) => heard.next().await,
-        Relay::Wanted | Relay::Over => std::future::pending().await,
+        RelayState::Open(heard) => heard.next().await,
+        RelayState::Wanted | RelayState::Closed => std::future::pending().await,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The listener of a node for the others.
+//! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404.
 
 use std::sync::Arc;
 
