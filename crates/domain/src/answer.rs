@@ -297,25 +297,25 @@ impl Choice {
                 state: None,
             });
             call.kind = piece.kind.unwrap_or(call.kind);
-            call.name.push_str(piece.name.as_deref().unwrap_or_default());
-            call.input.push_str(piece.input.as_deref().unwrap_or_default());
+            grow(&mut call.name, piece.name);
+            grow(&mut call.input, piece.input);
             call.state = piece.state.or(call.state.take());
         }
         if let Some(piece) = gained.function_call {
             let call = self.function_call.get_or_insert_default();
-            call.name.push_str(piece.name.as_deref().unwrap_or_default());
-            call.arguments.push_str(piece.arguments.as_deref().unwrap_or_default());
+            grow(&mut call.name, piece.name);
+            grow(&mut call.arguments, piece.arguments);
         }
         if let Some(Logprobs { content, refusal }) = gained.logprobs {
             let logprobs = self.logprobs.get_or_insert_default();
             extend(&mut logprobs.content, content);
             extend(&mut logprobs.refusal, refusal);
         }
-        self.annotations.extend(gained.annotations);
+        gather(&mut self.annotations, gained.annotations);
         if let Some(Audio { data, transcript, expires_at }) = gained.audio {
             let audio = self.audio.get_or_insert_default();
-            audio.data.push_str(&data);
-            audio.transcript.push_str(&transcript);
+            grow(&mut audio.data, Some(data));
+            grow(&mut audio.transcript, Some(transcript));
             audio.expires_at = audio.expires_at.max(expires_at);
         }
         self.finish = self.finish.or(gained.finish);
@@ -332,15 +332,32 @@ impl Choice {
 }
 
 fn append(to: &mut Option<String>, more: Option<String>) {
-    match (to.as_mut(), more) {
-        (Some(text), Some(more)) => text.push_str(&more),
-        (None, Some(more)) => *to = Some(more),
-        (Some(_) | None, None) => {}
+    match to {
+        Some(text) => grow(text, more),
+        None => *to = more,
     }
 }
 
 fn extend(to: &mut Option<Vec<Opaque>>, more: Option<Vec<Opaque>>) {
     if let Some(more) = more {
-        to.get_or_insert_default().extend(more);
+        gather(to.get_or_insert_default(), more);
+    }
+}
+
+/// The first piece is taken over as it is: it may be all of a long answer.
+fn grow(to: &mut String, more: Option<String>) {
+    match more {
+        Some(more) if to.is_empty() => *to = more,
+        Some(more) => to.push_str(&more),
+        None => {}
+    }
+}
+
+/// As [`grow`].
+fn gather(to: &mut Vec<Opaque>, more: Vec<Opaque>) {
+    if to.is_empty() {
+        *to = more;
+    } else {
+        to.extend(more);
     }
 }

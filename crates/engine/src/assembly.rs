@@ -18,6 +18,7 @@ use crate::answer_bytes::Share;
 use crate::options::Options;
 use crate::routes::{Pass, Told};
 use crate::tape::{Tape, Track};
+use crate::writing::Heard;
 
 /// The answer of one call.
 pub(crate) struct Assembly<'a> {
@@ -112,9 +113,10 @@ impl<'a> Assembly<'a> {
         self.telling.as_ref().is_some_and(|telling| telling.is_told)
     }
 
-    /// The answer, and where it was told, what renders the rest of it.
-    pub(crate) fn into_parts(self) -> (Answer, Option<Box<Chunks>>) {
-        (self.answer, self.telling.map(|telling| Box::new(telling.chunks)))
+    /// What was heard.
+    pub(crate) fn into_heard(self) -> Heard {
+        let chunks = self.telling.map(|telling| Box::new(telling.chunks));
+        Heard { answer: self.answer, chunks, received: self.received }
     }
 }
 

@@ -40,6 +40,7 @@ mod tape;
 mod turned_away;
 mod unclaimed;
 mod views;
+mod writing;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};

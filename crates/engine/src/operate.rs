@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use holdfast_domain::answer::Answer;
 use holdfast_domain::conduct::{Claimed, Concluded, Ending, Order};
 use holdfast_domain::limits::Tally;
 use holdfast_domain::operation::{
@@ -23,8 +22,6 @@ use holdfast_domain::request::Request;
 use holdfast_domain::state::{Kept, ProviderStates};
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_failpoint::{Step, reach};
-use holdfast_wire::chat::chunk::Chunks;
-use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
 
@@ -38,9 +35,10 @@ use crate::options::Options;
 use crate::rates::Rates;
 use crate::reply::Failure;
 use crate::routes::{Lane, Told, Way};
-use crate::seal;
+use crate::seal::{self, SealError};
 use crate::submit::Ask;
-use crate::tape::{Closing, Outcome, Stop, Tape};
+use crate::tape::{Outcome, Stop, Tape};
+use crate::writing::{Heard, Terms, Written};
 
 impl Engine {
     /// Runs one operation from its claim to its end.
@@ -107,7 +105,7 @@ struct Run<'a> {
 
 /// What came of the routes.
 enum Verdict {
-    Answered(Answer, Option<Box<Chunks>>, Ran),
+    Answered(Heard, Ran),
     Refused(ProviderRefusal),
     NotRun,
     Unknown,
@@ -134,7 +132,7 @@ impl Run<'_> {
     async fn perform(&self, way: Box<Way>) -> Outcome {
         let id = self.operation.id;
         let mut attempts = Vec::new();
-        let answering = async { self.ending(self.answer(way, &mut attempts).await) };
+        let answering = async { self.ending(self.answer(way, &mut attempts).await).await };
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
         let (ending, body) = ended.unwrap_or_else(|_panic| {
             tracing::error!(operation.id = %id, "an operation's task panicked");
@@ -246,24 +244,29 @@ impl Run<'_> {
             reach(Step::Answered);
             attempts.push(self.attempt(&pass.lane, &called, answer.is_cut, started.elapsed()));
             pass.tell(self.told(&called, answer.retry_after));
-            match called {
+            let is_told = answer.is_told();
+            let heard = answer.into_heard();
+            let failure = match called {
                 Ok(reported) => {
                     let (route, id) = (&pass.lane.route, self.operation.id);
                     let reported = self.engine.believed(route, self.bid, reported, id);
-                    let (answer, chunks) = answer.into_parts();
-                    let kept = origin.and_then(|origin| Kept::of(&answer, origin)).map(Box::new);
-                    let ran = Ran { reported, cost: pass.lane.route.cost.clone(), kept };
-                    return Verdict::Answered(answer, chunks, ran);
+                    let kept = origin.and_then(|origin| Kept::of(&heard.answer, origin));
+                    let (kept, cost) = (kept.map(Box::new), pass.lane.route.cost.clone());
+                    return Verdict::Answered(heard, Ran { reported, cost, kept });
                 }
-                Err(ProviderFailure::Refused(refusal)) => return Verdict::Refused(refusal),
-                Err(ProviderFailure::Unknown(_)) if answer.is_told() => return Verdict::Unknown,
-                Err(ProviderFailure::Unknown(_)) => match self.bid.model.guarantee {
+                Err(failure) => failure,
+            };
+            heard.forget();
+            match failure {
+                ProviderFailure::Refused(refusal) => return Verdict::Refused(refusal),
+                ProviderFailure::Unknown(_) if is_told => return Verdict::Unknown,
+                ProviderFailure::Unknown(_) => match self.bid.model.guarantee {
                     Guarantee::OneRun => return Verdict::Unknown,
                     Guarantee::OneCharge => may_have_run = true,
                 },
                 // What we cut ourselves says nothing of the route.
-                Err(ProviderFailure::NotRun(_)) if self.is_cut() => {}
-                Err(ProviderFailure::NotRun(why)) => {
+                ProviderFailure::NotRun(_) if self.is_cut() => {}
+                ProviderFailure::NotRun(why) => {
                     self.engine.turned_away.tell(&pass.lane.route, why, self.operation.id);
                 }
             }
@@ -387,29 +390,22 @@ impl Run<'_> {
     }
 
     /// What is told to the store, and the body that the caller gets if the store takes it.
-    fn ending(&self, verdict: Verdict) -> (Ending, Option<Bytes>) {
+    async fn ending(&self, verdict: Verdict) -> (Ending, Option<Bytes>) {
+        let operation = self.operation;
         match verdict {
-            Verdict::Answered(mut answer, chunks, ran) => {
-                answer.keep_to(&self.bid.request);
-                let metered = metered(ran.reported, ran.cost.as_deref(), self.bid, &answer);
-                let operation = self.operation;
-                let usage = UsageRecord::of(metered, &operation.price, operation.hold);
-                let view = CompletionView {
-                    id: operation.id,
-                    created: operation.admitted_at,
-                    model: &operation.model,
-                    answer: &answer,
-                    usage: &usage,
+            Verdict::Answered(heard, Ran { reported, cost, kept }) => {
+                let metered = metered(reported, cost.as_deref(), self.bid, &heard.answer);
+                let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
+                let (request, caller) = (&self.bid.request, &self.ask.caller);
+                let terms = Terms { request, operation, caller, usage };
+                let Some(written) = self.engine.written(heard, kept, &terms).await else {
+                    return (Ending::Unknown, None);
                 };
-                if let (Some(track), Some(mut chunks)) = (self.tape.track(), chunks) {
-                    let (finish, usage) = (chunks.finish(&answer), chunks.usage(&view));
-                    track.close_with(Closing { finish, usage });
+                let Written { closing, body, sealed } = written;
+                if let (Some(track), Some(closing)) = (self.tape.track(), closing) {
+                    track.close_with(closing);
                 }
-                let body = render(&view);
-                self.sealed(body, ran.kept.as_deref(), |result| Ending::Finished {
-                    metered,
-                    result,
-                })
+                self.sealed(body, sealed, |result| Ending::Finished { metered, result })
             }
             Verdict::Refused(refusal) => {
                 let error = refused(refusal, self.operation.id);
@@ -419,7 +415,10 @@ impl Run<'_> {
                     ProviderRefusal::ContextLength => &bounded,
                 };
                 let body = ErrorBody { message, ..error }.render();
-                self.sealed(body, None, |result| Ending::Refused { refusal, result })
+                let bearer = &self.ask.caller.bearer;
+                let key = bearer.secret.result_key(operation.id);
+                let sealed = seal::seal(&key, bearer.id, operation, (&body, None));
+                self.sealed(body, sealed, |result| Ending::Refused { refusal, result })
             }
             Verdict::NotRun => (Ending::NotRun, None),
             Verdict::Unknown => (Ending::Unknown, None),
@@ -431,12 +430,10 @@ impl Run<'_> {
     fn sealed(
         &self,
         body: Vec<u8>,
-        kept: Option<&Kept>,
+        sealed: Result<SealedResult, SealError>,
         ending: impl FnOnce(SealedResult) -> Ending,
     ) -> (Ending, Option<Bytes>) {
-        let bearer = &self.ask.caller.bearer;
-        let key = bearer.secret.result_key(self.operation.id);
-        match seal::seal(&key, bearer.id, self.operation, (&body, kept)) {
+        match sealed {
             Ok(result) => (ending(result), Some(body.into())),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;

@@ -1,5 +1,6 @@
 //! The reading of one answer, whole or as it streams. Whatever a server sends, other work has its turn in
-//! between: a stream is read in parts, and what is long is read on a thread of its own, a few at once.
+//! between: a stream is read in parts, and what is long is read on a thread of its own, a few at once, and
+//! told in pieces.
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Arrival, Call, Failure, Sink, Unreadable};
 use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::chunk::in_pieces;
 use holdfast_wire::chat::upstream::Completion;
 use tokio::sync::Semaphore;
 
@@ -18,7 +20,10 @@ use crate::transport::{Reply, TURN_BYTES};
 
 /// A whole answer or an event that is longer is not read by a worker of the runtime: one byte of an answer
 /// may cost some 50 ns, and whoever shares the worker must not wait for it.
-const INLINE_BYTES_MAX: usize = 128 * 1024;
+const INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The pieces of a long one that are told before other work has its turn.
+const PIECES_A_TURN: usize = 16;
 
 /// How many long ones are read at once: each may take many times its length in memory meanwhile.
 static LONG_READINGS: Semaphore = Semaphore::const_new(2);
@@ -48,16 +53,42 @@ pub(crate) async fn receive(
     }
     let body = reply.read(lengths.whole_max, &mut |bytes| sink.received(bytes)).await;
     let body = body.map_err(proof::of_break)?;
-    let read = dialect.read;
-    let completion = if body.len() <= INLINE_BYTES_MAX {
-        read(&body, call)
-    } else {
-        let call = call.clone();
-        Box::pin(aside(move || read(&body, &call))).await
+    if body.len() > INLINE_BYTES_MAX {
+        return Box::pin(receive_long(dialect, body, call, sink)).await;
+    }
+    dialect.hear(&body, call, sink).map_err(proof::unreadable)
+}
+
+/// Reads an answer that came whole and is long.
+async fn receive_long(
+    dialect: &Dialect,
+    body: Bytes,
+    call: &Call,
+    sink: &mut dyn Sink,
+) -> Result<Option<Meters>, Failure> {
+    let (read, call) = (dialect.read, call.clone());
+    let read = move || {
+        let Completion { delta, meters } = read(&body, &call)?;
+        let deltas = match call.arrival {
+            // It is told to nobody before it is stored.
+            Arrival::Whole => vec![delta],
+            Arrival::Streamed => in_pieces(delta),
+        };
+        Ok((deltas, meters))
     };
-    let Completion { delta, meters } = completion.map_err(proof::unreadable)?;
-    sink.delta(delta);
+    let (deltas, meters) = aside(read).await.map_err(proof::unreadable)?;
+    tell(deltas, sink).await;
     Ok(meters)
+}
+
+/// Tells what a long one says.
+async fn tell(deltas: Vec<Delta>, sink: &mut dyn Sink) {
+    for (at, delta) in deltas.into_iter().enumerate() {
+        if at % PIECES_A_TURN == PIECES_A_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        sink.delta(delta);
+    }
 }
 
 /// Reads an answer that streams.
@@ -112,7 +143,10 @@ async fn feed(
             };
             let (back, said, went_on) = Box::pin(aside(read)).await;
             following = back;
-            said.tell(sink);
+            tell(said.deltas, sink).await;
+            if let Some(meters) = said.meters {
+                sink.metered(meters);
+            }
             went_on
         };
         if piece.is_empty() || !matches!(went_on, Ok(ControlFlow::Continue(()))) {
@@ -129,20 +163,11 @@ struct Said {
     meters: Option<Meters>,
 }
 
-impl Said {
-    fn tell(self, sink: &mut dyn Sink) {
-        self.deltas.into_iter().for_each(|delta| sink.delta(delta));
-        if let Some(meters) = self.meters {
-            sink.metered(meters);
-        }
-    }
-}
-
 impl Sink for Said {
     fn sending(&mut self) {}
 
     fn delta(&mut self, delta: Delta) {
-        self.deltas.push(delta);
+        self.deltas.extend(in_pieces(delta));
     }
 
     fn metered(&mut self, meters: Meters) {

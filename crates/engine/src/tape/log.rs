@@ -19,11 +19,17 @@ const NUMBER_BITS: u32 = 7;
 const TEXT_MAX: usize = 4_096;
 /// The least by which the log grows.
 const GROWTH_MIN: usize = 512;
+/// From this length on the log goes on in another place: to grow is to be copied, and others wait for that.
+const STRETCH: usize = 1 << 20;
 
 /// What was told, in its order.
 #[derive(Default)]
 pub(super) struct Log {
+    /// The newest, and where they begin.
     entries: Vec<u8>,
+    begin: usize,
+    /// Those before, each stretch with where it begins.
+    past: Vec<(usize, Vec<u8>)>,
     /// The texts that there are, by the order in which they began.
     lanes: Vec<Lane>,
     known: BTreeMap<Lane, usize>,
@@ -46,7 +52,7 @@ enum Entry<'a> {
 impl Log {
     /// Where the next entry will begin.
     pub(super) const fn end(&self) -> usize {
-        self.entries.len()
+        self.begin.saturating_add(self.entries.len())
     }
 
     /// Adds a piece of a text.
@@ -71,9 +77,17 @@ impl Log {
         self.entries.extend_from_slice(members);
     }
 
-    /// The entries from one place to another, as many as come to `bytes_max`, and at least one.
+    /// The entries from one place to another, as many as come to `bytes_max` and are in one stretch, and at
+    /// least one.
     pub(super) fn excerpt(&self, from: usize, to: usize, bytes_max: usize) -> Excerpt {
-        let all = self.entries.get(from..to).unwrap_or_default();
+        let stretch = self.past.partition_point(|(begin, _entries)| *begin <= from);
+        let stretch = stretch.checked_sub(1).and_then(|at| self.past.get(at));
+        let (begin, entries) = match stretch {
+            Some((begin, entries)) if from < self.begin => (*begin, entries),
+            Some(_) | None => (self.begin, &self.entries),
+        };
+        let all = entries.get(from.saturating_sub(begin)..).unwrap_or_default();
+        let all = all.get(..to.saturating_sub(from)).unwrap_or(all);
         let mut rest = all;
         while all.len() - rest.len() < bytes_max && take(&mut rest).is_some() {}
         let taken = all.get(..all.len() - rest.len()).unwrap_or_default();
@@ -82,6 +96,11 @@ impl Log {
 
     /// A growth by halves would cost more than the text itself.
     fn make_room(&mut self, bytes: usize) {
+        if self.entries.len() >= STRETCH {
+            let next = self.end();
+            self.past.push((self.begin, std::mem::take(&mut self.entries)));
+            self.begin = next;
+        }
         let needed = bytes.saturating_add(2 * size_of::<u64>());
         if self.entries.capacity() - self.entries.len() < needed {
             let growth = (self.entries.len() / 4).max(GROWTH_MIN);
@@ -106,7 +125,8 @@ impl Log {
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
         let lane = size_of::<Lane>();
-        self.entries.capacity() + self.lanes.capacity() * lane + self.known.len() * 2 * lane
+        let past: usize = self.past.iter().map(|(_begin, entries)| entries.capacity()).sum();
+        past + self.entries.capacity() + self.lanes.capacity() * lane + self.known.len() * 2 * lane
     }
 }
 

@@ -7,6 +7,10 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+/// The one that the gateway ships with: what takes long depends on it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod binding;
 mod callers;
 mod cancel;
@@ -16,6 +20,7 @@ mod drain;
 mod leases;
 mod meters;
 mod one_charge;
+mod polls;
 mod results;
 mod routes;
 mod running;

@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use self::delta::{Begun, Closing, Gained, Opening};
 pub use self::lane::Lane;
+pub use self::pieces::in_pieces;
 pub use self::stored::{NotStored, replay};
 use super::completion::{CompletionView, Json, Logprobs, Usage, label};
 use crate::{render, sse};

@@ -56,6 +56,23 @@ async fn rest(follower: &mut Follower, member: &str) -> (String, usize) {
 }
 
 #[tokio::test]
+async fn what_is_said_in_several_stretches_is_told_as_one() {
+    let mut telling = Telling::new();
+    let mut early = telling.track.follow(false);
+    let pieces: Vec<_> =
+        (0..5_000).map(|n| format!("{n}: {}\n", "x".repeat(700 + n % 97))).collect();
+    for (n, piece) in pieces.iter().enumerate() {
+        telling.say(content(0, piece));
+        if n % 1_000 == 0 {
+            assert!(!early.more().await.is_empty());
+        }
+    }
+    telling.track.over();
+    let (text, _chunks) = rest(&mut telling.track.follow(false), "content").await;
+    assert_eq!(text, pieces.concat().replace('\n', "\\n"));
+}
+
+#[tokio::test]
 async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
     for bytes in [1, 2, 3, 7, 15, 16, 31, 64, 100, 256, 1_000, 1_024, 4_096] {
         for choices in [1, 2, 9] {

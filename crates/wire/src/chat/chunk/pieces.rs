@@ -1,7 +1,9 @@
-//! A choice that is there as a whole, in pieces as small as those of a stream: an answer that is told again
-//! is no more of a burden to its readers than one that is told as it is said.
+//! What is there as a whole, in pieces as small as those of a stream: an answer that is told again, or at
+//! once, is no more of a burden to its readers, and to whoever tells it, than one that is told as it is said.
 
-use holdfast_domain::answer::{Audio, ChoiceDelta, FunctionCallDelta, Logprobs, ToolCallDelta};
+use holdfast_domain::answer::{
+    Audio, ChoiceDelta, Delta, FunctionCallDelta, Logprobs, ToolCallDelta,
+};
 use holdfast_domain::request::Opaque;
 
 use crate::json::{self, Node};
@@ -13,9 +15,29 @@ const TOKENS_MAX: usize = 16;
 /// What a call counts for beside its text.
 const CALL_BYTES: usize = 64;
 
-/// Takes a choice apart, in the order in which a model says its parts. Its sources and its end are in no
-/// piece.
-pub(super) fn each_of(choice: &ChoiceDelta, tell: &mut impl FnMut(&ChoiceDelta)) {
+/// The same in pieces that say it one after the other: at most 4 KiB of text and 16 tokens' likeliness in
+/// each. Sources and ends come last, the sources in one piece.
+#[must_use]
+pub fn in_pieces(delta: Delta) -> Vec<Delta> {
+    let Delta { choices, service_tier, predicted, moderation } = delta;
+    let beside = Delta { choices: Vec::new(), service_tier, predicted, moderation };
+    let mut pieces: Vec<_> = (beside != Delta::default()).then_some(beside).into_iter().collect();
+    for choice in choices {
+        each_of(&choice, &mut |piece| pieces.push(Delta::from(vec![piece])));
+        let ChoiceDelta { index, annotations, finish, audio, .. } = choice;
+        let expires_at = audio.map_or(0, |audio| audio.expires_at);
+        let audio = (expires_at != 0).then(|| Audio { expires_at, ..Audio::default() });
+        let rest = ChoiceDelta { annotations, finish, audio, ..empty(index) };
+        if rest != empty(index) {
+            pieces.push(Delta::from(vec![rest]));
+        }
+    }
+    pieces
+}
+
+/// Takes a choice apart, in the order in which a model says its parts. Its sources, its end and how long its
+/// audio is kept are in no piece.
+pub(super) fn each_of(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceDelta)) {
     let mut pieces = Pieces { piece: empty(choice.index), text_bytes: 0, tokens: 0, tell };
     if let Some(reasoning) = &choice.reasoning {
         pieces.text(reasoning, |piece, more| add(&mut piece.reasoning, more));
@@ -42,7 +64,7 @@ pub(super) fn each_of(choice: &ChoiceDelta, tell: &mut impl FnMut(&ChoiceDelta))
     if let Some(audio) = &choice.audio {
         pieces.audio(audio);
     }
-    (pieces.tell)(&pieces.piece);
+    (pieces.tell)(pieces.piece);
 }
 
 /// One of the two lists.
@@ -56,10 +78,10 @@ struct Pieces<'t, T> {
     tell: &'t mut T,
 }
 
-impl<T: FnMut(&ChoiceDelta)> Pieces<'_, T> {
+impl<T: FnMut(ChoiceDelta)> Pieces<'_, T> {
     fn tell(&mut self) {
         let next = empty(self.piece.index);
-        (self.tell)(&std::mem::replace(&mut self.piece, next));
+        (self.tell)(std::mem::replace(&mut self.piece, next));
         (self.text_bytes, self.tokens) = (0, 0);
     }
 
@@ -122,14 +144,14 @@ impl<T: FnMut(&ChoiceDelta)> Pieces<'_, T> {
     }
 
     fn tool_call(&mut self, call: &ToolCallDelta) {
-        let ToolCallDelta { index, kind, name, input, state: _ } = call;
+        let ToolCallDelta { index, kind, name, input, state } = call;
         if self.room() == 0 {
             self.tell();
         }
         let bytes = CALL_BYTES.saturating_add(name.as_ref().map_or(0, String::len));
         self.text_bytes = self.text_bytes.saturating_add(bytes);
-        let (index, kind, name) = (*index, *kind, name.clone());
-        self.piece.tool_calls.push(ToolCallDelta { index, kind, name, ..Default::default() });
+        let (index, kind, name, state) = (*index, *kind, name.clone(), state.clone());
+        self.piece.tool_calls.push(ToolCallDelta { index, kind, name, input: None, state });
         if let Some(input) = input {
             self.text(input, |piece, more| {
                 match piece.tool_calls.last_mut().filter(|call| call.index == index) {

@@ -39,7 +39,7 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     for choice in &delta.choices {
         pieces::each_of(choice, &mut |piece| {
             let mut told = Vec::with_capacity(2);
-            chunks.gain(piece, &mut told);
+            chunks.gain(&piece, &mut told);
             events.extend(told.iter().map(|piece| piece.frame.bytes(include_usage)));
         });
     }

@@ -1,8 +1,11 @@
 //! An answer that was kept, told again: as large as a stream's pieces, and no larger.
 
-use holdfast_domain::answer::{Audio, ChoiceDelta, Delta, FinishReason, Logprobs, ToolCallDelta};
-use holdfast_domain::request::Opaque;
-use holdfast_wire::chat::chunk::replay;
+use holdfast_domain::answer::{
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, Logprobs, Predicted, ToolCallDelta,
+};
+use holdfast_domain::request::{Opaque, ServiceTier};
+use holdfast_domain::state::ProviderState;
+use holdfast_wire::chat::chunk::{in_pieces, replay};
 use serde_json::{Value, json};
 
 use super::{as_json, chunks, put_together, say};
@@ -45,6 +48,42 @@ fn an_answer_is_told_again_in_pieces_of_a_stream() {
         let data = chunk["choices"][0]["delta"]["audio"]["data"].as_str().unwrap_or_default();
         assert_eq!(data.len() % 4, 0, "{chunk}");
     }
+}
+
+#[test]
+fn what_is_told_in_pieces_is_the_same_answer() {
+    let source = |n| Opaque::from_json(json!({"n": n}).to_string());
+    let call = ToolCallDelta {
+        name: Some("find".to_owned()),
+        input: Some("é".repeat(5_000)),
+        state: ProviderState::new("state"),
+        ..ToolCallDelta::default()
+    };
+    let choice = |index| ChoiceDelta {
+        index,
+        content: Some("é".repeat(9_000)),
+        tool_calls: vec![call.clone(), ToolCallDelta { index: 1, ..call.clone() }],
+        logprobs: Some(Logprobs { content: Some((0..40).map(source).collect()), refusal: None }),
+        annotations: (0..3).map(source).collect(),
+        audio: Some(Audio { data: "QUJD".repeat(3_000), transcript: "a".repeat(5), expires_at: 7 }),
+        finish: Some(FinishReason::Stop),
+        ..ChoiceDelta::default()
+    };
+    let whole = Delta {
+        choices: vec![choice(0), ChoiceDelta { index: 1, ..ChoiceDelta::default() }, choice(2)],
+        service_tier: ServiceTier::ALL.first().copied(),
+        predicted: Some(Predicted { accepted: 1, rejected: 2 }),
+        moderation: Some(source(9)),
+    };
+    let together = |deltas: Vec<Delta>| {
+        let mut answer = Answer::default();
+        deltas.into_iter().for_each(|delta| answer.append(delta));
+        answer
+    };
+    let pieces = in_pieces(whole.clone());
+    assert!(pieces.len() > 20, "{}", pieces.len());
+    assert!(together(pieces) == together(vec![whole]));
+    assert_eq!(in_pieces(Delta::default()), []);
 }
 
 /// Bytes of all texts in a delta that grow.
