@@ -100,6 +100,26 @@ fn a_flood_of_calls_or_a_long_event_holds_nobody_up() {
 }
 
 #[test]
+fn a_flood_that_says_nothing_is_silence() {
+    let world = World::new(|config| config.replace("total =", "between_tokens = \"1s\", total ="));
+    let empty = delta("\"content\":\"\"");
+    for nothing in [": comment\n\n", &empty] {
+        let flood = (0..4_000).fold(Streaming::new().opening().text("Good day"), |said, _| {
+            said.raw(&nothing.repeat(50)).pause(Duration::from_millis(5))
+        });
+        world.upstream.next(flood.silence());
+        let (key, begun) = (request_key(), Instant::now());
+        let told = world.asking(&key).begin(world.gateway.address()).events().rest();
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        let chunks = told.chunks();
+        let ends = chunks.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str());
+        assert_eq!(ends.collect::<Vec<_>>(), ["length"], "{told:?}");
+    }
+    world.end();
+}
+
+#[test]
 fn what_is_not_passed_on_is_not_kept() {
     const GROWTH_MAX_KB: u64 = 48 << 10;
     let world = World::new(|config| config);
