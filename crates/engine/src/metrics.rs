@@ -24,6 +24,7 @@ const RELAYS: &str = "holdfast_relays_total";
 const RECONCILED: &str = "holdfast_reconciled_total";
 const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
 const USAGE_NOT_BELIEVED: &str = "holdfast_usage_not_believed_total";
+const HOLDS_MICROS: &str = "holdfast_holds_outstanding_micros";
 const ROUTE_COOLING: &str = "holdfast_route_cooling";
 const ROUTE_COOL_DOWNS: &str = "holdfast_route_cool_downs_total";
 const ROUTE_FULL: &str = "holdfast_route_full_total";
@@ -119,9 +120,11 @@ impl Metrics {
     }
 }
 
-/// Shows what nobody pays of a currency, with nothing in it.
+/// Shows what nobody pays of a currency, and what is held of it, with nothing in it.
 pub(crate) fn begin_currency(currency: Currency) {
     drop(shown(shortfall(currency)));
+    // Whoever renders metrics asks the store, and sets it.
+    gauge!(HOLDS_MICROS, "currency" => currency.to_string()).increment(0.0);
     for reason in EXPOSURES {
         drop(shown(exposure(currency, reason)));
     }

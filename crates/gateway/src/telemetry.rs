@@ -3,16 +3,15 @@
 
 mod line;
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use futures_util::FutureExt;
 use holdfast_engine::Engine;
 use holdfast_http::Metrics;
 use holdfast_store::Store;
-use holdfast_store::report::Outstanding;
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::{EnvFilter, reload};
@@ -97,8 +96,12 @@ const MICROS: &str = "in millionths of the wallets' currencies";
 fn describe() {
     describe_operations();
     describe_requests();
+    describe_routes();
     describe_gauge!(HOLDS, Unit::Count, "Holds that reserve funds now");
-    describe_gauge!(HOLDS_MICROS, format!("What the outstanding holds reserve, {MICROS}"));
+    describe_gauge!(
+        HOLDS_MICROS,
+        format!("What the outstanding holds reserve, {MICROS}, by currency")
+    );
     describe_gauge!(HOLDS_OLDEST, Unit::Seconds, "Age of the oldest outstanding hold");
     describe_gauge!(
         WAITERS,
@@ -179,17 +182,49 @@ fn describe_requests() {
     );
 }
 
+fn describe_routes() {
+    describe_gauge!(
+        "holdfast_route_cooling",
+        Unit::Count,
+        "Whether a route is left alone now, by provider and its model: 1, else 0"
+    );
+    describe_counter!(
+        "holdfast_route_cool_downs_total",
+        Unit::Count,
+        "How often a route was left alone for a while, by provider, its model and why"
+    );
+    describe_counter!(
+        "holdfast_route_full_total",
+        Unit::Count,
+        "How often a route was passed over for its concurrency, by provider and its model"
+    );
+    describe_counter!(
+        "holdfast_usage_not_believed_total",
+        Unit::Count,
+        "Runs whose provider reported more than their model can have used, by provider"
+    );
+}
+
 /// Renders the metrics, with what store and engine say at that moment.
 pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engine>) -> Metrics {
+    let told = Arc::new(Mutex::new(BTreeSet::new()));
     Arc::new(move || {
         let (handle, store, engine) = (handle.clone(), store.clone(), Arc::clone(&engine));
+        let told = Arc::clone(&told);
         async move {
             gauge!(WAITERS).set(as_float(engine.waiters()));
             match store.outstanding().await {
                 Ok(outstanding) => {
                     gauge!(HOLDS).set(as_float(outstanding.count));
-                    gauge!(HOLDS_MICROS).set(as_float(outstanding.amount.get()));
-                    gauge!(HOLDS_OLDEST).set(age(&outstanding));
+                    gauge!(HOLDS_OLDEST).set(outstanding.oldest_age.as_secs_f64());
+                    // Also of what nothing is held of any more.
+                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    told.extend(outstanding.amounts.keys().copied());
+                    for currency in &*told {
+                        let held = outstanding.amounts.get(currency).map_or(0, |held| held.get());
+                        gauge!(HOLDS_MICROS, "currency" => currency.to_string())
+                            .set(as_float(held));
+                    }
                 }
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
@@ -203,13 +238,6 @@ pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engin
         }
         .boxed()
     })
-}
-
-/// How long the oldest hold has reserved funds, in seconds; zero where there is none.
-fn age(outstanding: &Outstanding) -> f64 {
-    let oldest = outstanding.oldest_admitted_at.unwrap_or(outstanding.now);
-    let micros = outstanding.now.as_micros().saturating_sub(oldest.as_micros());
-    Duration::from_micros(u64::try_from(micros).unwrap_or(0)).as_secs_f64()
 }
 
 /// The nearest number that a metric can carry.

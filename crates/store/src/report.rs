@@ -1,9 +1,12 @@
 //! What only a person or a gauge asks for: lists of operations, what is outstanding. Nothing in
 //! here shows a result.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use holdfast_domain::operation::{Lease, Operation};
 use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::{ApiKeyId, CredentialId, Micros, Timestamp};
+use holdfast_domain::{ApiKeyId, CredentialId, Currency, Micros, Timestamp};
 
 /// Which operations to list, the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,14 +55,12 @@ pub struct LiveCredential {
 }
 
 /// What running operations hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outstanding {
     /// How many hold something back.
     pub count: u64,
-    /// How much, over all currencies.
-    pub amount: Micros,
-    /// When the oldest of them was admitted.
-    pub oldest_admitted_at: Option<Timestamp>,
-    /// The database's clock.
-    pub now: Timestamp,
+    /// How much of each currency that anything is held of.
+    pub amounts: BTreeMap<Currency, Micros>,
+    /// How long ago the oldest of them was admitted, by the database's clock.
+    pub oldest_age: Duration,
 }

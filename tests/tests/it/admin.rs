@@ -105,6 +105,7 @@ fn what_may_be_alarmed_on_is_there_before_it_happens() {
         check("holdfast_config_reloads_total", &format!("\"{outcome}\""));
     }
     check("holdfast_shortfall_micros_total", "\"USD\"");
+    check("holdfast_holds_outstanding_micros", "{currency=\"USD\"}");
     for reason in ["refused", "abandoned", "cancelled"] {
         check("holdfast_exposure_micros_total", &format!("\"{reason}\""));
     }
@@ -113,7 +114,6 @@ fn what_may_be_alarmed_on_is_there_before_it_happens() {
         "holdfast_late_results_total",
         "holdfast_lost_commits_total",
         "holdfast_holds_outstanding",
-        "holdfast_holds_outstanding_micros",
         "holdfast_holds_oldest_seconds",
         "holdfast_waiters",
     ] {
@@ -144,7 +144,11 @@ fn metrics_tell_of_operations_holds_and_commits() {
     assert_eq!(count("holdfast_holds_outstanding", "").to_string(), "1");
     assert_eq!(count("holdfast_waiters", "").to_string(), "1");
     let (_available, held) = site.balance(&account);
-    assert_eq!(count("holdfast_holds_outstanding_micros", "").to_string(), held.to_string());
+    let of_dollars = "{currency=\"USD\"}";
+    assert_eq!(
+        count("holdfast_holds_outstanding_micros", of_dollars).to_string(),
+        held.to_string()
+    );
     assert_eq!(count("holdfast_commits_total", "\"committed\"").to_string(), "5");
     assert!(count("holdfast_commit_batch_size_count", "") >= 1.0);
     let requests = "route=\"/v1/chat/completions\",status=\"200\"";
@@ -155,5 +159,5 @@ fn metrics_tell_of_operations_holds_and_commits() {
     let told = metrics(&gateway);
     assert_eq!(value(&told, "holdfast_holds_outstanding", "").to_string(), "0");
     assert_eq!(value(&told, "holdfast_waiters", "").to_string(), "0");
-    assert_eq!(value(&told, "holdfast_holds_outstanding_micros", "").to_string(), "0");
+    assert_eq!(value(&told, "holdfast_holds_outstanding_micros", of_dollars).to_string(), "0");
 }

@@ -1,5 +1,7 @@
 //! The statements behind [`crate::report`].
 
+use std::time::Duration;
+
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros, OperationId};
@@ -66,13 +68,16 @@ impl Store {
     pub async fn outstanding(&self) -> Result<Outstanding, Unavailable> {
         let clock = self.dialect().clock();
         let sql = format!(
-            "SELECT {clock}, count(*), CAST(coalesce(sum(hold), 0) AS bigint), min(admitted_at)
-             FROM operations AS o WHERE {}",
+            "SELECT p.currency, {clock}, count(*), CAST(sum(o.hold) AS bigint), min(o.admitted_at)
+             FROM operations AS o JOIN prices AS p ON p.price_version = o.price_version
+             WHERE {} GROUP BY p.currency",
             self.dialect().is_running()
         );
-        let rows = self.query(&sql, []).await?;
-        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
-        outstanding(row).map_err(unavailable)
+        let mut outstanding = Outstanding::default();
+        for row in self.query(&sql, []).await? {
+            add(&mut outstanding, &row).map_err(unavailable)?;
+        }
+        Ok(outstanding)
     }
 
     /// What has been refunded of an operation's charge.
@@ -108,10 +113,14 @@ fn live(row: &QueryResult) -> Result<LiveCredential, BadRow> {
     })
 }
 
-fn outstanding(row: &QueryResult) -> Result<Outstanding, BadRow> {
+/// Adds what is held of one currency.
+fn add(outstanding: &mut Outstanding, row: &QueryResult) -> Result<(), BadRow> {
     let mut cells = Cells::new(row);
-    let now = cells.timestamp()?;
-    let count = cells.small()?;
-    let amount = cells.micros()?;
-    Ok(Outstanding { count, amount, oldest_admitted_at: cells.opt_timestamp()?, now })
+    let (currency, now) = (rows::currency(&mut cells)?, cells.timestamp()?);
+    outstanding.count = outstanding.count.saturating_add(cells.small()?);
+    outstanding.amounts.insert(currency, cells.micros()?);
+    let age = now.as_micros().saturating_sub(cells.timestamp()?.as_micros());
+    let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
+    outstanding.oldest_age = outstanding.oldest_age.max(age);
+    Ok(())
 }
