@@ -134,7 +134,7 @@ impl Rows {
     /// The version first, then bounds, then permanent ids. Whoever calls it drops the copy on an error.
     fn write(&mut self, change: &Transition) -> Result<Receipt, CommitError> {
         let (before, kept) = self.operations.get(&change.operation).cloned().unzip();
-        if before.as_ref().map(|row: &Operation| row.version) != change.expected {
+        if !change.stands_on(before.as_ref().map(|row| (row.version, row.owner.claim))) {
             return Err(CommitError::Conflict);
         }
         let tally = self.count(change)?;

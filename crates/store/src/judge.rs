@@ -11,7 +11,7 @@ use holdfast_domain::limits::{Counter, CounterMove, Reached, Tally};
 use holdfast_domain::operation::{Change, Transition, Version};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
 
 /// One counter of an API key in one of its windows.
 pub type Window = (ApiKeyId, Counter, Timestamp);
@@ -47,6 +47,16 @@ pub struct Balance {
 pub struct Row {
     pub seq: i64,
     pub version: Version,
+    /// Of this version: one that was lost and made anew has another claim.
+    pub claim: ClaimId,
+}
+
+impl Row {
+    /// The row of this number, once a change has been written into it.
+    pub fn after(transition: &Transition, seq: i64, version: Version) -> Option<Self> {
+        let claim = transition.start().map(|start| start.owner.claim).or(transition.claim)?;
+        Some(Self { seq, version, claim })
+    }
 }
 
 /// What a refund is measured by.
@@ -115,7 +125,7 @@ impl Book {
         now: Timestamp,
     ) -> Result<Passed, Refused> {
         let row = self.operations.get(&transition.operation).copied();
-        if row.map(|row| row.version) != transition.expected {
+        if !transition.stands_on(row.map(|row| (row.version, row.claim))) {
             return Err(Refused::Conflict);
         }
         let mut counters = Vec::with_capacity(transition.counters.len());
@@ -293,7 +303,8 @@ mod tests {
     /// A book in which the first operation's row is at this version.
     fn with_row(mut book: Book, version: u32) -> Book {
         let id = OperationId::of(sample::API_KEY, sample::request_key(1));
-        book.operations.insert(id, Row { seq: 5, version: Version::new(version) });
+        let claim = claim(1).build().owner.claim;
+        book.operations.insert(id, Row { seq: 5, version: Version::new(version), claim });
         book
     }
 
@@ -347,6 +358,10 @@ mod tests {
             Err(Refused::Conflict),
             "no row"
         );
+        let mut another = with_row(book(0, 100), 1);
+        another.operations.values_mut().for_each(|row| row.claim = sample::fresh());
+        let verdict = judge(&mut another, &after(claim(1), give_up));
+        assert_eq!(verdict, Err(Refused::Conflict), "the row of another claim");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::limits::{CounterMove, Reserved, Tally};
 use crate::model::PublicModelId;
 use crate::price::PriceVersion;
 use crate::usage::UsageRecord;
-use crate::{ApiKeyId, Micros, OperationId, RequestKey, Timestamp, WalletId};
+use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
 
 /// What a journal commits, all of it or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,9 @@ pub struct Transition {
     pub wallet: WalletId,
     /// The version that was judged; `None`: there must be no row.
     pub expected: Option<Version>,
+    /// The claim that the judged row showed. A row of another claim is another one, whatever its version: the one
+    /// that was judged is lost, and somebody has begun anew.
+    pub claim: Option<ClaimId>,
     /// The generation that the effect belongs to.
     pub generation: u32,
     /// What becomes of the row.
@@ -150,6 +153,12 @@ impl Transition {
     #[must_use]
     pub fn version(&self) -> Version {
         self.expected.map_or(Version::FIRST, Version::next)
+    }
+
+    /// Whether a row of this version and claim, or that there is none, is what was judged.
+    #[must_use]
+    pub fn stands_on(&self, row: Option<(Version, ClaimId)>) -> bool {
+        self.expected.zip(self.claim) == row
     }
 
     /// The row after this change, from the row before it and what the store stamped. `None` when the

@@ -66,8 +66,13 @@ fn a_change_names_its_operation_and_the_version_it_was_judged_over() {
             let (snapshot, event) = arrange(name, phase);
             let Ok(transition) = decide(&snapshot, event) else { continue };
             let row = snapshot.operation;
-            let (version, operation) = (row.as_ref().map(|row| row.version), leased());
-            assert_eq!((transition.expected, transition.operation), (version, operation.id));
+            let judged = row.as_ref().map(|row| (row.version, row.owner.claim));
+            let operation = leased();
+            assert!(transition.stands_on(judged), "{name}");
+            let another = judged.map(|(version, _)| (version, sample::fresh()));
+            assert_eq!(transition.stands_on(another), another.is_none(), "{name}");
+            assert_eq!(transition.expected, judged.map(|(version, _)| version), "{name}");
+            assert_eq!(transition.operation, operation.id);
             assert_eq!(transition.wallet, operation.wallet, "{name}");
             assert_eq!(transition.api_key, operation.api_key, "{name}");
             let is_start = matches!(transition.effect, Effect::Admit(_) | Effect::Reopen(_));

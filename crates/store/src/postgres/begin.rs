@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::operation::{Change, Version};
-use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
@@ -187,7 +187,9 @@ impl Begun {
             OPERATION_ROW => {
                 let id = OperationId::from_bytes(row.try_get(1)?);
                 let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
-                book.operations.insert(id, Row { seq: int(3)?, version: Version::new(number) });
+                let (seq, version) = (int(3)?, Version::new(number));
+                let claim = ClaimId::from_bytes(row.try_get(2)?);
+                book.operations.insert(id, Row { seq, version, claim });
             }
             COUNTER_ROW => {
                 let api_key = ApiKeyId::from_bytes(row.try_get(1)?);
@@ -260,8 +262,9 @@ mod tests {
         let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
         let found = wanted(sample::NOW, &changes, &BTreeMap::new());
         assert_eq!((found.operations.count(), found.counters.count()), (3, 1));
-        let known = changes.iter().take(2).map(|change| operation_change(change).operation);
-        let known = known.map(|id| (id, Row { seq: 1, version: Version::FIRST })).collect();
+        let known = changes.iter().take(2).map(|change| operation_change(change));
+        let row = |of| Row::after(of, 1, Version::FIRST).unwrap();
+        let known = known.map(|of| (of.operation, row(of))).collect();
         let found = wanted(sample::NOW, &changes, &known);
         assert_eq!((found.operations.count(), found.counters.count()), (1, 1), "two are known");
     }

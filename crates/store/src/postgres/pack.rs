@@ -7,7 +7,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::usage::{Kind, MetersSource, UsageRecord};
-use holdfast_domain::{OperationId, Timestamp};
+use holdfast_domain::{ClaimId, Timestamp};
 
 use super::arrays::Rows;
 use super::statements::Writes;
@@ -52,8 +52,10 @@ impl Pack {
         // Whoever is new and passed has been given a number.
         let seq = passed.seq.unwrap_or(0);
         let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
-        let id = transition.operation;
-        let end = |phase, is_finished, usage| End { id, seq, expected, phase, is_finished, usage };
+        // Nobody has another's, and nobody makes the same one twice: no need to compare more.
+        let judged = transition.claim.map_or([0; 16], ClaimId::to_bytes);
+        let end =
+            |phase, is_finished, usage| End { judged, seq, expected, phase, is_finished, usage };
         match &transition.effect {
             Effect::Admit(admission) => self.admission(seq, transition, admission),
             Effect::Reopen(start) => self.reopening(seq, expected, transition, start),
@@ -66,11 +68,11 @@ impl Pack {
                 self.result(seq, result, false);
             }
             Effect::Settle => {
-                self.writes.settlements.row().int(seq).int(expected).fixed(&id.to_bytes());
+                self.writes.settlements.row().int(seq).int(expected).fixed(&judged);
                 self.writes.settled_results.row().int(seq);
             }
             Effect::AskCancel => {
-                self.writes.cancellations.row().int(seq).int(expected).fixed(&id.to_bytes());
+                self.writes.cancellations.row().int(seq).int(expected).fixed(&judged);
             }
             Effect::Open { attempts } => self.ending(&end("open", false, None), None, attempts),
             Effect::Refuse { refusal, result, attempts } => {
@@ -118,14 +120,14 @@ impl Pack {
     fn reopening(&mut self, seq: i64, expected: i64, transition: &Transition, start: &Start) {
         let rows = self.writes.reopenings.row();
         rows.int(seq).int(expected).int(i64::from(transition.generation));
-        rows.fixed(&transition.operation.to_bytes());
+        rows.fixed(&transition.claim.map_or([0; 16], ClaimId::to_bytes));
         put_start(rows, start, self.now);
     }
 
     fn ending(&mut self, end: &End<'_>, refusal: Option<ProviderRefusal>, attempts: &[Attempt]) {
         let rows = self.writes.endings.row();
         rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished));
-        rows.fixed(&end.id.to_bytes()).name(end.phase);
+        rows.fixed(&end.judged).name(end.phase);
         let source = match end.usage {
             Some(usage) => {
                 for (_, count) in usage.metered.meters.iter() {
@@ -186,7 +188,7 @@ impl Pack {
 
 /// What the end of a run writes into its operation's row.
 struct End<'c> {
-    id: OperationId,
+    judged: [u8; 16],
     seq: i64,
     expected: i64,
     phase: &'static str,

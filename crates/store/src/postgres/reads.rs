@@ -58,7 +58,7 @@ const WINDOW: Columns = Columns {
 const READS: [(Columns, &str); 4] = [
     (
         ID,
-        "SELECT 1::bigint, o.id::bytea, NULL::bytea, o.seq, o.version, 0::bigint, NULL::bigint[]
+        "SELECT 1::bigint, o.id::bytea, o.claim::bytea, o.seq, o.version, 0::bigint, NULL::bigint[]
          FROM operations AS o
          WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
     ),

@@ -29,11 +29,12 @@ impl Runs {
         if let Change::Operation(transition) = change
             && transition.start().is_some()
             && let Some(seq) = passed.seq
+            && let Some(row) = Row::after(transition, seq, passed.version)
         {
             if self.last.len() >= ROOM {
                 self.before = mem::take(&mut self.last);
             }
-            self.last.insert(transition.operation, Row { seq, version: passed.version });
+            self.last.insert(transition.operation, row);
         }
     }
 
@@ -45,7 +46,7 @@ impl Runs {
             if let Change::Operation(transition) = change
                 && transition.expected.is_some()
                 && let Some(row) = self.forget(transition.operation)
-                && Some(row.version) == transition.expected
+                && transition.stands_on(Some((row.version, row.claim)))
             {
                 taken.insert(transition.operation, row);
             }
@@ -97,7 +98,7 @@ mod tests {
         let [first, second, third] = &admissions;
         let cancelled = asked(first, Version::FIRST);
         let other = asked(second, Version::new(2));
-        let row = Row { seq: 7, version: Version::FIRST };
+        let row = Row::after(operation_change(first), 7, Version::FIRST).unwrap();
         let changes: [&Change; 3] = [&cancelled, &other, third];
         let id = operation_change(first).operation;
         assert_eq!(runs.take(&changes), BTreeMap::from([(id, row)]), "one is of another version");

@@ -7,8 +7,8 @@
 //!
 //! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in
 //! the order of an index, and all those that are named for each of them. It keeps such a plan while the
-//! table grows. An operation's row is found by its number and compared by its id, which no index serves
-//! as `IS NOT DISTINCT FROM`: the number may come from a row that is remembered.
+//! table grows. An operation's row is found by its number and compared by its claim: the number may come from
+//! a row that is remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ enum Hits {
 
 const NUMBER: Columns = Columns { ints: &["op_seq"], ..Columns::NONE };
 const EXPECTED: Columns =
-    Columns { ints: &["seq", "expected"], fixed: &[("id", 16)], ..Columns::NONE };
+    Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
 /// How many parts the writing statement has at most.
 pub(super) const PARTS: usize = 15;
@@ -129,7 +129,7 @@ const WRITES: [Write; PARTS] = [
                 "reserved_tokens",
                 "deadline",
             ],
-            fixed: &[("id", 16), ("claim", 16), ("incarnation", 16)],
+            fixed: &[("judged", 16), ("claim", 16), ("incarnation", 16)],
             names: &["price_version", "node"],
             ..Columns::NONE
         },
@@ -139,7 +139,7 @@ const WRITES: [Write; PARTS] = [
               reserved_counters = v.reserved_counters, reserved_tokens = v.reserved_tokens,
               claim = v.claim, node = v.node, incarnation = v.incarnation, admitted_at = $1,
               deadline = v.deadline, attempts = '[]'
-              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'open'",
         hits: Hits::Counted,
     },
@@ -162,7 +162,7 @@ const WRITES: [Write; PARTS] = [
                 "shortfall",
                 "provider_cost",
             ],
-            fixed: &[("id", 16)],
+            fixed: &[("judged", 16)],
             names: &["phase", "meters_source", "refusal"],
             texts: &["attempts"],
             ..Columns::NONE
@@ -174,7 +174,7 @@ const WRITES: [Write; PARTS] = [
               audio_output = v.audio_output, request = v.request, image = v.image,
               meters_source = v.meters_source, charge = v.charge, shortfall = v.shortfall,
               provider_cost = v.provider_cost, refusal = v.refusal
-              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'leased'",
         hits: Hits::Counted,
     },
@@ -182,14 +182,14 @@ const WRITES: [Write; PARTS] = [
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET phase = 'completed', version = o.version + 1,
               finished_at = $1 FROM {v}
-              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'recorded'",
         hits: Hits::Counted,
     },
     Write {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
-              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.id IS NOT DISTINCT FROM v.id
+              WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'leased'",
         hits: Hits::Counted,
     },

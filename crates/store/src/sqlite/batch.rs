@@ -52,7 +52,7 @@ impl Memory {
     /// another one reads the row: it may know more.
     fn row(&self, transition: &Transition) -> Option<Row> {
         let row = self.leased.get(&transition.operation)?;
-        (Some(row.version) == transition.expected).then_some(*row)
+        transition.stands_on(Some((row.version, row.claim))).then_some(*row)
     }
 
     /// Whether a change was judged by a row that was not read.
@@ -253,7 +253,9 @@ fn write<'c>(
         match (change, verdict) {
             (Change::Operation(transition), Ok(passed)) => {
                 let seq = statements.transition(transition, *passed, now)?;
-                written.push((transition, Row { seq, version: passed.version }));
+                written.extend(
+                    Row::after(transition, seq, passed.version).map(|row| (transition, row)),
+                );
             }
             (Change::Posting(posting), Ok(_)) => statements.post(posting, now)?,
             (Change::Operation(_) | Change::Posting(_), Err(_)) => {}

@@ -10,7 +10,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::usage::{Kind, UsageRecord};
-use holdfast_domain::{Micros, OperationId, PostingId, Timestamp, WalletId};
+use holdfast_domain::{ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
 
 use super::connect::CLOCK;
@@ -20,7 +20,7 @@ use crate::judge::{Balance, Charged, Passed, Row, Window};
 use crate::rows;
 
 const WALLET: &str = "SELECT available, held FROM wallets WHERE id = ?1";
-const OPERATION: &str = "SELECT seq, version FROM operations WHERE id = ?1";
+const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?1";
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
 const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
@@ -36,19 +36,19 @@ const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet
 const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version + 1,
     generation = ?3, price_version = ?4, released = coalesce(released, 0) + hold, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
     claim = ?8, node = ?9, incarnation = ?10, deadline = ?11, admitted_at = ?12, attempts = '[]'
-    WHERE seq = ?1 AND id = ?13 AND version = ?2 AND phase = 'open'";
+    WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
 const END_METERED: &str = "UPDATE operations SET phase = ?3, version = version + 1, attempts = ?4,
     input = ?5, cached_input = ?6, cache_write = ?7, audio_input = ?8, output = ?9,
     reasoning = ?10, audio_output = ?11, request = ?12, image = ?13, meters_source = ?14,
     charge = ?15, shortfall = ?16, finished_at = ?17, provider_cost = ?18
-    WHERE seq = ?1 AND id = ?19 AND version = ?2 AND phase = 'leased'";
+    WHERE seq = ?1 AND claim = ?19 AND version = ?2 AND phase = 'leased'";
 const END_UNMETERED: &str = "UPDATE operations SET phase = ?3, version = version + 1,
     attempts = ?4, refusal = ?5, finished_at = ?6
-    WHERE seq = ?1 AND id = ?7 AND version = ?2 AND phase = 'leased'";
+    WHERE seq = ?1 AND claim = ?7 AND version = ?2 AND phase = 'leased'";
 const SETTLE: &str = "UPDATE operations SET phase = 'completed', version = version + 1,
-    finished_at = ?3 WHERE seq = ?1 AND id = ?4 AND version = ?2 AND phase = 'recorded'";
+    finished_at = ?3 WHERE seq = ?1 AND claim = ?4 AND version = ?2 AND phase = 'recorded'";
 const ASK_CANCEL: &str = "UPDATE operations SET cancel_asked = 1, version = version + 1
-    WHERE seq = ?1 AND id = ?3 AND version = ?2 AND phase = 'leased'";
+    WHERE seq = ?1 AND claim = ?3 AND version = ?2 AND phase = 'leased'";
 const RESULT: &str = "INSERT INTO results (op_seq, credential_id, format, nonce, sealed,
     finished_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const SETTLE_RESULT: &str = "UPDATE results SET finished_at = ?2 WHERE op_seq = ?1";
@@ -174,7 +174,8 @@ impl<'c> Statements<'c> {
     pub(super) fn operation(&mut self, id: OperationId) -> rusqlite::Result<Option<Row>> {
         self.done.statements += 1;
         let found = |row: &rusqlite::Row<'_>| {
-            Ok(Row { seq: row.get(0)?, version: Version::new(row.get(1)?) })
+            let claim = ClaimId::from_bytes(row.get(2)?);
+            Ok(Row { seq: row.get(0)?, version: Version::new(row.get(1)?), claim })
         };
         self.operation.query_row([id.to_bytes()], found).optional()
     }
@@ -253,7 +254,7 @@ impl<'c> Statements<'c> {
     ) -> rusqlite::Result<i64> {
         // No row has the number zero, and its update would fail.
         let judged = Judged {
-            id: transition.operation.to_bytes(),
+            claim: transition.claim.map_or([0; 16], ClaimId::to_bytes),
             seq: passed.seq.unwrap_or(0),
             version: transition.expected.map_or(0, Version::get),
         };
@@ -272,7 +273,7 @@ impl<'c> Statements<'c> {
             }
             Effect::Settle => self.settle(judged, now)?,
             Effect::AskCancel => {
-                let params = (judged.seq, judged.version, judged.id);
+                let params = (judged.seq, judged.version, judged.claim);
                 one(&mut self.ask_cancel, &mut self.done, params)?;
             }
             Effect::Open { attempts } => {
@@ -345,7 +346,7 @@ impl<'c> Statements<'c> {
             start.owner.node.incarnation.to_bytes(),
             now.after(start.time).as_micros(),
             now.as_micros(),
-            judged.id,
+            judged.claim,
         );
         one(&mut self.reopen, &mut self.done, params)
     }
@@ -379,7 +380,7 @@ impl<'c> Statements<'c> {
             usage.shortfall.get(),
             finished_at,
             usage.metered.provider_cost.map(Micros::get),
-            judged.id,
+            judged.claim,
         ];
         one(&mut self.end_metered, &mut self.done, params)
     }
@@ -397,14 +398,21 @@ impl<'c> Statements<'c> {
             ProviderRefusal::ContextLength => "context_length",
         });
         let attempts = rows::attempts_text(attempts);
-        let params =
-            params![judged.seq, judged.version, phase, attempts, refusal, finished_at, judged.id,];
+        let params = params![
+            judged.seq,
+            judged.version,
+            phase,
+            attempts,
+            refusal,
+            finished_at,
+            judged.claim,
+        ];
         one(&mut self.end_unmetered, &mut self.done, params)
     }
 
     fn settle(&mut self, judged: Judged, now: Timestamp) -> rusqlite::Result<()> {
         let at = now.as_micros();
-        one(&mut self.settle, &mut self.done, (judged.seq, judged.version, at, judged.id))?;
+        one(&mut self.settle, &mut self.done, (judged.seq, judged.version, at, judged.claim))?;
         // A result that somebody took away does not keep the money held.
         self.done.statements += 1;
         self.settle_result.execute((judged.seq, at)).map(drop)
@@ -433,11 +441,11 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// The row of an operation as it was judged. The number is compared with the id: a remembered one may be
-/// another operation's in a file that was restored meanwhile.
+/// The row of an operation as it was judged. The number is compared with the claim: a remembered one may be
+/// another operation's in a file that was restored meanwhile, or another run's of the same one.
 #[derive(Debug, Clone, Copy)]
 struct Judged {
-    id: [u8; 16],
+    claim: [u8; 16],
     seq: i64,
     version: u32,
 }

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use holdfast_domain::operation::{Change, Operation};
+use holdfast_domain::operation::{Change, Operation, Phase};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, Journal};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
 use sqlx::Executor;
 
+use crate::raw::Raw;
+use crate::scratch::Home;
 use crate::server::Server;
 
 /// An operation that this process has just let run, and its end as it is judged now.
@@ -86,7 +88,8 @@ async fn postgres_a_number_that_leads_to_another_operation_writes_nothing_there(
         // As where a standby follows that has lost the operation, and gave its number to another one.
         let mut raw = server.database.connect().await;
         let moved = "SET session_replication_role = replica;
-            UPDATE operations SET id = decode(repeat('ab', 16), 'hex')";
+            UPDATE operations SET id = decode(repeat('ab', 16), 'hex'),
+            claim = decode(repeat('cd', 16), 'hex')";
         raw.execute(moved).await.unwrap();
         if is_left {
             let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -115,4 +118,24 @@ async fn postgres_a_price_that_a_server_has_lost_is_written_again() {
     let operation = tenant.admit(&tenant.claim().build()).await;
     let snapshot = tenant.load(operation.id).await;
     assert_eq!(snapshot.operation.map(|it| it.price), Some(operation.price));
+}
+
+async fn an_end_of_a_claim_that_was_lost_leaves_the_one_alone_that_came_after_it(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
+    let (lost, end) = running(&tenant).await;
+    // As where a standby follows that has lost the claim, and another process has claimed the key since.
+    Raw::reckless(home).await.run("UPDATE operations SET claim = randomblob(16)").await;
+    for row in ["remembered", "read"] {
+        let refused = home.store().commit(Arc::clone(&end)).await;
+        assert!(matches!(refused, Err(CommitError::Conflict)), "{row}: {refused:?}");
+    }
+    let after = tenant.load(lost.id).await.operation.unwrap();
+    assert_ne!(after.owner.claim, lost.owner.claim);
+    assert_eq!((&after.phase, after.version), (&Phase::Leased, lost.version));
+    assert_eq!(tenant.balances().await, (900, 100));
+    tenant.step(after.id, finish(&after, 10, 10)).await;
+}
+
+crate::scratch::on_every_store! {
+    an_end_of_a_claim_that_was_lost_leaves_the_one_alone_that_came_after_it,
 }

@@ -25,7 +25,7 @@ fn transition_stands(
     at: Timestamp,
 ) -> Result<(), CommitError> {
     let row = state.operations.get(&transition.operation);
-    if row.map(|row| row.operation.version) != transition.expected {
+    if !transition.stands_on(row.map(|row| (row.operation.version, row.operation.owner.claim))) {
         return Err(CommitError::Conflict);
     }
     let tally = state.tally(transition, at);
