@@ -164,7 +164,8 @@ async fn a_number_that_leads_to_another_operation_writes_nothing_there() {
     let end = judged(&tenant.load(operation.id).await, finish(&operation, 10, 10));
     let before = tenant.balances().await;
     // As where a backup was put back that does not have the operation, and its number went to another one.
-    Raw::reckless(&scratch).await.run("UPDATE operations SET id = randomblob(16)").await;
+    let other = "UPDATE operations SET id = randomblob(16), claim = randomblob(16)";
+    Raw::reckless(&scratch).await.run(other).await;
     let refused = scratch.store.commit(end).await;
     assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
     assert_eq!(tenant.balances().await, before);
