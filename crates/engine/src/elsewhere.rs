@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Phase, Snapshot};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use crate::Engine;
@@ -26,7 +26,7 @@ pub(crate) enum Look {
     Pending,
     /// The row.
     Row(Arc<Snapshot>),
-    /// The database does not tell; that was logged.
+    /// The database does not tell; that was logged. It is asked again while anybody waits.
     Unreadable,
 }
 
@@ -39,15 +39,22 @@ pub(crate) struct Elsewhere {
     looks: Mutex<Looks>,
 }
 
-type Waiting = Arc<watch::Sender<Look>>;
-type Looks = HashMap<OperationId, Waiting>;
+/// Those who wait for one operation.
+#[derive(Debug, Default)]
+struct Waiting {
+    looks: watch::Sender<Look>,
+    /// Its run may have ended just now.
+    due: Notify,
+}
+
+type Looks = HashMap<OperationId, Arc<Waiting>>;
 
 /// An operation's place among those that are looked at. Who comes when it is gone has a look of their own;
 /// who still waits then hears that nobody looks any more.
 struct Place<'a> {
     elsewhere: &'a Elsewhere,
     id: OperationId,
-    waiting: Waiting,
+    waiting: Arc<Waiting>,
 }
 
 impl Place<'_> {
@@ -57,13 +64,13 @@ impl Place<'_> {
         let goes_on = {
             let mut looks = self.elsewhere.looks();
             // Under the lock: who joins now is counted.
-            let goes_on = !is_last && self.waiting.receiver_count() > 0;
+            let goes_on = !is_last && self.waiting.looks.receiver_count() > 0;
             if !goes_on {
                 self.leave(&mut looks);
             }
             goes_on
         };
-        self.waiting.send_replace(look);
+        self.waiting.looks.send_replace(look);
         goes_on
     }
 
@@ -85,23 +92,31 @@ impl Drop for Place<'_> {
 impl Elsewhere {
     /// How many requests wait here for what runs elsewhere.
     pub(crate) fn waiters(&self) -> usize {
-        self.looks().values().map(|waiting| waiting.receiver_count()).sum()
+        self.looks().values().map(|waiting| waiting.looks.receiver_count()).sum()
     }
 
     /// Waits with the others; with the place of a new one, which is to be looked at. `None` when too many
     /// wait.
-    fn join(&self, id: OperationId, waiters_max: usize) -> Option<(Watch, Option<Waiting>)> {
+    fn join(&self, id: OperationId, waiters_max: usize) -> Option<(Watch, Option<Arc<Waiting>>)> {
         let mut looks = self.looks();
         match looks.entry(id) {
             Entry::Occupied(found) => {
                 let waiting = found.get();
-                (waiting.receiver_count() < waiters_max).then(|| (waiting.subscribe(), None))
+                let looks = &waiting.looks;
+                (looks.receiver_count() < waiters_max).then(|| (looks.subscribe(), None))
             }
             Entry::Vacant(place) => {
-                let waiting = Waiting::default();
+                let waiting = Arc::<Waiting>::default();
                 place.insert(Arc::clone(&waiting));
-                Some((waiting.subscribe(), Some(waiting)))
+                Some((waiting.looks.subscribe(), Some(waiting)))
             }
+        }
+    }
+
+    /// Has an operation looked at now, once for all who ask for that meanwhile.
+    pub(crate) fn look_now(&self, id: OperationId) {
+        if let Some(waiting) = self.looks().get(&id) {
+            waiting.due.notify_one();
         }
     }
 
@@ -120,27 +135,28 @@ impl Engine {
         Some(watch)
     }
 
-    /// Looks until the operation rests, nobody waits, or the process drains.
-    async fn look(self: Arc<Self>, id: OperationId, waiting: Waiting) {
+    /// Looks until the operation rests, nobody waits, or the process has drained.
+    async fn look(self: Arc<Self>, id: OperationId, waiting: Arc<Waiting>) {
         let place = Place { elsewhere: &self.elsewhere, id, waiting };
         loop {
-            let (look, is_leased) = match self.reconciled(id).await {
+            let (look, goes_on) = match self.reconciled(id).await {
                 Ok(snapshot) => {
-                    let is_leased = is_leased(&snapshot);
-                    (Look::Row(Arc::new(snapshot)), is_leased)
+                    let goes_on = is_leased(&snapshot);
+                    (Look::Row(Arc::new(snapshot)), goes_on)
                 }
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(operation.id = %id, error, "an operation could not be read");
-                    (Look::Unreadable, false)
+                    (Look::Unreadable, true)
                 }
             };
-            if !place.tell(look, !is_leased) {
+            if !place.tell(look, !goes_on) {
                 return;
             }
             tokio::select! {
                 () = sleep(LOOK) => {}
-                () = self.draining.cancelled() => return,
+                () = place.waiting.due.notified() => {}
+                () = self.background.cancelled() => return,
             }
         }
     }

@@ -115,4 +115,6 @@ pub struct Engine {
     has_lost_commits: AtomicBool,
     /// From the first moment of drain: nothing new.
     draining: CancellationToken,
+    /// From the drain's deadline: what still runs is cut, and so is what is heard of other processes' runs.
+    cutting: CancellationToken,
 }

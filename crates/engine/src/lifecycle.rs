@@ -55,6 +55,7 @@ impl Engine {
             background: CancellationToken::new(),
             has_lost_commits: AtomicBool::new(false),
             draining: CancellationToken::new(),
+            cutting: CancellationToken::new(),
         });
         let beating = keep("heartbeat", Arc::clone(&engine), Self::beat);
         match &engine.options.heartbeat_runtime {
@@ -103,6 +104,7 @@ impl Engine {
                 "drain deadline: cutting what still runs"
             );
             self.running.cut();
+            self.cutting.cancel();
             let settled = tokio::time::timeout(Options::COMMIT_WAIT, self.tasks.wait()).await;
             if settled.is_err() {
                 let operations = self.tasks.len();

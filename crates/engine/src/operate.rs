@@ -192,7 +192,7 @@ impl Run<'_> {
                 "the store refuses to settle: the result is kept, run `holdfast ledger verify`"
             );
         }
-        let body = body.filter(|_body| !late);
+        let body = body.filter(|_body| !late && !is_lost);
         let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
         Outcome::Row { snapshot, body, ran: true, rates }
     }

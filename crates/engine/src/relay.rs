@@ -18,6 +18,7 @@ mod server;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -32,6 +33,11 @@ pub(crate) use self::client::RelayEvent;
 
 /// Relays of a process at once, those that it tells and those that it hears each for themselves.
 const RELAYS_MAX: usize = 256;
+
+/// How long a run may say nothing until the asking node gets a sign of life.
+const PING_AFTER: Duration = Duration::from_secs(15);
+/// How long the asking node waits for a record before it takes the relay for cut.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// How processes on one database tell each other what their runs say.
 #[derive(Debug, Clone)]

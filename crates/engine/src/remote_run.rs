@@ -9,8 +9,9 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{BoxStream, StreamExt};
 use holdfast_domain::operation::Snapshot;
 use holdfast_wire::chat::chunk;
-use holdfast_wire::chat::resume::Resumption;
+use holdfast_wire::chat::resume::{Resumption, Unresumable};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::Engine;
 use crate::elsewhere::{Look, Watch, is_leased};
@@ -29,10 +30,12 @@ pub(crate) struct RemoteRun {
     /// The newest row that is leased.
     seen: Option<Arc<Snapshot>>,
     relay: RelayState,
-    written: Resumption,
-    has_begun: bool,
-    /// A look at the row that is under way: `None` comes of it where it is leased yet.
-    reading: Option<BoxFuture<'static, Option<Reply>>>,
+    /// The text that was written, or why it cannot be gone on with.
+    written: Result<Resumption, Unresumable>,
+    /// Set once any of it was written: from then on a drain waits for its end, as it does for runs.
+    begun: Option<TaskTrackerToken>,
+    /// The row is at rest, and its answer is being read.
+    reading: Option<BoxFuture<'static, Reply>>,
 }
 
 /// The relay from the process that runs it.
@@ -54,7 +57,7 @@ pub(crate) enum Progress {
 
 impl RemoteRun {
     pub(crate) fn new(engine: &Arc<Engine>, ask: &Ask, watch: Watch) -> Self {
-        Self {
+        let mut run = Self {
             engine: Arc::clone(engine),
             ask: ask.clone(),
             watch,
@@ -62,10 +65,12 @@ impl RemoteRun {
             seen: None,
             // JSON comes as a whole, from the row.
             relay: if ask.delivery.stream { RelayState::Wanted } else { RelayState::Closed },
-            written: Resumption::new(),
-            has_begun: false,
+            written: Ok(Resumption::new()),
+            begun: None,
             reading: None,
-        }
+        };
+        run.look();
+        run
     }
 
     pub(crate) const fn ask(&self) -> &Ask {
@@ -74,14 +79,18 @@ impl RemoteRun {
 
     /// Whether anything was said.
     pub(crate) const fn has_begun(&self) -> bool {
-        self.has_begun
+        self.begun.is_some()
     }
 
     /// What is said next. Cancel safe.
     pub(crate) async fn more(&mut self) -> Progress {
-        self.look();
         loop {
             let patience = self.patience;
+            let is_read = self.reading.is_some();
+            let ended = match self.begun {
+                Some(_) => self.engine.cutting.cancelled(),
+                None => self.engine.draining.cancelled(),
+            };
             tokio::select! {
                 biased;
                 heard = heard(&mut self.relay) => {
@@ -89,20 +98,14 @@ impl RemoteRun {
                         return Progress::Said(event);
                     }
                 }
-                read = read(&mut self.reading) => {
-                    self.reading = None;
-                    if let Some(reply) = read {
-                        return Progress::Rests(Box::new(reply));
-                    }
-                }
-                looked = self.watch.changed() => match looked {
+                reply = read(&mut self.reading) => return Progress::Rests(Box::new(reply)),
+                // Whoever looks ends with the last look, whose row is read here by then.
+                looked = self.watch.changed(), if !is_read => match looked {
                     Ok(()) => self.look(),
                     Err(_nobody_looks) => return Progress::Rests(Box::new(self.unfinished().await)),
                 },
                 () = until(patience) => return Progress::Rests(Box::new(self.unfinished().await)),
-                () = self.engine.draining.cancelled() => {
-                    return Progress::Rests(Box::new(self.unfinished().await));
-                }
+                () = ended => return Progress::Rests(Box::new(self.unfinished().await)),
             }
         }
     }
@@ -118,23 +121,26 @@ impl RemoteRun {
 
     /// What of a reply is left to be told, where some of it was.
     pub(crate) async fn resumed(self, reply: Reply) -> Reply {
-        let Self { engine, ask, mut written, has_begun, .. } = self;
-        if !has_begun {
+        let Self { engine, ask, written, begun, .. } = self;
+        if begun.is_none() {
             return reply;
         }
         let Reply { outcome: Ok(Answered::Streamed(stream)), replayed, rates, facts } = reply
         else {
             return reply;
         };
-        written.restart();
         let (id, is_large) = (ask.id, is_large(stream.ready_bytes()));
-        let rest = move || stream.resumed(&mut written);
+        let rest = move || {
+            let mut written = written?;
+            written.restart();
+            stream.resumed(&mut written)
+        };
         let rest = if is_large { engine.beside(rest).await } else { Some(rest()) };
         let outcome = match rest {
             Some(Ok(rest)) => Ok(Answered::Streamed(Box::new(rest))),
-            // Another answer than the one that was begun: whoever asks again gets it.
+            // Two answers are never told as one: whoever asks again gets the row's.
             Some(Err(error)) => {
-                tracing::error!(operation.id = %id, %error, "a relay told something else than its row");
+                tracing::error!(operation.id = %id, %error, "a relayed stream was not ended by its row");
                 Err(Failure::Storage(Some(id)))
             }
             None => Err(Failure::Internal(Some(id))),
@@ -157,44 +163,46 @@ impl RemoteRun {
             }
             Look::Row(row) => {
                 let (engine, ask) = (Arc::clone(&self.engine), self.ask.clone());
-                self.reading = Some(async move { Some(engine.at_rest(&row, &ask).await) }.boxed());
+                self.reading = Some(async move { engine.at_rest(&row, &ask).await }.boxed());
             }
+            // What was begun goes on: the run has not ended for that, and the next look may tell.
+            Look::Unreadable if self.begun.is_some() => {}
             Look::Unreadable => {
                 let reply = Reply::unbound(Failure::Storage(Some(self.ask.id)));
-                self.reading = Some(std::future::ready(Some(reply)).boxed());
+                self.reading = Some(std::future::ready(reply).boxed());
             }
         }
     }
 
-    /// Takes what was heard; what of it is to be written.
-    fn hear(&mut self, heard: Option<RelayEvent>) -> Option<Bytes> {
-        match heard {
-            Some(RelayEvent::Said(event)) => match self.written.pass(&event) {
+    /// Takes a step of the relay; what of it is to be written.
+    fn hear(&mut self, step: Option<RelayEvent>) -> Option<Bytes> {
+        let Ok(written) = &mut self.written else {
+            self.relay = RelayState::Closed;
+            return None;
+        };
+        match step {
+            // A relay carries chunks and no end: that of the stream is the row's to tell.
+            Some(RelayEvent::Said(event)) if event == chunk::DONE => {}
+            Some(RelayEvent::Said(event)) => match written.pass(&event) {
                 Ok(event) => {
                     let event = event?;
-                    (self.has_begun, self.patience) = (true, None);
+                    self.begun.get_or_insert_with(|| self.engine.tasks.token());
+                    self.patience = None;
                     let include_usage = self.ask.delivery.include_usage;
-                    return Some(if include_usage { chunk::with_no_usage(&event) } else { event });
+                    return if include_usage { chunk::with_no_usage(&event) } else { Some(event) };
                 }
-                // The row decides.
                 Err(error) => {
                     tracing::warn!(operation.id = %self.ask.id, %error, "a relay was given up");
                     self.relay = RelayState::Closed;
+                    // Where nothing was written, the row's answer is told from its beginning.
+                    self.written =
+                        if self.begun.is_some() { Err(error) } else { Ok(Resumption::new()) };
                 }
             },
-            Some(RelayEvent::Restart) => self.written.restart(),
+            Some(RelayEvent::Restart) => written.restart(),
             None => {
                 self.relay = RelayState::Closed;
-                // It was written before the relay ended.
-                let (engine, ask) = (Arc::clone(&self.engine), self.ask.clone());
-                self.reading = Some(
-                    async move {
-                        let row =
-                            engine.reconciled(ask.id).await.ok().filter(|row| !is_leased(row))?;
-                        Some(engine.at_rest(&row, &ask).await)
-                    }
-                    .boxed(),
-                );
+                self.engine.elsewhere.look_now(self.ask.id);
             }
         }
         None
@@ -221,8 +229,8 @@ async fn heard(relay: &mut RelayState) -> Option<RelayEvent> {
     }
 }
 
-/// What comes of a look; pending where none is under way.
-async fn read(reading: &mut Option<BoxFuture<'static, Option<Reply>>>) -> Option<Reply> {
+/// The row's answer; pending where it is not read.
+async fn read(reading: &mut Option<BoxFuture<'static, Reply>>) -> Reply {
     match reading {
         Some(reading) => reading.await,
         None => std::future::pending().await,

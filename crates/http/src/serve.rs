@@ -89,6 +89,11 @@ pub async fn serve(
         }
     }
     drop(listener);
+    finish(&connections).await;
+}
+
+/// Lets connections finish for a short while.
+pub(crate) async fn finish(connections: &TaskTracker) {
     connections.close();
     if tokio::time::timeout(FINISH, connections.wait()).await.is_err() {
         tracing::warn!(connections = connections.len(), "connections were cut at the end");

@@ -4,6 +4,8 @@
 
 use std::net::SocketAddr;
 
+use holdfast_domain::RelayNonce;
+use holdfast_domain::credential::Bearer;
 use holdfast_tests::events::{End, chunk};
 use holdfast_tests::postgres::Database;
 use holdfast_tests::proxy::Proxy;
@@ -191,7 +193,7 @@ fn postgres_a_relay_that_is_cut_anywhere_is_unseen_by_its_reader() {
     let world = World::new();
     let proxy = Proxy::start(world.nodes[0].node_address());
     world.lead(0, Some(proxy.address()));
-    let cuts: Vec<usize> = (0..40).map(|n| 1 + 23 * n).collect();
+    let cuts: Vec<usize> = (0..40).map(|n| 1 + 37 * n).collect();
     proxy.cut_next(&cuts);
     let mut own = world.join(0);
     for gate in &world.gates[..2] {
@@ -209,6 +211,29 @@ fn postgres_a_relay_that_is_cut_anywhere_is_unseen_by_its_reader() {
     }
     assert_eq!(own.rest().end, End::Whole);
     world.check_paid();
+}
+
+#[test]
+fn postgres_a_node_that_drains_tells_what_it_hears_to_the_end() {
+    let World { nodes: [first, second, third], site, account, upstream, gates, key, database } =
+        World::new();
+    let request = Request::completion(&account.key, &key, streamed());
+    let mut own = request.begin(first.address()).events();
+    gates[0].open();
+    assert_eq!(said(&mut own), "Good ");
+    let mut joined = request.begin(second.address()).events();
+    assert_eq!(said(&mut joined), "Good ");
+    second.terminate();
+    until("it drains", || second.said().contains("draining").then_some(()));
+    for gate in &gates[1..] {
+        gate.open();
+    }
+    let rest = joined.rest();
+    assert_eq!(rest.end, End::Whole, "{rest:?}");
+    assert_eq!(own.rest().end, End::Whole);
+    assert_eq!(second.wait().code(), Some(0));
+    assert_eq!((upstream.runs(), site.balance(&account)), (1, (FUNDS - CHARGE, 0)));
+    drop((third, database));
 }
 
 #[test]
@@ -308,8 +333,18 @@ fn postgres_whoever_does_not_know_the_result_key_is_told_of_no_tape() {
             .header("Holdfast-Proof", proof)
     };
     let (path, proof) = (format!("/tape/1/{operation}"), "0".repeat(64));
+    // Who overhears an ask has nothing by asking the same again.
+    let bearer = Bearer::parse(&world.account.key).unwrap();
+    let result_key = bearer.secret.result_key(operation.parse().unwrap());
+    let nonce: RelayNonce = request_key().parse().unwrap();
+    let known = result_key.relay_proof(claim.parse().unwrap(), nonce).to_string();
+    let overheard = ask(&path, &claim, &known).without("Holdfast-Nonce");
+    let overheard = overheard.header("Holdfast-Nonce", &nonce.to_string());
+    let mut heard = overheard.begin(world.nodes[0].node_address());
+    assert!(heard.read(12).starts_with(b"HTTP/1.1 200"));
     let right = ask(&path, &claim, &proof);
     for wrong in [
+        overheard,
         right.clone(),
         right.clone().bearer(&world.account.key),
         right.clone().without("Holdfast-Proof"),

@@ -1,6 +1,6 @@
 //! The client end of a relay: asks the node that has the operation's lease, and believes nothing that is not
 //! sealed for it. A relay that breaks is asked for once more, from its beginning, because its reader knows what
-//! was written already; then the operation's row decides. A relay is never asked of this process itself.
+//! was written already; then the operation's row decides. The address of this process itself is never asked.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use holdfast_domain::operation::{Operation, Owner};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::record::{BadRecord, Opener, Record};
-use super::{RelayAnswer, RelayRequest, nonce, place};
+use super::{RelayAnswer, RelayRequest, SILENCE_MAX, nonce, place};
 use crate::Engine;
 use crate::submit::Ask;
 
@@ -43,15 +44,15 @@ struct RelayResponse {
 }
 
 impl RelayResponse {
-    /// What is said next; `None` where the answer ends without an end.
+    /// The next record; `None` where the response ends, or falls silent, without one that says so.
     async fn next(&mut self) -> Result<Option<Record>, BadRecord> {
         loop {
             if let Some(record) = self.opener.next()? {
                 return Ok(Some(record));
             }
-            match self.answer.records.next().await {
-                Some(bytes) => self.opener.take(&bytes),
-                None => return Ok(None),
+            match timeout(SILENCE_MAX, self.answer.records.next()).await {
+                Ok(Some(bytes)) => self.opener.take(&bytes),
+                Ok(None) | Err(_) => return Ok(None),
             }
         }
     }
@@ -70,6 +71,7 @@ impl RelayReader {
             };
             match response.next().await {
                 Ok(Some(Record::Event(event))) => return Some(RelayEvent::Said(event)),
+                Ok(Some(Record::Ping)) => continue,
                 Ok(Some(Record::End)) => {
                     self.engine.metrics.relayed("whole");
                     return None;

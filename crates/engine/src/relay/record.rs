@@ -1,9 +1,14 @@
-//! The records of a relay: events, whole or in pieces, and the word that there are no more. Each is sealed by
-//! its number, so that none can be left out, repeated or moved. Whoever reads holds no more than one record
-//! and one event.
+//! The records of a relay: events, whole or in pieces, signs of life, and the word that there are no more. Each
+//! is sealed by its number, so that none can be left out, repeated or moved. Each is padded, so that its
+//! length does not tell that of a token. A reader holds at most one record and one event.
 //!
-//! A record is the length of what is sealed, in four bytes, the largest first; then that: what it is, in one
-//! byte, and what it carries.
+//! | of a record | bytes |
+//! |---|---|
+//! | length of what is sealed, largest byte first | 4 |
+//! | sealed: its kind | 1 |
+//! | sealed: length of what it carries, largest byte first | 4 |
+//! | sealed: what it carries, and zeros up to a multiple of 256 | 256 n − 5 |
+//! | sealed: the cipher's tag | 16 |
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
@@ -12,8 +17,12 @@ use holdfast_domain::secret::RelayKey;
 
 /// The most that one record carries.
 const CARRIED_MAX: usize = 16 << 10;
-/// The longest event that is relayed. A longer one comes with the answer.
-const EVENT_MAX: usize = 128 << 10;
+/// The longest event that is relayed. A longer one ends the relay: it comes with the row's answer.
+pub(super) const EVENT_MAX: usize = 64 << 10;
+/// What the length of a record, without its tag, is a multiple of.
+const PADDED: usize = 256;
+/// What a record begins with under its seal: its kind, and the length of what it carries.
+const HEAD: usize = 1 + LENGTH;
 
 const LENGTH: usize = size_of::<u32>();
 
@@ -23,6 +32,8 @@ const PIECE: u8 = 0;
 const EVENT: u8 = 1;
 /// There are no more.
 const END: u8 = 2;
+/// The run says nothing, and its node is alive.
+const PING: u8 = 3;
 
 /// Why a relay is not read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -40,8 +51,10 @@ pub(super) enum BadRecord {
 pub(super) enum Record {
     /// An event, with its framing.
     Event(Bytes),
-    /// All of it was told.
+    /// No more is told.
     End,
+    /// Nothing yet.
+    Ping,
 }
 
 /// The cipher of a relay, and how many records there were.
@@ -80,8 +93,7 @@ impl Sealer {
 
     /// The records of one event.
     pub(super) fn event(&mut self, event: &[u8]) -> Result<Bytes, Unspecified> {
-        let mut records =
-            Vec::with_capacity(event.len() + 2 * (LENGTH + 1 + AES_256_GCM_SIV.tag_len()));
+        let mut records = Vec::with_capacity(event.len() + 2 * PADDED);
         let mut rest = event;
         while let Some((piece, after)) = rest.split_at_checked(CARRIED_MAX) {
             if after.is_empty() {
@@ -96,22 +108,37 @@ impl Sealer {
 
     /// The last record.
     pub(super) fn end(&mut self) -> Result<Bytes, Unspecified> {
+        self.empty(END)
+    }
+
+    /// A sign of life.
+    pub(super) fn ping(&mut self) -> Result<Bytes, Unspecified> {
+        self.empty(PING)
+    }
+
+    fn empty(&mut self, kind: u8) -> Result<Bytes, Unspecified> {
         let mut record = Vec::new();
-        self.record(END, &[], &mut record)?;
+        self.record(kind, &[], &mut record)?;
         Ok(record.into())
     }
 
     fn record(&mut self, kind: u8, carried: &[u8], to: &mut Vec<u8>) -> Result<(), Unspecified> {
-        let mut sealed = Vec::with_capacity(carried.len() + 1 + AES_256_GCM_SIV.tag_len());
+        let length = (HEAD + carried.len()).next_multiple_of(PADDED);
+        let mut sealed = Vec::with_capacity(length + AES_256_GCM_SIV.tag_len());
         sealed.push(kind);
+        sealed.extend(length_of(carried)?);
         sealed.extend_from_slice(carried);
+        sealed.resize(length, 0);
         let nonce = self.0.nonce();
         self.0.key.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed)?;
-        let length = u32::try_from(sealed.len()).map_err(|_too_long| Unspecified)?;
-        to.extend_from_slice(&length.to_be_bytes());
+        to.extend(length_of(&sealed)?);
         to.append(&mut sealed);
         Ok(())
     }
+}
+
+fn length_of(bytes: &[u8]) -> Result<[u8; LENGTH], Unspecified> {
+    u32::try_from(bytes.len()).map(u32::to_be_bytes).map_err(|_too_long| Unspecified)
 }
 
 /// Opens records out of bytes that come in pieces of any size.
@@ -143,8 +170,11 @@ impl Opener {
         while let Some(mut record) = self.record()? {
             let nonce = self.cipher.nonce();
             let opened = self.cipher.key.open_in_place(nonce, Aad::empty(), &mut record);
-            let (kind, carried) =
-                opened.ok().and_then(|opened| opened.split_first()).ok_or(BadRecord::Foreign)?;
+            let opened = opened.ok().and_then(|opened| opened.split_first());
+            let (kind, padded) = opened.ok_or(BadRecord::Foreign)?;
+            let (length, padded) = padded.split_first_chunk().ok_or(BadRecord::Foreign)?;
+            let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+            let carried = padded.get(..length).ok_or(BadRecord::Foreign)?;
             if self.event.len() + carried.len() > EVENT_MAX {
                 return Err(BadRecord::TooLong);
             }
@@ -153,7 +183,8 @@ impl Opener {
                 PIECE => {}
                 EVENT => return Ok(Some(Record::Event(self.event.split().freeze()))),
                 END => return Ok(Some(Record::End)),
-                3..=u8::MAX => return Err(BadRecord::Foreign),
+                PING => return Ok(Some(Record::Ping)),
+                4..=u8::MAX => return Err(BadRecord::Foreign),
             }
         }
         Ok(None)
@@ -163,7 +194,7 @@ impl Opener {
     fn record(&mut self) -> Result<Option<BytesMut>, BadRecord> {
         let Some(length) = self.read.first_chunk() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
-        if length > CARRIED_MAX + 1 + AES_256_GCM_SIV.tag_len() {
+        if length > (HEAD + CARRIED_MAX).next_multiple_of(PADDED) + AES_256_GCM_SIV.tag_len() {
             return Err(BadRecord::TooLong);
         }
         if self.read.len() < LENGTH + length {
@@ -176,6 +207,8 @@ impl Opener {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use holdfast_domain::secret::CredentialSecret;
     use holdfast_domain::{ClaimId, OperationId, RelayNonce};
     use holdfast_testkit::Dice;
@@ -212,13 +245,23 @@ mod tests {
             for event in events() {
                 told.extend_from_slice(&sealer.event(&event).unwrap());
             }
+            told.extend_from_slice(&sealer.ping().unwrap());
             told.extend_from_slice(&sealer.end().unwrap());
             let mut expected: Vec<_> =
                 events().into_iter().map(|it| Record::Event(it.into())).collect();
-            expected.push(Record::End);
+            expected.extend([Record::Ping, Record::End]);
             let pieces: Vec<&[u8]> = told.chunks(size.min(told.len())).collect();
             assert_eq!(read(&mut Opener::new(&key(1)).unwrap(), &pieces), Ok(expected), "{size}");
         }
+    }
+
+    #[test]
+    fn the_length_of_a_record_does_not_tell_that_of_a_token() {
+        let mut sealer = Sealer::new(&key(1)).unwrap();
+        let lengths: BTreeSet<_> =
+            (0..PADDED - HEAD).map(|n| sealer.event(&vec![7; n]).unwrap().len()).collect();
+        assert_eq!(lengths.len(), 1);
+        assert_eq!(Some(&sealer.ping().unwrap().len()), lengths.first());
     }
 
     #[test]

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
-use super::record::Sealer;
-use super::{RelayAnswer, RelayRequest, nonce, place};
+use super::record::{EVENT_MAX, Sealer};
+use super::{PING_AFTER, RelayAnswer, RelayRequest, nonce, place};
 use crate::Engine;
 use crate::tape::{Follower, Reader};
 
@@ -25,23 +26,34 @@ struct RelayWriter {
 }
 
 impl RelayWriter {
-    /// The records of what is said next; `None` when all was told.
+    /// The next records; `None` after the last one.
     async fn next(&mut self) -> Result<Option<Bytes>, Unspecified> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return self.sealer.event(&event).map(Some);
+                if event.len() <= EVENT_MAX {
+                    return self.sealer.event(&event).map(Some);
+                }
+                return self.end();
             }
             if self.is_over {
                 return Ok(None);
             }
-            self.ready = self.follower.more().await;
-            if self.ready.is_empty() {
-                // Whoever hears the end looks at the row at once: it has to be written by then.
-                self.reader.follow(None).await;
-                self.is_over = true;
-                return self.sealer.end().map(Some);
+            match timeout(PING_AFTER, self.follower.more()).await {
+                Err(_elapsed) => return self.sealer.ping().map(Some),
+                Ok(events) if !events.is_empty() => self.ready = events,
+                Ok(_no_more) => {
+                    // The asking node looks at the row when it hears the end: it has to be written by then.
+                    self.reader.follow(None).await;
+                    return self.end();
+                }
             }
         }
+    }
+
+    fn end(&mut self) -> Result<Option<Bytes>, Unspecified> {
+        self.ready.clear();
+        self.is_over = true;
+        self.sealer.end().map(Some)
     }
 }
 
@@ -57,6 +69,10 @@ impl Engine {
         if result_key.relay_proof(*claim, *asking) != *proof {
             return None;
         }
+        // Who overheard an ask has nothing by asking the same again, not even a place.
+        if !tape.track()?.is_first_ask(*asking) {
+            return None;
+        }
         let place = place(&relays.told)?;
         let reader = tape.read(waiters_max)?;
         let follower = reader.track()?.follow(false);
@@ -70,11 +86,5 @@ impl Engine {
             Some((record, writer))
         });
         Some(RelayAnswer { nonce, records: records.boxed() })
-    }
-
-    /// Whether this process tells and hears relays.
-    #[must_use]
-    pub const fn is_relaying(&self) -> bool {
-        self.relays.is_some()
     }
 }

@@ -3,15 +3,15 @@
 //! its text, and whoever is behind is told from there: coarser chunks, the same answer. The run appends and
 //! never waits. How much there may be is the run's to decide, not decided here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use holdfast_domain::credential::Bearer;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::secret::ResultKey;
-use holdfast_domain::{CredentialId, OperationId};
+use holdfast_domain::{CredentialId, OperationId, RelayNonce};
 use holdfast_wire::chat::chunk::{DONE, Envelope, Frame, Piece};
 use tokio::sync::watch;
 
@@ -24,6 +24,8 @@ const RECENT_MAX: usize = 64;
 const RECENT_BYTES_MIN: usize = 2_048;
 const RECENT_BYTES_MAX: usize = 32_768;
 const RECENT_PART: usize = 8;
+/// Relays of one run that are asked for, over its whole life.
+const ASKED_MAX: usize = 4_096;
 /// What a follower who is behind takes at once.
 const BEHIND_BYTES: usize = 16_384;
 
@@ -35,6 +37,8 @@ pub(crate) struct Track {
     /// The public id that was asked for.
     model: PublicModelId,
     said: watch::Sender<Said>,
+    /// Nonces of the relays that were asked for. A std mutex: never held across an await.
+    asked: Mutex<BTreeSet<RelayNonce>>,
 }
 
 #[derive(Default)]
@@ -124,7 +128,8 @@ impl Recent {
 impl Track {
     /// Of a run that has said nothing.
     pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
-        Self { bearer: bearer.clone(), model, said: watch::Sender::default() }
+        let (said, asked) = (watch::Sender::default(), Mutex::default());
+        Self { bearer: bearer.clone(), model, said, asked }
     }
 
     /// Whether the answer will be sealed for this credential.
@@ -135,6 +140,13 @@ impl Track {
     /// What the answer will be sealed under.
     pub(crate) fn result_key(&self, operation: OperationId) -> ResultKey {
         self.bearer.secret.result_key(operation)
+    }
+
+    /// Whether no relay was asked for with this nonce before. Once the run was asked for too often, none is
+    /// the first.
+    pub(crate) fn is_first_ask(&self, nonce: RelayNonce) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.len() < ASKED_MAX && asked.insert(nonce)
     }
 
     pub(crate) const fn model(&self) -> &PublicModelId {

@@ -24,7 +24,7 @@ use super::{CLAIM, NONCE, PROOF, TAPE, header};
 /// How long another node may take to be reached and to answer: nobody waits for that alone.
 const ANSWER: Duration = Duration::from_secs(3);
 /// The most that is read ahead of what a relay has told.
-const READ_AHEAD: usize = 64 << 10;
+const READ_AHEAD: usize = 32 << 10;
 
 /// Reaches other nodes by their addresses.
 #[derive(Debug, Clone, Copy, Default)]

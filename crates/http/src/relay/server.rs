@@ -1,6 +1,7 @@
 //! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_engine::{Engine, RelayRequest};
 use http::header::{CONNECTION, HeaderValue};
@@ -14,11 +15,13 @@ use super::{CLAIM, NONCE, PROOF, TAPE, header};
 use crate::Options;
 use crate::current::Current;
 use crate::reply::Answer;
-use crate::serve::{accept, connection};
+use crate::serve::{accept, connection, finish};
 use crate::streamed::Body;
 
 /// Connections at once: as many as there may be relays, and some that are refused. More are closed unheard.
 const CONNECTIONS: usize = 320;
+/// After a connection too many: the log has a line a second at most.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// The largest head: a path and three short headers.
 const HEADER_BYTES: usize = 4_096;
 
@@ -32,6 +35,11 @@ pub async fn serve_nodes(
     let connections = TaskTracker::new();
     while let Some(accepted) = accept(&listener, &shutdown).await {
         if connections.len() >= CONNECTIONS {
+            tracing::warn!(
+                connections = CONNECTIONS,
+                "another node's connection was closed: too many"
+            );
+            tokio::time::sleep(FULL_PAUSE).await;
             continue;
         }
         let (engine, current, shutdown) =
@@ -42,6 +50,8 @@ pub async fn serve_nodes(
             connection(accepted, &options, &shutdown, answer).await;
         });
     }
+    drop(listener);
+    finish(&connections).await;
 }
 
 fn answer(engine: &Engine, current: &Current, request: &Request<Incoming>) -> Answer {

@@ -39,11 +39,12 @@ pub fn error(body: &[u8]) -> Bytes {
     sse::event(body)
 }
 
-/// The same chunk for readers who asked for usage: `"usage": null` says that it comes later.
+/// The same chunk for readers who asked for usage: `"usage": null` says that it comes later. `None` for what
+/// is no chunk.
 #[must_use]
-pub fn with_no_usage(event: &[u8]) -> Bytes {
-    let head = event.strip_suffix(PLAIN_END).unwrap_or_default();
-    [head, END_WITH_USAGE].concat().into()
+pub fn with_no_usage(event: &[u8]) -> Option<Bytes> {
+    let head = event.strip_suffix(PLAIN_END)?;
+    Some([head, END_WITH_USAGE].concat().into())
 }
 
 /// A chunk as an event. Readers who asked for usage find `"usage": null` in it, others do not: each form
@@ -70,7 +71,7 @@ impl Frame {
         if !include_usage {
             return self.plain.clone();
         }
-        self.with_usage.get_or_init(|| with_no_usage(&self.plain)).clone()
+        self.with_usage.get_or_init(|| with_no_usage(&self.plain).unwrap_or_default()).clone()
     }
 
     /// Bytes of the event, for readers who did not ask for usage.

@@ -321,8 +321,11 @@ fn breakpoints() -> impl Strategy<Value = Option<CacheBreakpoint>> {
 
 fn parts() -> impl Strategy<Value = Part> {
     let scheme = select(vec!["https://", "http://", "data:", "HTTPS://"]);
-    let image = (scheme, texts(), of(select(ImageDetail::ALL)))
-        .prop_map(|(scheme, rest, detail)| Item::Image { url: format!("{scheme}{rest}"), detail });
+    // A host of any text is now and then one that is refused.
+    let image =
+        (scheme, texts(), of(select(ImageDetail::ALL))).prop_map(|(scheme, rest, detail)| {
+            Item::Image { url: format!("{scheme}example.org/{rest}"), detail }
+        });
     let audio = (texts(), select(RecordingFormat::ALL))
         .prop_map(|(data, format)| Item::Audio { data, format });
     let file =
