@@ -11,7 +11,13 @@ impl Streaming {
     /// An event of this type with this JSON.
     #[must_use]
     pub fn frame(self, event: &str, payload: &Value) -> Self {
-        self.say_bytes(frame(event, payload.to_string().as_bytes()))
+        self.frame_of(event, &payload.to_string())
+    }
+
+    /// An event of this type with any payload.
+    #[must_use]
+    pub fn frame_of(self, event: &str, payload: &str) -> Self {
+        self.say_bytes(frame(event, payload.as_bytes()))
     }
 }
 

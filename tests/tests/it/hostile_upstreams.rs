@@ -3,35 +3,39 @@
 use std::time::{Duration, Instant};
 
 use holdfast_tests::{
-    Account, Config, Gate, Gateway, Reply, Request, Site, Streaming, Upstream, request_key,
+    Account, Config, Gate, Gateway, Reply, Request, Site, Streaming, Upstream, Waiting, request_key,
 };
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
 
 use crate::bodies::acme;
 use crate::check::{check_completion, error, until};
-use crate::streaming::check_stream;
+use crate::streaming::{check_broken, check_stream};
 
 /// What `/healthz` takes at most while somebody is flooded: a build without optimizations on a busy machine.
 const PROMPT: Duration = Duration::from_secs(2);
 
-struct World {
-    upstream: Upstream,
+pub(crate) struct World {
+    pub(crate) upstream: Upstream,
     site: Site,
     account: Account,
-    gateway: Gateway,
+    pub(crate) gateway: Gateway,
 }
 
 impl World {
     fn new(configure: impl FnOnce(Config) -> Config) -> Self {
+        Self::of(|upstream| configure(Config::upstream(upstream)))
+    }
+
+    pub(crate) fn of(config: impl FnOnce(&Upstream) -> Config) -> Self {
         let upstream = Upstream::start(Reply::saying("Good day"));
-        let (site, account) = Site::funded(&configure(Config::upstream(&upstream)));
+        let (site, account) = Site::funded(&config(&upstream));
         // One thread does everything: whatever holds it up holds up everybody.
         let gateway = site.serve_on_one_core();
         Self { upstream, site, account, gateway }
     }
 
-    fn asking(&self, key: &str) -> Request {
+    pub(crate) fn asking(&self, key: &str) -> Request {
         let mut body: Value = serde_json::from_str(&acme("Say hello")).unwrap();
         body["stream"] = json!(true);
         body["stream_options"] = json!({"include_usage": true});
@@ -40,7 +44,24 @@ impl World {
 
     /// Has a stream flooded so, and finds that others are served meanwhile and why it was given up.
     #[track_caller]
-    fn check_unreadable(&self, flood: Streaming, why: &str) {
+    pub(crate) fn check_unreadable(&self, flood: Streaming, why: &str) {
+        let (key, flooded) = self.flooded(flood, why);
+        error(Code::OutcomeUnknown).echo(&key).replayed(false).bound().check(&flooded.answer());
+        self.check_why(&key, why);
+    }
+
+    /// The same where the caller has heard something by then, which is returned.
+    #[track_caller]
+    pub(crate) fn check_broken(&self, flood: Streaming, why: &str) -> Value {
+        let (key, flooded) = self.flooded(flood, why);
+        let (said, error) = check_broken(&flooded.events().rest());
+        assert_eq!(error["code"], "outcome_unknown", "{why}: {error}");
+        self.check_why(&key, why);
+        said
+    }
+
+    #[track_caller]
+    fn flooded(&self, flood: Streaming, why: &str) -> (String, Waiting) {
         let runs = self.upstream.runs();
         self.upstream.next(flood.reply());
         let key = request_key();
@@ -52,8 +73,12 @@ impl World {
             assert_eq!(self.gateway.send(&Request::get("/healthz")).status, 200);
             assert!(asked.elapsed() < PROMPT, "{why}: {:?}", asked.elapsed());
         }
-        error(Code::OutcomeUnknown).echo(&key).replayed(false).bound().check(&flooded.answer());
-        let shown = self.site.json(&["operation", "show", &self.operation(&key)]);
+        (key, flooded)
+    }
+
+    #[track_caller]
+    fn check_why(&self, key: &str, why: &str) {
+        let shown = self.site.json(&["operation", "show", &self.operation(key)]);
         let attempt = &shown["attempts"][0];
         assert_eq!(attempt["class"], "unknown_unreadable", "{shown}");
         assert_eq!(attempt["reason"], why, "{shown}");
@@ -72,7 +97,7 @@ impl World {
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    fn end(self) {
+    pub(crate) fn end(self) {
         self.gateway.stop();
         self.site.verify();
     }

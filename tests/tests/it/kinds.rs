@@ -30,7 +30,7 @@ pub(crate) fn events(all: &[Value]) -> Streaming {
     all.iter().fold(Streaming::new(), |stream, event| stream.event(event))
 }
 
-fn anthropic() -> Kind {
+pub(crate) fn anthropic() -> Kind {
     Kind {
         name: "anthropic",
         more: None,
@@ -74,7 +74,7 @@ fn anthropic() -> Kind {
     }
 }
 
-fn gemini() -> Kind {
+pub(crate) fn gemini() -> Kind {
     Kind {
         name: "gemini",
         more: None,
@@ -157,7 +157,7 @@ pub(crate) fn plain() -> Kind {
     }
 }
 
-fn bedrock() -> Kind {
+pub(crate) fn bedrock() -> Kind {
     Kind {
         name: "bedrock",
         more: Some(("region", "\"eu-central-1\"")),

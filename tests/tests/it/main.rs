@@ -36,6 +36,7 @@ mod hostile_bodies;
 mod hostile_fields;
 mod hostile_framing;
 mod hostile_heads;
+mod hostile_kinds;
 mod hostile_memory;
 mod hostile_slow;
 mod hostile_upstreams;
