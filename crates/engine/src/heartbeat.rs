@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_domain::operation::{Disown, Sent};
 use holdfast_domain::ports::{Beat, Entry, Leased, Unavailable};
@@ -10,6 +11,9 @@ use holdfast_domain::{ClaimId, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::Engine;
+
+/// After a heartbeat that failed.
+const RETRY: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Beats until the background ends, even where the store does not answer.
@@ -29,6 +33,9 @@ impl Engine {
                 () = self.background.cancelled() => return,
             };
             if let Err(error) = beaten {
+                self.node.failed();
+                // A failure that was for a moment leaves the process unready for no longer.
+                ticks.reset_after(RETRY.min(self.options.heartbeat));
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "heartbeat failed");
             }

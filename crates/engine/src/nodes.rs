@@ -48,6 +48,8 @@ struct State {
     acknowledged: Instant,
     /// Since when every heartbeat has been acknowledged.
     in_touch_since: Instant,
+    /// Whether the newest heartbeat failed.
+    is_failing: bool,
 }
 
 impl Membership {
@@ -72,7 +74,14 @@ impl Membership {
     }
 
     fn new(options: &Options, sent: Instant, lease: Lease, now: Timestamp) -> Self {
-        let state = State { lease, now, sent, acknowledged: Instant::now(), in_touch_since: sent };
+        let state = State {
+            lease,
+            now,
+            sent,
+            acknowledged: Instant::now(),
+            in_touch_since: sent,
+            is_failing: false,
+        };
         Self {
             node: options.node.clone(),
             exclusive: options.entry == Entry::Take,
@@ -96,6 +105,12 @@ impl Membership {
         state.now = now;
         state.sent = sent;
         state.acknowledged = Instant::now();
+        state.is_failing = false;
+    }
+
+    /// A heartbeat was not acknowledged.
+    pub(crate) fn failed(&self) {
+        self.lock().is_failing = true;
     }
 
     /// The database's clock, as well as this process can tell: behind it, by less than the last
@@ -127,9 +142,10 @@ impl Membership {
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }
 
-    /// Whether a heartbeat was acknowledged within the last lease.
+    /// Whether the newest heartbeat was acknowledged, and within the last lease.
     pub(crate) fn is_in_touch(&self) -> bool {
-        self.lock().sent.elapsed() < self.lease
+        let state = self.lock();
+        !state.is_failing && state.sent.elapsed() < self.lease
     }
 
     /// Whether other nodes' dead leases may be believed: only when this process itself is in touch and

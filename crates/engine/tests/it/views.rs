@@ -170,6 +170,19 @@ async fn a_process_without_an_acknowledged_heartbeat_for_a_lease_is_not_ready() 
     assert_eq!(world.engine.readiness().await, Readiness::Ready);
 }
 
+/// A full disk refuses what is written at once, and is still read.
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_newest_heartbeat_failed_is_not_ready_until_the_next() {
+    let world = setup().start().await;
+    turns().await;
+    world.store.set_down(true);
+    pass(secs(5)).await;
+    world.store.set_down(false);
+    assert_eq!(world.engine.readiness().await, Readiness::Storage);
+    pass(secs(1)).await;
+    assert_eq!(world.engine.readiness().await, Readiness::Ready);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_process_is_ready_when_its_store_answers_within_two_seconds() {
     let world = setup().start().await;
