@@ -78,8 +78,8 @@ impl Provider for Simulated {
             Err(bad) => bad,
         };
         let rule = format!(
-            "without `[[sim: {directive}]]`: it is no directive of the simulated models, or contradicts \
-             another one"
+            "without `[[sim: {directive}]]`: it is no directive of the simulated models, has not \
+             its line to itself, or contradicts another one"
         );
         Err(Unsupported { param: format!("messages[{message}].content"), rule: rule.into() })
     }
