@@ -375,3 +375,28 @@ fn a_probe_shows_the_credential_as_the_kind_wants_it() {
         assert!(shows_key(&headers, &kind), "{}: {headers:?}", kind.name);
     }
 }
+
+#[test]
+fn a_probe_tells_why_an_answer_cannot_be_read() {
+    const ANSWER: &str = "answers what cannot be read: check its kind";
+    for kind in kinds() {
+        let upstream = Upstream::start(Reply::json(200, &json!({"mark-of-extra": "Good day"})));
+        let site = Site::configured(&config(&kind, &upstream));
+        let ran = site.cli(&["check-config", "--probe", "--json"]);
+        assert_eq!(ran.code, Some(1), "{}: {ran:?}", kind.name);
+        let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let route = &told["routes"][0];
+        assert_eq!((&told["ok"], &route["ok"]), (&json!(false), &json!(false)), "{told}");
+        assert_eq!(route["class"], "unknown_unreadable", "{}: {told}", kind.name);
+        assert_eq!(route["answer"], ANSWER, "{}: {told}", kind.name);
+        let why = "the answer has not the choices that were asked for";
+        assert_eq!(route["reason"], why, "{}: {told}", kind.name);
+        upstream.otherwise(Reply::Send(200, "mark-of-message".to_owned()));
+        let said = site.cli(&["check-config", "--probe"]);
+        let why = format!("{ANSWER}: the answer is not JSON (unknown_unreadable, ");
+        assert!(said.stdout.contains(&why), "{}: {said:?}", kind.name);
+        let seen = [ran.stdout, ran.stderr, said.stdout, said.stderr].concat();
+        let marks = marked(&seen).into_iter().filter(|mark| *mark != UPSTREAM_MODEL);
+        assert_eq!(marks.collect::<Vec<_>>(), Vec::<&str>::new(), "{}: {seen}", kind.name);
+    }
+}
