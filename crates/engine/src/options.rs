@@ -46,8 +46,9 @@ impl Options {
     /// to the kernel at once.
     pub const SMALL_RESULT: usize = 64 << 10;
     /// The most of a streamed answer that is kept for its readers, as rendered chunks. A longer answer
-    /// is ended there.
-    pub const STREAM_BYTES_MAX: usize = 64 << 20;
+    /// is ended there. Its text grows in one piece, and is copied as it does: twice as much would keep a
+    /// worker of the runtime for more than the 10 ms that no upstream may.
+    pub const STREAM_BYTES_MAX: usize = 32 << 20;
     /// The most that is read of an answer, as its provider sends it. A longer one is ended there.
     pub const RECEIVED_BYTES_MAX: usize = 2 * Self::STREAM_BYTES_MAX;
     /// Earlier operations that one request looks up for what its provider wants back: those of its newest
