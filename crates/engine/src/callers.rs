@@ -371,4 +371,15 @@ mod tests {
         let left: Vec<_> = callers.kept.lock().unwrap().keys().copied().collect();
         assert_eq!(left, [young]);
     }
+
+    #[tokio::test]
+    async fn no_more_are_kept_than_so_many() {
+        let callers = Callers::default();
+        let until = Instant::now() + BELIEVED;
+        for n in 0..=u128::try_from(KEPT_MAX).unwrap() {
+            let id = CredentialId::from_u128(n);
+            callers.keep(id, entry(id, until));
+        }
+        assert_eq!(callers.kept.lock().unwrap().len(), 1, "all went, and the last one came");
+    }
 }

@@ -162,6 +162,17 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_over_takes_no_other_of_its_operation_along() {
+        let running = Running::default();
+        let first = register(&running, 1);
+        running.remove(&first);
+        let second = register(&running, 1);
+        running.remove(&first);
+        let found = running.find(second.operation).unwrap();
+        assert!(Arc::ptr_eq(&found, &second));
+    }
+
+    #[test]
     fn all_runs_are_cut_those_that_come_as_well_and_the_caller_has_the_last_word() {
         let running = Running::default();
         let early = register(&running, 1);
