@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use holdfast_tests::{Account, Config, Gateway, Ran, Site, request_key};
+use holdfast_tests::{Account, Gateway, Ran, Site, request_key};
 
 use crate::bodies::sim;
 use crate::check::{check_completion, until};
@@ -75,12 +75,13 @@ fn the_lines_that_set_a_gateway_up_give_a_key_that_works() {
     let (lines, serve) = block.trim_end().rsplit_once('\n').unwrap();
     assert_eq!(serve, "holdfast serve");
     let site = Site::empty();
-    site.configure(&Config::simulated());
+    site.write("holdfast.toml", blocks("toml")[0]);
     let ran = Ran::of(&mut shell(&site, lines)).ok();
     let at = ran.find("hfk_").expect("a printed key");
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let key: String = ran[at..].chars().take_while(|c| is_part(*c)).collect();
-    let gateway = site.with_env("HOLDFAST_CONFIG", "holdfast.toml").serve();
+    let site = site.with_env("HOLDFAST_CONFIG", "holdfast.toml");
+    let gateway = site.with_env("HOLDFAST_LISTEN", "127.0.0.1:0").serve();
     let account = Account { wallet: "acme".to_owned(), id: String::new(), key };
     let request_key = request_key();
     let answer = gateway.complete(&account, &request_key, &sim("Hello there"));
