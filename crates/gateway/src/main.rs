@@ -20,7 +20,7 @@ use anyhow::Context;
 use clap::Parser;
 use tokio::runtime::Builder;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command, Ledger};
 use crate::failure::{Failure, Status};
 
 #[cfg(feature = "mimalloc")]
@@ -29,6 +29,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long work that nobody waits for any more may hold up the end of the process.
 const LINGER: Duration = Duration::from_millis(200);
+
+/// How far an audit, which may take minutes, steps back for others on the same processors.
+const AUDIT_NICE: i32 = 10;
 
 fn main() -> ExitCode {
     // The only one who could have installed another is this line; later ones find it.
@@ -64,6 +67,12 @@ fn builder() -> Builder {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
+    if let Some(Command::Ledger(Ledger::Verify { .. })) = cli.command {
+        // Before there are threads, which inherit it.
+        if let Err(error) = rustix::process::nice(AUDIT_NICE) {
+            output::note(&format!("the audit does not step back for others: {error}"));
+        }
+    }
     let runtime = builder().enable_all().build();
     let runtime = runtime.context("the runtime cannot be started")?;
     let outcome = runtime.block_on(command::run(cli));
