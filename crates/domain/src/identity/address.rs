@@ -1,4 +1,4 @@
-//! Where a process is reached by the others on its database.
+//! The address of a process, for the others on its database.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -29,7 +29,7 @@ impl NodeAddress {
         &self.text
     }
 
-    /// Its port; never 0.
+    /// The port; never 0.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
