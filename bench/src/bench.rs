@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use crate::figures::Figures;
 use crate::numbers::{decimal, each, permille};
-use crate::pinned::{Cores, Peer, Place, file_system};
-use crate::report::{Floor, Line, Report};
+use crate::pinned::{CoreRole, Cores, Peer, file_system};
+use crate::report::{Floor, Report, ReportRow};
 use crate::say;
-use crate::scenario::{Engine, Kind, MANY, SOME, STREAMS, Scenario, USUAL, USUAL_ON_A_SERVER};
-use crate::server::Server;
-use crate::stand::{Ground, Push, Stand, Target};
-use crate::usage::{Machine, Usage};
+use crate::scenario::{
+    Engine, MANY, SOME, STREAMS, Scenario, ScenarioKind, USUAL, USUAL_ON_A_SERVER,
+};
+use crate::server::DatabaseServer;
+use crate::stand::{BenchSetup, LoadSpec, Target, TestBed};
+use crate::usage::{Machine, ProcessUsage};
 
 /// Rows of a purge's scenario where none are asked for.
 const PURGED: u64 = 200_000;
@@ -128,7 +130,7 @@ pub fn figures(plan: &Plan) -> Value {
 }
 
 fn measure(plan: &Plan) -> Report {
-    let ground = Ground {
+    let ground = BenchSetup {
         program: plan.program.clone(),
         cores: Cores::find(),
         folder: plan.folder.clone(),
@@ -139,7 +141,7 @@ fn measure(plan: &Plan) -> Report {
     let (folder, database) = match plan.engine {
         Engine::Sqlite => (plan.folder.clone(), "SQLite".to_owned()),
         Engine::Postgres => {
-            let server = Server::find(ground.cores);
+            let server = DatabaseServer::find(ground.cores);
             (server.folder(), server.describe())
         }
     };
@@ -165,22 +167,25 @@ fn measure(plan: &Plan) -> Report {
     for scenario in plan.scenarios() {
         say(&format!("measuring: {} ({})", scenario.name, scenario.what));
         let stored = match scenario.kind {
-            Kind::Purge => plan.stored.max(PURGED),
-            Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Streams(_) => plan.stored,
+            ScenarioKind::Purge => plan.stored.max(PURGED),
+            ScenarioKind::Fresh
+            | ScenarioKind::Replay
+            | ScenarioKind::Overload
+            | ScenarioKind::Streams(_) => plan.stored,
         };
-        let stand = Stand::build(&ground, &scenario, stored);
+        let stand = TestBed::build(&ground, &scenario, stored);
         report.lines.extend(match scenario.kind {
-            Kind::Fresh => rounds(plan, &stand, &scenario, Push::default()),
-            Kind::Replay => {
+            ScenarioKind::Fresh => rounds(plan, &stand, &scenario, LoadSpec::default()),
+            ScenarioKind::Replay => {
                 let key = Some(stand.finished_key());
-                rounds(plan, &stand, &scenario, Push { key, ..Push::default() })
+                rounds(plan, &stand, &scenario, LoadSpec { key, ..LoadSpec::default() })
             }
-            Kind::Streams(speech) => {
+            ScenarioKind::Streams(speech) => {
                 let streams = Some(speech.keys);
-                rounds(plan, &stand, &scenario, Push { streams, ..Push::default() })
+                rounds(plan, &stand, &scenario, LoadSpec { streams, ..LoadSpec::default() })
             }
-            Kind::Overload => overload(plan, &stand, &scenario),
-            Kind::Purge => purge(&stand, &scenario),
+            ScenarioKind::Overload => overload(plan, &stand, &scenario),
+            ScenarioKind::Purge => purge(&stand, &scenario),
         });
         // The copies of a filled store bear random ids, which the check rightly does not believe.
         stand.close(stored == 0);
@@ -189,15 +194,15 @@ fn measure(plan: &Plan) -> Report {
 }
 
 /// All targets in each round, so that what disturbs one round disturbs all of them.
-fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, push: Push) -> Vec<Line> {
+fn rounds(plan: &Plan, stand: &TestBed, scenario: &Scenario, push: LoadSpec) -> Vec<ReportRow> {
     let targets = match (plan.engine, scenario.kind) {
-        (Engine::Postgres, Kind::Fresh) => [Target::Plain, Target::Store, Target::Gateway],
+        (Engine::Postgres, ScenarioKind::Fresh) => [Target::Plain, Target::Store, Target::Gateway],
         (Engine::Sqlite | Engine::Postgres, _) => {
             [Target::Direct, Target::PassThrough, Target::Gateway]
         }
     };
-    let push = Push { connections: scenario.connections, millis: plan.millis, ..push };
-    let warm_up = Push { millis: plan.millis / 4, ..push.clone() };
+    let push = LoadSpec { connections: scenario.connections, millis: plan.millis, ..push };
+    let warm_up = LoadSpec { millis: plan.millis / 4, ..push.clone() };
     for target in targets {
         stand.warm_up(target, &warm_up);
     }
@@ -211,7 +216,7 @@ fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, push: Push) -> Vec<Li
     }
     let lines = targets.into_iter().zip(measured);
     lines
-        .map(|(target, measured)| Line {
+        .map(|(target, measured)| ReportRow {
             scenario: scenario.name.to_owned(),
             target,
             figures: Figures::middle(&measured),
@@ -220,12 +225,13 @@ fn rounds(plan: &Plan, stand: &Stand, scenario: &Scenario, push: Push) -> Vec<Li
 }
 
 /// What it can do, twice as much of it, and what it can do right after that.
-fn overload(plan: &Plan, stand: &Stand, scenario: &Scenario) -> Vec<Line> {
-    let can = Push { connections: MANY.connections, millis: plan.millis, ..Push::default() };
-    stand.warm_up(Target::Gateway, &Push { millis: plan.millis / 4, ..can.clone() });
+fn overload(plan: &Plan, stand: &TestBed, scenario: &Scenario) -> Vec<ReportRow> {
+    let can =
+        LoadSpec { connections: MANY.connections, millis: plan.millis, ..LoadSpec::default() };
+    stand.warm_up(Target::Gateway, &LoadSpec { millis: plan.millis / 4, ..can.clone() });
     let (before, _) = stand.measure(Target::Gateway, &can);
     let rate = Some(before.rate * 2);
-    let twice = Push { connections: scenario.connections, rate, ..can.clone() };
+    let twice = LoadSpec { connections: scenario.connections, rate, ..can.clone() };
     let (during, seen) = stand.measure(Target::Gateway, &twice);
     let shed = seen.of(503);
     assert!(during.others == shed.count, "only 503 is an answer to too much: {seen:?}");
@@ -242,31 +248,35 @@ fn overload(plan: &Plan, stand: &Stand, scenario: &Scenario) -> Vec<Line> {
         before.rate,
         after.rate,
     ));
-    let line =
-        |name: &str, figures| Line { scenario: name.to_owned(), target: Target::Gateway, figures };
+    let line = |name: &str, figures| ReportRow {
+        scenario: name.to_owned(),
+        target: Target::Gateway,
+        figures,
+    };
     vec![line("before", before), line(scenario.name, during), line("after", after)]
 }
 
-fn purge(stand: &Stand, scenario: &Scenario) -> Vec<Line> {
-    let push = Push { connections: scenario.connections, millis: PURGE_MILLIS, ..Push::default() };
+fn purge(stand: &TestBed, scenario: &Scenario) -> Vec<ReportRow> {
+    let push =
+        LoadSpec { connections: scenario.connections, millis: PURGE_MILLIS, ..LoadSpec::default() };
     let (figures, _) = stand.measure(Target::Gateway, &push);
     say(&format!("purge: the longest pause was {} ms", decimal(figures.latencies.max)));
-    vec![Line { scenario: scenario.name.to_owned(), target: Target::Gateway, figures }]
+    vec![ReportRow { scenario: scenario.name.to_owned(), target: Target::Gateway, figures }]
 }
 
 /// The hand-written loop, as often and as long.
-fn floor(ground: &Ground, plan: &Plan, batch: u64) -> Floor {
+fn floor(ground: &BenchSetup, plan: &Plan, batch: u64) -> Floor {
     let mut rounds = Vec::new();
     for _ in 0..plan.rounds {
         let folder = tempfile::TempDir::with_prefix_in("holdfast-bench-", &plan.folder);
         let folder = folder.expect("a folder");
-        let mut command = ground.command(Place::Target);
+        let mut command = ground.command(CoreRole::Target);
         command.arg("journal").arg("--file").arg(folder.path().join("journal.db"));
         command.args(["--batch", &batch.to_string(), "--millis", &plan.millis.to_string()]);
         let machine = Machine::now();
         let mut journal = Peer::start(command);
         let told: Value = serde_json::from_str(&journal.line()).expect("JSON");
-        let used = Usage::of(journal.process());
+        let used = ProcessUsage::of(journal.process());
         journal.finish();
         let number = |name: &str| told.get(name).and_then(Value::as_u64).expect("a number");
         let (micros, requests) = (number("micros"), number("requests"));

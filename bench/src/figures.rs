@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::listen::Flow;
+use crate::listen::StreamFigures;
 use crate::numbers::{each, median};
 
 /// How long answers took, in microseconds.
@@ -49,14 +49,14 @@ impl Latencies {
 
 /// What a load saw.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LoadResult {
     pub(crate) micros: u64,
     pub(crate) answers: BTreeMap<u16, Latencies>,
     /// What was heard of streams, where they were asked for.
-    pub(crate) flow: Flow,
+    pub(crate) flow: StreamFigures,
 }
 
-impl Seen {
+impl LoadResult {
     pub(crate) fn read(line: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(line).ok()?;
         let answers = value.get("answers")?.as_object()?;
@@ -66,7 +66,7 @@ impl Seen {
         Some(Self {
             micros: value.get("micros")?.as_u64()?,
             answers: answers.iter().map(answer).collect::<Option<_>>()?,
-            flow: value.get("flow").and_then(Flow::read).unwrap_or_default(),
+            flow: value.get("flow").and_then(StreamFigures::read).unwrap_or_default(),
         })
     }
 
@@ -75,7 +75,7 @@ impl Seen {
     }
 
     /// Answers of any other status, and those that never came.
-    pub(crate) fn not(&self, status: u16) -> u64 {
+    pub(crate) fn failures(&self, status: u16) -> u64 {
         let others = self.answers.iter().filter(|(other, _)| **other != status);
         others.map(|(_, latencies)| latencies.count).sum()
     }
@@ -107,7 +107,7 @@ pub(crate) struct Figures {
     /// How often the server waited for its disk, a thousand requests.
     pub(crate) syncs: u64,
     /// What was heard of streams.
-    pub(crate) flow: Flow,
+    pub(crate) flow: StreamFigures,
     /// Chunks with text, a second.
     pub(crate) chunk_rate: u64,
     /// The target's CPU time for a chunk, in nanoseconds.
@@ -146,7 +146,7 @@ impl Figures {
             server_nanos: of(|it| it.server_nanos),
             logged: of(|it| it.logged),
             syncs: of(|it| it.syncs),
-            flow: Flow {
+            flow: StreamFigures {
                 first: latencies(|it| it.flow.first),
                 delay: latencies(|it| it.flow.delay),
                 stall: rounds.iter().map(|it| it.flow.stall).max().unwrap_or(0),
@@ -158,13 +158,13 @@ impl Figures {
         }
     }
 
-    pub(crate) fn of(seen: &Seen) -> Self {
+    pub(crate) fn of(seen: &LoadResult) -> Self {
         let latencies = seen.of(200);
         let a_second = |count: u64| each(count.saturating_mul(1_000_000), seen.micros);
         Self {
             rate: a_second(latencies.count),
             latencies,
-            others: seen.not(200),
+            others: seen.failures(200),
             flow: seen.flow,
             chunk_rate: a_second(seen.flow.delay.count),
             ..Self::default()
@@ -213,7 +213,7 @@ mod tests {
             "0": {"count": 1, "p50": 9, "p99": 9, "max": 9},
             "200": {"count": 8, "p50": 5, "p99": 7, "max": 8},
             "503": {"count": 3, "p50": 1, "p99": 1, "max": 1}}}"#;
-        let figures = Figures::of(&Seen::read(line).unwrap());
+        let figures = Figures::of(&LoadResult::read(line).unwrap());
         assert_eq!((figures.rate, figures.latencies.p99, figures.others), (4, 7, 4));
     }
 }

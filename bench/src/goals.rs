@@ -203,11 +203,11 @@ fn streams(report: &Report) -> Vec<Goal> {
 mod tests {
     use super::*;
     use crate::pinned::Cores;
-    use crate::report::Line;
+    use crate::report::ReportRow;
 
-    fn line(scenario: &str, target: Target, rate: u64, cpu_nanos: u64) -> Line {
+    fn line(scenario: &str, target: Target, rate: u64, cpu_nanos: u64) -> ReportRow {
         let figures = Figures { rate, cpu_nanos, resident_kib: 1_024, ..Figures::default() };
-        Line { scenario: scenario.to_owned(), target, figures }
+        ReportRow { scenario: scenario.to_owned(), target, figures }
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
     fn on_a_server_both_sides_are_judged_and_the_best_of_the_loop_is_what_counts() {
         let served = |scenario: &str, target, rate: u64, server_nanos: u64| {
             let line = line(scenario, target, rate, 40_000);
-            Line { figures: Figures { server_nanos, ..line.figures }, ..line }
+            ReportRow { figures: Figures { server_nanos, ..line.figures }, ..line }
         };
         let report = Report {
             engine: Engine::Postgres,

@@ -58,7 +58,7 @@ pub fn run(journal: &Journal) {
     let connection = Connection::open(&journal.file).expect("a file");
     connection.execute_batch(SETTINGS).expect("settings");
     connection.execute_batch(TABLES).expect("tables");
-    let mut writer = Writer::of(&connection);
+    let mut writer = JournalWriter::of(&connection);
     let started = Instant::now();
     let mut seq = 0;
     while started.elapsed() < journal.time {
@@ -71,7 +71,7 @@ pub fn run(journal: &Journal) {
     std::io::stdin().read_line(&mut String::new()).expect("a line, or the end");
 }
 
-struct Writer<'c> {
+struct JournalWriter<'c> {
     begin: Statement<'c>,
     commit: Statement<'c>,
     admit: Statement<'c>,
@@ -82,7 +82,7 @@ struct Writer<'c> {
     sealed: Vec<u8>,
 }
 
-impl<'c> Writer<'c> {
+impl<'c> JournalWriter<'c> {
     fn of(connection: &'c Connection) -> Self {
         let prepare = |sql| connection.prepare(sql).expect("a statement");
         Self {

@@ -22,7 +22,7 @@ pub(crate) fn now_micros() -> u64 {
 
 /// What was heard of streams, in microseconds.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Heard {
+pub(crate) struct StreamSamples {
     /// From the request to the first chunk with text.
     first: Vec<u32>,
     /// From the moment in which a chunk was said to the one in which it was read.
@@ -33,26 +33,26 @@ pub(crate) struct Heard {
 
 /// The same in a few numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub(crate) struct StreamFigures {
     pub(crate) first: Latencies,
     pub(crate) delay: Latencies,
     pub(crate) stall: u64,
 }
 
-impl Heard {
+impl StreamSamples {
     pub(crate) fn add(&mut self, other: Self) {
         self.first.extend(other.first);
         self.delays.extend(other.delays);
         self.stall = self.stall.max(other.stall);
     }
 
-    pub(crate) fn flow(self) -> Flow {
+    pub(crate) fn flow(self) -> StreamFigures {
         let Self { first, delays, stall } = self;
-        Flow { first: Latencies::of(first), delay: Latencies::of(delays), stall }
+        StreamFigures { first: Latencies::of(first), delay: Latencies::of(delays), stall }
     }
 }
 
-impl Flow {
+impl StreamFigures {
     pub(crate) fn to_json(self) -> Value {
         let Self { first, delay, stall } = self;
         json!({ "first": first.to_json(), "delay": delay.to_json(), "stall": stall })
@@ -67,7 +67,7 @@ impl Flow {
 
 /// One stream that is being read.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct StreamReader {
     /// What has come and is still framed.
     raw: Vec<u8>,
     /// What is not, and is no whole event yet.
@@ -77,13 +77,13 @@ pub(crate) struct Stream {
     has_done: bool,
 }
 
-impl Stream {
+impl StreamReader {
     /// Reads one stream to its end; nothing when it broke, or was none.
     pub(crate) async fn read(
         &mut self,
         stream: &mut TcpStream,
         sent: Instant,
-        heard: &mut Heard,
+        heard: &mut StreamSamples,
     ) -> Option<u16> {
         self.raw.clear();
         self.text.clear();
@@ -137,7 +137,7 @@ impl Stream {
     }
 
     /// Reads the events that are whole.
-    fn events(&mut self, sent: Instant, heard: &mut Heard) {
+    fn events(&mut self, sent: Instant, heard: &mut StreamSamples) {
         let now = now_micros();
         let mut rest = self.text.as_slice();
         while let Some(at) = rest.windows(2).position(|window| window == b"\n\n") {
@@ -187,7 +187,7 @@ mod tests {
         for at in 1..text.len() {
             let (one, two) = text.split_at(at);
             let framed = format!("{:x}\r\n{one}\r\n{:x}\r\n{two}\r\n", one.len(), two.len());
-            let (mut stream, mut heard) = (Stream::default(), Heard::default());
+            let (mut stream, mut heard) = (StreamReader::default(), StreamSamples::default());
             for byte in framed.bytes() {
                 stream.raw.push(byte);
                 assert_eq!(stream.unframe(), Some(false));
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn a_flow_is_read_back_as_it_was_told() {
-        let heard = Heard { first: vec![3], delays: vec![1, 2, 9], stall: 7 };
+        let heard = StreamSamples { first: vec![3], delays: vec![1, 2, 9], stall: 7 };
         let flow = heard.flow();
-        assert_eq!(Flow::read(&flow.to_json()), Some(flow));
+        assert_eq!(StreamFigures::read(&flow.to_json()), Some(flow));
         assert_eq!((flow.delay.max, flow.first.p50, flow.stall), (9, 3, 7));
     }
 }

@@ -18,9 +18,9 @@ use tokio::task::JoinSet;
 use uuid::{Builder, Uuid};
 
 use crate::figures::Latencies;
-use crate::listen::{Heard, Stream};
+use crate::listen::{StreamReader, StreamSamples};
 use crate::say;
-use crate::scenario::Keys;
+use crate::scenario::KeySharing;
 
 /// What a chat looks like that somebody has with a model: a few hundred bytes.
 pub(crate) const BODY: &str = r#"{"model":"acme/large-1","messages":[{"role":"system","content":"You are a helpful assistant who answers in plain words."},{"role":"user","content":"What happens to the money of a request between its arrival and its answer? Please keep it to one sentence, and name who pays when the answer is lost."}],"temperature":0.7,"max_completion_tokens":256}"#;
@@ -42,15 +42,15 @@ pub struct Load {
     /// Requests a second, of all connections.
     rate: Option<u64>,
     /// Asks for streams; all connections for the same one at a time, or each for its own.
-    streams: Option<Keys>,
+    streams: Option<KeySharing>,
 }
 
 /// What one connection saw: latencies in microseconds by status, 0 where there was no whole answer, and
 /// what it heard of streams.
 #[derive(Debug, Default)]
-struct Seen {
+struct LoadSamples {
     answers: BTreeMap<u16, Vec<u32>>,
-    heard: Heard,
+    heard: StreamSamples,
 }
 
 impl Load {
@@ -65,7 +65,9 @@ impl Load {
         let rate = options.get("rate");
         let streams = match options.get("streams").copied() {
             None => None,
-            Some(name) => Some([Keys::Own, Keys::Shared].into_iter().find(|it| it.name() == name)?),
+            Some(name) => Some(
+                [KeySharing::Own, KeySharing::Shared].into_iter().find(|it| it.name() == name)?,
+            ),
         };
         let to = options.get("to")?.split(',').map(str::parse);
         let bearers = match (options.get("bearer"), options.get("bearers")) {
@@ -90,8 +92,8 @@ impl Load {
     /// share it.
     fn key_of(&self, turn: u64) -> Uuid {
         match self.streams {
-            None | Some(Keys::Own) => Uuid::new_v4(),
-            Some(Keys::Shared) => {
+            None | Some(KeySharing::Own) => Uuid::new_v4(),
+            Some(KeySharing::Shared) => {
                 let of_this_load = u128::from(std::process::id()) << 64 | u128::from(turn);
                 Builder::from_random_bytes(of_this_load.to_be_bytes()).into_uuid()
             }
@@ -121,7 +123,7 @@ impl Load {
 /// Connects, waits for a line, sends, and says what came of it as one line of JSON.
 pub fn run(load: &Load) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut seen = Seen::default();
+    let mut seen = LoadSamples::default();
     let took = runtime.block_on(async {
         let mut streams = Vec::new();
         for to in load.to.iter().cycle().zip(0..load.connections).map(|(to, _)| *to) {
@@ -138,7 +140,7 @@ pub fn run(load: &Load) {
             connections.spawn(talk(stream, at, load.clone(), until));
         }
         while let Some(ended) = connections.join_next().await {
-            let Seen { answers, heard } = ended.expect("a connection does not panic");
+            let LoadSamples { answers, heard } = ended.expect("a connection does not panic");
             for (status, latencies) in answers {
                 seen.answers.entry(status).or_default().extend(latencies);
             }
@@ -160,14 +162,14 @@ pub fn run(load: &Load) {
     io::stdin().lock().read_line(&mut String::new()).expect("a line, or the end");
 }
 
-async fn talk(mut stream: TcpStream, at: usize, load: Load, until: Instant) -> Seen {
+async fn talk(mut stream: TcpStream, at: usize, load: Load, until: Instant) -> LoadSamples {
     let (mut request, bearer_at, key_at) = load.request();
     // Connections begin apart and go on in step, so that together they use all bearers alike.
     let step = usize::try_from(load.connections).expect("so many fit");
     let mut bearers = load.bearers.iter().cycle().skip(at).step_by(step);
     let mut buffer = Vec::with_capacity(16_384);
-    let mut seen = Seen::default();
-    let mut reader = Stream::default();
+    let mut seen = LoadSamples::default();
+    let mut reader = StreamReader::default();
     let pause = load.rate.and_then(|rate| {
         let nanos = 1_000_000_000_u64.saturating_mul(load.connections).checked_div(rate)?;
         Some(Duration::from_nanos(nanos))

@@ -18,7 +18,7 @@ pub(crate) enum Cores {
 
 /// What a process is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum CoreRole {
     /// What is measured.
     Target,
     /// Its upstream and its load.
@@ -35,7 +35,7 @@ impl Cores {
     }
 
     /// A command of this program in its place. The process is the program's own.
-    pub(crate) fn command(self, place: Place, program: &OsStr) -> Command {
+    pub(crate) fn command(self, place: CoreRole, program: &OsStr) -> Command {
         match self {
             Self::Shared => Command::new(program),
             Self::Apart => {
@@ -47,7 +47,7 @@ impl Cores {
     }
 
     /// Holds a process that runs, and whatever it starts from now on, in a place.
-    pub(crate) fn hold(self, place: Place, process: u32) {
+    pub(crate) fn hold(self, place: CoreRole, process: u32) {
         if self == Self::Apart {
             let mut taskset = Command::new("taskset");
             taskset.args(["-a", "-c", "-p", place.core(), &process.to_string()]);
@@ -57,7 +57,7 @@ impl Cores {
     }
 
     /// The same command in its place.
-    pub(crate) fn place(self, place: Place, given: &Command) -> Command {
+    pub(crate) fn place(self, place: CoreRole, given: &Command) -> Command {
         let mut command = self.command(place, given.get_program());
         command.args(given.get_args()).env_clear();
         let variables = given.get_envs().filter_map(|(name, value)| Some((name, value?)));
@@ -69,7 +69,7 @@ impl Cores {
     }
 }
 
-impl Place {
+impl CoreRole {
     const fn core(self) -> &'static str {
         match self {
             Self::Target => "0",

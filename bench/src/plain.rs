@@ -49,7 +49,7 @@ pub fn run(pairs: &Pairs) {
             let mut connection = connect(&pairs.url).await;
             connection.execute("SET search_path = plain").await.expect("the database");
             let (wallets, step) = (pairs.wallets, pairs.tasks);
-            hands.push(Hand { connection, wallets, at, step, sealed: vec![7; SEALED_LEN] });
+            hands.push(PlainWorker { connection, wallets, at, step, sealed: vec![7; SEALED_LEN] });
         }
         pairs.measure(hands).await;
     });
@@ -59,7 +59,7 @@ async fn connect(url: &str) -> PgConnection {
     PgConnection::connect(url).await.expect("the database")
 }
 
-struct Hand {
+struct PlainWorker {
     connection: PgConnection,
     wallets: i64,
     /// Where among the wallets it begins, and how far it goes each turn.
@@ -68,7 +68,7 @@ struct Hand {
     sealed: Vec<u8>,
 }
 
-impl Hand {
+impl PlainWorker {
     async fn begin(&mut self) {
         self.connection.execute("BEGIN").await.expect("a transaction");
     }
@@ -83,7 +83,7 @@ impl Hand {
     }
 }
 
-impl Work for Hand {
+impl Work for PlainWorker {
     async fn pair(&mut self, turn: usize) {
         let at = i64::try_from(self.at + turn * self.step).expect("less than an age");
         let wallet = at % self.wallets + 1;

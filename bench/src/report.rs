@@ -15,7 +15,7 @@ const DISTURBED: u64 = 150;
 
 /// One target under one load.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct ReportRow {
     pub(crate) scenario: String,
     pub(crate) target: Target,
     pub(crate) figures: Figures,
@@ -39,7 +39,7 @@ pub(crate) struct Report {
     pub(crate) stored: u64,
     pub(crate) plan: String,
     pub(crate) floors: Vec<Floor>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ReportRow>,
 }
 
 impl Report {

@@ -8,7 +8,7 @@ pub(crate) struct Scenario {
     pub(crate) connections: u64,
     /// How long the upstream takes.
     pub(crate) delay_ms: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ScenarioKind,
     /// Who pay: each request is the next one's. More than one only on a server.
     pub(crate) wallets: u64,
     /// Gateways on one database, each with its share of the connections. More than one only on a server.
@@ -37,7 +37,7 @@ impl Engine {
 
 /// What the load is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ScenarioKind {
     /// Each request is new.
     Fresh,
     /// All requests bear one key, whose operation has ended.
@@ -47,28 +47,28 @@ pub(crate) enum Kind {
     /// New requests while the results of a day are purged.
     Purge,
     /// Answers that stream.
-    Streams(Speech),
+    Streams(StreamShape),
 }
 
 /// How an answer streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Speech {
+pub(crate) struct StreamShape {
     pub(crate) chunks: u64,
     /// Time between two of them.
     pub(crate) gap_ms: u64,
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeySharing,
 }
 
 /// Whose streams are whose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keys {
+pub(crate) enum KeySharing {
     /// Each request is a run.
     Own,
     /// All connections follow one run at a time.
     Shared,
 }
 
-impl Keys {
+impl KeySharing {
     /// As the load's arguments have it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,15 @@ impl Keys {
 }
 
 const fn fresh(name: &'static str, what: &'static str, connections: u64) -> Scenario {
-    Scenario { name, what, connections, delay_ms: 0, kind: Kind::Fresh, wallets: 1, nodes: 1 }
+    Scenario {
+        name,
+        what,
+        connections,
+        delay_ms: 0,
+        kind: ScenarioKind::Fresh,
+        wallets: 1,
+        nodes: 1,
+    }
 }
 
 pub(crate) const ONE: Scenario = fresh("1", "1 connection", 1);
@@ -87,23 +95,25 @@ pub(crate) const SOME: Scenario = fresh("32", "32 connections", 32);
 pub(crate) const MANY: Scenario = fresh("256", "256 connections", 256);
 pub(crate) const SLOW: Scenario =
     Scenario { delay_ms: 50, ..fresh("slow", "256 connections, an upstream of 50 ms", 256) };
-pub(crate) const REPLAY: Scenario =
-    Scenario { kind: Kind::Replay, ..fresh("replay", "32 connections, one finished key", 32) };
+pub(crate) const REPLAY: Scenario = Scenario {
+    kind: ScenarioKind::Replay,
+    ..fresh("replay", "32 connections, one finished key", 32)
+};
 pub(crate) const OVERLOAD: Scenario =
-    Scenario { kind: Kind::Overload, ..fresh("overload", "twice what it can do", 1_024) };
+    Scenario { kind: ScenarioKind::Overload, ..fresh("overload", "twice what it can do", 1_024) };
 pub(crate) const PURGE: Scenario =
-    Scenario { kind: Kind::Purge, ..fresh("purge", "32 connections during a purge", 32) };
+    Scenario { kind: ScenarioKind::Purge, ..fresh("purge", "32 connections during a purge", 32) };
 
 pub(crate) const STREAMS: Scenario = Scenario {
-    kind: Kind::Streams(Speech { chunks: 20, gap_ms: 100, keys: Keys::Own }),
+    kind: ScenarioKind::Streams(StreamShape { chunks: 20, gap_ms: 100, keys: KeySharing::Own }),
     ..fresh("streams", "1,000 streams of 10 chunks a second", 1_000)
 };
 pub(crate) const CHUNKS: Scenario = Scenario {
-    kind: Kind::Streams(Speech { chunks: 256, gap_ms: 0, keys: Keys::Own }),
+    kind: ScenarioKind::Streams(StreamShape { chunks: 256, gap_ms: 0, keys: KeySharing::Own }),
     ..fresh("chunks", "32 streams as fast as they go", 32)
 };
 pub(crate) const READERS: Scenario = Scenario {
-    kind: Kind::Streams(Speech { chunks: 256, gap_ms: 2, keys: Keys::Shared }),
+    kind: ScenarioKind::Streams(StreamShape { chunks: 256, gap_ms: 2, keys: KeySharing::Shared }),
     ..fresh("readers", "50 readers of one stream", 50)
 };
 
@@ -149,7 +159,7 @@ impl Scenario {
     pub(crate) fn fits(&self, engine: Engine) -> bool {
         match engine {
             Engine::Sqlite => self.wallets == 1 && self.nodes == 1,
-            Engine::Postgres => self.kind != Kind::Purge,
+            Engine::Postgres => self.kind != ScenarioKind::Purge,
         }
     }
 
@@ -157,10 +167,13 @@ impl Scenario {
         ALL.into_iter().find(|scenario| scenario.name == name)
     }
 
-    pub(crate) const fn speech(&self) -> Option<Speech> {
+    pub(crate) const fn speech(&self) -> Option<StreamShape> {
         match self.kind {
-            Kind::Streams(speech) => Some(speech),
-            Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Purge => None,
+            ScenarioKind::Streams(speech) => Some(speech),
+            ScenarioKind::Fresh
+            | ScenarioKind::Replay
+            | ScenarioKind::Overload
+            | ScenarioKind::Purge => None,
         }
     }
 }

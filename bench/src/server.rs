@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_tests::postgres::Database;
 
-use crate::pinned::{Cores, Place};
+use crate::pinned::{CoreRole, Cores};
 use crate::usage;
 
 /// From here on the server counts writes to its log among all others.
@@ -16,7 +16,7 @@ const TELLS: Duration = Duration::from_millis(1_100);
 
 /// A database of its own on that server, dropped afterwards.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct DatabaseServer {
     pub(crate) database: Database,
     process: u32,
     version: u64,
@@ -24,14 +24,14 @@ pub(crate) struct Server {
 
 /// What the whole server has done so far.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Done {
+pub(crate) struct ServerWork {
     /// Bytes of its log.
     pub(crate) logged: u64,
     /// How often it waited until its log was on the disk.
     pub(crate) syncs: u64,
 }
 
-impl Server {
+impl DatabaseServer {
     /// Makes a database, and holds the server's processes where what is not measured is.
     pub(crate) fn find(cores: Cores) -> Self {
         let database = Database::make();
@@ -46,7 +46,7 @@ impl Server {
         let checkpointer = u32::try_from(checkpointer).expect("a process");
         let process = usage::parent(checkpointer).expect("a server on this machine");
         for process in usage::family(process) {
-            cores.hold(Place::Around, process);
+            cores.hold(CoreRole::Around, process);
         }
         Self { database, process, version }
     }
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// What it has done; `tell` makes those who work on it tell.
-    pub(crate) fn done(&self, tell: impl FnOnce()) -> Done {
+    pub(crate) fn done(&self, tell: impl FnOnce()) -> ServerWork {
         std::thread::sleep(TELLS);
         tell();
         let syncs = if self.version < COUNTS_ALL {
@@ -83,7 +83,7 @@ impl Server {
             let rows = self.database.execute(sql);
             rows.first().and_then(|row| row.trim().parse().ok()).unwrap_or(0)
         };
-        Done { logged: number(logged), syncs: number(syncs) }
+        ServerWork { logged: number(logged), syncs: number(syncs) }
     }
 
     fn show(&self, setting: &str) -> String {

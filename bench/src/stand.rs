@@ -10,20 +10,20 @@ use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
 
 use crate::accounts;
 use crate::bulk::{self, Results};
-use crate::figures::{Figures, Seen};
+use crate::figures::{Figures, LoadResult};
 use crate::load::READY;
 use crate::numbers::{each, permille};
-use crate::pinned::{Cores, Peer, Place};
-use crate::scenario::{Engine, Keys, Kind, Scenario};
-use crate::server::{Done, Server};
-use crate::usage::{Machine, Usage};
+use crate::pinned::{CoreRole, Cores, Peer};
+use crate::scenario::{Engine, KeySharing, Scenario, ScenarioKind};
+use crate::server::{DatabaseServer, ServerWork};
+use crate::usage::{Machine, ProcessUsage};
 
 /// The file with the credentials of all wallets.
 const BEARERS: &str = "bearers";
 
 /// What every stand is built with.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct BenchSetup {
     /// This program.
     pub(crate) program: PathBuf,
     pub(crate) cores: Cores,
@@ -35,18 +35,18 @@ pub(crate) struct Ground {
 
 /// A load's own numbers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Push {
+pub(crate) struct LoadSpec {
     pub(crate) connections: u64,
     pub(crate) millis: u64,
     pub(crate) key: Option<String>,
     pub(crate) rate: Option<u64>,
-    pub(crate) streams: Option<Keys>,
+    pub(crate) streams: Option<KeySharing>,
 }
 
 /// Everything of one scenario.
 #[derive(Debug)]
-pub(crate) struct Stand {
-    ground: Ground,
+pub(crate) struct TestBed {
+    ground: BenchSetup,
     account: Account,
     upstream: (Peer, SocketAddr),
     passthrough: (Peer, SocketAddr),
@@ -55,7 +55,7 @@ pub(crate) struct Stand {
     idle_kib: [u64; 3],
     scenario: Scenario,
     site: Site,
-    server: Option<Server>,
+    server: Option<DatabaseServer>,
 }
 
 /// Who is measured.
@@ -82,23 +82,23 @@ impl Target {
     }
 }
 
-impl Ground {
-    pub(crate) fn command(&self, place: Place) -> std::process::Command {
+impl BenchSetup {
+    pub(crate) fn command(&self, place: CoreRole) -> std::process::Command {
         self.cores.command(place, self.program.as_os_str())
     }
 }
 
-impl Stand {
+impl TestBed {
     /// Starts everything; `stored` finished operations are there already.
-    pub(crate) fn build(ground: &Ground, scenario: &Scenario, stored: u64) -> Self {
+    pub(crate) fn build(ground: &BenchSetup, scenario: &Scenario, stored: u64) -> Self {
         let (chunks, gap_ms) = scenario.speech().map_or((0, 0), |it| (it.chunks, it.gap_ms));
         let mut upstream: Vec<OsString> = vec!["upstream".into()];
         let pace = [("--delay-ms", scenario.delay_ms), ("--chunks", chunks), ("--gap-ms", gap_ms)];
         upstream.extend(pace.iter().flat_map(|(name, n)| [(*name).into(), n.to_string().into()]));
-        let upstream = Peer::listening(ground.command(Place::Around), &upstream);
+        let upstream = Peer::listening(ground.command(CoreRole::Around), &upstream);
         let to: OsString = upstream.1.to_string().into();
         let passthrough = Peer::listening(
-            ground.command(Place::Target),
+            ground.command(CoreRole::Target),
             &["passthrough".into(), "--to".into(), to],
         );
         let mut config = Config::at(&format!("http://{}/v1", upstream.1)).set(
@@ -106,7 +106,7 @@ impl Stand {
             "level",
             &format!("\"{}\"", ground.log_level),
         );
-        if scenario.kind == Kind::Overload {
+        if scenario.kind == ScenarioKind::Overload {
             config = config.set("limits", "commit_queue", "256").set(
                 "limits",
                 "operations_per_key",
@@ -115,7 +115,7 @@ impl Stand {
         }
         let server = match ground.engine {
             Engine::Sqlite => None,
-            Engine::Postgres => Some(Server::find(ground.cores)),
+            Engine::Postgres => Some(DatabaseServer::find(ground.cores)),
         };
         if let Some(server) = &server {
             config = server.database.configure(config);
@@ -132,9 +132,9 @@ impl Stand {
         }
         let mut command = site.command();
         command.arg("serve");
-        let start = |_| site.start(ground.cores.place(Place::Target, &command));
+        let start = |_| site.start(ground.cores.place(CoreRole::Target, &command));
         let gateways: Vec<_> = (0..scenario.nodes).map(start).collect();
-        let resident = |process: u32| Usage::of(process).resident_kib;
+        let resident = |process: u32| ProcessUsage::of(process).resident_kib;
         let idle_kib = [
             resident(upstream.0.process()),
             resident(passthrough.0.process()),
@@ -155,7 +155,7 @@ impl Stand {
     }
 
     /// Puts a load on one of them and looks at nothing.
-    pub(crate) fn warm_up(&self, target: Target, push: &Push) {
+    pub(crate) fn warm_up(&self, target: Target, push: &LoadSpec) {
         let mut load = self.load(target, push);
         assert_eq!(load.line(), READY);
         load.tell();
@@ -164,7 +164,7 @@ impl Stand {
     }
 
     /// Puts a load on one of them and measures what it does to it.
-    pub(crate) fn measure(&self, target: Target, push: &Push) -> (Figures, Seen) {
+    pub(crate) fn measure(&self, target: Target, push: &LoadSpec) -> (Figures, LoadResult) {
         let mut load = self.load(target, push);
         assert_eq!(load.line(), READY);
         let (processes, idle_kib) = self.processes(target, &load);
@@ -172,16 +172,17 @@ impl Stand {
         around.retain(|process| !processes.contains(process));
         let all_cpu = || {
             let all = around.iter().chain(&processes);
-            all.map(|process| Usage::of(*process).cpu_nanos).sum::<u64>() + self.served()
+            all.map(|process| ProcessUsage::of(*process).cpu_nanos).sum::<u64>() + self.served()
         };
         let counted = (target == Target::Gateway).then(|| self.counters());
         let done = self.done(target);
         let served = self.served();
-        let (used, all_used, machine) = (Usage::of_all(&processes), all_cpu(), Machine::now());
+        let (used, all_used, machine) =
+            (ProcessUsage::of_all(&processes), all_cpu(), Machine::now());
         load.tell();
-        let seen = Seen::read(&load.line()).expect("a load says what it saw");
+        let seen = LoadResult::read(&load.line()).expect("a load says what it saw");
         let disturbance = machine.disturbance(all_cpu().saturating_sub(all_used), seen.micros);
-        let using = Usage::of_all(&processes);
+        let using = ProcessUsage::of_all(&processes);
         let served = self.served().saturating_sub(served);
         load.finish();
         let mut figures = Figures { disturbance, ..Figures::of(&seen) };
@@ -220,11 +221,11 @@ impl Stand {
 
     /// CPU time of the server so far.
     fn served(&self) -> u64 {
-        self.server.as_ref().map_or(0, Server::cpu_nanos)
+        self.server.as_ref().map_or(0, DatabaseServer::cpu_nanos)
     }
 
     /// What the server has done by now, and is told of by those who work on it.
-    fn done(&self, target: Target) -> Option<Done> {
+    fn done(&self, target: Target) -> Option<ServerWork> {
         let server = self.server.as_ref()?;
         Some(server.done(|| {
             if target == Target::Gateway {
@@ -241,7 +242,7 @@ impl Stand {
         }
     }
 
-    fn load(&self, target: Target, push: &Push) -> Peer {
+    fn load(&self, target: Target, push: &LoadSpec) -> Peer {
         let to = match target {
             Target::Direct => self.upstream.1.to_string(),
             Target::PassThrough => self.passthrough.1.to_string(),
@@ -252,7 +253,7 @@ impl Stand {
             Target::Plain => return self.pairs("plain", push),
             Target::Store => return self.pairs("store", push),
         };
-        let mut command = self.ground.command(Place::Around);
+        let mut command = self.ground.command(CoreRole::Around);
         command.args(["load", "--to", &to]);
         match &self.server {
             Some(_) => command.arg("--bearers").arg(self.site.path(BEARERS)),
@@ -273,9 +274,9 @@ impl Stand {
     }
 
     /// Pairs of hold and settlement without HTTP, in the gateway's place.
-    fn pairs(&self, who: &str, push: &Push) -> Peer {
+    fn pairs(&self, who: &str, push: &LoadSpec) -> Peer {
         let server = self.server.as_ref().expect("pairs are made on a server");
-        let mut command = self.ground.command(Place::Target);
+        let mut command = self.ground.command(CoreRole::Target);
         command.args([who, "--url", &server.database.url()]);
         let Scenario { wallets, nodes, .. } = self.scenario;
         let numbers = [("--tasks", push.connections), ("--wallets", wallets), ("--nodes", nodes)];
@@ -292,7 +293,7 @@ impl Stand {
             let answer = request.send(gateway.admin_address());
             Counters::read(answer.text()).expect("the gateway counts its commits")
         });
-        counters.fold(Counters::default(), Counters::plus)
+        counters.fold(Counters::default(), Counters::add)
     }
 }
 
@@ -303,8 +304,11 @@ fn fill(site: &Site, account: &Account, scenario: &Scenario, stored: u64) {
     assert_eq!(answer.status, 200, "{answer:?}");
     gateway.stop();
     let results = match scenario.kind {
-        Kind::Purge => Results::AllDue,
-        Kind::Fresh | Kind::Replay | Kind::Overload | Kind::Streams(_) => Results::Tenth,
+        ScenarioKind::Purge => Results::AllDue,
+        ScenarioKind::Fresh
+        | ScenarioKind::Replay
+        | ScenarioKind::Overload
+        | ScenarioKind::Streams(_) => Results::Tenth,
     };
     bulk::fill(&site.database(), stored, results);
 }
@@ -323,7 +327,7 @@ struct Counters {
 }
 
 impl Counters {
-    fn plus(self, other: Self) -> Self {
+    fn add(self, other: Self) -> Self {
         Self {
             transactions: self.transactions + other.transactions,
             changes: self.changes + other.changes,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::operation::{Claim, Finish, Lease, Node, SealedResult};
-use holdfast_domain::ports::{Beat, Entry};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{
-    ApiKeyId, Event, Incarnation, Journal, Keys, NodeName, Nodes, Prices, Snapshot, WalletId,
+    ApiKeyId, ApiKeys, Event, Incarnation, Journal, NodeName, Nodes, Prices, Snapshot, WalletId,
 };
 use holdfast_store::{DatabaseUrl, Options, Store};
 use holdfast_testkit::laws::tenant::{judged, operation_change};
@@ -32,7 +32,7 @@ pub fn run(pairs: &Pairs) {
         let hands = hands.map(|(at, (store, lease))| {
             let claim = sample::claim().lease(lease.clone()).hold(HOLD).build();
             let (store, keys) = (store.clone(), Arc::clone(&keys));
-            Hand { store, keys, at, step: pairs.tasks, claim }
+            StoreWorker { store, keys, at, step: pairs.tasks, claim }
         });
         pairs.measure(hands.collect()).await;
         beating.shutdown().await;
@@ -53,7 +53,8 @@ async fn open(pairs: &Pairs, beating: &mut JoinSet<()>) -> Vec<(Store, Lease)> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let name = NodeName::try_from(name.as_str()).expect("a name");
         let node = Node { name, incarnation: sample::fresh::<Incarnation>() };
-        let Beat::Held { lease, .. } = beat(&store, &node, Entry::Take).await else {
+        let HeartbeatOutcome::Held { lease, .. } = beat(&store, &node, LeaseMode::Take).await
+        else {
             panic!("a new name is free")
         };
         let renewed = store.clone();
@@ -62,7 +63,7 @@ async fn open(pairs: &Pairs, beating: &mut JoinSet<()>) -> Vec<(Store, Lease)> {
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                beat(&renewed, &node, Entry::Renew).await;
+                beat(&renewed, &node, LeaseMode::Renew).await;
             }
         });
         nodes.push((store, lease));
@@ -70,11 +71,11 @@ async fn open(pairs: &Pairs, beating: &mut JoinSet<()>) -> Vec<(Store, Lease)> {
     nodes
 }
 
-async fn beat(store: &Store, node: &Node, entry: Entry) -> Beat {
-    store.beat(node, sample::LEASE, entry).await.expect("the database")
+async fn beat(store: &Store, node: &Node, entry: LeaseMode) -> HeartbeatOutcome {
+    store.heartbeat(node, sample::LEASE, entry).await.expect("the database")
 }
 
-struct Hand {
+struct StoreWorker {
     store: Store,
     keys: Arc<[(ApiKeyId, WalletId)]>,
     /// Where among the keys it begins, and how far it goes each turn: together the hands use all alike.
@@ -83,7 +84,7 @@ struct Hand {
     claim: Claim,
 }
 
-impl Work for Hand {
+impl Work for StoreWorker {
     async fn pair(&mut self, turn: usize) {
         let at = (self.at + turn * self.step) % self.keys.len();
         let (api_key, wallet) = *self.keys.get(at).expect("a key");

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use self::speech::Body;
+use self::speech::UpstreamBody;
 use crate::{LISTENS, say};
 
 /// How a request spells that it wants a stream.
@@ -69,7 +69,10 @@ pub fn run(pace: Pace) {
     });
 }
 
-async fn answer(request: Request<Incoming>, pace: Pace) -> Result<Response<Body>, hyper::Error> {
+async fn answer(
+    request: Request<Incoming>,
+    pace: Pace,
+) -> Result<Response<UpstreamBody>, hyper::Error> {
     let mut body = request.into_body();
     let mut is_streamed = false;
     while let Some(frame) = body.frame().await {
@@ -81,9 +84,9 @@ async fn answer(request: Request<Incoming>, pace: Pace) -> Result<Response<Body>
         tokio::time::sleep(pace.delay).await;
     }
     let (body, kind) = if is_streamed {
-        (Body::speech(pace.chunks, pace.gap), "text/event-stream")
+        (UpstreamBody::speech(pace.chunks, pace.gap), "text/event-stream")
     } else {
-        (Body::whole(ANSWER), "application/json")
+        (UpstreamBody::whole(ANSWER), "application/json")
     };
     let mut answer = Response::new(body);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

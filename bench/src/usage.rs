@@ -10,7 +10,7 @@ const NANOS_PER_TICK: u64 = 1_000_000_000 / TICKS;
 
 /// What a process has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub(crate) struct ProcessUsage {
     pub(crate) cpu_nanos: u64,
     pub(crate) written: u64,
     pub(crate) resident_kib: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Usage {
     pub(crate) peak_kib: u64,
 }
 
-impl Usage {
+impl ProcessUsage {
     /// Of a process that runs and belongs to us; all its threads, those that have ended too.
     pub(crate) fn of(process: u32) -> Self {
         let read = |name: &str| {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_process_knows_what_it_has_used() {
-        let usage = Usage::of(std::process::id());
+        let usage = ProcessUsage::of(std::process::id());
         assert!(usage.resident_kib > 0, "{usage:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What the fuzz targets of requests say of one: how it is sent, and what it is bound to.
 
 use holdfast_domain::ApiKeyId;
-use holdfast_domain::ports::Arrival;
+use holdfast_domain::ports::ResponseMode;
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request, fingerprint};
 use holdfast_domain::secret::{Fingerprint, ServerSecret};
 use holdfast_wire::chat::upstream::{BoundField, render_request};
@@ -18,5 +18,5 @@ pub fn bound_to(request: &Request) -> Fingerprint {
 pub fn sent(request: &Request, unbounded: u64) -> Vec<u8> {
     let bound = request.max_output_tokens.unwrap_or(unbounded);
     let field = BoundField::MaxCompletionTokens;
-    render_request(request, request.model.as_str(), bound, field, Arrival::Whole)
+    render_request(request, request.model.as_str(), bound, field, ResponseMode::Whole)
 }

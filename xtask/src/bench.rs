@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     gateway::{self, Profile},
-    postgres::{Purpose, Server},
+    postgres::{PostgresServer, Purpose},
     shell,
     workspace::Workspace,
 };
@@ -46,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         command.arg("--folder").arg(workspace.target.join("bench"));
     }
     let server = match is_on_a_server(args) {
-        true => Some(Server::start(Purpose::Bench)?),
+        true => Some(PostgresServer::start(Purpose::Bench)?),
         false => None,
     };
     if let Some(server) = &server {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{
     gateway,
-    postgres::{Purpose, Server},
+    postgres::{PostgresServer, Purpose},
     shell::{self, say},
     workspace::Workspace,
 };
@@ -26,7 +26,7 @@ const KINDS: [(&str, u32); 6] = [
 const FILE: &str = "file";
 
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct ChaosRun {
     kind: &'static str,
     kills: u32,
     seed: Option<u64>,
@@ -40,10 +40,10 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
     let server = match asked.iter().all(|asked| asked.kind == FILE) {
         true => None,
-        false => Some(Server::start(Purpose::Tests)?),
+        false => Some(PostgresServer::start(Purpose::Tests)?),
     };
     let mut passed = true;
-    for Asked { kind, kills, seed } in asked {
+    for ChaosRun { kind, kills, seed } in asked {
         let seed = seed.map_or_else(seed_of_now, Ok)?;
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     Ok(passed)
 }
 
-fn parse(args: &[String]) -> Result<Vec<Asked>> {
+fn parse(args: &[String]) -> Result<Vec<ChaosRun>> {
     let (mut wanted, mut kills, mut seed) = (None, None, None);
     let mut options = args.iter();
     while let Some(option) = options.next() {
@@ -76,7 +76,7 @@ fn parse(args: &[String]) -> Result<Vec<Asked>> {
         (false, Some(kind)) => vec![kind],
         (false, None) => KINDS.into_iter().filter(|(kind, _)| *kind == FILE).collect(),
     };
-    let asked = |(kind, usual)| Asked { kind, kills: kills.unwrap_or(usual), seed };
+    let asked = |(kind, usual)| ChaosRun { kind, kills: kills.unwrap_or(usual), seed };
     Ok(kinds.into_iter().map(asked).collect())
 }
 
@@ -95,7 +95,7 @@ fn seed_of_now() -> Result<u64> {
 mod tests {
     use super::*;
 
-    fn parsed(args: &[&str]) -> Option<Vec<Asked>> {
+    fn parsed(args: &[&str]) -> Option<Vec<ChaosRun>> {
         let args: Vec<String> = args.iter().map(|it| (*it).to_owned()).collect();
         parse(&args).ok()
     }
@@ -105,10 +105,10 @@ mod tests {
         let all = parsed(&[]).unwrap();
         let all: Vec<_> = all.into_iter().map(|asked| (asked.kind, asked.kills)).collect();
         assert_eq!(all, KINDS);
-        let file = |kills, seed| Some(vec![Asked { kind: FILE, kills, seed }]);
+        let file = |kills, seed| Some(vec![ChaosRun { kind: FILE, kills, seed }]);
         assert_eq!(parsed(&["--seed", "7"]), file(200, Some(7)));
         assert_eq!(parsed(&["--kills", "3", "--seed", "7"]), file(3, Some(7)));
-        let nodes = vec![Asked { kind: "nodes", kills: 60, seed: None }];
+        let nodes = vec![ChaosRun { kind: "nodes", kills: 60, seed: None }];
         assert_eq!(parsed(&["--on", "nodes"]), Some(nodes));
         for bad in [&["--kills"][..], &["--kills", "many"], &["--hours", "3"], &["--on", "fire"]] {
             assert_eq!(parsed(bad), None, "{bad:?}");

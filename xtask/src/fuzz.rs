@@ -30,9 +30,9 @@ const INPUT_SECONDS_MAX: u32 = 10;
 const MEMORY_MB_MAX: u32 = 1_024;
 
 /// Chooses what a target starts from.
-type Sow = fn(&Seeds) -> Vec<Vec<u8>>;
+type SeedSource = fn(&Seeds) -> Vec<Vec<u8>>;
 
-const TARGETS: &[(&str, Sow)] =
+const TARGETS: &[(&str, SeedSource)] =
     &[("request", Seeds::bodies), ("canon", Seeds::pairs), ("sse", |_bodies| seeds::streams())];
 
 /// Runs every target as long as `args` say; whether none found anything.

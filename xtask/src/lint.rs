@@ -12,7 +12,7 @@ use crate::{
     workspace::{self, Workspace},
 };
 
-type Check = fn(&Workspace) -> Result<Verdict>;
+type Check = fn(&Workspace) -> Result<CheckVerdict>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("fmt", |it| check(it, &["fmt", "--all", "--check"])),
@@ -28,7 +28,7 @@ const CHECKS: &[(&str, Check)] = &[
 const FUZZ: &[&str] = &["--manifest-path", "fuzz/Cargo.toml"];
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum CheckVerdict {
     Passed,
     Failed,
     /// Why nothing can be said.
@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             // A check that cannot even be asked must not keep the others from being asked.
             let verdict = check(workspace).or_else(|error| {
                 say(&format!("error: {error:#}"))?;
-                Ok::<_, anyhow::Error>(Verdict::Failed)
+                Ok::<_, anyhow::Error>(CheckVerdict::Failed)
             })?;
             verdicts.push((*name, verdict));
         }
@@ -56,23 +56,23 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     say("")?;
     for (name, verdict) in &verdicts {
         say(&match verdict {
-            Verdict::Passed => format!("{name:<10} passed"),
-            Verdict::Failed => format!("{name:<10} FAILED"),
-            Verdict::NotChecked(reason) => format!("{name:<10} not checked: {reason}"),
+            CheckVerdict::Passed => format!("{name:<10} passed"),
+            CheckVerdict::Failed => format!("{name:<10} FAILED"),
+            CheckVerdict::NotChecked(reason) => format!("{name:<10} not checked: {reason}"),
         })?;
     }
-    Ok(!verdicts.iter().any(|(_, verdict)| *verdict == Verdict::Failed))
+    Ok(!verdicts.iter().any(|(_, verdict)| *verdict == CheckVerdict::Failed))
 }
 
-fn check(workspace: &Workspace, args: &[&str]) -> Result<Verdict> {
+fn check(workspace: &Workspace, args: &[&str]) -> Result<CheckVerdict> {
     shell::run(cargo(&workspace.root).args(args)).map(judge)
 }
 
-fn judge(passed: bool) -> Verdict {
-    if passed { Verdict::Passed } else { Verdict::Failed }
+fn judge(passed: bool) -> CheckVerdict {
+    if passed { CheckVerdict::Passed } else { CheckVerdict::Failed }
 }
 
-fn check_tidy(workspace: &Workspace) -> Result<Verdict> {
+fn check_tidy(workspace: &Workspace) -> Result<CheckVerdict> {
     let findings = tidy::check(workspace)?;
     for finding in &findings {
         say(&finding.to_string())?;
@@ -80,14 +80,14 @@ fn check_tidy(workspace: &Workspace) -> Result<Verdict> {
     Ok(judge(findings.is_empty()))
 }
 
-fn check_doc(workspace: &Workspace) -> Result<Verdict> {
+fn check_doc(workspace: &Workspace) -> Result<CheckVerdict> {
     let mut cargo = cargo(&workspace.root);
     cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     shell::run(&mut cargo).map(judge)
 }
 
 /// The form of the workspaces beside this one.
-fn check_outside(workspace: &Workspace) -> Result<Verdict> {
+fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
     let mut passed = true;
     for manifest in workspace::OUTSIDE {
         let mut fmt = cargo(&workspace.root);
@@ -98,7 +98,7 @@ fn check_outside(workspace: &Workspace) -> Result<Verdict> {
 
 /// What is built here, and what the fuzz targets are built with: they are a workspace of their own.
 /// `examples/` brings nothing that is not in one of these.
-fn check_deny(workspace: &Workspace) -> Result<Verdict> {
+fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     const ARGS: &[&str] = &["--hide-inclusion-graph", "bans", "licenses", "sources"];
     let of_ours = deny(workspace, &[], ARGS)?;
     // Its few crates meet none of the layers that `deny.toml` names.
@@ -107,10 +107,10 @@ fn check_deny(workspace: &Workspace) -> Result<Verdict> {
     Ok(judge(of_ours && of_fuzz))
 }
 
-fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
+fn check_advisories(workspace: &Workspace) -> Result<CheckVerdict> {
     let path = tools::find(workspace, "deny")?;
     if !shell::run(cargo(&workspace.root).args(["deny", "fetch", "db"]).env("PATH", path))? {
-        return Ok(Verdict::NotChecked("the advisory database is out of reach"));
+        return Ok(CheckVerdict::NotChecked("the advisory database is out of reach"));
     }
     let advisories = ["--disable-fetch", "advisories"];
     let of_ours = deny(workspace, &[], &advisories)?;
@@ -125,7 +125,7 @@ fn deny(workspace: &Workspace, of: &[&str], args: &[&str]) -> Result<bool> {
     shell::run(cargo.env("PATH", path))
 }
 
-fn check_machete(workspace: &Workspace) -> Result<Verdict> {
+fn check_machete(workspace: &Workspace) -> Result<CheckVerdict> {
     let path = tools::find(workspace, "machete")?;
     let mut machete = cargo(&workspace.root);
     // By this one it tells `cargo machete` from `cargo run`, which is what runs these tasks.

@@ -11,7 +11,7 @@ use std::{ffi::OsStr, fs, path::Path, process::Command};
 use anyhow::{Context, Result, bail, ensure};
 
 use self::{
-    outcome::{Counts, Outcome, Verdict},
+    outcome::{MutantCounts, MutantOutcome, MutantVerdict},
     survivors::Survivors,
 };
 use crate::{
@@ -29,7 +29,7 @@ const TESTED: [i32; 3] = [0, 2, 3];
 const WITHOUT_HISTORIES: &[&str] = &["--", "--skip=histories::"];
 
 /// Files whose mutants the same tests look for.
-struct Part {
+struct MutationTarget {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
@@ -40,8 +40,8 @@ struct Part {
 }
 
 /// The pure core, first that by which money goes wrong.
-const CORE: &[Part] = &[
-    Part {
+const CORE: &[MutationTarget] = &[
+    MutationTarget {
         name: "rules",
         package: "holdfast-domain",
         files: &[
@@ -57,14 +57,14 @@ const CORE: &[Part] = &[
         targets: &["--test=it"],
         chosen: WITHOUT_HISTORIES,
     },
-    Part {
+    MutationTarget {
         name: "judge",
         package: "holdfast-store",
         files: &["crates/store/src/judge.rs"],
         targets: &["--lib"],
         chosen: &["judge::"],
     },
-    Part {
+    MutationTarget {
         name: "values",
         package: "holdfast-domain",
         files: &[
@@ -132,10 +132,10 @@ impl Options {
 fn test(
     workspace: &Workspace,
     path: &OsStr,
-    part: &Part,
+    part: &MutationTarget,
     files: &[&str],
     shard: Option<&str>,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<MutantOutcome>> {
     let folder = workspace.target.join("mutants");
     let output = folder.join(part.name);
     fs::create_dir_all(&output).context("cannot make the folder of the mutants")?;
@@ -152,7 +152,7 @@ fn test(
 
 /// Built as fast as can be: without debug information, and the domain unoptimized, of which a mutant
 /// is built once for a second of tests.
-fn command(workspace: &Workspace, part: &Part, files: &[&str], output: &Path) -> Command {
+fn command(workspace: &Workspace, part: &MutationTarget, files: &[&str], output: &Path) -> Command {
     let mut cargo = shell::cargo(&workspace.root);
     cargo.args(["mutants", "--package", part.package, "--no-shuffle", "--colors=never"]);
     // The tests take about a second: what takes so much longer hangs, on a busy machine too.
@@ -167,12 +167,12 @@ fn command(workspace: &Workspace, part: &Part, files: &[&str], output: &Path) ->
     cargo
 }
 
-fn conclude(survivors: &Survivors, outcomes: &[Outcome], whole: bool) -> Result<bool> {
-    let counts = Counts::of(outcomes.iter());
+fn conclude(survivors: &Survivors, outcomes: &[MutantOutcome], whole: bool) -> Result<bool> {
+    let counts = MutantCounts::of(outcomes.iter());
     say(&format!("\n{:<40} caught missed timeout unviable", ""))?;
     for file in CORE.iter().flat_map(|part| part.files) {
-        let of_file = Counts::of(outcomes.iter().filter(|it| it.file == *file));
-        if of_file != Counts::default() {
+        let of_file = MutantCounts::of(outcomes.iter().filter(|it| it.file == *file));
+        if of_file != MutantCounts::default() {
             say(&format!("{file:<40} {of_file}"))?;
         }
     }
@@ -181,7 +181,7 @@ fn conclude(survivors: &Survivors, outcomes: &[Outcome], whole: bool) -> Result<
         say("no mutant was tested")?;
         return Ok(false);
     };
-    let missed = outcomes.iter().filter(|it| it.verdict == Verdict::Missed);
+    let missed = outcomes.iter().filter(|it| it.verdict == MutantVerdict::Missed);
     let unknown = survivors.unknown(missed);
     for mutant in &unknown {
         say(&format!("survives, and is not in {}: {mutant}", survivors::FILE))?;

@@ -69,7 +69,7 @@ impl Purpose {
 
 /// A running server. It ends when this is dropped, or with this process.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct PostgresServer {
     child: Child,
     folder: PathBuf,
     binaries: PathBuf,
@@ -78,7 +78,7 @@ pub(crate) struct Server {
     port: u16,
 }
 
-impl Server {
+impl PostgresServer {
     /// Where tests find it, and the programs to start others.
     pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
         [
@@ -153,7 +153,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
             fs::remove_dir_all(&self.folder).ok();

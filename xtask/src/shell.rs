@@ -14,13 +14,13 @@ use anyhow::{Context, Result};
 
 /// What a program printed, standard output and standard error, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct CommandOutput {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Heard {
+impl CommandOutput {
     /// The last thing the program said, for a message of one line.
     pub(crate) fn last_words(&self) -> &str {
         let spoken = |text: &'_ str| !text.trim().is_empty();
@@ -74,9 +74,9 @@ pub(crate) fn run(command: &mut Command) -> Result<bool> {
 }
 
 /// Runs to the end in silence.
-pub(crate) fn hear(command: &mut Command) -> Result<Heard> {
+pub(crate) fn hear(command: &mut Command) -> Result<CommandOutput> {
     let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
-    Ok(Heard {
+    Ok(CommandOutput {
         status: output.status,
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -84,7 +84,7 @@ pub(crate) fn hear(command: &mut Command) -> Result<Heard> {
 }
 
 /// Runs to the end with the output shown as it comes, and keeps a copy of it.
-pub(crate) fn overhear(command: &mut Command) -> Result<Heard> {
+pub(crate) fn overhear(command: &mut Command) -> Result<CommandOutput> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -97,7 +97,7 @@ pub(crate) fn overhear(command: &mut Command) -> Result<Heard> {
     let stdout = copy_lines(stdout, &mut io::stdout());
     let stderr = aside.join().map_err(|_panic| anyhow::anyhow!("the copying thread panicked"))?;
     let status = child.wait().with_context(|| cannot_start(command))?;
-    Ok(Heard { status, stdout: stdout?, stderr: stderr? })
+    Ok(CommandOutput { status, stdout: stdout?, stderr: stderr? })
 }
 
 /// `1.5 s`, `2 min 3 s`.

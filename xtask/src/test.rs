@@ -17,11 +17,11 @@ use anyhow::{Context, Result, ensure};
 use self::{
     clients::{Client, Clients},
     runner::Runner,
-    tally::Tally,
+    tally::TestTally,
 };
 use crate::{
     gateway,
-    postgres::{Purpose, Server},
+    postgres::{PostgresServer, Purpose},
     shell::{self, say, spell},
     workspace::{THUMBNAILS, Workspace},
 };
@@ -64,7 +64,7 @@ const DOC: &str = "doc";
 
 struct Suite {
     name: &'static str,
-    tally: Tally,
+    tally: TestTally,
     took: Duration,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     };
     for (name, package) in wanted {
         suites.push(time(name, || match name {
-            _ if !is_built => Ok(Tally::NOT_RUN),
+            _ if !is_built => Ok(TestTally::NOT_RUN),
             END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
             STORE => with_server(&runner, package, server.as_ref()),
             BENCH => with_gateway(workspace, &runner, package, server.as_ref()),
@@ -118,7 +118,7 @@ fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
     names.filter(|name| !CRATES.iter().any(|(_, package)| package == name)).collect()
 }
 
-fn time(name: &'static str, run: impl FnOnce() -> Result<Tally>) -> Result<Suite> {
+fn time(name: &'static str, run: impl FnOnce() -> Result<TestTally>) -> Result<Suite> {
     say(&format!("\nsuite {name}"))?;
     let started = Instant::now();
     let tally = run()?;
@@ -128,8 +128,8 @@ fn time(name: &'static str, run: impl FnOnce() -> Result<Tally>) -> Result<Suite
 }
 
 /// A database server for the tests that need one.
-fn server(notes: &mut Vec<String>) -> Result<Option<Server>> {
-    match Server::start(Purpose::Tests) {
+fn server(notes: &mut Vec<String>) -> Result<Option<PostgresServer>> {
+    match PostgresServer::start(Purpose::Tests) {
         Ok(server) => Ok(Some(server)),
         Err(error) => {
             say(&format!("PostgreSQL: not to be had: {error:#}"))?;
@@ -139,7 +139,11 @@ fn server(notes: &mut Vec<String>) -> Result<Option<Server>> {
     }
 }
 
-fn with_server(runner: &Runner, package: &str, server: Option<&Server>) -> Result<Tally> {
+fn with_server(
+    runner: &Runner,
+    package: &str,
+    server: Option<&PostgresServer>,
+) -> Result<TestTally> {
     match server {
         Some(server) => runner.run(package, &server.env(), &[]),
         None => runner.run(package, &[], &[format!("{POSTGRES}_")]),
@@ -150,10 +154,10 @@ fn with_gateway(
     workspace: &Workspace,
     runner: &Runner,
     package: &str,
-    server: Option<&Server>,
-) -> Result<Tally> {
+    server: Option<&PostgresServer>,
+) -> Result<TestTally> {
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
-        return Ok(Tally::NOT_RUN);
+        return Ok(TestTally::NOT_RUN);
     };
     let mut env = vec![("HOLDFAST_BIN", gateway)];
     let mut skip = Vec::new();
@@ -168,12 +172,12 @@ fn end_to_end(
     workspace: &Workspace,
     runner: &Runner,
     package: &str,
-    server: Option<&Server>,
+    server: Option<&PostgresServer>,
     notes: &mut Vec<String>,
-) -> Result<Tally> {
+) -> Result<TestTally> {
     let Some(gateway) = gateway::build(workspace)? else {
         notes.push("the gateway does not build: its end-to-end suite counts as one failure".into());
-        return Ok(Tally::NOT_RUN);
+        return Ok(TestTally::NOT_RUN);
     };
     let mut env = Vec::from(gateway.env());
     let mut skip = Vec::new();
@@ -204,19 +208,19 @@ fn end_to_end(
     runner.run(package, &env, &prefixes)
 }
 
-fn run_examples(workspace: &Workspace) -> Result<Tally> {
-    let mut tally = Tally::default();
+fn run_examples(workspace: &Workspace) -> Result<TestTally> {
+    let mut tally = TestTally::default();
     for package in &workspace.packages {
         for example in &package.examples {
             say(&format!("example {example} of {}", package.name))?;
             let mut cargo = shell::cargo(&workspace.root);
             cargo.args(["run", "--quiet", "--package", &package.name, "--example", example]);
             let passed = shell::run(&mut cargo)?;
-            tally = tally + if passed { Tally::ONE_PASSED } else { Tally::NOT_RUN };
+            tally = tally + if passed { TestTally::ONE_PASSED } else { TestTally::NOT_RUN };
         }
     }
     let passed = run_thumbnails(workspace)?;
-    Ok(tally + if passed { Tally::ONE_PASSED } else { Tally::NOT_RUN })
+    Ok(tally + if passed { TestTally::ONE_PASSED } else { TestTally::NOT_RUN })
 }
 
 /// Runs the service that embeds the domain from outside. It is another workspace to Cargo, with this
@@ -256,7 +260,7 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     if let Some(note) = unexplained(suites, notes) {
         say(&note)?;
     }
-    let total = suites.iter().fold(Tally::default(), |sum, suite| sum + suite.tally);
+    let total = suites.iter().fold(TestTally::default(), |sum, suite| sum + suite.tally);
     say(&total.to_string())?;
     Ok(total.failed == 0)
 }
@@ -283,7 +287,7 @@ mod tests {
     fn skipped_tests_are_explained() {
         let suite = |name, skipped| Suite {
             name,
-            tally: Tally { skipped, ..Tally::default() },
+            tally: TestTally { skipped, ..TestTally::default() },
             took: Duration::ZERO,
         };
         let suites = [suite("wire", 1), suite("store", 0), suite(END_TO_END, 2)];

@@ -33,11 +33,11 @@ pub(crate) struct Package {
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: DependencyKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DependencyKind {
     /// Ends in what is built, or builds it.
     Shipped,
     /// For tests and examples.
@@ -81,8 +81,8 @@ impl Package {
 impl Dependency {
     fn read(dependency: &Value) -> Option<Self> {
         let kind = match dependency.get("kind")?.as_str() {
-            Some("dev") => Kind::Dev,
-            Some(_) | None => Kind::Shipped,
+            Some("dev") => DependencyKind::Dev,
+            Some(_) | None => DependencyKind::Shipped,
         };
         Some(Self { name: text(dependency, "name")?, kind })
     }
@@ -124,7 +124,14 @@ mod tests {
         let workspace = Workspace::read(&metadata).unwrap();
         let package = &workspace.packages[0];
         let kinds: Vec<_> = package.dependencies.iter().map(|it| (&*it.name, it.kind)).collect();
-        assert_eq!(kinds, [("b", Kind::Shipped), ("c", Kind::Dev), ("d", Kind::Shipped)]);
+        assert_eq!(
+            kinds,
+            [
+                ("b", DependencyKind::Shipped),
+                ("c", DependencyKind::Dev),
+                ("d", DependencyKind::Shipped)
+            ]
+        );
         assert_eq!(package.examples, ["tour"]);
     }
 

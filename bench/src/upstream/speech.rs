@@ -26,47 +26,47 @@ data: [DONE]
 
 /// All at once, or a speech.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum UpstreamBody {
     Whole(Full<Bytes>),
-    Speech(Speech),
+    Speech(SpeechBody),
 }
 
 /// A stream that is being said.
 #[derive(Debug)]
-pub(super) struct Speech {
-    step: Step,
+pub(super) struct SpeechBody {
+    step: SpeechStep,
     gap: Duration,
     /// When the next chunk is due; nothing where there is no gap between them.
     due: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum SpeechStep {
     Opening(u64),
     /// So many chunks are still to be said.
     Saying(u64),
     Over,
 }
 
-impl Body {
+impl UpstreamBody {
     pub(super) fn whole(text: &'static str) -> Self {
         Self::Whole(Full::new(Bytes::from_static(text.as_bytes())))
     }
 
     pub(super) fn speech(chunks: u64, gap: Duration) -> Self {
         let due = (!gap.is_zero()).then(|| Box::pin(sleep_until(Instant::now())));
-        Self::Speech(Speech { step: Step::Opening(chunks), gap, due })
+        Self::Speech(SpeechBody { step: SpeechStep::Opening(chunks), gap, due })
     }
 }
 
-impl Speech {
+impl SpeechBody {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let (said, next) = match self.step {
-            Step::Opening(chunks) => {
-                (Bytes::from(format!("{HEAD}{OPENING}{TAIL}\n\n")), Step::Saying(chunks))
+            SpeechStep::Opening(chunks) => {
+                (Bytes::from(format!("{HEAD}{OPENING}{TAIL}\n\n")), SpeechStep::Saying(chunks))
             }
-            Step::Saying(0) => (Bytes::from_static(END.as_bytes()), Step::Over),
-            Step::Saying(left) => {
+            SpeechStep::Saying(0) => (Bytes::from_static(END.as_bytes()), SpeechStep::Over),
+            SpeechStep::Saying(left) => {
                 if let Some(due) = &mut self.due {
                     ready!(due.as_mut().poll(context));
                     // The next is due when it would be if this one were not late.
@@ -75,16 +75,16 @@ impl Speech {
                 }
                 let stamp = now_micros();
                 let chunk = format!("{HEAD}{{\"content\":\"{stamp:0STAMP_LEN$} \"}}{TAIL}\n\n");
-                (Bytes::from(chunk), Step::Saying(left - 1))
+                (Bytes::from(chunk), SpeechStep::Saying(left - 1))
             }
-            Step::Over => return Poll::Ready(None),
+            SpeechStep::Over => return Poll::Ready(None),
         };
         self.step = next;
         Poll::Ready(Some(said))
     }
 }
 
-impl HttpBody for Body {
+impl HttpBody for UpstreamBody {
     type Data = Bytes;
     type Error = Infallible;
 

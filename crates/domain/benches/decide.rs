@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark ends where it cannot be made")]
 
 use divan::{AllocProfiler, Bencher, black_box};
-use holdfast_domain::limits::Tally;
+use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{Claim, Receipt, Version, decide};
 use holdfast_domain::{Event, Snapshot};
 use holdfast_testkit::laws::tenant::finish;
@@ -36,7 +36,8 @@ fn a_finish(bencher: Bencher<'_, '_>) {
     let claim = claim();
     let vacant = Snapshot::vacant(sample::NOW);
     let admission = decide(&vacant, Event::Claim(Box::new(claim.clone()))).unwrap();
-    let receipt = Receipt { version: Version::FIRST, at: sample::NOW, tally: Tally::default() };
+    let receipt =
+        Receipt { version: Version::FIRST, at: sample::NOW, counters: CounterReadings::default() };
     let operation = admission.apply(None, receipt).unwrap();
     let end = finish(&operation, 100, 20);
     let snapshot = Snapshot {

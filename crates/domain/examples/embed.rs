@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use holdfast_domain::conduct::{ClaimError, Claimed, Conduct, Ending};
+use holdfast_domain::conduct::{ClaimError, ClaimOutcome, Conduct, Ending};
 use holdfast_testkit::{MemoryJournal, NoPause, sample};
 
 #[tokio::main(flavor = "current_thread")]
@@ -26,12 +26,12 @@ pub(crate) async fn main() -> Result<(), ClaimError> {
     let conflict = conduct.perform(&sample::order(&another), work).await?;
 
     let answers = [sold, replay].map(|claimed| match claimed {
-        Claimed::Ended(found) => found.snapshot.result,
-        Claimed::Mine(..) | Claimed::InProgress(_) | Claimed::Recorded(_) => None,
-        Claimed::TooSoon(_) | Claimed::OtherRequest => None,
+        ClaimOutcome::Ended(found) => found.snapshot.result,
+        ClaimOutcome::Mine(..) | ClaimOutcome::InProgress(_) | ClaimOutcome::Recorded(_) => None,
+        ClaimOutcome::TooSoon(_) | ClaimOutcome::OtherRequest => None,
     });
     assert_eq!(answers, [Some(sample::result("done")), Some(sample::result("done"))]);
-    assert!(matches!(conflict, Claimed::OtherRequest));
+    assert!(matches!(conflict, ClaimOutcome::OtherRequest));
     assert_eq!(runs.into_inner(), 1);
     assert_eq!(journal.wallet(sample::WALLET).map(|wallet| wallet.available.get()), Some(970));
     Ok(())

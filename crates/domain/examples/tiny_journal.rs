@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::conduct::{Claimed, Conduct, Ending};
-use holdfast_domain::ledger::{Account, Funds, Moves, Posting, PostingKind, Transfer};
-use holdfast_domain::limits::{Counter, CounterMove, Reached, Tally};
+use holdfast_domain::conduct::{ClaimOutcome, Conduct, Ending};
+use holdfast_domain::ledger::{Account, BalanceChange, Funds, Posting, PostingKind, Transfer};
+use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
 use holdfast_domain::operation::{
     Change, Lease, Node, Receipt, SealedResult, Transition, Version, situation,
 };
 use holdfast_domain::ports::{
-    Beat, CommitError, CreateError, Entry, Leased, LedgerEntry, LedgerSource, Unavailable,
+    CommitError, CreateError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry,
+    LedgerSource, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -34,8 +35,8 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let deposit = deposit.ok_or("a deposit is of more than nothing")?;
     journal.commit(Arc::new(Change::Posting(deposit))).await?;
     // The process leases its operations through a row, so that another one may end what it left.
-    let beat = journal.beat(&sample::node("shop"), sample::LEASE, Entry::Take).await?;
-    let Beat::Held { lease, .. } = beat else { return Err("the name is taken".into()) };
+    let beat = journal.heartbeat(&sample::node("shop"), sample::LEASE, LeaseMode::Take).await?;
+    let HeartbeatOutcome::Held { lease, .. } = beat else { return Err("the name is taken".into()) };
 
     let grace = Some(Duration::from_secs(60));
     let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: grace };
@@ -47,7 +48,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
         })
         .await?;
 
-    assert!(matches!(sold, Claimed::Ended(_)));
+    assert!(matches!(sold, ClaimOutcome::Ended(_)));
     assert_eq!(journal.find(sample::WALLET).await?.map(|wallet| wallet.available.get()), Some(970));
     Ok(())
 }
@@ -106,11 +107,11 @@ impl Journal for TinyJournal {
         Ok(due.iter().map(|(row, _)| row.id).take(at_most(limit)).collect())
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable> {
         let rows = self.rows();
         let leased = rows.operations.values().filter(|(row, _)| row.phase == Phase::Leased);
         let of_node = leased.filter(|(row, _)| row.owner.node == *node);
-        Ok(of_node.map(|(row, _)| Leased::from(row)).collect())
+        Ok(of_node.map(|(row, _)| LeasedOperation::from(row)).collect())
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
@@ -134,12 +135,12 @@ impl Rows {
     /// The version first, then bounds, then permanent ids. Whoever calls it drops the copy on an error.
     fn write(&mut self, change: &Transition) -> Result<Receipt, CommitError> {
         let (before, kept) = self.operations.get(&change.operation).cloned().unzip();
-        if !change.stands_on(before.as_ref().map(|row| (row.version, row.owner.claim))) {
+        if !change.matches_row(before.as_ref().map(|row| (row.version, row.owner.claim))) {
             return Err(CommitError::Conflict);
         }
         let tally = self.count(change)?;
         if change.funds != Funds::Unmoved {
-            self.pay(change.wallet, change.funds.moves())?;
+            self.pay(change.wallet, change.funds.balance_change())?;
         }
         let source = LedgerSource::Operation(change.operation, change.generation);
         for Transfer { kind, debit, credit, amount } in change.funds.transfers() {
@@ -150,7 +151,7 @@ impl Rows {
             let entry = LedgerEntry { at, source, kind, debit, credit, amount };
             self.book.push((change.wallet, entry));
         }
-        let receipt = Receipt { version: change.version(), at: self.now(), tally };
+        let receipt = Receipt { version: change.version(), at: self.now(), counters: tally };
         let after = change.apply(before.as_ref(), receipt).ok_or(CommitError::Conflict)?;
         let result = change.result().cloned().or(kept.flatten());
         self.operations.insert(change.operation, (after, result));
@@ -158,16 +159,18 @@ impl Rows {
     }
 
     /// Moves the counters, each within its bound, and says what they come to.
-    fn count(&mut self, change: &Transition) -> Result<Tally, CommitError> {
+    fn count(&mut self, change: &Transition) -> Result<CounterReadings, CommitError> {
         let at = change.admitted_at.unwrap_or(self.now());
         let window = |counter: Counter| (change.api_key, counter, counter.window(at));
         let used = |counter| self.counters.get(&window(counter)).copied().unwrap_or(0);
-        let before: Tally = change.counters.iter().map(|m| (m.counter, used(m.counter))).collect();
+        let before: CounterReadings =
+            change.counters.iter().map(|m| (m.counter, used(m.counter))).collect();
         let mut tally = before;
         for CounterMove { counter, amount, bound } in change.counters.iter().copied() {
             let after = used(counter).saturating_add(amount);
             if let Some(bound) = bound.filter(|bound| after > *bound) {
-                let reached = Reached { counter, amount, bound, tally: before, at: self.now() };
+                let reached =
+                    ReachedLimit { counter, amount, bound, counters: before, at: self.now() };
                 return Err(CommitError::LimitReached(reached));
             }
             tally = tally.with(counter, after);
@@ -187,18 +190,18 @@ impl Rows {
         if !kind.allows(amount) || !self.is_covered(posting) || !self.has_room(wallet, amount) {
             return Err(CommitError::InsufficientFunds);
         }
-        self.pay(wallet, Moves { available: amount, held: Micros::ZERO })?;
+        self.pay(wallet, BalanceChange { available: amount, held: Micros::ZERO })?;
         let (there, here) = (kind.counterpart(), Account::Available);
         let (debit, credit) = if amount > Micros::ZERO { (there, here) } else { (here, there) };
         let (at, source, kind) = (self.now(), LedgerSource::Posting(id), kind.label());
         let amount = amount.max(amount.negated());
         self.book.push((wallet, LedgerEntry { at, source, kind, debit, credit, amount }));
         self.postings.insert(id, posting.clone());
-        Ok(Receipt { version: Version::FIRST, at, tally: Tally::default() })
+        Ok(Receipt { version: Version::FIRST, at, counters: CounterReadings::default() })
     }
 
     /// Neither amount of a wallet leaves its bounds.
-    fn pay(&mut self, id: WalletId, moves: Moves) -> Result<(), CommitError> {
+    fn pay(&mut self, id: WalletId, moves: BalanceChange) -> Result<(), CommitError> {
         let wallet = self.wallets.iter_mut().find(|wallet| wallet.id == id);
         let wallet = wallet.ok_or(CommitError::InsufficientFunds)?;
         for (amount, by) in
@@ -238,18 +241,24 @@ impl Rows {
 
 #[async_trait]
 impl Nodes for TinyJournal {
-    async fn beat(&self, node: &Node, span: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+    async fn heartbeat(
+        &self,
+        node: &Node,
+        span: Duration,
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         let mut rows = self.rows();
         let (now, row) = (rows.now(), rows.nodes.get(&node.name).cloned());
         let is_mine = row.as_ref().is_some_and(|row| row.node == *node);
         let is_free = row.as_ref().is_none_or(|row| row.ends_at <= now);
-        let may = is_mine || entry == Entry::Take || (entry == Entry::TakeExpired && is_free);
+        let may =
+            is_mine || entry == LeaseMode::Take || (entry == LeaseMode::TakeExpired && is_free);
         if !may {
-            return Ok(Beat::Lost { lease: row, now });
+            return Ok(HeartbeatOutcome::Lost { lease: row, now });
         }
         let lease = Lease { node: node.clone(), ends_at: now.after(span) };
         rows.nodes.insert(node.name.clone(), lease.clone());
-        Ok(Beat::Held { lease, now })
+        Ok(HeartbeatOutcome::Held { lease, now })
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {

@@ -1,7 +1,7 @@
 //! What a model said, as it arrives and when it is whole. Nothing of the provider is in it: not its
 //! ids, not its name.
 
-mod shown;
+mod debug;
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Delta {
     /// Which tier serves it, where the provider tells.
     pub service_tier: Option<ServiceTier>,
     /// What became of a predicted text, where the provider tells.
-    pub predicted: Option<Predicted>,
+    pub predicted: Option<PredictionTokens>,
     /// What a moderation said of prompt and answer.
     pub moderation: Option<Opaque>,
 }
@@ -45,7 +45,7 @@ impl From<Vec<ChoiceDelta>> for Delta {
 impl Delta {
     /// Forgets what its request did not ask to be told: how the operator's account is served is the
     /// operator's own matter.
-    pub fn keep_to(&mut self, request: &Request) {
+    pub fn retain_requested(&mut self, request: &Request) {
         self.service_tier = request.service_tier.and(self.service_tier);
         self.moderation = request.moderation.as_ref().and(self.moderation.take());
         if !request.logprobs {
@@ -57,7 +57,7 @@ impl Delta {
 /// How many tokens of a predicted text became part of the answer, and how many did not. Both are
 /// completion tokens: told, and never metered apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Predicted {
+pub struct PredictionTokens {
     /// Those that did.
     pub accepted: u64,
     /// Those that did not.
@@ -141,7 +141,7 @@ pub struct Answer {
     /// Which tier served it, where the provider told.
     pub service_tier: Option<ServiceTier>,
     /// What became of a predicted text.
-    pub predicted: Predicted,
+    pub predicted: PredictionTokens,
     /// What a moderation said of prompt and answer.
     pub moderation: Option<Opaque>,
 }
@@ -204,7 +204,7 @@ impl Answer {
 
     /// Forgets what its request did not ask to be told: how the operator's account is served is the
     /// operator's own matter.
-    pub fn keep_to(&mut self, request: &Request) {
+    pub fn retain_requested(&mut self, request: &Request) {
         self.service_tier = request.service_tier.and(self.service_tier);
         self.moderation = request.moderation.as_ref().and(self.moderation.take());
         if !request.logprobs {
@@ -214,7 +214,7 @@ impl Answer {
 
     /// Whether every one of `n` choices is there and has ended: anything less is a broken answer.
     #[must_use]
-    pub fn is_whole(&self, n: u32) -> bool {
+    pub fn is_complete(&self, n: u32) -> bool {
         (0..n).eq(self.choices.keys().copied())
             && self.choices.values().all(|choice| choice.finish.is_some())
     }
@@ -222,12 +222,12 @@ impl Answer {
     /// Whether nothing of it has arrived: a choice that was opened without a word is nothing yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.choices.values().any(|choice| choice.says_something())
+        !self.choices.values().any(|choice| choice.has_content())
     }
 
     /// Ends whatever of `n` choices has not ended, as a bound of the gateway does. Who was said to call
     /// and calls nobody was cut before it did.
-    pub fn cut(&mut self, n: u32) {
+    pub fn end_open_choices(&mut self, n: u32) {
         for index in 0..n {
             let choice = self.choices.entry(index).or_default();
             let finish = choice.finish.get_or_insert(FinishReason::Length);
@@ -259,13 +259,13 @@ impl Answer {
 impl Delta {
     /// Whether the model says anything by it: opening a choice without a word is nothing yet.
     #[must_use]
-    pub fn says_something(&self) -> bool {
-        self.choices.iter().any(ChoiceDelta::says_something)
+    pub fn has_content(&self) -> bool {
+        self.choices.iter().any(ChoiceDelta::has_content)
     }
 }
 
 impl ChoiceDelta {
-    fn says_something(&self) -> bool {
+    fn has_content(&self) -> bool {
         let texts = [&self.content, &self.refusal, &self.reasoning];
         let audio = self.audio.as_ref();
         texts.into_iter().flatten().any(|text| !text.is_empty())
@@ -278,7 +278,7 @@ impl ChoiceDelta {
 }
 
 impl Choice {
-    fn says_something(&self) -> bool {
+    fn has_content(&self) -> bool {
         self.texts().any(|text| !text.is_empty())
             || !self.annotations.is_empty()
             || self.audio.as_ref().is_some_and(|audio| !audio.data.is_empty())

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use self::concluding::{Concluded, Ending};
-use self::offering::{Verdict, applied};
-pub use self::upkeep::Found;
-use self::upkeep::Tried;
-use crate::limits::Tally;
-use crate::model::Terms;
+pub use self::concluding::{Conclusion, Ending};
+use self::offering::{Verdict, apply_change};
+use self::upkeep::EventOutcome;
+pub use self::upkeep::Reconciliation;
+use crate::limits::CounterReadings;
+use crate::model::FingerprintTerms;
 use crate::operation::{
     Attempt, Binding, Change, Claim, Event, Operation, Phase, Refusal, Snapshot, decide,
 };
@@ -48,17 +48,17 @@ impl std::fmt::Debug for Conduct<'_> {
 
 /// A claim to be offered, and how to compare it with an older binding.
 #[derive(Clone, Copy)]
-pub struct Order<'a> {
+pub struct ClaimOffer<'a> {
     /// What T1 or T7 would write.
     pub claim: &'a Claim,
     /// The latest that the database's clock can say: only this process's own lease is judged by it.
     pub now: Timestamp,
     /// The same request bound under the terms of an operation that was made with other ones. `None`
     /// where that cannot be computed any more.
-    pub rebind: &'a (dyn Fn(&Terms) -> Option<Binding> + Send + Sync),
+    pub rebind: &'a (dyn Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync),
 }
 
-impl std::fmt::Debug for Order<'_> {
+impl std::fmt::Debug for ClaimOffer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.claim.fmt(f)
     }
@@ -66,12 +66,12 @@ impl std::fmt::Debug for Order<'_> {
 
 /// What became of a claim.
 #[derive(Debug)]
-pub enum Claimed {
+pub enum ClaimOutcome {
     /// The operation is this claim's to run, and what its counters stand at, where the store said it.
-    Mine(Box<Operation>, Tally),
+    Mine(Box<Operation>, CounterReadings),
     /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it may
     /// also be open again, where the run proved that it had not happened.
-    Ended(Box<Found>),
+    Ended(Box<Reconciliation>),
     /// Somebody else runs it and may be alive.
     InProgress(Box<Snapshot>),
     /// Its result is kept and its settlement is still refused.
@@ -121,53 +121,62 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// A [`ClaimError`] where the key is as it was before.
-    pub async fn claim(&self, order: &Order<'_>) -> Result<Claimed, ClaimError> {
+    pub async fn claim(&self, order: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
         let mut snapshot = Snapshot::vacant(order.now);
         let (mut is_read, mut moved) = (false, false);
         for _race in 0..RACES_MAX {
-            let judged = decide(&snapshot, Event::Claim(order.on(&snapshot)));
+            let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)));
             // What is large is in boxes here, also what few claims come to: all of them are moved about
             // with room for it.
             match judged.map(|transition| Arc::new(Change::Operation(transition))) {
                 Ok(change) => {
                     match self.offer_claim(&change, snapshot.operation.as_ref()).await? {
-                        Offered::Mine(row, tally) => return Ok(Claimed::Mine(row, tally)),
-                        Offered::Moved => snapshot = self.load(order).await?,
+                        OfferOutcome::Mine(row, tally) => {
+                            return Ok(ClaimOutcome::Mine(row, tally));
+                        }
+                        OfferOutcome::Moved => snapshot = self.load(order).await?,
                         // It may be this very claim that moved it: until that is known, saying
                         // that the key is as it was would leave a run that nobody runs.
-                        Offered::MovedAfterLoss => {
-                            snapshot = Box::pin(self.load_until(order.operation())).await;
+                        OfferOutcome::MovedAfterLoss => {
+                            snapshot = Box::pin(self.load_with_retries(order.operation())).await;
                         }
                     }
                 }
                 // Whether the key is bound is not known yet, and a bound key gets its answer from
                 // any process that can read.
                 Err(Refusal::LeaseLost) if !is_read => snapshot = self.load(order).await?,
-                Err(Refusal::OtherRequest) => return Ok(Claimed::OtherRequest),
+                Err(Refusal::OtherRequest) => return Ok(ClaimOutcome::OtherRequest),
                 Err(Refusal::Ended) => {
-                    return Ok(Claimed::Ended(Box::new(Found { snapshot, moved })));
+                    return Ok(ClaimOutcome::Ended(Box::new(Reconciliation { snapshot, moved })));
                 }
                 Err(Refusal::Recorded) => {
                     let tried = Box::pin(self.try_event(snapshot, Event::Settle)).await;
                     match tried.map_err(ClaimError::Load)? {
-                        Tried::Moved(found) => Found { snapshot, moved } = found,
-                        Tried::Stands(stands) => return Ok(Claimed::Recorded(Box::new(stands))),
+                        EventOutcome::Moved(found) => Reconciliation { snapshot, moved } = found,
+                        EventOutcome::Stands(stands) => {
+                            return Ok(ClaimOutcome::Recorded(Box::new(stands)));
+                        }
                     }
                 }
                 Err(Refusal::Leased) => {
-                    if let Some(operation) = mine(&snapshot, order.claim.owner.claim) {
-                        return Ok(Claimed::Mine(Box::new(operation), Tally::default()));
+                    if let Some(operation) = own_operation(&snapshot, order.claim.owner.claim) {
+                        return Ok(ClaimOutcome::Mine(
+                            Box::new(operation),
+                            CounterReadings::default(),
+                        ));
                     }
                     let reap = Event::Reap { orphan_grace: self.orphan_grace };
                     let tried = Box::pin(self.try_event(snapshot, reap)).await;
                     match tried.map_err(ClaimError::Load)? {
-                        Tried::Moved(found) => Found { snapshot, moved } = found,
-                        Tried::Stands(stands) => return Ok(Claimed::InProgress(Box::new(stands))),
+                        EventOutcome::Moved(found) => Reconciliation { snapshot, moved } = found,
+                        EventOutcome::Stands(stands) => {
+                            return Ok(ClaimOutcome::InProgress(Box::new(stands)));
+                        }
                     }
                 }
                 // A claim that landed late and was disowned meanwhile: the next one has a new id.
                 Err(Refusal::ClaimUsed) => return Err(ClaimError::Contended),
-                Err(Refusal::TooSoon) => return Ok(Claimed::TooSoon(Box::new(snapshot))),
+                Err(Refusal::TooSoon) => return Ok(ClaimOutcome::TooSoon(Box::new(snapshot))),
                 Err(Refusal::LeaseLost) => return Err(ClaimError::LeaseLost),
                 Err(
                     refusal @ (Refusal::NotRunning
@@ -188,33 +197,43 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// A [`ClaimError`] where nothing ran and the key is as it was before.
-    pub async fn perform<F, R>(&self, order: &Order<'_>, run: R) -> Result<Claimed, ClaimError>
+    pub async fn perform<F, R>(
+        &self,
+        order: &ClaimOffer<'_>,
+        run: R,
+    ) -> Result<ClaimOutcome, ClaimError>
     where
         R: FnOnce(Arc<Operation>) -> F,
         F: Future<Output = (Ending, Vec<Attempt>)>,
     {
         let operation = match self.claim(order).await? {
-            Claimed::Mine(operation, _tally) => Arc::new(*operation),
-            bound @ (Claimed::Ended(_)
-            | Claimed::InProgress(_)
-            | Claimed::Recorded(_)
-            | Claimed::TooSoon(_)
-            | Claimed::OtherRequest) => return Ok(bound),
+            ClaimOutcome::Mine(operation, _tally) => Arc::new(*operation),
+            bound @ (ClaimOutcome::Ended(_)
+            | ClaimOutcome::InProgress(_)
+            | ClaimOutcome::Recorded(_)
+            | ClaimOutcome::TooSoon(_)
+            | ClaimOutcome::OtherRequest) => return Ok(bound),
         };
         let (ending, attempts) = run(Arc::clone(&operation)).await;
-        let Concluded { snapshot, moved, .. } = self.conclude(&operation, &ending, &attempts).await;
+        let Conclusion { snapshot, moved, .. } =
+            self.conclude(&operation, &ending, &attempts).await;
         Ok(match snapshot.operation.as_ref().map(|operation| &operation.phase) {
-            Some(Phase::Recorded(_)) => Claimed::Recorded(Box::new(Arc::unwrap_or_clone(snapshot))),
-            Some(Phase::Leased) => Claimed::InProgress(Box::new(Arc::unwrap_or_clone(snapshot))),
+            Some(Phase::Recorded(_)) => {
+                ClaimOutcome::Recorded(Box::new(Arc::unwrap_or_clone(snapshot)))
+            }
+            Some(Phase::Leased) => {
+                ClaimOutcome::InProgress(Box::new(Arc::unwrap_or_clone(snapshot)))
+            }
             Some(
                 Phase::Open
                 | Phase::Completed { .. }
                 | Phase::Refused { .. }
                 | Phase::Abandoned { .. },
             )
-            | None => {
-                Claimed::Ended(Box::new(Found { snapshot: Arc::unwrap_or_clone(snapshot), moved }))
-            }
+            | None => ClaimOutcome::Ended(Box::new(Reconciliation {
+                snapshot: Arc::unwrap_or_clone(snapshot),
+                moved,
+            })),
         })
     }
 
@@ -223,13 +242,15 @@ impl Conduct<'_> {
         &self,
         change: &Arc<Change>,
         before: Option<&Operation>,
-    ) -> Result<Offered, ClaimError> {
+    ) -> Result<OfferOutcome, ClaimError> {
         let Verdict { of_store, was_lost } = self.offer(change).await;
         match of_store {
-            Ok(receipt) => Ok(applied(change, before, receipt)
-                .map_or(Offered::Moved, |row| Offered::Mine(Box::new(row), receipt.tally))),
-            Err(CommitError::Conflict) if was_lost => Ok(Offered::MovedAfterLoss),
-            Err(CommitError::Conflict) => Ok(Offered::Moved),
+            Ok(receipt) => Ok(apply_change(change, before, receipt)
+                .map_or(OfferOutcome::Moved, |row| {
+                    OfferOutcome::Mine(Box::new(row), receipt.counters)
+                })),
+            Err(CommitError::Conflict) if was_lost => Ok(OfferOutcome::MovedAfterLoss),
+            Err(CommitError::Conflict) => Ok(OfferOutcome::Moved),
             Err(
                 error @ (CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
@@ -242,24 +263,24 @@ impl Conduct<'_> {
         }
     }
 
-    async fn load(&self, order: &Order<'_>) -> Result<Snapshot, ClaimError> {
+    async fn load(&self, order: &ClaimOffer<'_>) -> Result<Snapshot, ClaimError> {
         self.journal.load(order.operation()).await.map_err(ClaimError::Load)
     }
 }
 
 /// What became of an offered claim.
-enum Offered {
+enum OfferOutcome {
     /// It was committed.
-    Mine(Box<Operation>, Tally),
+    Mine(Box<Operation>, CounterReadings),
     /// The row moved before it: load it.
     Moved,
     /// The row moved, and an answer of the store was lost before that was known.
     MovedAfterLoss,
 }
 
-impl Order<'_> {
+impl ClaimOffer<'_> {
     /// The claim as it is compared with this row: bound under the row's terms where they differ.
-    fn on(&self, snapshot: &Snapshot) -> Box<Claim> {
+    fn claim_for(&self, snapshot: &Snapshot) -> Box<Claim> {
         let mut claim = Box::new(self.claim.clone());
         if let Some(operation) = &snapshot.operation
             && operation.binding.terms != claim.binding.terms
@@ -276,7 +297,7 @@ impl Order<'_> {
 }
 
 /// A claim whose commit was lost and found: the row carries my claim id, and nobody ended it.
-fn mine(snapshot: &Snapshot, claim: ClaimId) -> Option<Operation> {
+fn own_operation(snapshot: &Snapshot, claim: ClaimId) -> Option<Operation> {
     let operation = snapshot.operation.as_ref()?;
     (operation.owner.claim == claim && operation.phase == Phase::Leased).then(|| operation.clone())
 }

@@ -36,7 +36,7 @@ impl Bearer {
 
     /// What the whole text begins with: it tells one credential from others, and nothing of its secret.
     #[must_use]
-    pub fn beginning(id: CredentialId) -> String {
+    pub fn prefix(id: CredentialId) -> String {
         format!("{PREFIX}{}", base62::write(&id.to_bytes(), LEN_OF_128))
     }
 
@@ -44,7 +44,7 @@ impl Bearer {
     #[must_use]
     pub fn expose(&self) -> String {
         let secret = base62::write(self.secret.bytes(), LEN_OF_256);
-        format!("{}_{secret}", Self::beginning(self.id))
+        format!("{}_{secret}", Self::prefix(self.id))
     }
 }
 
@@ -87,7 +87,7 @@ pub struct Grant {
     /// The models that it may use; `None`: all of them.
     pub models: Option<BTreeSet<PublicModelId>>,
     /// Whether its bearer sees what the wallet has.
-    pub balance: Balance,
+    pub balance: BalanceVisibility,
     /// From when on no credential of it is accepted: rotation does not move this.
     pub ends_at: Option<Timestamp>,
 }
@@ -102,7 +102,7 @@ impl Grant {
 
 /// What the bearer of an API key sees of its wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Balance {
+pub enum BalanceVisibility {
     /// What it has available and holds.
     #[default]
     Shown,
@@ -110,7 +110,7 @@ pub enum Balance {
     Hidden,
 }
 
-impl Balance {
+impl BalanceVisibility {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Shown, Self::Hidden];
 

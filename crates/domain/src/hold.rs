@@ -2,9 +2,9 @@
 
 use crate::Micros;
 use crate::model::Contract;
-use crate::price::{Rates, Tariff};
-use crate::request::Facts;
-use crate::usage::Kind;
+use crate::price::{Tariff, UnitPrices};
+use crate::request::CostFactors;
+use crate::usage::MeterKind;
 
 const MILLION: u128 = 1_000_000;
 /// Tokens that a message's frame may cost at most.
@@ -12,7 +12,7 @@ const TOKENS_PER_MESSAGE: u128 = 16;
 
 /// Bounds of what a request can use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
+pub struct UsageBound {
     /// Prompt tokens, at most.
     pub prompt_tokens: u64,
     /// Output tokens of each choice, at most. It is sent upstream, so that it is true.
@@ -22,17 +22,17 @@ pub struct Bound {
     /// Pictures in the prompt, exactly.
     pub images: u64,
     /// Whether prompt tokens may be of audio.
-    pub hears: bool,
+    pub audio_input: bool,
     /// Whether output tokens may be of audio.
-    pub speaks: bool,
+    pub audio_output: bool,
 }
 
-impl Bound {
+impl UsageBound {
     /// Bounds a request under a model's contract. What has no cap of its own makes the prompt as long as
     /// the context: a recording, a document, what is found on the web, and a picture unless the
     /// contract caps it.
     #[must_use]
-    pub fn of(facts: &Facts, contract: &Contract) -> Self {
+    pub fn of(facts: &CostFactors, contract: &Contract) -> Self {
         let text = u128::from(facts.prompt_bytes)
             .saturating_mul(u128::from(contract.prompt_tokens_per_byte_millionths))
             .div_ceil(MILLION);
@@ -49,8 +49,8 @@ impl Bound {
             output_tokens: facts.max_output_tokens.unwrap_or(contract.max_output_tokens),
             n: facts.n,
             images: facts.images,
-            hears: facts.recordings > 0,
-            speaks: facts.speaks,
+            audio_input: facts.recordings > 0,
+            audio_output: facts.audio_output,
         }
     }
 
@@ -72,14 +72,20 @@ impl Bound {
     }
 
     /// Each side at the dearest kind that the request can cause, rounded up once.
-    fn at(&self, rates: &Rates, prompt_tokens: u64) -> Option<Micros> {
-        let heard = if self.hears { Kind::AudioInput } else { Kind::Input };
-        let spoken = if self.speaks { Kind::AudioOutput } else { Kind::Output };
-        let prompt = rates.dearest(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite, heard]);
-        let output = rates.dearest(&[Kind::Output, Kind::Reasoning, spoken]);
+    fn at(&self, rates: &UnitPrices, prompt_tokens: u64) -> Option<Micros> {
+        let prompt_kind = if self.audio_input { MeterKind::AudioInput } else { MeterKind::Input };
+        let output_kind =
+            if self.audio_output { MeterKind::AudioOutput } else { MeterKind::Output };
+        let prompt = rates.dearest(&[
+            MeterKind::Input,
+            MeterKind::CachedInput,
+            MeterKind::CacheWrite,
+            prompt_kind,
+        ]);
+        let output = rates.dearest(&[MeterKind::Output, MeterKind::Reasoning, output_kind]);
         let cost = |units: u64, rate: u64| u128::from(units).checked_mul(u128::from(rate));
-        let each = cost(self.images, rates.rate(Kind::Image))?
-            .checked_add(u128::from(rates.rate(Kind::Request)))?
+        let each = cost(self.images, rates.rate(MeterKind::Image))?
+            .checked_add(u128::from(rates.rate(MeterKind::Request)))?
             .checked_mul(MILLION)?;
         let millionths = cost(prompt_tokens, prompt)?
             .checked_add(cost(self.all_output_tokens(), output)?)?

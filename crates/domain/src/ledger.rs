@@ -119,7 +119,7 @@ pub enum Funds {
 impl Funds {
     /// What it adds to the wallet's available and held amounts.
     #[must_use]
-    pub fn moves(&self) -> Moves {
+    pub fn balance_change(&self) -> BalanceChange {
         let (available, held) = match *self {
             Self::Unmoved => (Micros::ZERO, Micros::ZERO),
             Self::Hold(hold) => (hold.negated(), hold),
@@ -128,7 +128,7 @@ impl Funds {
             }
             Self::Release(hold) | Self::Lapse(hold) => (hold, hold.negated()),
         };
-        Moves { available, held }
+        BalanceChange { available, held }
     }
 
     /// The transfers that say so in the book: at most two, none of zero.
@@ -150,7 +150,7 @@ impl Funds {
 
 /// What is added to a wallet's two amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moves {
+pub struct BalanceChange {
     /// To what is available.
     pub available: Micros,
     /// To what is held.

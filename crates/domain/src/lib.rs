@@ -27,7 +27,7 @@
 //! `examples/embed.rs` goes on with a replay and a conflict.
 //!
 //! ```
-//! use holdfast_domain::conduct::{Claimed, Conduct, Ending};
+//! use holdfast_domain::conduct::{ClaimOutcome, Conduct, Ending};
 //! use holdfast_testkit::{MemoryJournal, NoPause, sample};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -44,7 +44,7 @@
 //!     })
 //!     .await?;
 //!
-//! assert!(matches!(sold, Claimed::Ended(_)));
+//! assert!(matches!(sold, ClaimOutcome::Ended(_)));
 //! # Ok(())
 //! # }
 //! ```
@@ -77,4 +77,4 @@ pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
-pub use crate::ports::{Journal, Keys, Nodes, Prices, Provider, Wallets};
+pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Wallets};

@@ -188,17 +188,17 @@ pub struct CounterMove {
 
 /// What counters stand at, those that are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct CounterReadings {
     /// One bit for each of [`Counter::ALL`], the first the lowest.
     known: u8,
     used: [i64; Counter::ALL.len()],
 }
 
-impl Tally {
+impl CounterReadings {
     /// What a counter stands at; `None` where that is not known.
     #[must_use]
     pub fn used(&self, counter: Counter) -> Option<i64> {
-        let is_known = self.known & Reserved::bit(counter) != 0;
+        let is_known = self.known & Reservation::bit(counter) != 0;
         self.used.get(counter.index()).copied().filter(|_used| is_known)
     }
 
@@ -207,14 +207,14 @@ impl Tally {
     pub fn with(mut self, counter: Counter, used: i64) -> Self {
         if let Some(place) = self.used.get_mut(counter.index()) {
             *place = used;
-            self.known |= Reserved::bit(counter);
+            self.known |= Reservation::bit(counter);
         }
         self
     }
 
     /// What the known counters stand at after these corrections.
     #[must_use]
-    pub fn corrected(self, moves: &[CounterMove]) -> Self {
+    pub fn with_moves(self, moves: &[CounterMove]) -> Self {
         moves.iter().fold(self, |tally, moved| match tally.used(moved.counter) {
             Some(used) => tally.with(moved.counter, used.saturating_add(moved.amount).max(0)),
             None => tally,
@@ -222,14 +222,14 @@ impl Tally {
     }
 }
 
-impl FromIterator<(Counter, i64)> for Tally {
+impl FromIterator<(Counter, i64)> for CounterReadings {
     fn from_iter<I: IntoIterator<Item = (Counter, i64)>>(counters: I) -> Self {
         let with = |tally: Self, (counter, used)| tally.with(counter, used);
         counters.into_iter().fold(Self::default(), with)
     }
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Debug for CounterReadings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = Counter::ALL.into_iter().filter_map(|c| Some((c, self.used(c)?)));
         f.debug_map().entries(known).finish()
@@ -238,7 +238,7 @@ impl fmt::Debug for Tally {
 
 /// A limit that a claim would have passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reached {
+pub struct ReachedLimit {
     /// Which counter.
     pub counter: Counter,
     /// What the claim would have added to it.
@@ -246,16 +246,16 @@ pub struct Reached {
     /// What it may reach.
     pub bound: i64,
     /// What the counters that the claim reserves of stand at.
-    pub tally: Tally,
+    pub counters: CounterReadings,
     /// The database's clock.
     pub at: Timestamp,
 }
 
-impl Reached {
+impl ReachedLimit {
     /// What the counter has left.
     #[must_use]
-    pub fn left(&self) -> i64 {
-        let used = self.tally.used(self.counter).unwrap_or(self.bound);
+    pub fn remaining(&self) -> i64 {
+        let used = self.counters.used(self.counter).unwrap_or(self.bound);
         self.bound.saturating_sub(used).max(0)
     }
 
@@ -274,17 +274,17 @@ impl Reached {
 
 /// Which counters an operation reserved, and by how much where the hold does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reserved {
+pub struct Reservation {
     /// One bit for each of [`Counter::ALL`], the first the lowest.
     counters: u8,
     /// Tokens reserved of the minute's.
     tokens: u64,
 }
 
-impl Reserved {
+impl Reservation {
     /// What the limits make an operation reserve.
     #[must_use]
-    pub fn under(limits: &Limits, tokens: u64) -> Self {
+    pub fn for_limits(limits: &Limits, tokens: u64) -> Self {
         let counters = limits
             .reservations(Micros::ZERO, tokens)
             .iter()
@@ -318,7 +318,7 @@ impl Reserved {
 
     /// T3: nothing ran, and all goes back but the request of a generation after the first.
     #[must_use]
-    pub fn given_back(&self, hold: Micros, generation: u32) -> Vec<CounterMove> {
+    pub fn not_run_moves(&self, hold: Micros, generation: u32) -> Vec<CounterMove> {
         self.moves(|counter| match counter {
             Counter::Requests if generation > 1 => 0,
             Counter::Requests | Counter::Concurrency => -1,
@@ -330,7 +330,7 @@ impl Reserved {
     /// T4 to T6: it may have run and is not charged. The request and the bound of its tokens stay
     /// counted.
     #[must_use]
-    pub fn released(&self, hold: Micros) -> Vec<CounterMove> {
+    pub fn release_moves(&self, hold: Micros) -> Vec<CounterMove> {
         self.moves(|counter| match counter {
             Counter::Requests | Counter::Tokens => 0,
             Counter::Concurrency => -1,
@@ -340,7 +340,7 @@ impl Reserved {
 
     /// Corrects the reservation to what was used: the request counts, the rest shrinks to the truth.
     #[must_use]
-    pub fn corrected(&self, hold: Micros, charge: Micros, tokens: u64) -> Vec<CounterMove> {
+    pub fn settlement_moves(&self, hold: Micros, charge: Micros, tokens: u64) -> Vec<CounterMove> {
         self.moves(|counter| match counter {
             Counter::Requests => 0,
             Counter::Concurrency => -1,

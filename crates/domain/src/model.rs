@@ -73,7 +73,7 @@ pub struct Contract {
     /// Members of a request that the model takes although nobody here knows them, by name.
     pub accepts: Vec<String>,
     /// What it takes of the fields that are refused by default.
-    pub allow: BTreeSet<Restricted>,
+    pub allow: BTreeSet<RestrictedField>,
 }
 
 impl Contract {
@@ -118,7 +118,7 @@ impl Contract {
 /// A field that a model refuses unless its contract allows it: it reaches objects or tiers of the
 /// account that all callers share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Restricted {
+pub enum RestrictedField {
     /// A document that the account keeps.
     FileId,
     /// Audio of an earlier answer that the account keeps.
@@ -137,7 +137,7 @@ pub enum Restricted {
     PromptCacheRetention,
 }
 
-impl Restricted {
+impl RestrictedField {
     /// Every one of them.
     pub const ALL: [Self; 8] = [
         Self::FileId,
@@ -169,7 +169,7 @@ impl Restricted {
 /// What a fingerprint was computed under. Stored with it, so that a retry is compared under the
 /// same terms whatever the configuration says by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
+pub struct FingerprintTerms {
     /// The server secret behind the fingerprint key.
     pub server_secret: ServerSecretId,
     /// The version of the normal form.

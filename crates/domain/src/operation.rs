@@ -12,11 +12,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::change::{Admission, Change, Effect, Receipt, Start, Transition};
+pub use self::change::{Admission, Change, Effect, GenerationStart, Receipt, Transition};
 pub use self::decide::{Refusal, decide};
-pub use self::event::{Claim, Disown, Event, Finish, Sent};
-use crate::limits::{CounterMove, Reserved};
-use crate::model::{PublicModelId, Terms};
+pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
+use crate::limits::{CounterMove, Reservation};
+use crate::model::{FingerprintTerms, PublicModelId};
 use crate::price::PriceVersion;
 use crate::secret::{BodyDigest, Fingerprint};
 use crate::usage::UsageRecord;
@@ -47,7 +47,7 @@ pub struct Operation {
     /// What this generation reserves or reserved.
     pub hold: Micros,
     /// What this generation reserves or reserved of its API key's limits.
-    pub reserved: Reserved,
+    pub reserved: Reservation,
     /// The last task that claimed it.
     pub owner: Owner,
     /// When the key was bound.
@@ -91,9 +91,11 @@ impl Operation {
     pub fn corrections(&self) -> Vec<CounterMove> {
         match &self.phase {
             Phase::Leased | Phase::Recorded(_) => Vec::new(),
-            Phase::Completed { usage, .. } => self.settled(usage),
-            Phase::Open => self.reserved.given_back(self.hold, self.generation),
-            Phase::Refused { .. } | Phase::Abandoned { .. } => self.reserved.released(self.hold),
+            Phase::Completed { usage, .. } => self.settlement_moves(usage),
+            Phase::Open => self.reserved.not_run_moves(self.hold, self.generation),
+            Phase::Refused { .. } | Phase::Abandoned { .. } => {
+                self.reserved.release_moves(self.hold)
+            }
         }
     }
 
@@ -108,10 +110,10 @@ impl Operation {
     }
 
     /// What a settlement by this usage corrects.
-    fn settled(&self, usage: &UsageRecord) -> Vec<CounterMove> {
+    fn settlement_moves(&self, usage: &UsageRecord) -> Vec<CounterMove> {
         let meters = &usage.metered.meters;
         let tokens = meters.prompt_tokens().saturating_add(meters.completion_tokens());
-        self.reserved.corrected(self.hold, usage.charge, tokens)
+        self.reserved.settlement_moves(self.hold, usage.charge, tokens)
     }
 }
 
@@ -258,7 +260,7 @@ impl Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
     /// What the two hashes were computed under.
-    pub terms: Terms,
+    pub terms: FingerprintTerms,
     /// Keyed hash of the normalized request and the contract.
     pub fingerprint: Fingerprint,
     /// Keyed hash of the raw body.

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use self::call::{Arrival, Call, Unsupported};
-pub use self::failure::{Failure, NotRun, Unknown, Unreadable};
+pub use self::call::{Call, ResponseMode, UnsupportedParam};
+pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 use crate::answer::Delta;
 use crate::credential::{ApiKey, Credential, Grant};
 use crate::ledger::{Account, Posting};
-use crate::limits::{Reached, Tally};
+use crate::limits::{CounterReadings, ReachedLimit};
 use crate::operation::{Change, Lease, Node, Operation, Receipt, SealedResult, Snapshot};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
@@ -50,7 +50,7 @@ pub enum CommitError {
     InsufficientFunds,
     /// A counter of the API key would pass its bound.
     #[error("the API key's limit of {} is reached", .0.counter.label())]
-    LimitReached(Reached),
+    LimitReached(ReachedLimit),
     /// A permanent id exists already, or another rule of the tables forbids the change: the effect was
     /// stopped, and will be as often as it is offered.
     #[error("a permanent id exists already, or the tables forbid it otherwise")]
@@ -98,7 +98,7 @@ pub trait Journal: Send + Sync {
     async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable>;
 
     /// The operations leased to a node.
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable>;
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
     /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of
     /// fewer where it is large, and says of how many: none once there are no more. The rows stay for ever.
@@ -107,7 +107,7 @@ pub trait Journal: Send + Sync {
 
 /// What a process has to know of an operation that is leased to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Leased {
+pub struct LeasedOperation {
     /// Which.
     pub operation: OperationId,
     /// Under which claim.
@@ -116,7 +116,7 @@ pub struct Leased {
     pub cancel_asked: bool,
 }
 
-impl From<&Operation> for Leased {
+impl From<&Operation> for LeasedOperation {
     fn from(row: &Operation) -> Self {
         Self { operation: row.id, claim: row.owner.claim, cancel_asked: row.cancel_asked }
     }
@@ -124,7 +124,7 @@ impl From<&Operation> for Leased {
 
 /// How a process comes to its node's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum LeaseMode {
     /// At the start, where something else (a file lock) proves that nobody else has the name.
     Take,
     /// At the start: only if the name is free or its lease has expired.
@@ -135,7 +135,7 @@ pub enum Entry {
 
 /// What a heartbeat found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatOutcome {
     /// The row is this process's, until then.
     Held {
         /// The row.
@@ -157,7 +157,12 @@ pub enum Beat {
 #[async_trait]
 pub trait Nodes: Send + Sync {
     /// Takes or renews the node's row for `lease` from now, by the database's clock.
-    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable>;
+    async fn heartbeat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable>;
 
     /// Removes the row, if it is still this incarnation's.
     async fn leave(&self, node: &Node) -> Result<(), Unavailable>;
@@ -256,16 +261,16 @@ pub enum RotateError {
 
 /// What the counters of an API key stand at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct CounterSnapshot {
     /// Every counter.
-    pub tally: Tally,
+    pub counters: CounterReadings,
     /// The database's clock: whose windows these are.
     pub now: Timestamp,
 }
 
 /// Keeps API keys and their credentials.
 #[async_trait]
-pub trait Keys: Send + Sync {
+pub trait ApiKeys: Send + Sync {
     /// Looks a credential up. What it says may be cached for a few seconds; that there is none may not.
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable>;
 
@@ -281,7 +286,7 @@ pub trait Keys: Send + Sync {
     ) -> Result<Rotation, RotateError>;
 
     /// What every counter of an API key stands at in the window of now.
-    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable>;
+    async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable>;
 
     /// Ends an API key and all its credentials, for good. Says since when it is revoked; `None` when
     /// there is no such key. A second time changes nothing.
@@ -363,21 +368,21 @@ pub trait Prices: Send + Sync {
 pub trait Sink: Send {
     /// Told before the first byte of the request may leave: a call that is dropped without it did not
     /// run.
-    fn sending(&mut self);
+    fn on_send(&mut self);
 
     /// Adds a piece.
-    fn delta(&mut self, delta: Delta);
+    fn on_delta(&mut self, delta: Delta);
 
     /// Told what an answer that is whole has used up, where its provider says so before the call ends:
     /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
-    fn metered(&mut self, _meters: Meters) {}
+    fn on_meters(&mut self, _meters: Meters) {}
 
     /// Told of so many more bytes of the answer, before what they say: not all of them need say anything.
     /// Unless it is overridden, it is left unused.
-    fn received(&mut self, _bytes: usize) {}
+    fn on_bytes(&mut self, _bytes: usize) {}
 
     /// Told how long the provider wants to be left alone. Unless it is overridden, it is left unused.
-    fn retry_after(&mut self, _time: Duration) {}
+    fn on_retry_after(&mut self, _time: Duration) {}
 }
 
 /// Runs models.
@@ -389,7 +394,7 @@ pub trait Provider: Send + Sync {
     /// # Errors
     ///
     /// The first thing that it cannot do. The same request has the same answer.
-    fn can(&self, _request: &Request) -> Result<(), Unsupported> {
+    fn check_supported(&self, _request: &Request) -> Result<(), UnsupportedParam> {
         Ok(())
     }
 
@@ -402,7 +407,7 @@ pub trait Provider: Send + Sync {
     /// Runs the call at most once: it is never sent again by whoever implements this. Returns the
     /// meters as reported, disjoint; `None` when nothing believable was. Dropping the future cuts the
     /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure>;
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure>;
 }
 
 /// Waits between two offers to a store that did not take the first.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::model::PublicModelId;
-use crate::usage::{Kind, Meters};
+use crate::usage::{MeterKind, Meters};
 use crate::{Currency, Micros};
 
 const MILLION: u128 = 1_000_000;
@@ -12,32 +12,32 @@ const MILLION: u128 = 1_000_000;
 /// The price of each kind: micros per million of a token kind, micros for each of the others.
 ///
 /// ```
-/// use holdfast_domain::{Micros, price::Rates, usage::{Kind, Meters}};
+/// use holdfast_domain::{Micros, price::UnitPrices, usage::{MeterKind, Meters}};
 ///
 /// // 2,000 micros for each request, and a third of a micro for each unit of input.
-/// let rate = |kind| [(Kind::Request, 2_000), (Kind::Input, 333_333)].into_iter().find(|it| it.0 == kind);
-/// let rates = Rates::by(|kind| rate(kind).map_or(0, |(_, micros)| micros));
+/// let rate = |kind| [(MeterKind::Request, 2_000), (MeterKind::Input, 333_333)].into_iter().find(|it| it.0 == kind);
+/// let rates = UnitPrices::from_fn(|kind| rate(kind).map_or(0, |(_, micros)| micros));
 /// // Rounded up, once: 2,000 + 33.3333.
 /// assert_eq!(rates.unwrap().cost(&Meters::text(100, 0).unwrap()), Micros::new(2_034));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Rates([u64; Kind::COUNT]);
+pub struct UnitPrices([u64; MeterKind::COUNT]);
 
-impl Rates {
+impl UnitPrices {
     /// The dearest rate that is accepted: a million units of a currency for one token.
     pub const RATE_MAX: u64 = 1_000_000_000_000_000_000;
 
     /// Rates by kind; `None` when one is too dear to compute with.
     #[must_use]
-    pub fn by(rate: impl Fn(Kind) -> u64) -> Option<Self> {
-        let rates = Kind::ALL.map(rate);
+    pub fn from_fn(rate: impl Fn(MeterKind) -> u64) -> Option<Self> {
+        let rates = MeterKind::ALL.map(rate);
         rates.iter().all(|rate| *rate <= Self::RATE_MAX).then_some(Self(rates))
     }
 
     /// The rate of one kind.
     #[must_use]
-    pub fn rate(&self, kind: Kind) -> u64 {
-        Kind::ALL.iter().zip(self.0).find_map(|(k, r)| (*k == kind).then_some(r)).unwrap_or(0)
+    pub fn rate(&self, kind: MeterKind) -> u64 {
+        MeterKind::ALL.iter().zip(self.0).find_map(|(k, r)| (*k == kind).then_some(r)).unwrap_or(0)
     }
 
     /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] where it does not fit.
@@ -53,7 +53,7 @@ impl Rates {
 
     /// The dearest of these kinds.
     #[must_use]
-    pub fn dearest(&self, kinds: &[Kind]) -> u64 {
+    pub fn dearest(&self, kinds: &[MeterKind]) -> u64 {
         kinds.iter().map(|kind| self.rate(*kind)).max().unwrap_or(0)
     }
 }
@@ -62,7 +62,7 @@ impl Rates {
 /// tier's threshold. One request has one tier, for all that it used up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tariff {
-    rates: Rates,
+    rates: UnitPrices,
     tiers: Box<[Tier]>,
 }
 
@@ -72,7 +72,7 @@ pub struct Tier {
     /// A prompt of more tokens than this has these rates.
     pub above_prompt_tokens: u64,
     /// The rates.
-    pub rates: Rates,
+    pub rates: UnitPrices,
 }
 
 /// Tiers that are none.
@@ -95,7 +95,7 @@ impl Tariff {
     /// # Errors
     ///
     /// [`BadTiers`] where they are too many or out of order.
-    pub fn tiered(rates: Rates, tiers: Vec<Tier>) -> Result<Self, BadTiers> {
+    pub fn with_tiers(rates: UnitPrices, tiers: Vec<Tier>) -> Result<Self, BadTiers> {
         if tiers.len() > Self::TIERS_MAX {
             return Err(BadTiers::TooMany);
         }
@@ -109,7 +109,7 @@ impl Tariff {
 
     /// The rates of the shortest prompts.
     #[must_use]
-    pub const fn rates(&self) -> &Rates {
+    pub const fn rates(&self) -> &UnitPrices {
         &self.rates
     }
 
@@ -120,7 +120,7 @@ impl Tariff {
     }
 
     /// Each of the rates that a prompt of at most `tokens` can have, and how long it is with them at most.
-    pub fn reachable(&self, tokens: u64) -> impl Iterator<Item = (&Rates, u64)> {
+    pub fn reachable(&self, tokens: u64) -> impl Iterator<Item = (&UnitPrices, u64)> {
         let first = std::iter::once((0, &self.rates));
         let all =
             first.chain(self.tiers.iter().map(|tier| (tier.above_prompt_tokens, &tier.rates)));
@@ -140,9 +140,9 @@ impl Tariff {
     }
 }
 
-impl From<Rates> for Tariff {
+impl From<UnitPrices> for Tariff {
     /// One price for prompts of any length.
-    fn from(rates: Rates) -> Self {
+    fn from(rates: UnitPrices) -> Self {
         Self { rates, tiers: Box::default() }
     }
 }

@@ -31,23 +31,23 @@ macro_rules! named {
 }
 
 mod canon;
+mod cost_factors;
+mod debug;
 mod decimal;
-mod facts;
 mod message;
 mod opaque;
 mod option;
 mod outgoing;
-mod shown;
 mod tool;
 
 use std::collections::BTreeMap;
 
 pub use self::canon::{FINGERPRINT_VERSION, fingerprint};
+pub use self::cost_factors::CostFactors;
 pub use self::decimal::{BadDecimal, Decimal};
-pub use self::facts::Facts;
 pub use self::message::{
-    BreakpointTtl, CacheBreakpoint, Content, FunctionCall, ImageDetail, Item, Message, Part,
-    RecordingFormat, Reply, Role, ToolCall, ToolKind,
+    AssistantMessage, BreakpointTtl, CacheBreakpoint, Content, ContentPart, FunctionCall,
+    ImageDetail, Item, Message, RecordingFormat, Role, ToolCall, ToolKind,
 };
 pub use self::opaque::Opaque;
 pub use self::option::{

@@ -64,14 +64,14 @@ impl Origin {
 
 /// What came with the calls of one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct CallStates {
     /// Where it all comes from.
     pub origin: Origin,
     /// Each by its choice and its place among that choice's calls.
     pub states: BTreeMap<[u32; 2], ProviderState>,
 }
 
-impl Kept {
+impl CallStates {
     /// What came with the calls of an answer from there; `None` where nothing did.
     #[must_use]
     pub fn of(answer: &Answer, origin: Origin) -> Option<Self> {

@@ -5,7 +5,7 @@ use crate::price::{PriceVersion, PriceVersionId};
 
 /// What is metered. The kinds are disjoint: a cached input token is not also an input token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum MeterKind {
     /// Prompt tokens that were read anew.
     Input,
     /// Prompt tokens served from the provider's cache.
@@ -27,7 +27,7 @@ pub enum Kind {
     Image,
 }
 
-impl Kind {
+impl MeterKind {
     /// How many kinds there are.
     pub const COUNT: usize = 9;
 
@@ -79,16 +79,16 @@ impl Kind {
 /// How much of each kind.
 ///
 /// ```
-/// use holdfast_domain::usage::{Kind, Meters};
+/// use holdfast_domain::usage::{MeterKind, Meters};
 ///
 /// // Work that is no chat: one thing, and what was measured of it.
 /// let minutes = Meters::text(90, 0).unwrap();
-/// assert_eq!((minutes.count(Kind::Request), minutes.count(Kind::Input)), (1, 90));
+/// assert_eq!((minutes.count(MeterKind::Request), minutes.count(MeterKind::Input)), (1, 90));
 /// ```
 ///
 /// No count exceeds [`Meters::COUNT_MAX`]: a larger report is absurd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Meters([u64; Kind::COUNT]);
+pub struct Meters([u64; MeterKind::COUNT]);
 
 impl Meters {
     /// The largest count that is believed.
@@ -98,8 +98,8 @@ impl Meters {
 
     /// Counts by kind, zero where `count` says so; `None` when one is absurd.
     #[must_use]
-    pub fn by(count: impl Fn(Kind) -> u64) -> Option<Self> {
-        let counts = Kind::ALL.map(count);
+    pub fn from_fn(count: impl Fn(MeterKind) -> u64) -> Option<Self> {
+        let counts = MeterKind::ALL.map(count);
         counts.iter().all(|count| *count <= Self::COUNT_MAX).then_some(Self(counts))
     }
 
@@ -112,46 +112,51 @@ impl Meters {
     /// The same for an own count, which ends at the largest that is believed.
     #[must_use]
     pub fn estimated(input: u64, output: u64) -> Self {
-        Self(Kind::ALL.map(|kind| match kind {
-            Kind::Input => input.min(Self::COUNT_MAX),
-            Kind::Output => output.min(Self::COUNT_MAX),
-            Kind::Request => 1,
-            Kind::CachedInput
-            | Kind::CacheWrite
-            | Kind::AudioInput
-            | Kind::Reasoning
-            | Kind::AudioOutput
-            | Kind::Image => 0,
+        Self(MeterKind::ALL.map(|kind| match kind {
+            MeterKind::Input => input.min(Self::COUNT_MAX),
+            MeterKind::Output => output.min(Self::COUNT_MAX),
+            MeterKind::Request => 1,
+            MeterKind::CachedInput
+            | MeterKind::CacheWrite
+            | MeterKind::AudioInput
+            | MeterKind::Reasoning
+            | MeterKind::AudioOutput
+            | MeterKind::Image => 0,
         }))
     }
 
     /// The same with another count of one kind; `None` when that is absurd.
     #[must_use]
-    pub fn with(&self, kind: Kind, count: u64) -> Option<Self> {
-        Self::by(|other| if other == kind { count } else { self.count(other) })
+    pub fn with(&self, kind: MeterKind, count: u64) -> Option<Self> {
+        Self::from_fn(|other| if other == kind { count } else { self.count(other) })
     }
 
     /// How much of one kind.
     #[must_use]
-    pub fn count(&self, kind: Kind) -> u64 {
-        Kind::ALL.iter().zip(self.0).find_map(|(k, n)| (*k == kind).then_some(n)).unwrap_or(0)
+    pub fn count(&self, kind: MeterKind) -> u64 {
+        MeterKind::ALL.iter().zip(self.0).find_map(|(k, n)| (*k == kind).then_some(n)).unwrap_or(0)
     }
 
-    /// Each kind with its count, in the order of [`Kind::ALL`].
-    pub fn iter(&self) -> impl Iterator<Item = (Kind, u64)> {
-        Kind::ALL.into_iter().zip(self.0)
+    /// Each kind with its count, in the order of [`MeterKind::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = (MeterKind, u64)> {
+        MeterKind::ALL.into_iter().zip(self.0)
     }
 
     /// All prompt tokens.
     #[must_use]
     pub fn prompt_tokens(&self) -> u64 {
-        self.sum(&[Kind::Input, Kind::CachedInput, Kind::CacheWrite, Kind::AudioInput])
+        self.sum(&[
+            MeterKind::Input,
+            MeterKind::CachedInput,
+            MeterKind::CacheWrite,
+            MeterKind::AudioInput,
+        ])
     }
 
     /// All completion tokens.
     #[must_use]
     pub fn completion_tokens(&self) -> u64 {
-        self.sum(&[Kind::Output, Kind::Reasoning, Kind::AudioOutput])
+        self.sum(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput])
     }
 
     /// Whether a run can have used this up whose model takes so many prompt tokens and that was asked for so
@@ -169,7 +174,7 @@ impl Meters {
     }
 
     /// Nine counts of at most 2^40 cannot overflow.
-    fn sum(&self, kinds: &[Kind]) -> u64 {
+    fn sum(&self, kinds: &[MeterKind]) -> u64 {
         kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(self.count(*kind)))
     }
 }
@@ -196,7 +201,7 @@ impl MetersSource {
 
 /// Meters, who counted them, and what they cost the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Metered {
+pub struct MeterReading {
     /// How much.
     pub meters: Meters,
     /// Says who.
@@ -210,7 +215,7 @@ pub struct Metered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRecord {
     /// How much of what, and who counted.
-    pub metered: Metered,
+    pub metered: MeterReading,
     /// What the caller pays: never more than was held.
     pub charge: Micros,
     /// What the meters cost beyond the hold; the operator bears it.
@@ -222,7 +227,7 @@ pub struct UsageRecord {
 impl UsageRecord {
     /// Prices the meters; the charge ends at the hold and the rest is shortfall.
     #[must_use]
-    pub fn of(metered: Metered, price: &PriceVersion, hold: Micros) -> Self {
+    pub fn of(metered: MeterReading, price: &PriceVersion, hold: Micros) -> Self {
         let cost = price.tariff.cost(&metered.meters);
         let charge = cost.min(hold);
         let shortfall = cost.minus(charge).unwrap_or(Micros::ZERO);

@@ -5,7 +5,7 @@
 use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::CredentialId;
-use holdfast_domain::limits::Tally;
+use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{Operation, Receipt, Version, decide};
 use holdfast_domain::secret::{CredentialSecret, ResultKey};
 use holdfast_domain::{Event, Snapshot};
@@ -25,7 +25,8 @@ fn main() {
 fn operation() -> (Operation, ResultKey) {
     let claim = Event::Claim(Box::new(sample::claim().build()));
     let admission = decide(&Snapshot::vacant(sample::NOW), claim).unwrap();
-    let receipt = Receipt { version: Version::FIRST, at: sample::NOW, tally: Tally::default() };
+    let receipt =
+        Receipt { version: Version::FIRST, at: sample::NOW, counters: CounterReadings::default() };
     let operation = admission.apply(None, receipt).unwrap();
     let key = CredentialSecret::new([5; 32]).result_key(operation.id);
     (operation, key)

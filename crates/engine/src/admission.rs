@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use holdfast_domain::hold::Bound;
-use holdfast_domain::model::Terms;
+use holdfast_domain::hold::UsageBound;
+use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Binding, Claim, Owner};
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request};
 use holdfast_domain::{ClaimId, Micros};
@@ -13,50 +13,56 @@ use crate::Engine;
 use crate::callers::Caller;
 use crate::catalogue::Model;
 use crate::options::Options;
-use crate::reply::Failure;
-use crate::routes::Way;
+use crate::reply::RequestFailure;
+use crate::routes::RoutePlan;
 use crate::states::may_grow;
-use crate::submit::{Ask, Said};
+use crate::submit::{RequestBody, RequestContext};
 
 /// A request that may be claimed.
 #[derive(Debug, Clone)]
-pub(crate) struct Bid {
+pub(crate) struct PreparedClaim {
     pub(crate) request: Arc<Request>,
     pub(crate) model: Arc<Model>,
-    pub(crate) bound: Bound,
+    pub(crate) bound: UsageBound,
     pub(crate) claim: Claim,
 }
 
 impl Engine {
     /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
-    fn admit(&self, ask: &Ask, said: &Said) -> Result<Box<Bid>, Failure> {
-        let (caller, Said { request, body }) = (&ask.caller, said);
+    fn admit(
+        &self,
+        ask: &RequestContext,
+        said: &RequestBody,
+    ) -> Result<Box<PreparedClaim>, RequestFailure> {
+        let (caller, RequestBody { request, body }) = (&ask.caller, said);
         let model = ask.offer.catalogue.find(&request.model).ok_or_else(|| {
             let now = self.node.now();
-            Failure::ModelNotFound { meant: ask.offer.meant(caller, request.model.as_str(), now) }
+            RequestFailure::ModelNotFound {
+                meant: ask.offer.suggest_model(caller, request.model.as_str(), now),
+            }
         })?;
         if !caller.api_key.grant.allows(&request.model) {
-            return Err(Failure::ModelNotAllowed);
+            return Err(RequestFailure::ModelNotAllowed);
         }
         if body.len() > model.body_bytes {
-            return Err(Failure::TooLarge { limit: model.body_bytes });
+            return Err(RequestFailure::TooLarge { limit: model.body_bytes });
         }
         let price = model.price(caller.currency, self.node.now());
-        let price = &price.ok_or(Failure::NoPrice(caller.currency))?.version;
+        let price = &price.ok_or(RequestFailure::NoPrice(caller.currency))?.version;
         holdfast_wire::chat::request::check(request, body, &model.contract)
-            .map_err(|bad| Failure::BadRequest(Arc::new(bad)))?;
+            .map_err(|bad| RequestFailure::BadRequest(Arc::new(bad)))?;
         ask.offer
-            .takes(&request.model, request)
-            .map_err(|unsupported| Failure::BadRequest(Arc::new(unsupported.into())))?;
-        let mut bound = Bound::of(&request.facts(), &model.contract);
-        if may_grow(ask.offer.lanes_of(&request.model), request) {
+            .check_support(&request.model, request)
+            .map_err(|unsupported| RequestFailure::BadRequest(Arc::new(unsupported.into())))?;
+        let mut bound = UsageBound::of(&request.cost_factors(), &model.contract);
+        if may_grow(ask.offer.routes_of(&request.model), request) {
             bound.prompt_tokens = model.contract.context_tokens;
         }
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
         let max_charge = ask.max_charge.as_ref();
-        let max_charge = max_charge.map_err(|bad| Failure::BadRequest(Arc::clone(bad)))?;
+        let max_charge = max_charge.map_err(|bad| RequestFailure::BadRequest(Arc::clone(bad)))?;
         if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {
-            return Err(Failure::ChargeLimit { hold, allowed });
+            return Err(RequestFailure::ChargeLimit { hold, allowed });
         }
         let binding = self.bind(ask, said, model)?;
         let claim = Claim {
@@ -74,30 +80,40 @@ impl Engine {
             lease: self.node.lease(),
         };
         let (request, model) = (Arc::clone(request), Arc::clone(model));
-        Ok(Box::new(Bid { request, model, bound, claim }))
+        Ok(Box::new(PreparedClaim { request, model, bound, claim }))
     }
 
     /// The same, with a first route for it: a request that none can take now is not bound. Both in boxes:
     /// they go from hand to hand.
-    pub(crate) fn enter(&self, ask: &Ask, said: &Said) -> Result<(Box<Bid>, Box<Way>), Failure> {
+    pub(crate) fn prepare_claim(
+        &self,
+        ask: &RequestContext,
+        said: &RequestBody,
+    ) -> Result<(Box<PreparedClaim>, Box<RoutePlan>), RequestFailure> {
         let bid = self.admit(ask, said)?;
         if self.answers.are_spent(ask.offer.rules.answer_bytes) {
-            return Err(Failure::Overloaded);
+            return Err(RequestFailure::Overloaded);
         }
-        let lanes = ask.offer.lanes_of(&bid.claim.model);
+        let lanes = ask.offer.routes_of(&bid.claim.model);
         let (rules, claim) = (ask.offer.rules.cool_down, bid.claim.owner.claim);
-        let way = Way::enter(lanes, rules, claim, &bid.request).map_err(Failure::PassedOver)?;
+        let way = RoutePlan::reserve_first(lanes, rules, claim, &bid.request)
+            .map_err(RequestFailure::PassedOver)?;
         Ok((bid, Box::new(way)))
     }
 
-    fn bind(&self, ask: &Ask, said: &Said, model: &Model) -> Result<Binding, Failure> {
-        let terms = Terms {
+    fn bind(
+        &self,
+        ask: &RequestContext,
+        said: &RequestBody,
+        model: &Model,
+    ) -> Result<Binding, RequestFailure> {
+        let terms = FingerprintTerms {
             server_secret: self.secrets.first().id(),
             fingerprint_version: FINGERPRINT_VERSION,
             contract: model.contract.version,
         };
-        let Said { request, body } = said;
-        self.secrets.bind(terms, &ask.caller, request, body).ok_or(Failure::Internal(None))
+        let RequestBody { request, body } = said;
+        self.secrets.bind(terms, &ask.caller, request, body).ok_or(RequestFailure::Internal(None))
     }
 
     /// Whether a request is the one that an operation is bound to, under the operation's own terms.

@@ -15,7 +15,7 @@ pub(crate) struct AnswerBytes(AtomicUsize);
 
 /// What one run holds of it, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct AnswerShare {
     all: Arc<AnswerBytes>,
     all_max: usize,
     read: AtomicUsize,
@@ -29,13 +29,13 @@ impl AnswerBytes {
     }
 
     /// The share of a run that has read nothing. All runs together have so many.
-    pub(crate) fn share(self: &Arc<Self>, all_max: usize) -> Share {
+    pub(crate) fn share(self: &Arc<Self>, all_max: usize) -> AnswerShare {
         let (read, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Share { all: Arc::clone(self), all_max, read, taken }
+        AnswerShare { all: Arc::clone(self), all_max, read, taken }
     }
 }
 
-impl Share {
+impl AnswerShare {
     /// Counts so many more, and says whether there was room for them.
     pub(crate) fn read(&self, bytes: usize) -> bool {
         let read = self.read.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -50,7 +50,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for AnswerShare {
     fn drop(&mut self) {
         self.all.0.fetch_sub(*self.taken.get_mut(), Ordering::Relaxed);
     }

@@ -14,19 +14,19 @@ use holdfast_wire::chat::chunk::Chunks;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer_bytes::Share;
+use crate::answer_bytes::AnswerShare;
 use crate::options::Options;
-use crate::routes::{Pass, Told};
-use crate::tape::{Tape, Track};
-use crate::writing::Heard;
+use crate::rendering::ReceivedAnswer;
+use crate::routes::{CallOutcome, Permit};
+use crate::tape::{ChunkLog, Tape};
 
 /// The answer of one call.
 pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
-    telling: Option<Telling<'a>>,
-    pulse: &'a Pulse<'a>,
+    telling: Option<ChunkWriter<'a>>,
+    pulse: &'a SilenceTimer<'a>,
     /// The memory that it may take.
-    share: &'a Share,
+    share: &'a AnswerShare,
     /// Bytes that were read of it.
     received: usize,
     pub(crate) answer: Answer,
@@ -43,10 +43,10 @@ pub(crate) struct Assembly<'a> {
 }
 
 /// What is told of an answer while it arrives.
-struct Telling<'a> {
-    track: &'a Track,
+struct ChunkWriter<'a> {
+    track: &'a ChunkLog,
     request: &'a Request,
-    pulse: &'a Pulse<'a>,
+    pulse: &'a SilenceTimer<'a>,
     chunks: Chunks,
     bytes: usize,
     is_full: bool,
@@ -59,9 +59,9 @@ impl<'a> Assembly<'a> {
         tape: &'a Tape,
         operation: &Operation,
         request: &'a Request,
-        (pulse, share): (&'a Pulse<'a>, &'a Share),
+        (pulse, share): (&'a SilenceTimer<'a>, &'a AnswerShare),
     ) -> Self {
-        let telling = tape.track().map(|track| Telling {
+        let telling = tape.chunk_log().map(|track| ChunkWriter {
             track,
             request,
             pulse,
@@ -99,7 +99,7 @@ impl<'a> Assembly<'a> {
 
     /// Ends whatever of `n` choices has not ended.
     pub(crate) fn cut(&mut self, n: u32) {
-        self.answer.cut(n);
+        self.answer.end_open_choices(n);
         self.is_cut = true;
     }
 
@@ -109,34 +109,34 @@ impl<'a> Assembly<'a> {
     }
 
     /// Whether anybody may have heard any of it.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_streamed(&self) -> bool {
         self.telling.as_ref().is_some_and(|telling| telling.is_told)
     }
 
     /// What was heard.
-    pub(crate) fn into_heard(self) -> Heard {
+    pub(crate) fn into_received(self) -> ReceivedAnswer {
         let chunks = self.telling.map(|telling| Box::new(telling.chunks));
-        Heard { answer: self.answer, chunks, received: self.received }
+        ReceivedAnswer { answer: self.answer, chunks, received: self.received }
     }
 }
 
 impl Sink for Assembly<'_> {
-    fn sending(&mut self) {
+    fn on_send(&mut self) {
         self.is_sent = true;
-        self.tape.sending();
+        self.tape.set_sending();
         if let Some(telling) = &self.telling {
             telling.pulse.begin();
         }
     }
 
-    fn delta(&mut self, mut delta: Delta) {
+    fn on_delta(&mut self, mut delta: Delta) {
         // Whoever says something was asked, even where the provider forgot to tell.
         if !self.is_sent {
-            self.sending();
+            self.on_send();
         }
         self.keep_within(&mut delta);
         let delta = match &mut self.telling {
-            Some(telling) => telling.tell(delta),
+            Some(telling) => telling.write_chunk(delta),
             None => Some(delta),
         };
         if let Some(delta) = delta {
@@ -144,7 +144,7 @@ impl Sink for Assembly<'_> {
         }
     }
 
-    fn received(&mut self, bytes: usize) {
+    fn on_bytes(&mut self, bytes: usize) {
         self.received = self.received.saturating_add(bytes);
         let has_room = self.share.read(bytes);
         if !has_room || self.received > Options::RECEIVED_BYTES_MAX {
@@ -152,33 +152,33 @@ impl Sink for Assembly<'_> {
         }
     }
 
-    fn metered(&mut self, meters: Meters) {
+    fn on_meters(&mut self, meters: Meters) {
         self.meters = Some(meters);
     }
 
-    fn retry_after(&mut self, time: Duration) {
+    fn on_retry_after(&mut self, time: Duration) {
         self.retry_after = Some(time);
     }
 }
 
-impl Telling<'_> {
+impl ChunkWriter<'_> {
     /// Tells a piece; `None` where there is no room for it.
-    fn tell(&mut self, mut delta: Delta) -> Option<Delta> {
+    fn write_chunk(&mut self, mut delta: Delta) -> Option<Delta> {
         if self.is_full {
             return None;
         }
-        delta.keep_to(self.request);
+        delta.retain_requested(self.request);
         let pieces = self.chunks.delta(&delta);
         let more: usize = pieces.iter().map(|piece| piece.frame.size()).sum();
-        self.bytes = self.bytes.saturating_add(more).saturating_add(untold_bytes(&delta));
+        self.bytes = self.bytes.saturating_add(more).saturating_add(unwritten_bytes(&delta));
         if self.bytes > Options::STREAM_BYTES_MAX {
             self.is_full = true;
             self.pulse.full.notify_one();
             return None;
         }
         self.is_told |= !pieces.is_empty();
-        self.track.say(self.chunks.envelope(), pieces);
-        if delta.says_something() {
+        self.track.append(self.chunks.envelope(), pieces);
+        if delta.has_content() {
             self.pulse.beat();
         }
         Some(delta)
@@ -186,36 +186,36 @@ impl Telling<'_> {
 }
 
 /// Bytes of a piece that are told at the end of its answer, and kept until then.
-fn untold_bytes(delta: &Delta) -> usize {
+fn unwritten_bytes(delta: &Delta) -> usize {
     let annotations = delta.choices.iter().flat_map(|choice| &choice.annotations);
     annotations.map(|annotation| annotation.as_str().len()).sum()
 }
 
 /// When a call last said something, for whoever watches over it.
 #[derive(Debug)]
-pub(crate) struct Pulse<'a> {
+pub(crate) struct SilenceTimer<'a> {
     /// The route that the call is on.
-    pass: &'a Pass,
-    beat: Mutex<Beat>,
+    pass: &'a Permit,
+    beat: Mutex<LastPiece>,
     /// The first piece is there: another time is the limit from now on.
     spoken: Notify,
     full: Notify,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Beat {
+struct LastPiece {
     at: Instant,
     is_first: bool,
 }
 
-impl<'a> Pulse<'a> {
+impl<'a> SilenceTimer<'a> {
     /// Of a call that begins now.
-    pub(crate) fn new(pass: &'a Pass) -> Self {
-        let beat = Beat { at: Instant::now(), is_first: true };
+    pub(crate) fn new(pass: &'a Permit) -> Self {
+        let beat = LastPiece { at: Instant::now(), is_first: true };
         Self { pass, beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
     }
 
-    pub(crate) const fn pass(&self) -> &Pass {
+    pub(crate) const fn pass(&self) -> &Permit {
         self.pass
     }
 
@@ -225,20 +225,21 @@ impl<'a> Pulse<'a> {
     }
 
     fn beat(&self) {
-        let beat = Beat { at: Instant::now(), is_first: false };
+        let beat = LastPiece { at: Instant::now(), is_first: false };
         let mut last = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = std::mem::replace(&mut *last, beat).is_first;
         drop(last);
         if is_first {
-            self.pass.tell(Told::Answered);
+            self.pass.report(CallOutcome::Answered);
             self.spoken.notify_one();
         }
     }
 
     /// Completes when nothing was said for so long: before the first piece, and between two.
-    pub(crate) async fn silent(&self, first: Duration, between: Duration) {
+    pub(crate) async fn wait_silent(&self, first: Duration, between: Duration) {
         loop {
-            let Beat { at, is_first } = *self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+            let LastPiece { at, is_first } =
+                *self.beat.lock().unwrap_or_else(PoisonError::into_inner);
             let limit = at + if is_first { first } else { between };
             if limit <= Instant::now() {
                 return;
@@ -252,7 +253,7 @@ impl<'a> Pulse<'a> {
     }
 
     /// Completes when more was said, or only sent, than may be.
-    pub(crate) async fn full(&self) {
+    pub(crate) async fn wait_full(&self) {
         self.full.notified().await;
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Bearer};
-use holdfast_domain::model::Terms;
+use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::Binding;
 use holdfast_domain::ports::{KnownCredential, Unavailable};
 use holdfast_domain::request::{Request, fingerprint};
@@ -19,8 +19,8 @@ use holdfast_domain::{ApiKeyId, CredentialId, Currency, Timestamp};
 use tokio::time::Instant;
 
 use crate::Engine;
-use crate::offer::Offer;
-use crate::strangers::Strangers;
+use crate::serving_config::ServingConfig;
+use crate::unknown_keys::UnknownKeyLimiter;
 
 /// How long a known credential is believed: a revocation bites within this.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -70,13 +70,13 @@ impl Secrets {
     /// Binds a request under some terms; `None` when they cannot be met any more.
     pub(crate) fn bind(
         &self,
-        terms: Terms,
+        terms: FingerprintTerms,
         caller: &Caller,
         request: &Request,
         body: &[u8],
     ) -> Option<Binding> {
         let keys = self.keys(terms.server_secret, caller)?;
-        let Terms { fingerprint_version, contract, .. } = terms;
+        let FingerprintTerms { fingerprint_version, contract, .. } = terms;
         Some(Binding {
             terms,
             fingerprint: fingerprint(&keys.fingerprint, fingerprint_version, contract, request)?,
@@ -85,24 +85,24 @@ impl Secrets {
     }
 
     /// A caller's keys under one of the secrets: those of the first one it has with it.
-    fn keys<'c>(&self, secret: ServerSecretId, caller: &'c Caller) -> Option<Cow<'c, Keys>> {
+    fn keys<'c>(&self, secret: ServerSecretId, caller: &'c Caller) -> Option<Cow<'c, DerivedKeys>> {
         if secret == caller.keys.secret {
             return Some(Cow::Borrowed(&caller.keys));
         }
-        Some(Cow::Owned(Keys::of(self.find(secret)?, caller.api_key.id)))
+        Some(Cow::Owned(DerivedKeys::of(self.find(secret)?, caller.api_key.id)))
     }
 }
 
 /// What the requests of one API key are bound with.
 #[derive(Debug, Clone)]
-struct Keys {
+struct DerivedKeys {
     secret: ServerSecretId,
     fingerprint: FingerprintKey,
     digest: BodyDigestKey,
     pseudonyms: PseudonymKey,
 }
 
-impl Keys {
+impl DerivedKeys {
     fn of(secret: &ServerSecret, api_key: ApiKeyId) -> Self {
         Self {
             secret: secret.id(),
@@ -123,7 +123,7 @@ pub struct Caller {
     /// The currency of its wallet.
     pub currency: Currency,
     /// Under the secret that writes.
-    keys: Keys,
+    keys: DerivedKeys,
 }
 
 impl Caller {
@@ -147,7 +147,7 @@ pub enum AuthError {
     Unavailable(#[source] Unavailable),
 }
 
-struct Kept {
+struct CachedCaller {
     caller: Arc<Caller>,
     /// From then on the next that comes looks it up anew. That one moves it to the end: who waits
     /// for the store is not joined by others.
@@ -160,9 +160,9 @@ struct Kept {
 /// What this process knows of its callers. Std mutexes: never held across an await.
 #[derive(Default)]
 pub(crate) struct Callers {
-    kept: Mutex<HashMap<CredentialId, Kept>>,
-    in_hand: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
-    strangers: Strangers,
+    kept: Mutex<HashMap<CredentialId, CachedCaller>>,
+    in_flight: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
+    unknown_keys: UnknownKeyLimiter,
 }
 
 impl std::fmt::Debug for Callers {
@@ -173,12 +173,12 @@ impl std::fmt::Debug for Callers {
 
 /// One request that an API key has in hand, until it is dropped.
 #[derive(Debug)]
-pub struct InHand {
+pub struct InFlight {
     counts: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
     api_key: ApiKeyId,
 }
 
-impl Drop for InHand {
+impl Drop for InFlight {
     fn drop(&mut self) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.api_key) {
@@ -199,7 +199,7 @@ impl Engine {
     /// looked at.
     pub async fn authenticate(&self, bearer: &str, peer: IpAddr) -> Result<Arc<Caller>, AuthError> {
         let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
-        let kept = self.callers.with_kept(&bearer, self.node.now(), Kept::unless_due);
+        let kept = self.callers.with_cached(&bearer, self.node.now(), CachedCaller::get_unless_due);
         let is_due = match kept {
             Some(Ok(Some(caller))) => return Ok(caller),
             Some(Err(error)) => return Err(error),
@@ -207,20 +207,24 @@ impl Engine {
             None => false,
         };
         if !is_due {
-            self.callers.strangers.look(bearer.id, peer)?;
+            self.callers.unknown_keys.check(bearer.id, peer)?;
         }
         // In a box: few requests come to it.
         let told = Box::pin(self.read_caller(&bearer)).await;
         match &told {
-            Ok(_) => self.callers.strangers.met(bearer.id),
+            Ok(_) => self.callers.unknown_keys.on_found(bearer.id),
             Err(AuthError::Invalid) => {
-                self.callers.strangers.refused(peer);
+                self.callers.unknown_keys.on_refused(peer);
                 if is_due {
                     self.callers.forget(bearer.id);
                 }
             }
             Err(AuthError::Unavailable(error)) => {
-                let kept = self.callers.with_kept(&bearer, self.node.now(), Kept::not_renewed);
+                let kept = self.callers.with_cached(
+                    &bearer,
+                    self.node.now(),
+                    CachedCaller::after_failed_renewal,
+                );
                 if let Some(believed) = kept {
                     let error: &dyn std::error::Error = error;
                     tracing::warn!(
@@ -241,7 +245,7 @@ impl Engine {
         let now = Instant::now();
         let known = self.ports.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
         let Some(known) = known.filter(|known| !known.has_ended()) else {
-            self.callers.strangers.gone(bearer.id);
+            self.callers.unknown_keys.on_missing(bearer.id);
             return Err(AuthError::Invalid);
         };
         self.check(bearer, &known)?;
@@ -249,25 +253,26 @@ impl Engine {
         let wallet = self.ports.wallets.find(known.api_key.wallet).await;
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
         let (bearer, api_key) = (bearer.clone(), known.api_key);
-        let (id, keys) = (bearer.id, Keys::of(self.secrets.first(), api_key.id));
+        let (id, keys) = (bearer.id, DerivedKeys::of(self.secrets.first(), api_key.id));
         let caller = Arc::new(Caller { bearer, api_key, currency: wallet.currency, keys });
         let (renew_at, until) = (now + RENEWED, now + BELIEVED);
-        self.callers.keep(id, Kept { caller: Arc::clone(&caller), renew_at, until, ends_at });
+        self.callers
+            .keep(id, CachedCaller { caller: Arc::clone(&caller), renew_at, until, ends_at });
         Ok(caller)
     }
 
     /// Counts a request of this caller until the guard is dropped; `None` when it has as many as the
     /// offer allows.
     #[must_use]
-    pub fn take_in_hand(&self, offer: &Offer, caller: &Caller) -> Option<InHand> {
+    pub fn enter(&self, offer: &ServingConfig, caller: &Caller) -> Option<InFlight> {
         let api_key = caller.api_key.id;
-        let mut counts = self.callers.in_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.callers.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(api_key).or_default();
         if *count >= offer.rules.operations_per_key {
             return None;
         }
         *count = count.saturating_add(1);
-        Some(InHand { counts: Arc::clone(&self.callers.in_hand), api_key })
+        Some(InFlight { counts: Arc::clone(&self.callers.in_flight), api_key })
     }
 
     fn check(&self, bearer: &Bearer, known: &KnownCredential) -> Result<(), AuthError> {
@@ -280,9 +285,9 @@ impl Engine {
     }
 }
 
-impl Kept {
+impl CachedCaller {
     /// The caller; `None` for the one that is to look it up anew.
-    fn unless_due(&mut self, moment: Instant) -> Option<Arc<Caller>> {
+    fn get_unless_due(&mut self, moment: Instant) -> Option<Arc<Caller>> {
         if self.renew_at <= moment {
             self.renew_at = self.until;
             return None;
@@ -291,7 +296,7 @@ impl Kept {
     }
 
     /// The caller, after the look-up failed.
-    fn not_renewed(&mut self, moment: Instant) -> Arc<Caller> {
+    fn after_failed_renewal(&mut self, moment: Instant) -> Arc<Caller> {
         self.renew_at = self.renew_at.min(moment + RENEWED_AGAIN);
         Arc::clone(&self.caller)
     }
@@ -300,11 +305,11 @@ impl Kept {
 impl Callers {
     /// Looks at what is still believed of a credential. The secret that was proven when it was looked
     /// up is the only one that is.
-    fn with_kept<T>(
+    fn with_cached<T>(
         &self,
         bearer: &Bearer,
         now: Timestamp,
-        look: impl FnOnce(&mut Kept, Instant) -> T,
+        look: impl FnOnce(&mut CachedCaller, Instant) -> T,
     ) -> Option<Result<T, AuthError>> {
         let moment = Instant::now();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,7 +324,7 @@ impl Callers {
         kept.remove(&credential);
     }
 
-    fn keep(&self, credential: CredentialId, entry: Kept) {
+    fn keep(&self, credential: CredentialId, entry: CachedCaller) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX && !kept.contains_key(&credential) {
             kept.clear();
@@ -328,7 +333,7 @@ impl Callers {
     }
 
     /// Lets go of what is believed no more: it holds secrets.
-    pub(crate) fn forget_old(&self) {
+    pub(crate) fn evict_expired(&self) {
         let now = Instant::now();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_credential, kept| now < kept.until);
@@ -343,7 +348,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(id: CredentialId, until: Instant) -> Kept {
+    fn entry(id: CredentialId, until: Instant) -> CachedCaller {
         let bearer = Bearer { id, secret: CredentialSecret::new([5; 32]) };
         let secret = ServerSecret::new(&[7; 16]).unwrap();
         let api_key = ApiKey {
@@ -354,9 +359,9 @@ mod tests {
             created_at: sample::NOW,
             revoked_at: None,
         };
-        let keys = Keys::of(&secret, api_key.id);
+        let keys = DerivedKeys::of(&secret, api_key.id);
         let caller = Caller { bearer, api_key, currency: sample::usd(), keys };
-        Kept { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
+        CachedCaller { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
     }
 
     #[tokio::test(start_paused = true)]
@@ -367,7 +372,7 @@ mod tests {
         callers.keep(old, entry(old, now + BELIEVED));
         tokio::time::advance(BELIEVED).await;
         callers.keep(young, entry(young, Instant::now() + BELIEVED));
-        callers.forget_old();
+        callers.evict_expired();
         let left: Vec<_> = callers.kept.lock().unwrap().keys().copied().collect();
         assert_eq!(left, [young]);
     }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::Engine;
 use crate::callers::Caller;
 use crate::options::Options;
-use crate::views::{LookUp, LookUpError};
+use crate::views::{LookupError, OperationLookup};
 
 impl Engine {
     /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
@@ -19,22 +19,22 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// A [`LookUpError`].
+    /// A [`LookupError`].
     pub async fn cancel(
         &self,
         caller: &Caller,
         request_key: RequestKey,
-    ) -> Result<LookUp, LookUpError> {
+    ) -> Result<OperationLookup, LookupError> {
         let id = OperationId::of(caller.api_key.id, request_key);
         let asked = timeout(Options::COMMIT_WAIT, self.ask_to_cancel(id));
         let asked = asked.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())));
-        let snapshot = asked.map_err(LookUpError::Unavailable)?;
+        let snapshot = asked.map_err(LookupError::Unavailable)?;
         if let Some(row) = &snapshot.operation
             && row.phase == Phase::Leased
         {
             self.running.cancel(id, row.owner.claim);
         }
-        self.shown(snapshot, caller).await
+        self.operation_lookup(snapshot, caller).await
     }
 
     /// Says that nothing runs only once no claim of this process waits for its verdict: it could be
@@ -43,13 +43,14 @@ impl Engine {
         let mut judged = None;
         loop {
             let before = self.running.find(id);
-            let asked = self.conduct_of(id).cancel_beside(id, self.running.alive(id)).await?;
-            let snapshot = self.metrics.counted(asked);
+            let asked =
+                self.conduct_of(id).cancel_while_running(id, self.running.live_claim(id)).await?;
+            let snapshot = self.metrics.count_found(asked);
             let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
             let offered = before.or_else(|| self.running.find(id)).filter(|_tape| at_rest);
             match offered.filter(|tape| judged != Some(tape.claim)) {
                 Some(tape) => {
-                    tape.judged().await;
+                    tape.wait_judged().await;
                     judged = Some(tape.claim);
                 }
                 None => return Ok(snapshot),

@@ -18,24 +18,24 @@ const BELIEVED_AFTER: Duration = Duration::from_secs(86_400);
 
 /// What was seen of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Clocks {
+pub(crate) struct ClockPair {
     /// What the database's clock says; while they are apart, what it would say without that.
     database: Timestamp,
     /// What the own one said then: the time since whenever it began.
     own: Duration,
-    apart: Option<Apart>,
+    apart: Option<ClockSkew>,
 }
 
 /// That they do not agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Apart {
+pub(crate) struct ClockSkew {
     /// How far the database's clock is ahead; negative where it is behind.
     pub(crate) by_micros: i64,
     /// Since when, by the own clock.
     since: Duration,
 }
 
-impl Clocks {
+impl ClockPair {
     /// What is believed at the first look.
     pub(crate) const fn begin(database: Timestamp, own: Duration) -> Self {
         Self { database, own, apart: None }
@@ -43,7 +43,7 @@ impl Clocks {
 
     /// A later look.
     #[must_use]
-    pub(crate) fn look(self, database: Timestamp, own: Duration) -> Self {
+    pub(crate) fn observe(self, database: Timestamp, own: Duration) -> Self {
         let expected = self.database.after(own.saturating_sub(self.own));
         let by_micros = database.as_micros().saturating_sub(expected.as_micros());
         let is_near = |micros: i64| micros.saturating_abs() <= TOLERANCE_MICROS;
@@ -56,11 +56,11 @@ impl Clocks {
         if own.saturating_sub(since) >= BELIEVED_AFTER {
             return Self::begin(database, own);
         }
-        Self { database: expected, own, apart: Some(Apart { by_micros, since }) }
+        Self { database: expected, own, apart: Some(ClockSkew { by_micros, since }) }
     }
 
     /// How far they are apart: then nothing is deleted.
-    pub(crate) const fn apart(&self) -> Option<Apart> {
+    pub(crate) const fn skew(&self) -> Option<ClockSkew> {
         self.apart
     }
 }
@@ -81,11 +81,11 @@ mod tests {
     fn check(looks: &[(i64, i64, bool)]) {
         let at =
             |seconds: i64| Timestamp::from_micros(sample::NOW.as_micros() + seconds * 1_000_000);
-        let mut clocks = Clocks::begin(at(0), Duration::ZERO);
+        let mut clocks = ClockPair::begin(at(0), Duration::ZERO);
         for (own, ahead, may_delete) in looks {
             let since = Duration::from_secs(u64::try_from(*own).unwrap());
-            clocks = clocks.look(at(own + ahead), since);
-            assert_eq!(clocks.apart().is_none(), *may_delete, "{own} s, {ahead} s ahead");
+            clocks = clocks.observe(at(own + ahead), since);
+            assert_eq!(clocks.skew().is_none(), *may_delete, "{own} s, {ahead} s ahead");
         }
     }
 

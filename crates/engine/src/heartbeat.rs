@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::operation::{Disown, Sent};
-use holdfast_domain::ports::{Beat, Entry, Leased, Unavailable};
+use holdfast_domain::operation::{Disown, SendStatus};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, LeasedOperation, Unavailable};
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -27,13 +27,13 @@ impl Engine {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
-            self.callers.forget_old();
+            self.callers.evict_expired();
             let beaten = tokio::select! {
                 beaten = self.beat_once(&mut suspects) => beaten,
                 () = self.background.cancelled() => return,
             };
             if let Err(error) = beaten {
-                self.node.failed();
+                self.node.on_heartbeat_failure();
                 // A failure that was for a moment leaves the process unready for no longer.
                 ticks.reset_after(RETRY.min(self.options.heartbeat));
                 let error: &dyn std::error::Error = &error;
@@ -48,12 +48,12 @@ impl Engine {
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
         let sent = Instant::now();
-        let beat = self.ports.nodes.beat(node, self.options.lease, Entry::Renew);
+        let beat = self.ports.nodes.heartbeat(node, self.options.lease, LeaseMode::Renew);
         // What is acknowledged later than this has ended already: the next one may fare better.
         let beat = timeout(self.options.lease, beat).await;
         match beat.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))? {
-            Beat::Held { lease, now } => self.node.acknowledged(sent, lease, now),
-            Beat::Lost { .. } => {
+            HeartbeatOutcome::Held { lease, now } => self.node.on_heartbeat(sent, lease, now),
+            HeartbeatOutcome::Lost { .. } => {
                 if !self.node.superseded.is_cancelled() {
                     tracing::error!(node = %node.name, "superseded by another process: draining");
                 }
@@ -81,8 +81,8 @@ impl Engine {
             self.running.cancel(asked.operation, asked.claim);
         }
         let mut seen = HashMap::new();
-        for Leased { operation, claim, .. } in leased {
-            let Some(sent) = self.running.disowned(operation, claim) else { continue };
+        for LeasedOperation { operation, claim, .. } in leased {
+            let Some(sent) = self.running.send_evidence(operation, claim) else { continue };
             if suspects.get(&operation) == Some(&claim) {
                 self.disown(operation, Disown { claim, sent }).await?;
             } else {
@@ -96,9 +96,9 @@ impl Engine {
     async fn disown(&self, operation: OperationId, disown: Disown) -> Result<(), Unavailable> {
         let found = self.conduct().disown(operation, disown).await?;
         let moved = found.moved;
-        self.metrics.counted(found);
+        self.metrics.count_found(found);
         if moved {
-            let not_run = disown.sent == Sent::Never;
+            let not_run = disown.sent == SendStatus::Never;
             tracing::warn!(operation.id = %operation, not_run, "gave up a claim without a task");
         }
         Ok(())

@@ -8,61 +8,61 @@
 mod admission;
 mod answer_bytes;
 mod assembly;
+mod backoff;
 mod callers;
 mod cancel;
 mod catalogue;
+mod claim_failure;
 mod clocks;
 mod counts;
-mod elsewhere;
 mod heartbeat;
 mod lifecycle;
 mod metering;
 mod metrics;
 mod nodes;
-mod offer;
 mod operate;
 mod options;
-mod pause;
-mod rates;
+mod rate_limit;
 mod reconciler;
 mod relay;
 mod remote_run;
+mod rendering;
 mod reply;
 mod results;
+mod route_complaints;
 mod routes;
+mod row_poller;
 #[doc(hidden)]
 pub mod seal;
+mod serving_config;
 mod states;
-mod strangers;
 mod streaming;
 mod submit;
 mod tape;
-mod turned_away;
-mod unclaimed;
+mod unknown_keys;
 mod views;
-mod writing;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdfast_domain::ports::{Journal, Keys, Nodes, Wallets};
+use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Wallets};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use crate::callers::{AuthError, Caller, InHand, Secrets};
+pub use crate::callers::{AuthError, Caller, InFlight, Secrets};
 pub use crate::catalogue::{Catalogue, Guarantee, Model, Price, Route, Timeouts};
 pub use crate::nodes::StartError;
-pub use crate::offer::{Offer, Rules};
 pub use crate::options::Options;
-pub use crate::rates::{Rate, Rates};
-pub use crate::relay::{Asked, RelayAnswer, RelayOptions, RelayRequest, RelayTransport};
-pub use crate::reply::{Answered, Facts, Failure, Reply};
+pub use crate::rate_limit::{RateLimitStatus, RateLimitWindow};
+pub use crate::relay::{RelayAnswer, RelayFuture, RelayOptions, RelayRequest, RelayTransport};
+pub use crate::reply::{Reply, ReplyBody, ReplyFacts, RequestFailure};
 pub use crate::results::is_large;
-pub use crate::routes::{CoolDown, PassedOver};
-pub use crate::streaming::{Broken, Piece, Stream};
+pub use crate::routes::{CoolDown, SkippedRoute};
+pub use crate::serving_config::{ServingConfig, ServingRules};
+pub use crate::streaming::{CompletionStream, StreamFailure, StreamItem};
 pub use crate::submit::Submission;
-pub use crate::views::{Account, LookUp, LookUpError, Readiness, ResultState};
+pub use crate::views::{Account, LookupError, OperationLookup, Readiness, ResultState};
 
 /// The storage ports that an engine works on.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ pub struct Ports {
     /// Leases of processes.
     pub nodes: Arc<dyn Nodes>,
     /// API keys.
-    pub keys: Arc<dyn Keys>,
+    pub keys: Arc<dyn ApiKeys>,
     /// Balances.
     pub wallets: Arc<dyn Wallets>,
 }
@@ -92,17 +92,17 @@ pub struct Engine {
     /// How long sealed results are kept. It may change while the process runs.
     kept: Mutex<Duration>,
     /// Those that are on their way to callers.
-    results: results::Results,
-    pause: pause::BackOff,
+    results: results::ResultLimiter,
+    pause: backoff::BackOff,
     callers: callers::Callers,
-    running: tape::Running,
-    elsewhere: elsewhere::Elsewhere,
+    running: tape::RunRegistry,
+    row_poller: row_poller::RowPoller,
     /// Without them, what a run says is heard by its row alone where it does not run.
     relays: Option<relay::Relays>,
     answers: Arc<answer_bytes::AnswerBytes>,
-    turned_away: turned_away::TurnedAway,
+    route_complaints: route_complaints::RouteComplaints,
     metrics: metrics::Metrics,
-    readable: views::Readable,
+    readable: views::ReadinessCache,
     node: nodes::Membership,
     /// Operations.
     tasks: TaskTracker,

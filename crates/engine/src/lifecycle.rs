@@ -9,16 +9,16 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::backoff::BackOff;
 use crate::callers::{Callers, Secrets};
 use crate::metrics::Metrics;
 use crate::nodes::{Membership, StartError};
 use crate::options::Options;
-use crate::pause::BackOff;
 use crate::relay::Relays;
-use crate::results::Results;
-use crate::tape::Running;
-use crate::turned_away::TurnedAway;
-use crate::views::Readable;
+use crate::results::ResultLimiter;
+use crate::route_complaints::RouteComplaints;
+use crate::tape::RunRegistry;
+use crate::views::ReadinessCache;
 use crate::{Engine, Ports};
 
 impl Engine {
@@ -38,19 +38,19 @@ impl Engine {
             ports,
             secrets: Arc::new(secrets),
             kept: Mutex::new(options.results),
-            results: Results::new(options.result_bytes_per_key, options.result_bytes),
+            results: ResultLimiter::new(options.result_bytes_per_key, options.result_bytes),
             relays: options.relay.clone().map(Relays::new),
             options,
             pause: BackOff,
             callers: Callers::default(),
-            running: Running::default(),
+            running: RunRegistry::default(),
             answers: Arc::default(),
-            turned_away: TurnedAway::default(),
+            route_complaints: RouteComplaints::default(),
             metrics,
-            readable: Readable::default(),
+            readable: ReadinessCache::default(),
             node,
             tasks: TaskTracker::new(),
-            elsewhere: crate::elsewhere::Elsewhere::default(),
+            row_poller: crate::row_poller::RowPoller::default(),
             keepers: TaskTracker::new(),
             background: CancellationToken::new(),
             has_lost_commits: AtomicBool::new(false),
@@ -84,7 +84,7 @@ impl Engine {
     /// How many requests wait for the end of an operation that runs here.
     #[must_use]
     pub fn waiters(&self) -> usize {
-        self.running.waiters().saturating_add(self.elsewhere.waiters())
+        self.running.waiters().saturating_add(self.row_poller.waiters())
     }
 
     /// Takes nothing new from now on.
@@ -103,7 +103,7 @@ impl Engine {
                 operations = self.tasks.len(),
                 "drain deadline: cutting what still runs"
             );
-            self.running.cut();
+            self.running.stop_all();
             self.cutting.cancel();
             let settled = tokio::time::timeout(Options::COMMIT_WAIT, self.tasks.wait()).await;
             if settled.is_err() {

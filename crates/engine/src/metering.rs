@@ -3,10 +3,10 @@
 use holdfast_domain::OperationId;
 use holdfast_domain::answer::Answer;
 use holdfast_domain::price::ProviderCost;
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 
 use crate::Engine;
-use crate::admission::Bid;
+use crate::admission::PreparedClaim;
 use crate::catalogue::Route;
 use crate::metrics::usage_not_believed;
 
@@ -16,10 +16,10 @@ const BYTES_PER_TOKEN: u64 = 4;
 impl Engine {
     /// What was reported, unless no run within the bounds of its request can have used that up: nobody
     /// pays for that.
-    pub(crate) fn believed(
+    pub(crate) fn credible_meters(
         &self,
         route: &Route,
-        bid: &Bid,
+        bid: &PreparedClaim,
         reported: Option<Meters>,
         operation: OperationId,
     ) -> Option<Meters> {
@@ -29,31 +29,31 @@ impl Engine {
             return Some(reported);
         }
         usage_not_believed(&route.provider).increment(1);
-        self.turned_away.not_believed(route, operation);
+        self.route_complaints.report_implausible_usage(route, operation);
         None
     }
 }
 
 /// The reported meters, or an own count of the text, and what they cost the operator. Pictures are what
 /// the request says they are.
-pub(crate) fn metered(
+pub(crate) fn final_meters(
     reported: Option<Meters>,
     cost: Option<&ProviderCost>,
-    bid: &Bid,
+    bid: &PreparedClaim,
     answer: &Answer,
-) -> Metered {
+) -> MeterReading {
     let (meters, source) = match reported {
         Some(meters) => (meters, MetersSource::Reported),
         None => (estimate(bid, answer), MetersSource::Estimated),
     };
     // Counts of a body that was held in memory are never absurd.
-    let meters = meters.with(Kind::Image, bid.bound.images).unwrap_or(meters);
+    let meters = meters.with(MeterKind::Image, bid.bound.images).unwrap_or(meters);
     let provider_cost = cost.and_then(|cost| cost.of(&meters, bid.claim.price.currency));
-    Metered { meters, source, provider_cost }
+    MeterReading { meters, source, provider_cost }
 }
 
-fn estimate(bid: &Bid, answer: &Answer) -> Meters {
-    let prompt = bid.request.facts().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
+fn estimate(bid: &PreparedClaim, answer: &Answer) -> Meters {
+    let prompt = bid.request.cost_factors().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
     let input = prompt.min(bid.bound.prompt_tokens);
     let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
     Meters::estimated(input, output)

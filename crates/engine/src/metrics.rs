@@ -7,12 +7,12 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use holdfast_domain::operation::{Operation, Phase};
-use holdfast_domain::ports::NotRun;
-use holdfast_domain::usage::{Kind, UsageRecord};
+use holdfast_domain::ports::NotRunProof;
+use holdfast_domain::usage::{MeterKind, UsageRecord};
 use holdfast_domain::{Currency, Micros};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-use crate::routes::Reason;
+use crate::routes::CoolDownReason;
 
 const OPERATIONS: &str = "holdfast_operations_total";
 const SHORTFALL_MICROS: &str = "holdfast_shortfall_micros_total";
@@ -43,9 +43,9 @@ const RELAYED: [&str; 4] = ["whole", "cut", "refused", "unreached"];
 /// What this process counts of its operations.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    outcomes: [Labelled; OUTCOMES.len()],
-    rests: [Labelled; RESTS.len()],
-    relays: [Labelled; RELAYED.len()],
+    outcomes: [LabelledCounter; OUTCOMES.len()],
+    rests: [LabelledCounter; RESTS.len()],
+    relays: [LabelledCounter; RELAYED.len()],
     input_tokens: Counter,
     output_tokens: Counter,
     late_results: Counter,
@@ -54,19 +54,19 @@ pub(crate) struct Metrics {
     upstream: RwLock<HashMap<String, HashMap<&'static str, Histogram>>>,
 }
 
-type Labelled = (&'static str, Counter);
+type LabelledCounter = (&'static str, Counter);
 
 impl Metrics {
     /// Shows everything at zero.
     pub(crate) fn begin() -> Self {
         Self {
-            outcomes: OUTCOMES.map(|it| (it, shown(counter!(OPERATIONS, "outcome" => it)))),
-            rests: RESTS.map(|it| (it, shown(counter!(RECONCILED, "phase" => it)))),
-            relays: RELAYED.map(|it| (it, shown(counter!(RELAYS, "outcome" => it)))),
-            input_tokens: shown(counter!(TOKENS, "kind" => Kind::Input.label())),
-            output_tokens: shown(counter!(TOKENS, "kind" => Kind::Output.label())),
-            late_results: shown(counter!(LATE_RESULTS)),
-            lost_commits: shown(counter!(LOST_COMMITS)),
+            outcomes: OUTCOMES.map(|it| (it, registered(counter!(OPERATIONS, "outcome" => it)))),
+            rests: RESTS.map(|it| (it, registered(counter!(RECONCILED, "phase" => it)))),
+            relays: RELAYED.map(|it| (it, registered(counter!(RELAYS, "outcome" => it)))),
+            input_tokens: registered(counter!(TOKENS, "kind" => MeterKind::Input.label())),
+            output_tokens: registered(counter!(TOKENS, "kind" => MeterKind::Output.label())),
+            late_results: registered(counter!(LATE_RESULTS)),
+            lost_commits: registered(counter!(LOST_COMMITS)),
             upstream: RwLock::default(),
         }
     }
@@ -122,11 +122,11 @@ impl Metrics {
 
 /// Shows what nobody pays of a currency, and what is held of it, with nothing in it.
 pub(crate) fn begin_currency(currency: Currency) {
-    drop(shown(shortfall(currency)));
+    drop(registered(shortfall(currency)));
     // Whoever renders metrics asks the store, and sets it.
     gauge!(HOLDS_MICROS, "currency" => currency.to_string()).increment(0.0);
     for reason in EXPOSURES {
-        drop(shown(exposure(currency, reason)));
+        drop(registered(exposure(currency, reason)));
     }
 }
 
@@ -159,7 +159,7 @@ fn counted(amount: Micros) -> u64 {
 #[derive(Debug)]
 pub(crate) struct RouteSeries {
     cooling: Gauge,
-    cool_downs: [Labelled; Reason::ALL.len()],
+    cool_downs: [LabelledCounter; CoolDownReason::ALL.len()],
     full: Counter,
 }
 
@@ -168,23 +168,23 @@ impl RouteSeries {
     pub(crate) fn begin(provider: &str, model: &str) -> Self {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         let labels = [("provider", provider), ("model", model)];
-        let cool_downs = |reason: Reason| {
+        let cool_downs = |reason: CoolDownReason| {
             let reason = reason.label();
             let [provider, model] = labels.clone();
             let labels = [provider, model, ("reason", reason.to_owned())];
-            (reason, shown(counter!(ROUTE_COOL_DOWNS, &labels)))
+            (reason, registered(counter!(ROUTE_COOL_DOWNS, &labels)))
         };
         let series = Self {
             cooling: gauge!(ROUTE_COOLING, &labels),
-            cool_downs: Reason::ALL.map(cool_downs),
-            full: shown(counter!(ROUTE_FULL, &labels)),
+            cool_downs: CoolDownReason::ALL.map(cool_downs),
+            full: registered(counter!(ROUTE_FULL, &labels)),
         };
         series.well();
         series
     }
 
     /// It is left alone from now on.
-    pub(crate) fn cooling(&self, reason: Reason) {
+    pub(crate) fn cooling(&self, reason: CoolDownReason) {
         self.cooling.set(1);
         increment(&self.cool_downs, reason.label());
     }
@@ -203,7 +203,7 @@ impl RouteSeries {
 /// Shows the class of a provider's calls that somebody must act on, with no call in it. The other
 /// classes are many, and each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
-    drop(upstream(provider, NotRun::Account.label()));
+    drop(upstream(provider, NotRunProof::Account.label()));
     usage_not_believed(provider).increment(0);
 }
 
@@ -216,13 +216,13 @@ fn upstream(provider: &str, class: &'static str) -> Histogram {
     histogram!(UPSTREAM_SECONDS, "provider" => provider.to_owned(), "class" => class)
 }
 
-fn shown(counter: Counter) -> Counter {
+fn registered(counter: Counter) -> Counter {
     counter.increment(0);
     counter
 }
 
 /// Counts up the series of a label, which all of them together cover.
-fn increment(series: &[Labelled], label: &str) {
+fn increment(series: &[LabelledCounter], label: &str) {
     if let Some((_label, counter)) = series.iter().find(|(of, _counter)| *of == label) {
         counter.increment(1);
     }

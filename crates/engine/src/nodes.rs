@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Lease, Node};
-use holdfast_domain::ports::{Beat, Entry, Nodes, Unavailable};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Nodes, Unavailable};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -32,13 +32,13 @@ pub(crate) struct Membership {
     /// A lock outside the database proves that nobody else has the name: its lease never ends here.
     exclusive: bool,
     lease: Duration,
-    state: Mutex<State>,
+    state: Mutex<LeaseReading>,
     /// Another incarnation has the name.
     pub(crate) superseded: CancellationToken,
 }
 
 #[derive(Debug, Clone)]
-struct State {
+struct LeaseReading {
     lease: Lease,
     /// The database's clock as it acknowledged that heartbeat.
     now: Timestamp,
@@ -58,10 +58,12 @@ impl Membership {
         let mut first_end = None;
         loop {
             let sent = Instant::now();
-            let beat = nodes.beat(&options.node, options.lease, options.entry).await;
+            let beat = nodes.heartbeat(&options.node, options.lease, options.entry).await;
             match beat.map_err(StartError::Unavailable)? {
-                Beat::Held { lease, now } => return Ok(Self::new(options, sent, lease, now)),
-                Beat::Lost { lease, .. } => {
+                HeartbeatOutcome::Held { lease, now } => {
+                    return Ok(Self::new(options, sent, lease, now));
+                }
+                HeartbeatOutcome::Lost { lease, .. } => {
                     let end = lease.map(|lease| lease.ends_at);
                     if *first_end.get_or_insert(end) != end {
                         let name = options.node.name.to_string();
@@ -74,7 +76,7 @@ impl Membership {
     }
 
     fn new(options: &Options, sent: Instant, lease: Lease, now: Timestamp) -> Self {
-        let state = State {
+        let state = LeaseReading {
             lease,
             now,
             sent,
@@ -84,7 +86,7 @@ impl Membership {
         };
         Self {
             node: options.node.clone(),
-            exclusive: options.entry == Entry::Take,
+            exclusive: options.entry == LeaseMode::Take,
             lease: options.lease,
             state: Mutex::new(state),
             superseded: CancellationToken::new(),
@@ -96,7 +98,7 @@ impl Membership {
     }
 
     /// The heartbeat that was sent then was acknowledged.
-    pub(crate) fn acknowledged(&self, sent: Instant, lease: Lease, now: Timestamp) {
+    pub(crate) fn on_heartbeat(&self, sent: Instant, lease: Lease, now: Timestamp) {
         let mut state = self.lock();
         if state.sent.elapsed() >= self.lease {
             state.in_touch_since = Instant::now();
@@ -109,7 +111,7 @@ impl Membership {
     }
 
     /// A heartbeat was not acknowledged.
-    pub(crate) fn failed(&self) {
+    pub(crate) fn on_heartbeat_failure(&self) {
         self.lock().is_failing = true;
     }
 
@@ -156,7 +158,7 @@ impl Membership {
             && now.duration_since(state.in_touch_since) >= self.lease
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LeaseReading> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

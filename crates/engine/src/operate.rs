@@ -9,58 +9,59 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use holdfast_domain::conduct::{Claimed, Concluded, Ending, Order};
-use holdfast_domain::limits::Tally;
+use holdfast_domain::conduct::{ClaimOffer, ClaimOutcome, Conclusion, Ending};
+use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
 use holdfast_domain::ports::{
-    Arrival, Call, Failure as ProviderFailure, NotRun, Unknown, Unreadable,
+    Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
+    UnreadableReason,
 };
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::request::Request;
-use holdfast_domain::state::{Kept, ProviderStates};
+use holdfast_domain::state::{CallStates, ProviderStates};
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
 
 use crate::Engine;
-use crate::admission::Bid;
-use crate::answer_bytes::Share;
-use crate::assembly::{Assembly, Pulse};
+use crate::admission::PreparedClaim;
+use crate::answer_bytes::AnswerShare;
+use crate::assembly::{Assembly, SilenceTimer};
 use crate::catalogue::{Guarantee, Timeouts};
-use crate::metering::metered;
+use crate::metering::final_meters;
 use crate::options::Options;
-use crate::rates::Rates;
-use crate::reply::Failure;
-use crate::routes::{Lane, Told, Way};
+use crate::rate_limit::RateLimitStatus;
+use crate::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
+use crate::reply::RequestFailure;
+use crate::routes::{CallOutcome, RoutePlan, RouteState};
 use crate::seal::{self, SealError};
-use crate::submit::Ask;
-use crate::tape::{Outcome, Stop, Tape};
-use crate::writing::{Heard, Terms, Written};
+use crate::submit::RequestContext;
+use crate::tape::{Outcome, StopCause, Tape};
 
 impl Engine {
     /// Runs one operation from its claim to its end.
     pub(crate) async fn operate(
         self: Arc<Self>,
         tape: Arc<Tape>,
-        ask: Ask,
-        (mut bid, way): (Box<Bid>, Box<Way>),
+        ask: RequestContext,
+        (mut bid, way): (Box<PreparedClaim>, Box<RoutePlan>),
         body: Bytes,
     ) {
-        let place = self.running.place(Arc::clone(&tape));
+        let place = self.running.guard(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
         let rebind = self.rebind(&ask, &bid, body);
         let order =
-            Order { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
+            ClaimOffer { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
         reach(Step::ClaimOffered);
         let claimed = self.conduct().claim(&order).await;
         // The run has the request: what it was read from was needed to compare it.
         drop(rebind);
         let outcome = match claimed {
-            Ok(Claimed::Mine(operation, tally)) => {
+            Ok(ClaimOutcome::Mine(operation, tally)) => {
                 reach(Step::ClaimCommitted);
                 let accepts = &bid.model.contract.accepts;
                 Request::make_outgoing(&mut bid.request, accepts, ask.caller.pseudonyms());
@@ -68,20 +69,22 @@ impl Engine {
                 let (ask, operation) = (&ask, &*operation);
                 let share = engine.answers.share(ask.offer.rules.answer_bytes);
                 let run = Run { engine, tape, ask, bid, operation, tally, until, share };
-                if tape.let_go() {
+                if tape.try_release() {
                     run.give_back().await
                 } else {
                     // First: a head may go out as soon as it runs, and says where the limits stand.
                     run.tell_rates();
-                    tape.running();
+                    tape.set_running();
                     run.perform(way).await
                 }
             }
-            Ok(Claimed::Ended(found)) => stands(self.metrics.counted(*found)),
-            Ok(Claimed::Recorded(snapshot) | Claimed::TooSoon(snapshot)) => stands(*snapshot),
-            Ok(Claimed::InProgress(_)) => Outcome::Elsewhere,
-            Ok(Claimed::OtherRequest) => Outcome::OtherRequest,
-            Err(error) => Outcome::Unbound(Box::pin(self.unclaimed(&error, &bid, &ask)).await),
+            Ok(ClaimOutcome::Ended(found)) => from_row(self.metrics.count_found(*found)),
+            Ok(ClaimOutcome::Recorded(snapshot) | ClaimOutcome::TooSoon(snapshot)) => {
+                from_row(*snapshot)
+            }
+            Ok(ClaimOutcome::InProgress(_)) => Outcome::Elsewhere,
+            Ok(ClaimOutcome::OtherRequest) => Outcome::OtherRequest,
+            Err(error) => Outcome::Unbound(Box::pin(self.claim_failure(&error, &bid, &ask)).await),
         };
         // In hand until here: whoever is told next may ask again at once.
         drop(ask);
@@ -93,43 +96,43 @@ impl Engine {
 struct Run<'a> {
     engine: &'a Engine,
     tape: &'a Tape,
-    ask: &'a Ask,
-    bid: &'a Bid,
+    ask: &'a RequestContext,
+    bid: &'a PreparedClaim,
     operation: &'a Operation,
     /// What the API key's counters stood at after the claim.
-    tally: Tally,
+    tally: CounterReadings,
     until: Instant,
     /// The memory that its answer may take. It is held until the store has the answer.
-    share: Share,
+    share: AnswerShare,
 }
 
 /// What came of the routes.
-enum Verdict {
-    Answered(Heard, Ran),
+enum CallVerdict {
+    Answered(ReceivedAnswer, RunReport),
     Refused(ProviderRefusal),
     NotRun,
     Unknown,
 }
 
 /// What is known of the run behind an answer.
-struct Ran {
+struct RunReport {
     reported: Option<Meters>,
     /// What its route costs the operator.
     cost: Option<Arc<ProviderCost>>,
     /// What the provider wants back in a later turn.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<CallStates>>,
 }
 
 impl Run<'_> {
     /// Tells whoever will follow where the limits stand after the claim.
     fn tell_rates(&self) {
-        if let Some(track) = self.tape.track() {
-            track.claimed(self.rates(self.operation));
+        if let Some(track) = self.tape.chunk_log() {
+            track.set_rates(self.rates(self.operation));
         }
     }
 
     /// Has it answered, and concludes it.
-    async fn perform(&self, way: Box<Way>) -> Outcome {
+    async fn perform(&self, way: Box<RoutePlan>) -> Outcome {
         let id = self.operation.id;
         let mut attempts = Vec::new();
         let answering = async { self.ending(self.answer(way, &mut attempts).await).await };
@@ -138,7 +141,7 @@ impl Run<'_> {
             tracing::error!(operation.id = %id, "an operation's task panicked");
             (Ending::Unknown, None)
         });
-        self.tape.settling();
+        self.tape.set_settling();
         self.end(&ending, body, &attempts).await
     }
 
@@ -158,8 +161,8 @@ impl Run<'_> {
         let concluded = self.conclude(ending, attempts).await;
         reach(Step::SettlementCommitted);
         self.engine.metrics.count_concluded(&concluded);
-        let is_lost = concluded.has_lost(self.operation);
-        let Concluded { snapshot, late, .. } = concluded;
+        let is_lost = concluded.is_commit_lost(self.operation);
+        let Conclusion { snapshot, late, .. } = concluded;
         if is_lost {
             tracing::error!(
                 operation.id = %id,
@@ -181,7 +184,7 @@ impl Run<'_> {
             self.engine.metrics.late_result();
         }
         if is_lost && snapshot.operation.is_none() {
-            return Outcome::Unbound(Failure::ClaimLost(id));
+            return Outcome::Unbound(RequestFailure::ClaimLost(id));
         }
         if let Some(operation) = &snapshot.operation
             && let Phase::Recorded(_) = operation.phase
@@ -198,12 +201,12 @@ impl Run<'_> {
     }
 
     /// What the limits stand at when the row says this.
-    fn rates(&self, row: &Operation) -> Rates {
-        Rates::after(&self.bid.claim.limits, self.tally, row, self.engine.node.now())
+    fn rates(&self, row: &Operation) -> RateLimitStatus {
+        RateLimitStatus::after(&self.bid.claim.limits, self.tally, row, self.engine.node.now())
     }
 
     /// Offers the ending until the store takes it; one that it does not take is told to the operator.
-    async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Concluded {
+    async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Conclusion {
         let conduct = self.engine.conduct();
         let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
         if let Ok(concluded) = timeout(Options::COMMIT_WAIT, concluding.as_mut()).await {
@@ -219,21 +222,21 @@ impl Run<'_> {
 
     /// Tries one route after the other: the next one only after proof that the last did not run, or
     /// where the operator has chosen to pay for more than one run.
-    async fn answer(&self, mut way: Box<Way>, attempts: &mut Vec<Attempt>) -> Verdict {
+    async fn answer(&self, mut way: Box<RoutePlan>, attempts: &mut Vec<Attempt>) -> CallVerdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
         let earlier = match self.engine.earlier(self.ask, self.bid).await {
             Ok(earlier) => earlier,
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(operation.id = %self.operation.id, error, "no earlier turn was read");
-                return Verdict::NotRun;
+                return CallVerdict::NotRun;
             }
         };
         let mut may_have_run = false;
         while self.may_send()
             && let Some(pass) = way.next(&self.bid.request)
         {
-            let pulse = Pulse::new(&pass);
+            let pulse = SilenceTimer::new(&pass);
             let bounds = (&pulse, &self.share);
             let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, bounds);
             let origin = pass.lane.origin();
@@ -243,37 +246,41 @@ impl Run<'_> {
             let called = self.call(states, &mut answer, &pulse).await;
             reach(Step::Answered);
             attempts.push(self.attempt(&pass.lane, &called, answer.is_cut, started.elapsed()));
-            pass.tell(self.told(&called, answer.retry_after));
-            let is_told = answer.is_told();
-            let heard = answer.into_heard();
+            pass.report(self.call_outcome(&called, answer.retry_after));
+            let is_told = answer.is_streamed();
+            let heard = answer.into_received();
             let failure = match called {
                 Ok(reported) => {
                     let (route, id) = (&pass.lane.route, self.operation.id);
-                    let reported = self.engine.believed(route, self.bid, reported, id);
-                    let kept = origin.and_then(|origin| Kept::of(&heard.answer, origin));
+                    let reported = self.engine.credible_meters(route, self.bid, reported, id);
+                    let kept = origin.and_then(|origin| CallStates::of(&heard.answer, origin));
                     let (kept, cost) = (kept.map(Box::new), pass.lane.route.cost.clone());
-                    return Verdict::Answered(heard, Ran { reported, cost, kept });
+                    return CallVerdict::Answered(heard, RunReport { reported, cost, kept });
                 }
                 Err(failure) => failure,
             };
             heard.forget();
             match failure {
-                ProviderFailure::Refused(refusal) => return Verdict::Refused(refusal),
-                ProviderFailure::Unknown(_) if is_told => return Verdict::Unknown,
+                ProviderFailure::Refused(refusal) => return CallVerdict::Refused(refusal),
+                ProviderFailure::Unknown(_) if is_told => return CallVerdict::Unknown,
                 ProviderFailure::Unknown(_) => match self.bid.model.guarantee {
-                    Guarantee::OneRun => return Verdict::Unknown,
+                    Guarantee::OneRun => return CallVerdict::Unknown,
                     Guarantee::OneCharge => may_have_run = true,
                 },
                 // What we cut ourselves says nothing of the route.
                 ProviderFailure::NotRun(_) if self.is_cut() => {}
                 ProviderFailure::NotRun(why) => {
-                    self.engine.turned_away.tell(&pass.lane.route, why, self.operation.id);
+                    self.engine.route_complaints.report_not_run(
+                        &pass.lane.route,
+                        why,
+                        self.operation.id,
+                    );
                 }
             }
         }
         // What was passed over comes first: the last one is the last that was tried.
-        attempts.splice(..0, way.untried());
-        if may_have_run { Verdict::Unknown } else { Verdict::NotRun }
+        attempts.splice(..0, way.skipped_attempts());
+        if may_have_run { CallVerdict::Unknown } else { CallVerdict::NotRun }
     }
 
     /// Whether a provider may be called now.
@@ -287,27 +294,29 @@ impl Run<'_> {
     }
 
     /// What a call tells of its route.
-    fn told(
+    fn call_outcome(
         &self,
         called: &Result<Option<Meters>, ProviderFailure>,
         retry_after: Option<Duration>,
-    ) -> Told {
+    ) -> CallOutcome {
         match (called, retry_after) {
-            (Ok(_) | Err(ProviderFailure::Refused(_)), _) => Told::Answered,
-            (Err(ProviderFailure::Unknown(Unknown::Cut)), _) => Told::Nothing,
-            (Err(ProviderFailure::NotRun(_)), _) if self.is_cut() => Told::Nothing,
+            (Ok(_) | Err(ProviderFailure::Refused(_)), _) => CallOutcome::Answered,
+            (Err(ProviderFailure::Unknown(UnknownReason::Cut)), _) => CallOutcome::Nothing,
+            (Err(ProviderFailure::NotRun(_)), _) if self.is_cut() => CallOutcome::Nothing,
             (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), Some(time)) => {
-                Told::Asked(time)
+                CallOutcome::Asked(time)
             }
-            (Err(ProviderFailure::NotRun(NotRun::Account)), None) => Told::Account,
-            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), None) => Told::Failed,
+            (Err(ProviderFailure::NotRun(NotRunProof::Account)), None) => CallOutcome::Account,
+            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), None) => {
+                CallOutcome::Failed
+            }
         }
     }
 
     /// Counts a call on a route; what is written down of it.
     fn attempt(
         &self,
-        lane: &Lane,
+        lane: &RouteState,
         called: &Result<Option<Meters>, ProviderFailure>,
         is_cut: bool,
         latency: Duration,
@@ -320,7 +329,7 @@ impl Run<'_> {
         self.engine.metrics.upstream(&lane.route.provider, class, latency);
         let reason = called.as_ref().err().and_then(ProviderFailure::reason);
         if let Some(why) = reason {
-            self.engine.turned_away.unreadable(&lane.route, why, self.operation.id);
+            self.engine.route_complaints.report_unreadable(&lane.route, why, self.operation.id);
         }
         Attempt {
             route: Arc::clone(&lane.name),
@@ -337,20 +346,21 @@ impl Run<'_> {
         &self,
         states: ProviderStates,
         answer: &mut Assembly<'_>,
-        pulse: &Pulse<'_>,
+        pulse: &SilenceTimer<'_>,
     ) -> Result<Option<Meters>, ProviderFailure> {
         let lane = &pulse.pass().lane;
         let Some(provider) = &lane.provider else {
-            return Err(ProviderFailure::NotRun(NotRun::Account));
+            return Err(ProviderFailure::NotRun(NotRunProof::Account));
         };
-        let arrival = self.tape.track().map_or(Arrival::Whole, |_heard| Arrival::Streamed);
+        let arrival =
+            self.tape.chunk_log().map_or(ResponseMode::Whole, |_heard| ResponseMode::Streamed);
         let call = Call {
             request: Arc::clone(&self.bid.request),
             model: Arc::clone(&lane.route.model),
             max_output_tokens: self.bid.bound.output_tokens,
             context_tokens: self.bid.model.contract.context_tokens,
             connect: self.bid.model.timeouts.connect,
-            arrival,
+            response_mode: arrival,
             states,
         };
         let n = self.bid.request.n;
@@ -358,16 +368,16 @@ impl Run<'_> {
             // An answer that is there when the time ends is an answer.
             biased;
             called = provider.run(&call, answer) => return outcome(called, answer, n),
-            () = tokio::time::sleep_until(self.until) => (Unknown::Timeout, true),
+            () = tokio::time::sleep_until(self.until) => (UnknownReason::Timeout, true),
             why = self.bounded(pulse, arrival) => (why, true),
             // The operator's own doing: nobody pays for half an answer because a process ends.
-            stop = self.tape.stopped() => (Unknown::Cut, stop == Stop::Caller),
+            stop = self.tape.wait_stop() => (UnknownReason::Cut, stop == StopCause::Caller),
         };
         if !answer.is_sent {
-            return Err(ProviderFailure::NotRun(NotRun::Connect));
+            return Err(ProviderFailure::NotRun(NotRunProof::Connect));
         }
         // Nothing is missing of an answer that is whole and reported, but the word that it ends.
-        let reported = answer.meters.filter(|_| answer.answer.is_whole(n));
+        let reported = answer.meters.filter(|_| answer.answer.is_complete(n));
         if reported.is_none() && (!keeps || answer.answer.is_empty()) {
             return Err(ProviderFailure::Unknown(why));
         }
@@ -377,37 +387,37 @@ impl Run<'_> {
     }
 
     /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
-    async fn bounded(&self, pulse: &Pulse<'_>, arrival: Arrival) -> Unknown {
-        if arrival == Arrival::Whole {
-            pulse.full().await;
-            return Unknown::Cut;
+    async fn bounded(&self, pulse: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
+        if arrival == ResponseMode::Whole {
+            pulse.wait_full().await;
+            return UnknownReason::Cut;
         }
         let Timeouts { first_token, between_tokens, .. } = self.bid.model.timeouts;
         tokio::select! {
-            () = pulse.silent(first_token, between_tokens) => Unknown::Timeout,
-            () = pulse.full() => Unknown::Cut,
+            () = pulse.wait_silent(first_token, between_tokens) => UnknownReason::Timeout,
+            () = pulse.wait_full() => UnknownReason::Cut,
         }
     }
 
     /// What is told to the store, and the body that the caller gets if the store takes it.
-    async fn ending(&self, verdict: Verdict) -> (Ending, Option<Bytes>) {
+    async fn ending(&self, verdict: CallVerdict) -> (Ending, Option<Bytes>) {
         let operation = self.operation;
         match verdict {
-            Verdict::Answered(heard, Ran { reported, cost, kept }) => {
-                let metered = metered(reported, cost.as_deref(), self.bid, &heard.answer);
+            CallVerdict::Answered(heard, RunReport { reported, cost, kept }) => {
+                let metered = final_meters(reported, cost.as_deref(), self.bid, &heard.answer);
                 let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
                 let (request, caller) = (&self.bid.request, &self.ask.caller);
-                let terms = Terms { request, operation, caller, usage };
-                let Some(written) = self.engine.written(heard, kept, &terms).await else {
+                let terms = RenderContext { request, operation, caller, usage };
+                let Some(written) = self.engine.render_answer(heard, kept, &terms).await else {
                     return (Ending::Unknown, None);
                 };
-                let Written { closing, body, sealed } = written;
-                if let (Some(track), Some(closing)) = (self.tape.track(), closing) {
+                let RenderedAnswer { closing, body, sealed } = written;
+                if let (Some(track), Some(closing)) = (self.tape.chunk_log(), closing) {
                     track.close_with(closing);
                 }
-                self.sealed(body, sealed, |result| Ending::Finished { metered, result })
+                self.ending_with_result(body, sealed, |result| Ending::Finished { metered, result })
             }
-            Verdict::Refused(refusal) => {
+            CallVerdict::Refused(refusal) => {
                 let error = refused(refusal, self.operation.id);
                 let bounded = context_length_exceeded(self.bid.model.contract.context_tokens);
                 let message = match refusal {
@@ -418,16 +428,16 @@ impl Run<'_> {
                 let bearer = &self.ask.caller.bearer;
                 let key = bearer.secret.result_key(operation.id);
                 let sealed = seal::seal(&key, bearer.id, operation, (&body, None));
-                self.sealed(body, sealed, |result| Ending::Refused { refusal, result })
+                self.ending_with_result(body, sealed, |result| Ending::Refused { refusal, result })
             }
-            Verdict::NotRun => (Ending::NotRun, None),
-            Verdict::Unknown => (Ending::Unknown, None),
+            CallVerdict::NotRun => (Ending::NotRun, None),
+            CallVerdict::Unknown => (Ending::Unknown, None),
         }
     }
 
     /// An ending with sealed content; without a working cipher there is nothing to replay, and the
     /// caller must not pay for it.
-    fn sealed(
+    fn ending_with_result(
         &self,
         body: Vec<u8>,
         sealed: Result<SealedResult, SealError>,
@@ -456,11 +466,13 @@ fn outcome(
         return Ok(None);
     }
     match called {
-        Ok(meters) if answer.answer.is_whole(n) => Ok(meters),
-        Ok(_broken) => Err(ProviderFailure::Unknown(Unknown::Unreadable(Unreadable::Choices))),
+        Ok(meters) if answer.answer.is_complete(n) => Ok(meters),
+        Ok(_broken) => {
+            Err(ProviderFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
+        }
         // What has opened a choice has run, be it without a word.
         Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
-            Err(ProviderFailure::Unknown(Unknown::Broken))
+            Err(ProviderFailure::Unknown(UnknownReason::Broken))
         }
         Err(failure) => Err(failure),
     }
@@ -477,7 +489,7 @@ fn is_given_up(ending: &Ending, snapshot: &Snapshot) -> bool {
 }
 
 /// What a row says that this run has not written.
-fn stands(snapshot: Snapshot) -> Outcome {
-    let (snapshot, rates) = (Arc::new(snapshot), Rates::default());
+fn from_row(snapshot: Snapshot) -> Outcome {
+    let (snapshot, rates) = (Arc::new(snapshot), RateLimitStatus::default());
     Outcome::Row { snapshot, body: None, ran: false, rates }
 }

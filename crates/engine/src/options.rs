@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Entry;
+use holdfast_domain::ports::LeaseMode;
 use tokio::runtime::Handle;
 
 use crate::relay::RelayOptions;
@@ -13,9 +13,9 @@ use crate::relay::RelayOptions;
 pub struct Options {
     /// This process.
     pub node: Node,
-    /// How its name is taken at the start. With [`Entry::Take`] something else proves that nobody
+    /// How its name is taken at the start. With [`LeaseMode::Take`] something else proves that nobody
     /// else has the name, and the process never expires itself.
-    pub entry: Entry,
+    pub entry: LeaseMode,
     /// How long a heartbeat keeps the name.
     pub lease: Duration,
     /// Between two heartbeats.

@@ -12,7 +12,7 @@ use holdfast_domain::ports::Unavailable;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Engine;
-use crate::clocks::{Apart, Clocks};
+use crate::clocks::{ClockPair, ClockSkew};
 use crate::options::Options;
 
 /// Operations that one look tries, past those that cannot come to rest yet.
@@ -47,13 +47,16 @@ impl Engine {
 
     /// Reaps or settles one operation where that is allowed, and says how it stands: not for ever,
     /// where the store does not say whether it committed. Cancel safe.
-    pub(crate) async fn reconciled(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
+    pub(crate) async fn reconcile_operation(
+        &self,
+        id: OperationId,
+    ) -> Result<Snapshot, Unavailable> {
         let conduct = self.conduct_of(id);
-        let found = conduct.reconcile_beside(id, self.running.alive(id));
+        let found = conduct.reconcile_while_running(id, self.running.live_claim(id));
         let found = tokio::time::timeout(Options::COMMIT_WAIT, found).await;
         found
             .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
-            .map(|found| self.metrics.counted(found))
+            .map(|found| self.metrics.count_found(found))
     }
 
     /// Reconciles and purges until the background ends, even where the store does not answer.
@@ -80,8 +83,8 @@ impl Engine {
             if purged.is_none_or(|at| at.elapsed() >= PURGE_EVERY) {
                 match self.purge(begun, &mut clocks).await {
                     // More results become old in a minute than one purge may delete.
-                    Ok(Purged::Some) => {}
-                    Ok(Purged::All) => purged = Some(Instant::now()),
+                    Ok(PurgeProgress::Some) => {}
+                    Ok(PurgeProgress::All) => purged = Some(Instant::now()),
                     Err(error) => {
                         purged = Some(Instant::now());
                         let error: &dyn std::error::Error = &error;
@@ -97,7 +100,7 @@ impl Engine {
     async fn reconcile_once(&self) -> Result<(), Unavailable> {
         let mut standing = HashSet::new();
         let mut refused: usize = 0;
-        while let Some(limit) = width(standing.len()) {
+        while let Some(limit) = batch_limit(standing.len()) {
             let due = self.ports.journal.due(limit).await?;
             let is_all = u32::try_from(due.len()).is_ok_and(|found| found < limit);
             for id in due {
@@ -105,9 +108,9 @@ impl Engine {
                     continue;
                 }
                 match self.try_to_rest(id).await {
-                    Tried::Rests => continue,
-                    Tried::Stands => {}
-                    Tried::Refused => refused = refused.saturating_add(1),
+                    RestOutcome::Rests => continue,
+                    RestOutcome::Stands => {}
+                    RestOutcome::Refused => refused = refused.saturating_add(1),
                 }
                 standing.insert(id);
             }
@@ -125,27 +128,27 @@ impl Engine {
     }
 
     /// Tries one operation. One that the store cannot write now keeps no other from being tried.
-    async fn try_to_rest(&self, id: OperationId) -> Tried {
-        let snapshot = match self.reconciled(id).await {
+    async fn try_to_rest(&self, id: OperationId) -> RestOutcome {
+        let snapshot = match self.reconcile_operation(id).await {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(operation.id = %id, error, "an operation was not reconciled");
-                return Tried::Stands;
+                return RestOutcome::Stands;
             }
         };
-        let Some(operation) = snapshot.operation else { return Tried::Rests };
+        let Some(operation) = snapshot.operation else { return RestOutcome::Rests };
         match &operation.phase {
-            Phase::Leased if snapshot.now > operation.deadline => Tried::Refused,
-            Phase::Leased => Tried::Stands,
-            Phase::Recorded(_) => Tried::Refused,
+            Phase::Leased if snapshot.now > operation.deadline => RestOutcome::Refused,
+            Phase::Leased => RestOutcome::Stands,
+            Phase::Recorded(_) => RestOutcome::Refused,
             phase @ (Phase::Open
             | Phase::Completed { .. }
             | Phase::Refused { .. }
             | Phase::Abandoned { .. }) => {
                 self.metrics.reconciled(phase.label());
                 tracing::info!(operation.id = %id, phase = phase.label(), "reconciled");
-                Tried::Rests
+                RestOutcome::Rests
             }
         }
     }
@@ -154,26 +157,26 @@ impl Engine {
     async fn purge(
         &self,
         begun: Instant,
-        clocks: &mut Option<Clocks>,
-    ) -> Result<Purged, Unavailable> {
+        clocks: &mut Option<ClockPair>,
+    ) -> Result<PurgeProgress, Unavailable> {
         let age = self.results();
         let mut all: u64 = 0;
-        let mut left = Purged::Some;
+        let mut left = PurgeProgress::Some;
         for _commit in 0..PURGES_MAX {
             let now = self.ports.journal.load(OperationId::from_u128(0)).await?.now;
             let own = begun.elapsed();
-            let seen = clocks.map_or(Clocks::begin(now, own), |before| before.look(now, own));
-            let is_known = clocks.is_some_and(|before| before.apart().is_some());
+            let seen = clocks.map_or(ClockPair::begin(now, own), |before| before.observe(now, own));
+            let is_known = clocks.is_some_and(|before| before.skew().is_some());
             *clocks = Some(seen);
-            if let Some(apart) = seen.apart() {
-                tell_apart(apart, is_known);
-                left = Purged::All;
+            if let Some(apart) = seen.skew() {
+                log_skew(apart, is_known);
+                left = PurgeProgress::All;
                 break;
             }
             let purged = self.ports.journal.purge(age, RESULTS_PER_PURGE).await?;
             all = all.saturating_add(purged);
             if purged == 0 {
-                left = Purged::All;
+                left = PurgeProgress::All;
                 break;
             }
         }
@@ -185,7 +188,7 @@ impl Engine {
 }
 
 /// Once for a jump, and quietly from then on.
-fn tell_apart(apart: Apart, is_known: bool) {
+fn log_skew(apart: ClockSkew, is_known: bool) {
     let ahead_s = apart.by_micros / 1_000_000;
     if is_known {
         tracing::debug!(ahead_s, "the database's clock has jumped: nothing is deleted");
@@ -199,7 +202,7 @@ fn tell_apart(apart: Apart, is_known: bool) {
 }
 
 /// How far a purge came.
-enum Purged {
+enum PurgeProgress {
     /// Nothing that is old is left.
     All,
     /// As far as one may go.
@@ -207,7 +210,7 @@ enum Purged {
 }
 
 /// What became of a due operation.
-enum Tried {
+enum RestOutcome {
     /// It is open or has ended.
     Rests,
     /// It may not be reaped yet, or the store does not work.
@@ -217,7 +220,7 @@ enum Tried {
 }
 
 /// How many due operations to ask for, past those that stand; `None` where too many stand.
-fn width(standing: usize) -> Option<u32> {
+fn batch_limit(standing: usize) -> Option<u32> {
     let standing = u32::try_from(standing).ok().filter(|standing| *standing <= STANDING_MAX)?;
     Some(standing.saturating_add(OPERATIONS_PER_LOOK))
 }

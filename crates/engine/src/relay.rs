@@ -78,11 +78,11 @@ impl fmt::Debug for RelayAnswer {
 /// Reaches other nodes.
 pub trait RelayTransport: fmt::Debug + Send + Sync {
     /// Asks the node at this address, directly; `None` where it tells nothing to whoever asks so.
-    fn ask(&self, address: NodeAddress, request: RelayRequest) -> Asked;
+    fn ask(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture;
 }
 
 /// What comes of asking a node.
-pub type Asked = BoxFuture<'static, Result<Option<RelayAnswer>, Unavailable>>;
+pub type RelayFuture = BoxFuture<'static, Result<Option<RelayAnswer>, Unavailable>>;
 
 /// The relays of a process.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Relays {
 }
 
 /// A place among the relays of a process; `None` when there is none.
-fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+fn try_permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(places).try_acquire_owned().ok()
 }
 

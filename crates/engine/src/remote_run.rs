@@ -9,29 +9,29 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{BoxStream, StreamExt};
 use holdfast_domain::operation::Snapshot;
 use holdfast_wire::chat::chunk;
-use holdfast_wire::chat::resume::{Resumption, Unresumable};
+use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::Engine;
-use crate::elsewhere::{Look, Watch, is_leased};
 use crate::relay::RelayEvent;
-use crate::reply::{Answered, Failure, Reply};
+use crate::reply::{Reply, ReplyBody, RequestFailure};
 use crate::results::is_large;
-use crate::submit::Ask;
+use crate::row_poller::{PolledRow, RowWatch, is_leased};
+use crate::submit::RequestContext;
 
 /// One request that waits.
 pub(crate) struct RemoteRun {
     engine: Arc<Engine>,
-    ask: Ask,
-    watch: Watch,
+    ask: RequestContext,
+    watch: RowWatch,
     /// Until when it waits; for good once it has heard something.
     patience: Option<Instant>,
     /// The newest row that is leased.
     seen: Option<Arc<Snapshot>>,
     relay: RelayState,
     /// The text that was written, or why it cannot be gone on with.
-    written: Result<Resumption, Unresumable>,
+    written: Result<Resumption, ResumeError>,
     /// Set once any of it was written: from then on a drain waits for its end, as it does for runs.
     begun: Option<TaskTrackerToken>,
     /// The row is at rest, and its answer is being read.
@@ -56,7 +56,7 @@ pub(crate) enum Progress {
 }
 
 impl RemoteRun {
-    pub(crate) fn new(engine: &Arc<Engine>, ask: &Ask, watch: Watch) -> Self {
+    pub(crate) fn new(engine: &Arc<Engine>, ask: &RequestContext, watch: RowWatch) -> Self {
         let mut run = Self {
             engine: Arc::clone(engine),
             ask: ask.clone(),
@@ -69,11 +69,11 @@ impl RemoteRun {
             begun: None,
             reading: None,
         };
-        run.look();
+        run.on_row();
         run
     }
 
-    pub(crate) const fn ask(&self) -> &Ask {
+    pub(crate) const fn ask(&self) -> &RequestContext {
         &self.ask
     }
 
@@ -93,15 +93,15 @@ impl RemoteRun {
             };
             tokio::select! {
                 biased;
-                heard = heard(&mut self.relay) => {
-                    if let Some(event) = self.hear(heard) {
+                heard = next_relay_event(&mut self.relay) => {
+                    if let Some(event) = self.on_relay_event(heard) {
                         return Progress::Said(event);
                     }
                 }
                 reply = read(&mut self.reading) => return Progress::Rests(Box::new(reply)),
                 // Whoever looks ends with the last look, whose row is read here by then.
                 looked = self.watch.changed(), if !is_read => match looked {
-                    Ok(()) => self.look(),
+                    Ok(()) => self.on_row(),
                     Err(_nobody_looks) => return Progress::Rests(Box::new(self.unfinished().await)),
                 },
                 () = until(patience) => return Progress::Rests(Box::new(self.unfinished().await)),
@@ -120,12 +120,12 @@ impl RemoteRun {
     }
 
     /// What of a reply is left to be told, where some of it was.
-    pub(crate) async fn resumed(self, reply: Reply) -> Reply {
+    pub(crate) async fn resume_reply(self, reply: Reply) -> Reply {
         let Self { engine, ask, written, begun, .. } = self;
         if begun.is_none() {
             return reply;
         }
-        let Reply { outcome: Ok(Answered::Streamed(stream)), replayed, rates, facts } = reply
+        let Reply { outcome: Ok(ReplyBody::Streamed(stream)), replayed, rates, facts } = reply
         else {
             return reply;
         };
@@ -133,49 +133,51 @@ impl RemoteRun {
         let rest = move || {
             let mut written = written?;
             written.restart();
-            stream.resumed(&mut written)
+            stream.resume_after(&mut written)
         };
-        let rest = if is_large { engine.beside(rest).await } else { Some(rest()) };
+        let rest = if is_large { engine.run_blocking(rest).await } else { Some(rest()) };
         let outcome = match rest {
-            Some(Ok(rest)) => Ok(Answered::Streamed(Box::new(rest))),
+            Some(Ok(rest)) => Ok(ReplyBody::Streamed(Box::new(rest))),
             // Two answers are never told as one: whoever asks again gets the row's.
             Some(Err(error)) => {
                 tracing::error!(operation.id = %id, %error, "a relayed stream was not ended by its row");
-                Err(Failure::Storage(Some(id)))
+                Err(RequestFailure::Storage(Some(id)))
             }
-            None => Err(Failure::Internal(Some(id))),
+            None => Err(RequestFailure::Internal(Some(id))),
         };
         Reply { outcome, replayed, rates, facts }
     }
 
     /// Takes the newest look.
-    fn look(&mut self) {
+    fn on_row(&mut self) {
         let look = self.watch.borrow_and_update().clone();
         match look {
-            Look::Pending => {}
-            Look::Row(row) if is_leased(&row) => {
+            PolledRow::Pending => {}
+            PolledRow::Row(row) if is_leased(&row) => {
                 if matches!(self.relay, RelayState::Wanted) {
-                    let heard =
-                        row.operation.as_ref().and_then(|row| self.engine.hear(&self.ask, row));
+                    let heard = row
+                        .operation
+                        .as_ref()
+                        .and_then(|row| self.engine.open_relay(&self.ask, row));
                     self.relay = heard.map_or(RelayState::Closed, RelayState::Open);
                 }
                 self.seen = Some(row);
             }
-            Look::Row(row) => {
+            PolledRow::Row(row) => {
                 let (engine, ask) = (Arc::clone(&self.engine), self.ask.clone());
-                self.reading = Some(async move { engine.at_rest(&row, &ask).await }.boxed());
+                self.reading = Some(async move { engine.reply_at_rest(&row, &ask).await }.boxed());
             }
             // What was begun goes on: the run has not ended for that, and the next look may tell.
-            Look::Unreadable if self.begun.is_some() => {}
-            Look::Unreadable => {
-                let reply = Reply::unbound(Failure::Storage(Some(self.ask.id)));
+            PolledRow::Unreadable if self.begun.is_some() => {}
+            PolledRow::Unreadable => {
+                let reply = Reply::unbound(RequestFailure::Storage(Some(self.ask.id)));
                 self.reading = Some(std::future::ready(reply).boxed());
             }
         }
     }
 
     /// Takes a step of the relay; what of it is to be written.
-    fn hear(&mut self, step: Option<RelayEvent>) -> Option<Bytes> {
+    fn on_relay_event(&mut self, step: Option<RelayEvent>) -> Option<Bytes> {
         let Ok(written) = &mut self.written else {
             self.relay = RelayState::Closed;
             return None;
@@ -183,7 +185,7 @@ impl RemoteRun {
         match step {
             // A relay carries chunks and no end: that of the stream is the row's to tell.
             Some(RelayEvent::Said(event)) if event == chunk::DONE => {}
-            Some(RelayEvent::Said(event)) => match written.pass(&event) {
+            Some(RelayEvent::Said(event)) => match written.filter(&event) {
                 Ok(event) => {
                     let event = event?;
                     self.begun.get_or_insert_with(|| self.engine.tasks.token());
@@ -202,7 +204,7 @@ impl RemoteRun {
             Some(RelayEvent::Restart) => written.restart(),
             None => {
                 self.relay = RelayState::Closed;
-                self.engine.elsewhere.look_now(self.ask.id);
+                self.engine.row_poller.poll_now(self.ask.id);
             }
         }
         None
@@ -214,7 +216,7 @@ impl RemoteRun {
         async move {
             match seen {
                 Some(row) => engine.reply_of_row(&row, &ask.caller, true).await,
-                None => Reply::unbound(Failure::InProgress(ask.id)),
+                None => Reply::unbound(RequestFailure::InProgress(ask.id)),
             }
         }
         .boxed()
@@ -222,7 +224,7 @@ impl RemoteRun {
 }
 
 /// What is heard next; pending where nothing is.
-async fn heard(relay: &mut RelayState) -> Option<RelayEvent> {
+async fn next_relay_event(relay: &mut RelayState) -> Option<RelayEvent> {
     match relay {
         RelayState::Open(heard) => heard.next().await,
         RelayState::Wanted | RelayState::Closed => std::future::pending().await,
@@ -246,8 +248,8 @@ async fn until(patience: Option<Instant>) {
 
 impl Engine {
     /// What a row that is not leased says to this caller.
-    async fn at_rest(&self, row: &Snapshot, ask: &Ask) -> Reply {
+    async fn reply_at_rest(&self, row: &Snapshot, ask: &RequestContext) -> Reply {
         let reply = self.reply_of_row(row, &ask.caller, true).await;
-        self.travelling(reply, ask).await
+        self.deliver(reply, ask).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::limits::Reached;
+use holdfast_domain::limits::ReachedLimit;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
 use holdfast_domain::ports::Unavailable;
@@ -16,36 +16,36 @@ use holdfast_wire::chat::request::BadRequest;
 
 use crate::Engine;
 use crate::callers::Caller;
-use crate::rates::Rates;
-use crate::results::NoRoom;
-use crate::routes::PassedOver;
+use crate::rate_limit::RateLimitStatus;
+use crate::results::ResultsFull;
+use crate::routes::SkippedRoute;
 use crate::seal;
-use crate::streaming::Stream;
+use crate::streaming::CompletionStream;
 
 /// The answer to one request.
 #[derive(Debug)]
 pub struct Reply {
     /// The answer, or why there is none.
-    pub outcome: Result<Answered, Failure>,
+    pub outcome: Result<ReplyBody, RequestFailure>,
     /// Whether it comes from an operation that an earlier request had bound.
     pub replayed: bool,
     /// What the API key's limits by the minute stand at, where this request claimed.
-    pub rates: Rates,
+    pub rates: RateLimitStatus,
     /// For the log.
-    pub facts: Facts,
+    pub facts: ReplyFacts,
 }
 
 /// An answer with its exact bytes.
-pub enum Answered {
+pub enum ReplyBody {
     /// The completion.
     Completed(Bytes),
     /// The completion, as it is said.
-    Streamed(Box<Stream>),
+    Streamed(Box<CompletionStream>),
     /// The provider's definitive refusal, as it was told the first time.
     Refused(ProviderRefusal, Bytes),
 }
 
-impl fmt::Debug for Answered {
+impl fmt::Debug for ReplyBody {
     /// Without what was said.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,7 +58,7 @@ impl fmt::Debug for Answered {
 
 /// What the log may know of an operation: never content.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct ReplyFacts {
     /// Which operation, once the key is bound.
     pub operation: Option<OperationId>,
     /// The public model id.
@@ -77,7 +77,7 @@ pub struct Facts {
 
 /// Why there is no answer. Every variant has one row in the table of errors.
 #[derive(Debug, Clone)]
-pub enum Failure {
+pub enum RequestFailure {
     /// The body cannot be taken.
     BadRequest(Arc<BadRequest>),
     /// The body is larger than its model takes.
@@ -109,9 +109,9 @@ pub enum Failure {
         available: Option<Micros>,
     },
     /// A limit of the API key is reached.
-    LimitReached(Reached),
+    LimitReached(ReachedLimit),
     /// No route that could take it may be taken now.
-    PassedOver(PassedOver),
+    PassedOver(SkippedRoute),
     /// Too many callers wait for this operation.
     TooManyWaiters,
     /// So many bytes of results are on their way to this API key that this one found no room.
@@ -150,13 +150,13 @@ pub enum Failure {
 
 impl Reply {
     /// A failure that is not read from a row.
-    pub(crate) fn unbound(failure: Failure) -> Self {
-        let mut facts = Facts { operation: failure.operation(), ..Facts::default() };
-        if let Failure::PassedOver(PassedOver { route, class, .. }) = &failure {
+    pub(crate) fn unbound(failure: RequestFailure) -> Self {
+        let mut facts = ReplyFacts { operation: failure.operation(), ..ReplyFacts::default() };
+        if let RequestFailure::PassedOver(SkippedRoute { route, class, .. }) = &failure {
             facts.route = Some(Arc::clone(route));
             facts.class = Some((*class).into());
         }
-        Self { outcome: Err(failure), replayed: false, rates: Rates::default(), facts }
+        Self { outcome: Err(failure), replayed: false, rates: RateLimitStatus::default(), facts }
     }
 
     /// What the row says to this caller, with the content that this process still has in memory; `None`
@@ -171,13 +171,13 @@ impl Reply {
         let body = body.filter(|_body| result.credential == caller.bearer.id)?;
         let operation = snapshot.operation.as_ref()?;
         let answered = match operation.phase {
-            Phase::Completed { .. } => Answered::Completed(body),
-            Phase::Refused { refusal, .. } => Answered::Refused(refusal, body),
+            Phase::Completed { .. } => ReplyBody::Completed(body),
+            Phase::Refused { refusal, .. } => ReplyBody::Refused(refusal, body),
             Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
                 return None;
             }
         };
-        let (rates, facts) = (Rates::default(), Facts::of(operation));
+        let (rates, facts) = (RateLimitStatus::default(), ReplyFacts::of(operation));
         Some(Self { outcome: Ok(answered), replayed, rates, facts })
     }
 }
@@ -191,49 +191,62 @@ impl Engine {
         replayed: bool,
     ) -> Reply {
         let Some(operation) = &snapshot.operation else {
-            return Reply::unbound(Failure::Storage(None));
+            return Reply::unbound(RequestFailure::Storage(None));
         };
         let id = operation.id;
         let outcome = match &operation.phase {
-            Phase::Leased => Err(Failure::InProgress(id)),
-            Phase::Recorded(usage) => Err(Failure::Recorded(id, usage.charge)),
-            Phase::Open => Err(Failure::NotRun(id, operation.reopens_in(snapshot.now))),
-            Phase::Abandoned { .. } => Err(Failure::OutcomeUnknown(id)),
+            Phase::Leased => Err(RequestFailure::InProgress(id)),
+            Phase::Recorded(usage) => Err(RequestFailure::Recorded(id, usage.charge)),
+            Phase::Open => Err(RequestFailure::NotRun(id, operation.reopens_in(snapshot.now))),
+            Phase::Abandoned { .. } => Err(RequestFailure::OutcomeUnknown(id)),
             Phase::Completed { usage, .. } => {
                 match self.content(snapshot, operation, caller).await {
-                    Content::Kept(body) => Ok(Answered::Completed(body)),
-                    Content::Expired => Err(Failure::ResultExpired(id, Box::new(usage.clone()))),
-                    Content::Sealed => Err(Failure::ResultSealed(id, Box::new(usage.clone()))),
-                    Content::Broken => Err(Failure::Unreadable(id, Some(Box::new(usage.clone())))),
-                    Content::NoRoom(full) => Err(Failure::no_room(full, id)),
-                    Content::Unread(error) => Err(unread(&error, id)),
+                    Content::Kept(body) => Ok(ReplyBody::Completed(body)),
+                    Content::Expired => {
+                        Err(RequestFailure::ResultExpired(id, Box::new(usage.clone())))
+                    }
+                    Content::Sealed => {
+                        Err(RequestFailure::ResultSealed(id, Box::new(usage.clone())))
+                    }
+                    Content::Broken => {
+                        Err(RequestFailure::Unreadable(id, Some(Box::new(usage.clone()))))
+                    }
+                    Content::NoRoom(full) => Err(RequestFailure::no_room(full, id)),
+                    Content::Unread(error) => Err(failure_of_read(&error, id)),
                 }
             }
             Phase::Refused { refusal, .. } => {
                 match self.content(snapshot, operation, caller).await {
-                    Content::Kept(body) => Ok(Answered::Refused(*refusal, body)),
-                    Content::Expired | Content::Sealed => Err(Failure::Refused(id, *refusal)),
-                    Content::Broken => Err(Failure::Unreadable(id, None)),
-                    Content::NoRoom(full) => Err(Failure::no_room(full, id)),
-                    Content::Unread(error) => Err(unread(&error, id)),
+                    Content::Kept(body) => Ok(ReplyBody::Refused(*refusal, body)),
+                    Content::Expired | Content::Sealed => {
+                        Err(RequestFailure::Refused(id, *refusal))
+                    }
+                    Content::Broken => Err(RequestFailure::Unreadable(id, None)),
+                    Content::NoRoom(full) => Err(RequestFailure::no_room(full, id)),
+                    Content::Unread(error) => Err(failure_of_read(&error, id)),
                 }
             }
         };
-        Reply { outcome, replayed, rates: Rates::default(), facts: Facts::of(operation) }
+        Reply {
+            outcome,
+            replayed,
+            rates: RateLimitStatus::default(),
+            facts: ReplyFacts::of(operation),
+        }
     }
 }
 
-fn unread(error: &Unavailable, operation: OperationId) -> Failure {
+fn failure_of_read(error: &Unavailable, operation: OperationId) -> RequestFailure {
     let error: &dyn std::error::Error = error;
     tracing::warn!(operation.id = %operation, error, "a result could not be read");
-    Failure::Storage(Some(operation))
+    RequestFailure::Storage(Some(operation))
 }
 
-impl Failure {
-    const fn no_room(full: NoRoom, operation: OperationId) -> Self {
+impl RequestFailure {
+    const fn no_room(full: ResultsFull, operation: OperationId) -> Self {
         match full {
-            NoRoom::ApiKey => Self::TooManyResults(operation),
-            NoRoom::Process => Self::Overloaded,
+            ResultsFull::ApiKey => Self::TooManyResults(operation),
+            ResultsFull::Process => Self::Overloaded,
         }
     }
 
@@ -268,7 +281,7 @@ impl Failure {
     }
 }
 
-impl Facts {
+impl ReplyFacts {
     /// What a row tells.
     pub(crate) fn of(operation: &Operation) -> Self {
         let last = operation.attempts.last();
@@ -295,7 +308,7 @@ pub(crate) enum Content {
     /// It does not open with the credential that sealed it: a bug or tampering.
     Broken,
     /// It is large, and found no room in time.
-    NoRoom(NoRoom),
+    NoRoom(ResultsFull),
     /// The store does not work.
     Unread(Unavailable),
 }
@@ -314,7 +327,7 @@ impl Engine {
         }
         if result.withheld > 0 {
             // In a box: few are.
-            return Box::pin(self.withheld(operation, result.withheld, caller)).await;
+            return Box::pin(self.load_large_content(operation, result.withheld, caller)).await;
         }
         let key = caller.bearer.secret.result_key(operation.id);
         match seal::open(&key, operation, result) {

@@ -44,7 +44,7 @@ const UNIT: usize = 1_024;
 
 /// The bytes of large results that are in memory.
 #[derive(Debug)]
-pub(crate) struct Results {
+pub(crate) struct ResultLimiter {
     per_key: u32,
     of_keys: Mutex<HashMap<ApiKeyId, Weak<Semaphore>>>,
     in_process: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Results {
 
 /// Why a result found no room in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoRoom {
+pub(crate) enum ResultsFull {
     /// The API key has as much on the way as it may.
     ApiKey,
     /// The process has.
@@ -63,28 +63,31 @@ pub(crate) enum NoRoom {
 
 /// The room of one result, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ResultPermit {
     _of_key: OwnedSemaphorePermit,
     _of_process: OwnedSemaphorePermit,
 }
 
 /// Bytes with the room that they take.
-struct Roomed(Bytes, #[expect(dead_code, reason = "given back when it is dropped")] Room);
+struct CountedBytes(
+    Bytes,
+    #[expect(dead_code, reason = "given back when it is dropped")] ResultPermit,
+);
 
-impl AsRef<[u8]> for Roomed {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl Room {
+impl ResultPermit {
     /// These bytes, which give the room back with the last of them.
-    pub(crate) fn hold(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Roomed(bytes, self))
+    pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
+        Bytes::from_owner(CountedBytes(bytes, self))
     }
 }
 
-impl Results {
+impl ResultLimiter {
     /// Room for so many bytes.
     pub(crate) fn new(per_key: usize, in_process: usize) -> Self {
         let [per_key, in_process] = [per_key, in_process].map(units);
@@ -92,23 +95,23 @@ impl Results {
             per_key,
             of_keys: Mutex::default(),
             in_process,
-            of_process: Arc::new(Semaphore::new(wide(in_process))),
+            of_process: Arc::new(Semaphore::new(to_bytes(in_process))),
             opening: Semaphore::new(OPENED_AT_ONCE),
         }
     }
 
     /// Waits a while for room. A result that is larger than all there is takes all of it. Cancel safe.
-    async fn room(&self, api_key: ApiKeyId, bytes: usize) -> Result<Room, NoRoom> {
+    async fn acquire(&self, api_key: ApiKeyId, bytes: usize) -> Result<ResultPermit, ResultsFull> {
         let until = Instant::now() + ROOM_WAIT;
-        let wait = |of: Arc<Semaphore>, all: u32, full: NoRoom| async move {
+        let wait = |of: Arc<Semaphore>, all: u32, full: ResultsFull| async move {
             let room = timeout_at(until, of.acquire_many_owned(units(bytes).min(all))).await;
             // Never closed.
             room.ok().and_then(Result::ok).ok_or(full)
         };
-        let of_key = wait(self.of_key(api_key), self.per_key, NoRoom::ApiKey).await?;
+        let of_key = wait(self.of_key(api_key), self.per_key, ResultsFull::ApiKey).await?;
         let of_process = Arc::clone(&self.of_process);
-        let of_process = wait(of_process, self.in_process, NoRoom::Process).await?;
-        Ok(Room { _of_key: of_key, _of_process: of_process })
+        let of_process = wait(of_process, self.in_process, ResultsFull::Process).await?;
+        Ok(ResultPermit { _of_key: of_key, _of_process: of_process })
     }
 
     /// What one API key may have on the way; forgotten once nobody has any of it.
@@ -118,7 +121,7 @@ impl Results {
             return known;
         }
         keys.retain(|_key, room| room.strong_count() > 0);
-        let room = Arc::new(Semaphore::new(wide(self.per_key)));
+        let room = Arc::new(Semaphore::new(to_bytes(self.per_key)));
         keys.insert(api_key, Arc::downgrade(&room));
         room
     }
@@ -128,19 +131,19 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-fn wide(units: u32) -> usize {
+fn to_bytes(units: u32) -> usize {
     usize::try_from(units).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
 impl Engine {
     /// Reads and opens the content that a load withheld, once there is room for it. Cancel safe.
-    pub(crate) async fn withheld(
+    pub(crate) async fn load_large_content(
         &self,
         operation: &Operation,
         bytes: usize,
         caller: &Caller,
     ) -> Content {
-        let room = match self.results.room(caller.api_key.id, bytes).await {
+        let room = match self.results.acquire(caller.api_key.id, bytes).await {
             Ok(room) => room,
             Err(full) => return Content::NoRoom(full),
         };
@@ -157,7 +160,7 @@ impl Engine {
         let opened = on_thread(move || seal::open(&key, &operation, &result)).await;
         drop(place);
         match opened {
-            Some(Ok(opened)) => Content::Kept(room.hold(opened.body.into())),
+            Some(Ok(opened)) => Content::Kept(room.attach(opened.body.into())),
             Some(Err(error)) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::error!(operation.id = %id, error, "a result does not open");
@@ -169,7 +172,7 @@ impl Engine {
 
     /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
     /// where it panicked, which was logged. Cancel safe: dropped work goes on and is for nobody.
-    pub async fn beside<T: Send + 'static>(
+    pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
@@ -204,37 +207,37 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_key_that_asks_for_more_than_its_share_waits_for_itself_alone() {
-        let results = Results::new(10 * UNIT, 30 * UNIT);
+        let results = ResultLimiter::new(10 * UNIT, 30 * UNIT);
         let [greedy, other] = [1, 2].map(ApiKeyId::from_u128);
-        let first = results.room(greedy, 8 * UNIT).await.unwrap();
+        let first = results.acquire(greedy, 8 * UNIT).await.unwrap();
         let begun = Instant::now();
-        assert_eq!(results.room(greedy, 8 * UNIT).await.unwrap_err(), NoRoom::ApiKey);
+        assert_eq!(results.acquire(greedy, 8 * UNIT).await.unwrap_err(), ResultsFull::ApiKey);
         assert_eq!(begun.elapsed(), ROOM_WAIT);
-        let _others = results.room(other, 10 * UNIT).await.unwrap();
+        let _others = results.acquire(other, 10 * UNIT).await.unwrap();
         drop(first);
         assert_eq!(begun.elapsed(), ROOM_WAIT, "another key has room at once");
-        let _again = results.room(greedy, 8 * UNIT).await.unwrap();
+        let _again = results.acquire(greedy, 8 * UNIT).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn all_keys_together_have_what_the_process_has() {
-        let results = Results::new(10 * UNIT, 15 * UNIT);
-        let _first = results.room(ApiKeyId::from_u128(1), 10 * UNIT).await.unwrap();
-        let second = results.room(ApiKeyId::from_u128(2), 10 * UNIT).await;
-        assert_eq!(second.unwrap_err(), NoRoom::Process);
+        let results = ResultLimiter::new(10 * UNIT, 15 * UNIT);
+        let _first = results.acquire(ApiKeyId::from_u128(1), 10 * UNIT).await.unwrap();
+        let second = results.acquire(ApiKeyId::from_u128(2), 10 * UNIT).await;
+        assert_eq!(second.unwrap_err(), ResultsFull::Process);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_larger_than_all_room_takes_all_of_it() {
-        let results = Results::new(10 * UNIT, 15 * UNIT);
-        let all = results.room(sample::API_KEY, 100 * UNIT).await.unwrap();
-        assert_eq!(results.room(sample::API_KEY, 1).await.unwrap_err(), NoRoom::ApiKey);
-        let held = all.hold(Bytes::from_static(b"answer"));
+        let results = ResultLimiter::new(10 * UNIT, 15 * UNIT);
+        let all = results.acquire(sample::API_KEY, 100 * UNIT).await.unwrap();
+        assert_eq!(results.acquire(sample::API_KEY, 1).await.unwrap_err(), ResultsFull::ApiKey);
+        let held = all.attach(Bytes::from_static(b"answer"));
         let rest = held.slice(3..);
         drop(held);
-        assert_eq!(results.room(sample::API_KEY, 1).await.unwrap_err(), NoRoom::ApiKey);
+        assert_eq!(results.acquire(sample::API_KEY, 1).await.unwrap_err(), ResultsFull::ApiKey);
         drop(rest);
-        let _room = results.room(sample::API_KEY, 1).await.unwrap();
+        let _room = results.acquire(sample::API_KEY, 1).await.unwrap();
         assert_eq!(results.of_keys.lock().unwrap().len(), 1);
     }
 }

@@ -1,9 +1,9 @@
 //! The way of one request over the routes of its model: which of them it takes, one after the other, and
 //! what stands in its way where it takes none. What a call comes to is decided where it is made.
 
+mod breaker;
 mod choice;
-mod health;
-mod lane;
+mod route_state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use holdfast_domain::operation::Attempt;
 use holdfast_domain::request::Request;
 use tokio::time::Instant;
 
+pub use self::breaker::CoolDown;
+pub(crate) use self::breaker::{CallOutcome, CoolDownReason};
 use self::choice::{choose, draw};
-pub use self::health::CoolDown;
-pub(crate) use self::health::{Reason, Told};
-use self::lane::Shut;
-pub(crate) use self::lane::{Lane, Pass};
+use self::route_state::RouteUnavailable;
+pub(crate) use self::route_state::{Permit, RouteState};
 
 /// How often a request may find that another was quicker to take what it had chosen.
 const RACES_MAX: usize = 16;
 
 /// The way of one request. No route is on it twice.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct RoutePlan {
     /// Those that it has not taken.
-    left: Vec<Arc<Lane>>,
+    left: Vec<Arc<RouteState>>,
     rules: CoolDown,
     random: u64,
     draws: u64,
     /// Taken before the request was claimed.
-    first: Option<Pass>,
+    first: Option<Permit>,
 }
 
 /// A route that a request did not get, where no other took it either.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct SkippedRoute {
     /// The configured provider and its model.
     pub route: Arc<str>,
     /// What stood in the way.
@@ -45,33 +45,33 @@ pub struct PassedOver {
     pub after: Option<Duration>,
 }
 
-impl Way {
+impl RoutePlan {
     /// Takes the first route: whoever gets none need not be bound. The claim's id is the chance that
     /// decides among equals.
-    pub(crate) fn enter(
-        lanes: &[Arc<Lane>],
+    pub(crate) fn reserve_first(
+        lanes: &[Arc<RouteState>],
         rules: CoolDown,
         claim: ClaimId,
         request: &Request,
-    ) -> Result<Self, PassedOver> {
+    ) -> Result<Self, SkippedRoute> {
         let [.., a, b, c, d, e, f, g, h] = claim.to_bytes();
         let random = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         let mut way = Self { left: lanes.to_vec(), rules, random, draws: 0, first: None };
         way.first = way.take(request);
-        let passed_over = if way.first.is_none() { way.passed_over() } else { None };
+        let passed_over = if way.first.is_none() { way.first_available() } else { None };
         passed_over.map_or(Ok(way), Err)
     }
 
     /// The next route, if there is one that takes this request.
-    pub(crate) fn next(&mut self, request: &Request) -> Option<Pass> {
+    pub(crate) fn next(&mut self, request: &Request) -> Option<Permit> {
         self.first.take().or_else(|| self.take(request))
     }
 
     /// The routes that were not taken because they could not be, as what was tried beside them.
-    pub(crate) fn untried(&self) -> Vec<Attempt> {
+    pub(crate) fn skipped_attempts(&self) -> Vec<Attempt> {
         let now = Instant::now();
-        let untried = |lane: &Arc<Lane>| {
-            let class = lane.shut(now)?.label().into();
+        let untried = |lane: &Arc<RouteState>| {
+            let class = lane.unavailability(now)?.label().into();
             let route = Arc::clone(&lane.name);
             let latency = Duration::ZERO;
             Some(Attempt { route, class, latency, may_be_billed: false, reason: None })
@@ -79,7 +79,7 @@ impl Way {
         self.left.iter().filter_map(untried).collect()
     }
 
-    fn take(&mut self, request: &Request) -> Option<Pass> {
+    fn take(&mut self, request: &Request) -> Option<Permit> {
         // Those that cannot do what is asked for are looked at once each.
         for _look in 0..self.left.len().saturating_add(RACES_MAX) {
             let now = Instant::now();
@@ -89,7 +89,7 @@ impl Way {
             let (lane, chosen) = (self.left.get(at)?, candidates.get(at)?);
             if lane.can(request).is_err() {
                 self.left.remove(at);
-            } else if let Some(pass) = Lane::take(lane, chosen.rank, self.rules) {
+            } else if let Some(pass) = RouteState::try_acquire(lane, chosen.rank, self.rules) {
                 self.left.remove(at);
                 return Some(pass);
             }
@@ -98,14 +98,14 @@ impl Way {
     }
 
     /// The one that may be had first, or one that is full.
-    fn passed_over(&self) -> Option<PassedOver> {
+    fn first_available(&self) -> Option<SkippedRoute> {
         let now = Instant::now();
-        let shut = self.left.iter().filter_map(|lane| Some((lane, lane.shut(now)?)));
+        let shut = self.left.iter().filter_map(|lane| Some((lane, lane.unavailability(now)?)));
         let (lane, shut) = shut.min_by_key(|(_lane, shut)| *shut)?;
         let after = match shut {
-            Shut::Full => None,
-            Shut::Cooling(until) => Some(until.saturating_duration_since(now)),
+            RouteUnavailable::Full => None,
+            RouteUnavailable::Cooling(until) => Some(until.saturating_duration_since(now)),
         };
-        Some(PassedOver { route: Arc::clone(&lane.name), class: shut.label(), after })
+        Some(SkippedRoute { route: Arc::clone(&lane.name), class: shut.label(), after })
     }
 }

@@ -14,7 +14,7 @@ use aws_lc_rs::error::Unspecified;
 use holdfast_domain::CredentialId;
 use holdfast_domain::operation::{Operation, SealedResult};
 use holdfast_domain::secret::ResultKey;
-use holdfast_domain::state::{Kept, Origin, ProviderState};
+use holdfast_domain::state::{CallStates, Origin, ProviderState};
 use uuid::Uuid;
 
 /// A layout of what is sealed: the bytes of the body that callers get.
@@ -38,15 +38,15 @@ pub enum SealError {
 }
 
 /// What was sealed.
-pub struct Opened {
+pub struct OpenedResult {
     pub body: Vec<u8>,
-    pub kept: Option<Kept>,
+    pub kept: Option<CallStates>,
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for OpenedResult {
     /// Its size: it is an answer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Opened({} bytes)", self.body.len())
+        write!(f, "OpenedResult({} bytes)", self.body.len())
     }
 }
 
@@ -55,11 +55,11 @@ pub fn seal(
     key: &ResultKey,
     credential: CredentialId,
     operation: &Operation,
-    (body, kept): (&[u8], Option<&Kept>),
+    (body, kept): (&[u8], Option<&CallStates>),
 ) -> Result<SealedResult, SealError> {
     let nonce = nonce();
     let mut sealed = Vec::with_capacity(body.len().saturating_add(AES_256_GCM_SIV.tag_len()));
-    let format = match kept.and_then(|kept| laid_out(body, kept)) {
+    let format = match kept.and_then(|kept| encode(body, kept)) {
         Some(both) => {
             sealed.extend_from_slice(&both);
             BODY_AND_STATES
@@ -84,7 +84,7 @@ pub fn open(
     key: &ResultKey,
     operation: &Operation,
     result: &SealedResult,
-) -> Result<Opened, SealError> {
+) -> Result<OpenedResult, SealError> {
     if ![BODY, BODY_AND_STATES].contains(&result.format) {
         return Err(SealError::Format(result.format));
     }
@@ -99,13 +99,13 @@ pub fn open(
         .len();
     body.truncate(length);
     if result.format == BODY {
-        return Ok(Opened { body, kept: None });
+        return Ok(OpenedResult { body, kept: None });
     }
-    read(&body).ok_or(SealError::Layout)
+    decode(&body).ok_or(SealError::Layout)
 }
 
 /// `None` where a length is none of four bytes.
-fn laid_out(body: &[u8], kept: &Kept) -> Option<Vec<u8>> {
+fn encode(body: &[u8], kept: &CallStates) -> Option<Vec<u8>> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_be_bytes);
     let mut all = Vec::new();
     all.extend(length(body)?);
@@ -119,8 +119,8 @@ fn laid_out(body: &[u8], kept: &Kept) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Reads what [`laid_out`] wrote.
-fn read(mut rest: &[u8]) -> Option<Opened> {
+/// Reads what [`encode`] wrote.
+fn decode(mut rest: &[u8]) -> Option<OpenedResult> {
     let body = take_counted(&mut rest)?.to_vec();
     let (origin, mut rest) = rest.split_first_chunk()?;
     let mut states = BTreeMap::new();
@@ -129,8 +129,8 @@ fn read(mut rest: &[u8]) -> Option<Opened> {
         let state = str::from_utf8(take_counted(&mut rest)?).ok()?;
         states.insert(at, ProviderState::new(state)?);
     }
-    let kept = Kept { origin: Origin::from_bytes(*origin), states };
-    Some(Opened { body, kept: Some(kept) })
+    let kept = CallStates { origin: Origin::from_bytes(*origin), states };
+    Some(OpenedResult { body, kept: Some(kept) })
 }
 
 fn take_number(rest: &mut &[u8]) -> Option<u32> {
@@ -178,13 +178,13 @@ mod tests {
     fn what_is_laid_out_reads_as_it_was_and_half_of_it_does_not() {
         let state = |text| ProviderState::new(text).unwrap();
         let states = [([0, 1], state("é")), ([7, 0], state("second"))].into();
-        let kept = Kept { origin: Origin::of("shape", "provider", "model"), states };
-        let all = laid_out(b"the body", &kept).unwrap();
-        let opened = read(&all).unwrap();
+        let kept = CallStates { origin: Origin::of("shape", "provider", "model"), states };
+        let all = encode(b"the body", &kept).unwrap();
+        let opened = decode(&all).unwrap();
         assert_eq!(opened.body, b"the body");
         assert_eq!(opened.kept, Some(kept.clone()));
         for length in 0..all.len() {
-            let whole = read(&all[..length]).and_then(|opened| opened.kept);
+            let whole = decode(&all[..length]).and_then(|opened| opened.kept);
             assert_ne!(whole, Some(kept.clone()), "{length}");
         }
     }

@@ -13,18 +13,18 @@ use holdfast_domain::request::{Request, Role};
 use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
 
 use crate::Engine;
-use crate::admission::Bid;
+use crate::admission::PreparedClaim;
 use crate::callers::Caller;
 use crate::options::Options;
-use crate::routes::Lane;
+use crate::routes::RouteState;
 use crate::seal;
-use crate::submit::Ask;
+use crate::submit::RequestContext;
 
 /// What came with calls of earlier turns, from wherever.
 #[derive(Default)]
-pub(crate) struct Earlier(Vec<(Origin, String, ProviderState)>);
+pub(crate) struct EarlierStates(Vec<(Origin, String, ProviderState)>);
 
-impl Earlier {
+impl EarlierStates {
     /// What of it goes back there.
     pub(crate) fn of(&self, origin: Option<Origin>) -> ProviderStates {
         let there = self.0.iter().filter(|(from, _, _)| Some(*from) == origin);
@@ -34,17 +34,21 @@ impl Earlier {
 
 /// Whether something may go along with a request that its caller cannot see, and whose length nothing but
 /// the model's context bounds.
-pub(crate) fn may_grow(lanes: &[Arc<Lane>], request: &Request) -> bool {
+pub(crate) fn may_grow(lanes: &[Arc<RouteState>], request: &Request) -> bool {
     lanes.iter().any(|lane| lane.origin().is_some()) && !calls(request).is_empty()
 }
 
 impl Engine {
     /// Looks up what came with the calls that a request gives the results of. What is gone, or was sealed
     /// by another credential, is as if it had never been.
-    pub(crate) async fn earlier(&self, ask: &Ask, bid: &Bid) -> Result<Earlier, Unavailable> {
-        let lanes = ask.offer.lanes_of(&bid.claim.model);
+    pub(crate) async fn earlier(
+        &self,
+        ask: &RequestContext,
+        bid: &PreparedClaim,
+    ) -> Result<EarlierStates, Unavailable> {
+        let lanes = ask.offer.routes_of(&bid.claim.model);
         if !lanes.iter().any(|lane| lane.origin().is_some()) {
-            return Ok(Earlier::default());
+            return Ok(EarlierStates::default());
         }
         let calls = calls(&bid.request);
         let operations: Vec<_> = calls.iter().collect();
@@ -52,10 +56,10 @@ impl Engine {
         for some in operations.chunks(Options::LOOK_UPS_AT_ONCE) {
             let loads = some.iter().map(|(operation, _)| self.load_whole(**operation));
             for (snapshot, (_, calls)) in try_join_all(loads).await?.into_iter().zip(some) {
-                found.extend(opened(snapshot, &ask.caller, calls));
+                found.extend(open_states(snapshot, &ask.caller, calls));
             }
         }
-        Ok(Earlier(found))
+        Ok(EarlierStates(found))
     }
 
     /// A load that withholds nothing: the runs of an API key are bounded, and so is how much each of them
@@ -86,7 +90,7 @@ fn calls(request: &Request) -> BTreeMap<OperationId, Vec<[u32; 2]>> {
 }
 
 /// What came with these calls of an operation, if the caller bears what sealed it: no other API key does.
-fn opened(
+fn open_states(
     snapshot: Snapshot,
     caller: &Caller,
     calls: &[[u32; 2]],

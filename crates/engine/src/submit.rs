@@ -9,23 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::model::Terms;
+use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Binding, Phase};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
-use holdfast_wire::chat::request::{BadRequest, Delivery, Parsed, model_named, parse};
+use holdfast_wire::chat::request::{BadRequest, Delivery, ParsedRequest, model_name, parse};
 use holdfast_wire::error::Code;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Engine;
-use crate::admission::Bid;
-use crate::callers::{Caller, InHand};
-use crate::offer::Offer;
-use crate::rates::Rates;
+use crate::admission::PreparedClaim;
+use crate::callers::{Caller, InFlight};
+use crate::rate_limit::RateLimitStatus;
 use crate::remote_run::{Progress, RemoteRun};
-use crate::reply::{Failure, Reply};
-use crate::tape::{Followed, Outcome, Registered, Tape, Track};
+use crate::reply::{Reply, RequestFailure};
+use crate::serving_config::ServingConfig;
+use crate::tape::{ChunkLog, FollowOutcome, Outcome, Registration, Tape};
 
 /// How long whoever wants a stream waits for its head where nothing is said: until then an error has its
 /// status.
@@ -37,7 +37,7 @@ const TURNS_MAX: u32 = 16;
 #[derive(Clone)]
 pub struct Submission {
     /// What it is served by to the end, whatever takes its place meanwhile.
-    pub offer: Arc<Offer>,
+    pub offer: Arc<ServingConfig>,
     /// Who asks.
     pub caller: Arc<Caller>,
     /// The caller's `Idempotency-Key`.
@@ -51,7 +51,7 @@ pub struct Submission {
     pub patience: Duration,
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
     /// up does not have less in hand.
-    pub in_hand: Arc<InHand>,
+    pub in_flight: Arc<InFlight>,
 }
 
 impl fmt::Debug for Submission {
@@ -66,11 +66,11 @@ impl Engine {
     /// safe: a dropped future leaves the operation running.
     pub async fn complete(self: &Arc<Self>, submission: Submission) -> Reply {
         if self.takes_nothing_new() {
-            return Reply::unbound(Failure::Draining);
+            return Reply::unbound(RequestFailure::Draining);
         }
-        let (mut ask, body) = Ask::of(submission);
+        let (mut ask, body) = RequestContext::of(submission);
         let request = match parse(&body) {
-            Ok(Parsed { request, delivery }) => {
+            Ok(ParsedRequest { request, delivery }) => {
                 ask.delivery = delivery;
                 Arc::new(request)
             }
@@ -84,45 +84,49 @@ impl Engine {
             }
         };
         let model = request.model.clone();
-        let mut reply = self.answer(&ask, Said { request, body }).await;
+        let mut reply = self.answer(&ask, RequestBody { request, body }).await;
         if reply.outcome.is_err() {
             // What was refused is of no row that would say it.
             reply.facts.model.get_or_insert(model);
         }
-        self.travelling(reply, &ask).await
+        self.deliver(reply, &ask).await
     }
 
     /// An id that cannot be a model's may still be near one.
-    fn refusal(&self, ask: &Ask, body: &[u8], bad: BadRequest) -> Failure {
+    fn refusal(&self, ask: &RequestContext, body: &[u8], bad: BadRequest) -> RequestFailure {
         if bad.code != Code::ModelNotFound {
-            return Failure::BadRequest(Arc::new(bad));
+            return RequestFailure::BadRequest(Arc::new(bad));
         }
         let (offer, caller, now) = (&ask.offer, &ask.caller, self.node.now());
-        let meant = model_named(body).and_then(|written| offer.meant(caller, &written, now));
-        Failure::ModelNotFound { meant }
+        let meant = model_name(body).and_then(|written| offer.suggest_model(caller, &written, now));
+        RequestFailure::ModelNotFound { meant }
     }
 
-    async fn answer(self: &Arc<Self>, ask: &Ask, mut said: Said) -> Reply {
+    async fn answer(self: &Arc<Self>, ask: &RequestContext, mut said: RequestBody) -> Reply {
         for _turn in 0..TURNS_MAX {
-            said = match self.turn(ask, said).await {
+            said = match self.try_once(ask, said).await {
                 ControlFlow::Break(reply) => return reply,
                 ControlFlow::Continue(said) => said,
             };
         }
-        Reply::unbound(Failure::Overloaded)
+        Reply::unbound(RequestFailure::Overloaded)
     }
 
     /// Attaches to the run of this process, or starts one. `Continue`: the key is free again.
     ///
     /// What few requests come to is in boxes: all of them would be moved about with room for it.
-    async fn turn(self: &Arc<Self>, ask: &Ask, said: Said) -> ControlFlow<Reply, Said> {
+    async fn try_once(
+        self: &Arc<Self>,
+        ask: &RequestContext,
+        said: RequestBody,
+    ) -> ControlFlow<Reply, RequestBody> {
         if let Some(tape) = self.running.find(ask.id) {
             return Box::pin(self.attach(ask, said, &tape)).await;
         }
-        let (bid, way) = match self.enter(ask, &said) {
+        let (bid, way) = match self.prepare_claim(ask, &said) {
             Ok(entered) => entered,
             Err(failure) => {
-                let Said { request, body } = said;
+                let RequestBody { request, body } = said;
                 let refused = Box::pin(self.refuse(ask, Some(request), body, failure));
                 return ControlFlow::Break(refused.await);
             }
@@ -130,18 +134,18 @@ impl Engine {
         // Taken before the look: a drain that this request did not see waits for its operation.
         let admitted = self.tasks.token();
         if self.takes_nothing_new() {
-            return ControlFlow::Break(Reply::unbound(Failure::Draining));
+            return ControlFlow::Break(Reply::unbound(RequestFailure::Draining));
         }
         let binding = bid.claim.binding;
         let track =
-            ask.delivery.stream.then(|| Track::new(&ask.caller.bearer, bid.claim.model.clone()));
+            ask.delivery.stream.then(|| ChunkLog::new(&ask.caller.bearer, bid.claim.model.clone()));
         let claim = bid.claim.owner.claim;
         let tape = match self.running.find_or_register(ask.id, claim, binding, track) {
-            Registered::Found(tape) => {
+            Registration::Found(tape) => {
                 drop((bid, way));
                 return Box::pin(self.attach(ask, said, &tape)).await;
             }
-            Registered::New(tape) => tape,
+            Registration::New(tape) => tape,
         };
         let reader = tape.read(ask.offer.rules.waiters_per_operation);
         let body = said.into_body();
@@ -149,46 +153,46 @@ impl Engine {
         self.tasks.spawn(Box::pin(Arc::clone(self).operate(tape, ask.clone(), (bid, way), body)));
         drop(admitted);
         let Some(reader) = reader else {
-            return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
+            return ControlFlow::Break(Reply::unbound(RequestFailure::TooManyWaiters));
         };
         // The caller that started the run waits for its end, which the model's timeout bounds.
         ControlFlow::Break(match self.follow(ask, reader, None).await {
             ControlFlow::Break(begun) => begun,
-            ControlFlow::Continue(followed) => self.told(ask, followed).await,
+            ControlFlow::Continue(followed) => self.to_reply(ask, followed).await,
         })
     }
 
     /// Follows a run that an earlier request started.
     async fn attach(
         self: &Arc<Self>,
-        ask: &Ask,
-        said: Said,
+        ask: &RequestContext,
+        said: RequestBody,
         tape: &Arc<Tape>,
-    ) -> ControlFlow<Reply, Said> {
-        let Said { request, body } = &said;
+    ) -> ControlFlow<Reply, RequestBody> {
+        let RequestBody { request, body } = &said;
         let same = self.is_same_request(&tape.binding, &ask.caller, Some(request), body);
         if !same && tape.is_admitted() {
-            return ControlFlow::Break(Reply::unbound(Failure::OtherRequest));
+            return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
         }
         let Some(reader) = tape.read(ask.offer.rules.waiters_per_operation) else {
-            return ControlFlow::Break(Reply::unbound(Failure::TooManyWaiters));
+            return ControlFlow::Break(Reply::unbound(RequestFailure::TooManyWaiters));
         };
         if !same {
             // Another request has offered a claim for the key. This one conflicts only if that claim
             // is committed: the key may be bound to this one already, or to none.
             return match reader.is_bound(ask.patience).await {
-                Some(true) => ControlFlow::Break(Reply::unbound(Failure::OtherRequest)),
+                Some(true) => ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest)),
                 Some(false) => ControlFlow::Continue(said),
-                None => ControlFlow::Break(Reply::unbound(Failure::Storage(None))),
+                None => ControlFlow::Break(Reply::unbound(RequestFailure::Storage(None))),
             };
         }
-        if reader.is_let_go() {
+        if reader.is_released() {
             // There was nobody before this one, and it has what it takes to run.
             let followed = reader.follow(Some(ask.patience)).await;
-            return if matches!(followed, Followed::Ended(_)) {
+            return if matches!(followed, FollowOutcome::Ended(_)) {
                 ControlFlow::Continue(said)
             } else {
-                ControlFlow::Break(self.told(ask, followed).await)
+                ControlFlow::Break(self.to_reply(ask, followed).await)
             };
         }
         // Those who wait are many, and the run has the same.
@@ -197,61 +201,69 @@ impl Engine {
             ControlFlow::Break(begun) => (begun, false),
             ControlFlow::Continue(followed) => {
                 let is_own = is_of_claim(&followed);
-                (self.told(ask, followed).await, is_own)
+                (self.to_reply(ask, followed).await, is_own)
             }
         };
         if !is_own {
             reply.replayed = true;
-            reply.rates = Rates::default();
+            reply.rates = RateLimitStatus::default();
         }
         ControlFlow::Break(reply)
     }
 
     /// What the end of a run tells this caller.
-    pub(crate) async fn told(self: &Arc<Self>, ask: &Ask, followed: Followed) -> Reply {
+    pub(crate) async fn to_reply(
+        self: &Arc<Self>,
+        ask: &RequestContext,
+        followed: FollowOutcome,
+    ) -> Reply {
         match followed {
-            Followed::Ended(Outcome::Unbound(failure)) => {
-                let rates = if let Failure::LimitReached(reached) = &failure {
-                    Rates::at(&ask.caller.api_key.grant.limits, reached)
+            FollowOutcome::Ended(Outcome::Unbound(failure)) => {
+                let rates = if let RequestFailure::LimitReached(reached) = &failure {
+                    RateLimitStatus::at(&ask.caller.api_key.grant.limits, reached)
                 } else {
-                    Rates::default()
+                    RateLimitStatus::default()
                 };
                 Reply { rates, ..Reply::unbound(failure) }
             }
-            Followed::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
+            FollowOutcome::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
                 let reply = match Reply::from_run(&snapshot, body, &ask.caller, !ran) {
                     Some(reply) => reply,
                     None => Box::pin(self.reply_of_row(&snapshot, &ask.caller, !ran)).await,
                 };
                 Reply { rates, ..reply }
             }
-            Followed::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(ask)).await,
-            Followed::Ended(Outcome::OtherRequest) => Reply::unbound(Failure::OtherRequest),
-            Followed::Ended(Outcome::Lost) => Reply::unbound(Failure::Internal(Some(ask.id))),
-            Followed::Ended(Outcome::GivenBack) | Followed::Unclaimed => {
-                Reply::unbound(Failure::Storage(None))
+            FollowOutcome::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(ask)).await,
+            FollowOutcome::Ended(Outcome::OtherRequest) => {
+                Reply::unbound(RequestFailure::OtherRequest)
             }
-            Followed::StillRunning => Reply::unbound(Failure::InProgress(ask.id)),
-            Followed::Unsettled => Reply::unbound(Failure::Storage(Some(ask.id))),
+            FollowOutcome::Ended(Outcome::Lost) => {
+                Reply::unbound(RequestFailure::Internal(Some(ask.id)))
+            }
+            FollowOutcome::Ended(Outcome::GivenBack) | FollowOutcome::Unclaimed => {
+                Reply::unbound(RequestFailure::Storage(None))
+            }
+            FollowOutcome::StillRunning => Reply::unbound(RequestFailure::InProgress(ask.id)),
+            FollowOutcome::Unsettled => Reply::unbound(RequestFailure::Storage(Some(ask.id))),
         }
     }
 
     /// A refusal of today's rules stands only where the key is not bound, or is open.
     async fn refuse(
         self: &Arc<Self>,
-        ask: &Ask,
+        ask: &RequestContext,
         request: Option<Arc<Request>>,
         body: Bytes,
-        failure: Failure,
+        failure: RequestFailure,
     ) -> Reply {
         let caller = &ask.caller;
-        let snapshot = match self.reconciled(ask.id).await {
+        let snapshot = match self.reconcile_operation(ask.id).await {
             Ok(snapshot) => snapshot,
             Err(error) => return unreadable(&error, None),
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
         if !self.is_same_request(&operation.binding, caller, request.as_deref(), &body) {
-            return Reply::unbound(Failure::OtherRequest);
+            return Reply::unbound(RequestFailure::OtherRequest);
         }
         drop((request, body));
         match operation.phase {
@@ -265,9 +277,9 @@ impl Engine {
     }
 
     /// Waits for an operation that this process does not run, with all others who wait for it here.
-    async fn follow_row(self: &Arc<Self>, ask: &Ask) -> Reply {
+    async fn follow_row(self: &Arc<Self>, ask: &RequestContext) -> Reply {
         let Some(watch) = self.watch(ask.id, ask.offer.rules.waiters_per_operation) else {
-            return Reply::unbound(Failure::TooManyWaiters);
+            return Reply::unbound(RequestFailure::TooManyWaiters);
         };
         let mut joined = RemoteRun::new(self, ask, watch);
         if !ask.delivery.stream {
@@ -280,18 +292,18 @@ impl Engine {
         };
         match next {
             Some(Progress::Rests(reply)) => *reply,
-            Some(Progress::Said(event)) => Reply::joined(joined, [event].into()),
-            None => Reply::joined(joined, [].into()),
+            Some(Progress::Said(event)) => Reply::from_remote_run(joined, [event].into()),
+            None => Reply::from_remote_run(joined, [].into()),
         }
     }
 
     /// The rebinding that a claim is compared by with rows made under other terms.
     pub(crate) fn rebind(
         &self,
-        ask: &Ask,
-        bid: &Bid,
+        ask: &RequestContext,
+        bid: &PreparedClaim,
         body: Bytes,
-    ) -> impl Fn(&Terms) -> Option<Binding> + Send + Sync + use<> {
+    ) -> impl Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync + use<> {
         let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&ask.caller));
         let request = Arc::clone(&bid.request);
         move |terms| secrets.bind(*terms, &caller, &request, &body)
@@ -300,8 +312,8 @@ impl Engine {
 
 /// One request while it is answered, without what it says.
 #[derive(Clone)]
-pub(crate) struct Ask {
-    pub(crate) offer: Arc<Offer>,
+pub(crate) struct RequestContext {
+    pub(crate) offer: Arc<ServingConfig>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) request_key: RequestKey,
     pub(crate) max_charge: Result<Option<Micros>, Arc<BadRequest>>,
@@ -312,13 +324,20 @@ pub(crate) struct Ask {
     pub(crate) patience: Instant,
     /// When whoever wants a stream gets its head, whether anything was said or not.
     pub(crate) head_by: Instant,
-    _in_hand: Arc<InHand>,
+    _in_flight: Arc<InFlight>,
 }
 
-impl Ask {
+impl RequestContext {
     fn of(submission: Submission) -> (Self, Bytes) {
-        let Submission { offer, caller, request_key, body, max_charge, patience, in_hand } =
-            submission;
+        let Submission {
+            offer,
+            caller,
+            request_key,
+            body,
+            max_charge,
+            patience,
+            in_flight: in_hand,
+        } = submission;
         let id = OperationId::of(caller.api_key.id, request_key);
         let now = Instant::now();
         let ask = Self {
@@ -330,19 +349,19 @@ impl Ask {
             delivery: Delivery::default(),
             patience: now + patience,
             head_by: now + HEAD_WAIT,
-            _in_hand: in_hand,
+            _in_flight: in_hand,
         };
         (ask, body)
     }
 }
 
 /// What a request says: the largest part of it, kept only until it was compared or is to be run.
-pub(crate) struct Said {
+pub(crate) struct RequestBody {
     pub(crate) request: Arc<Request>,
     pub(crate) body: Bytes,
 }
 
-impl Said {
+impl RequestBody {
     fn into_body(self) -> Bytes {
         self.body
     }
@@ -350,13 +369,13 @@ impl Said {
 
 /// Whether what was followed came to no run: the claim was this caller's as well, it would have offered the same,
 /// and is told what the one who offered it is told.
-const fn is_of_claim(followed: &Followed) -> bool {
-    let Followed::Ended(outcome) = followed else { return false };
+const fn is_of_claim(followed: &FollowOutcome) -> bool {
+    let FollowOutcome::Ended(outcome) = followed else { return false };
     matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)
 }
 
 fn unreadable(error: &Unavailable, operation: Option<OperationId>) -> Reply {
     let error: &dyn std::error::Error = error;
     tracing::warn!(error, "an operation could not be read");
-    Reply::unbound(Failure::Storage(operation))
+    Reply::unbound(RequestFailure::Storage(operation))
 }

@@ -1,9 +1,9 @@
 //! The tape that a run is followed by: what stage it is in and, at last, how it ended. Any number of
-//! readers follow one tape; none of them can slow it. What the run says meanwhile is on its [`Track`].
+//! readers follow one tape; none of them can slow it. What the run says meanwhile is on its [`ChunkLog`].
 
-mod log;
-mod running;
-mod track;
+mod chunk_log;
+mod compact_log;
+mod registry;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,15 +15,15 @@ use holdfast_domain::{ClaimId, OperationId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use self::running::{Registered, Running};
-pub(crate) use self::track::{Closing, Follower, Track};
+pub(crate) use self::chunk_log::{ChunkLog, ClosingChunks, Follower};
+pub(crate) use self::registry::{Registration, RunRegistry};
 use crate::options::Options;
-use crate::rates::Rates;
-use crate::reply::Failure;
+use crate::rate_limit::RateLimitStatus;
+use crate::reply::RequestFailure;
 
 /// Where a run is.
 #[derive(Debug, Clone)]
-enum Stage {
+enum RunStage {
     /// Its claim waits for the store's verdict: the key may not be bound.
     Offered,
     /// Its claim came too late for everybody: it is given back, and whoever comes now claims anew.
@@ -40,7 +40,7 @@ enum Stage {
 #[derive(Clone)]
 pub(crate) enum Outcome {
     /// The claim was not committed; the key is as it was before.
-    Unbound(Failure),
+    Unbound(RequestFailure),
     /// The key is bound, and this is what its row says.
     Row {
         /// Read after the last guarded write.
@@ -50,7 +50,7 @@ pub(crate) enum Outcome {
         /// Whether this run wrote it.
         ran: bool,
         /// What the API key's limits stand at after it, where this run claimed.
-        rates: Rates,
+        rates: RateLimitStatus,
     },
     /// Its claim came too late for everybody, and was given back.
     GivenBack,
@@ -81,7 +81,7 @@ impl fmt::Debug for Outcome {
 
 /// What a reader gets.
 #[derive(Debug)]
-pub(crate) enum Followed {
+pub(crate) enum FollowOutcome {
     /// It is over.
     Ended(Outcome),
     /// The reader's patience ended first.
@@ -104,9 +104,9 @@ pub(crate) struct Tape {
     /// From when on its task is not believed to be alive.
     deadline: OnceLock<Instant>,
     /// What it says while it runs, where its first caller wanted to hear that.
-    track: Option<Track>,
+    track: Option<ChunkLog>,
     /// A std mutex: never held across an await.
-    stage: Mutex<Stage>,
+    stage: Mutex<RunStage>,
     /// Wakes whoever waits for the store's verdict of the claim.
     judged: Notify,
     /// Wakes whoever waits for the end, and for nothing before it: most of those who follow do.
@@ -120,7 +120,7 @@ pub(crate) struct Tape {
 
 /// Who wants a run to end before its provider has said everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopCause {
     /// Its caller; the row says so.
     Caller,
     /// The operator, whose process ends.
@@ -138,7 +138,12 @@ impl Drop for Reader {
 }
 
 impl Tape {
-    fn new(operation: OperationId, claim: ClaimId, binding: Binding, track: Option<Track>) -> Self {
+    fn new(
+        operation: OperationId,
+        claim: ClaimId,
+        binding: Binding,
+        track: Option<ChunkLog>,
+    ) -> Self {
         Self {
             operation,
             claim,
@@ -146,7 +151,7 @@ impl Tape {
             offered: Instant::now(),
             deadline: OnceLock::new(),
             track,
-            stage: Mutex::new(Stage::Offered),
+            stage: Mutex::new(RunStage::Offered),
             judged: Notify::new(),
             over: Notify::new(),
             readers: AtomicUsize::new(0),
@@ -170,13 +175,13 @@ impl Tape {
 
     /// Whether this run has bound the key: before that, another request may yet get it.
     pub(crate) fn is_admitted(&self) -> bool {
-        matches!(*self.stage(), Stage::LetGo | Stage::Running | Stage::Settling(_))
+        matches!(*self.stage(), RunStage::LetGo | RunStage::Running | RunStage::Settling(_))
     }
 
     /// Lets go of a claim that was committed after everybody was told to come again, or had hung up:
     /// what the store had in hand for so long must not run, and cost, as soon as it gets better. In time,
     /// a claim runs for those as well who hung up. Readers that come later see that it was let go.
-    pub(crate) fn let_go(&self) -> bool {
+    pub(crate) fn try_release(&self) -> bool {
         // Whoever was told has waited for so long: none began before the tape.
         if self.offered.elapsed() < Options::COMMIT_WAIT {
             return false;
@@ -186,36 +191,36 @@ impl Tape {
         if self.readers.load(Ordering::Relaxed) > 0 {
             return false;
         }
-        *stage = Stage::LetGo;
+        *stage = RunStage::LetGo;
         drop(stage);
         self.judged.notify_waiters();
         true
     }
 
     /// The claim was committed.
-    pub(crate) fn running(&self) {
-        *self.stage() = Stage::Running;
+    pub(crate) fn set_running(&self) {
+        *self.stage() = RunStage::Running;
         self.judged.notify_waiters();
     }
 
     /// Completes when the store has judged the run's claim. Cancel safe.
-    pub(crate) async fn judged(&self) {
+    pub(crate) async fn wait_judged(&self) {
         loop {
             // Before the look: whatever comes after it is heard.
             let judged = self.judged.notified();
-            if !matches!(*self.stage(), Stage::Offered) {
+            if !matches!(*self.stage(), RunStage::Offered) {
                 return;
             }
             judged.await;
         }
     }
 
-    pub(crate) fn track(&self) -> Option<&Track> {
+    pub(crate) fn chunk_log(&self) -> Option<&ChunkLog> {
         self.track.as_ref()
     }
 
     /// Completes when somebody wants the run to end. Cancel safe.
-    pub(crate) async fn stopped(&self) -> Stop {
+    pub(crate) async fn wait_stop(&self) -> StopCause {
         loop {
             // Before the look: whatever comes after it is heard.
             let stopping = self.stopping.notified();
@@ -227,69 +232,69 @@ impl Tape {
     }
 
     /// Who wants the run to end; of both, its caller.
-    pub(crate) fn stop(&self) -> Option<Stop> {
+    pub(crate) fn stop(&self) -> Option<StopCause> {
         let [caller, operator] = &self.stops;
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         if is_set(caller) {
-            return Some(Stop::Caller);
+            return Some(StopCause::Caller);
         }
-        is_set(operator).then_some(Stop::Operator)
+        is_set(operator).then_some(StopCause::Operator)
     }
 
-    fn end_early(&self, stop: Stop) {
+    fn end_early(&self, stop: StopCause) {
         let [caller, operator] = &self.stops;
         let flag = match stop {
-            Stop::Caller => caller,
-            Stop::Operator => operator,
+            StopCause::Caller => caller,
+            StopCause::Operator => operator,
         };
         flag.store(true, Ordering::Release);
         self.stopping.notify_waiters();
     }
 
     /// From now on a provider may have seen the request.
-    pub(crate) fn sending(&self) {
+    pub(crate) fn set_sending(&self) {
         self.sent.store(true, Ordering::Release);
     }
 
     /// The run is over and its ending is offered to the store.
-    pub(crate) fn settling(&self) {
-        *self.stage() = Stage::Settling(Instant::now());
-        self.track().into_iter().for_each(Track::over);
+    pub(crate) fn set_settling(&self) {
+        *self.stage() = RunStage::Settling(Instant::now());
+        self.chunk_log().into_iter().for_each(ChunkLog::close);
     }
 
     /// The end. A second end changes nothing: the first was told to readers.
     pub(crate) fn end(&self, outcome: Outcome) {
         {
             let mut stage = self.stage();
-            if matches!(*stage, Stage::Ended(_)) {
+            if matches!(*stage, RunStage::Ended(_)) {
                 return;
             }
-            *stage = Stage::Ended(outcome);
+            *stage = RunStage::Ended(outcome);
         }
         self.judged.notify_waiters();
         self.over.notify_waiters();
-        self.track().into_iter().for_each(Track::over);
+        self.chunk_log().into_iter().for_each(ChunkLog::close);
     }
 
-    fn ended(&self) -> bool {
-        matches!(*self.stage(), Stage::Ended(_))
+    fn has_ended(&self) -> bool {
+        matches!(*self.stage(), RunStage::Ended(_))
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage> {
+    fn stage(&self) -> MutexGuard<'_, RunStage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reader {
     /// What the run says while it runs, if that is kept.
-    pub(crate) fn track(&self) -> Option<&Track> {
-        self.0.track()
+    pub(crate) fn chunk_log(&self) -> Option<&ChunkLog> {
+        self.0.chunk_log()
     }
 
     /// Completes when the run has bound the key; never where its claim was not taken, which its end tells.
     /// Cancel safe.
-    pub(crate) async fn admitted(&self) {
-        self.0.judged().await;
+    pub(crate) async fn wait_admitted(&self) {
+        self.0.wait_judged().await;
         if !self.0.is_admitted() {
             std::future::pending::<()>().await;
         }
@@ -299,33 +304,33 @@ impl Reader {
     /// that bound the key to the run's request. `None`: there is no verdict yet. Cancel safe.
     pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
         let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
-        timeout_at(limit, self.0.judged()).await.ok()?;
+        timeout_at(limit, self.0.wait_judged()).await.ok()?;
         Some(match &*self.0.stage() {
-            Stage::LetGo | Stage::Running | Stage::Settling(_) => true,
-            Stage::Ended(outcome) => {
+            RunStage::LetGo | RunStage::Running | RunStage::Settling(_) => true,
+            RunStage::Ended(outcome) => {
                 matches!(outcome, Outcome::GivenBack | Outcome::Row { ran: true, .. })
             }
-            Stage::Offered => false,
+            RunStage::Offered => false,
         })
     }
 
     /// Whether the run was given up for want of readers before this one came.
-    pub(crate) fn is_let_go(&self) -> bool {
-        matches!(*self.0.stage(), Stage::LetGo | Stage::Ended(Outcome::GivenBack))
+    pub(crate) fn is_released(&self) -> bool {
+        matches!(*self.0.stage(), RunStage::LetGo | RunStage::Ended(Outcome::GivenBack))
     }
 
     /// Follows the tape to its end, at most until `patience`. Cancel safe.
-    pub(crate) async fn follow(&self, patience: Option<Instant>) -> Followed {
+    pub(crate) async fn follow(&self, patience: Option<Instant>) -> FollowOutcome {
         let begun = Instant::now();
         let mut now = begun;
         loop {
             // Before the look: whatever comes after it is heard.
             let over = self.0.over.notified();
             let (store, silent) = match &*self.0.stage() {
-                Stage::Ended(outcome) => return Followed::Ended(outcome.clone()),
-                Stage::Offered | Stage::LetGo => (Some(begun), Followed::Unclaimed),
-                Stage::Settling(since) => (Some(begun.max(*since)), Followed::Unsettled),
-                Stage::Running => (None, Followed::StillRunning),
+                RunStage::Ended(outcome) => return FollowOutcome::Ended(outcome.clone()),
+                RunStage::Offered | RunStage::LetGo => (Some(begun), FollowOutcome::Unclaimed),
+                RunStage::Settling(since) => (Some(begun.max(*since)), FollowOutcome::Unsettled),
+                RunStage::Running => (None, FollowOutcome::StillRunning),
             };
             let store = store.map(|since| since + Options::COMMIT_WAIT);
             let store_first = match (store, patience) {
@@ -335,7 +340,7 @@ impl Reader {
             };
             let limit = if store_first { store } else { patience };
             if limit.is_some_and(|limit| limit <= now) {
-                return if store_first { silent } else { Followed::StillRunning };
+                return if store_first { silent } else { FollowOutcome::StillRunning };
             }
             // Nobody is woken by a stage before the last: it is found in time by looking again.
             let look = now + Options::COMMIT_WAIT;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situation};
-use holdfast_domain::ports::{Standing, Unavailable};
+use holdfast_domain::ports::{CounterSnapshot, Unavailable};
 use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::Engine;
 use crate::callers::Caller;
 use crate::reply::Content;
-use crate::results::NoRoom;
+use crate::results::ResultsFull;
 
 /// How long a probe waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,11 +25,11 @@ const REMEMBERED: Duration = Duration::from_millis(250);
 /// The last verdict about the store. A lock that may be held across an await: who waits for it wants the
 /// verdict of the look that runs.
 #[derive(Debug, Default)]
-pub(crate) struct Readable(tokio::sync::Mutex<Option<(Instant, Readiness)>>);
+pub(crate) struct ReadinessCache(tokio::sync::Mutex<Option<(Instant, Readiness)>>);
 
 /// An operation as its caller sees it.
 #[derive(Debug)]
-pub struct LookUp {
+pub struct OperationLookup {
     /// The row.
     pub operation: Operation,
     /// Where it stands.
@@ -44,7 +44,7 @@ pub struct Account {
     /// The wallet. Whether its balance may be told is the API key's grant.
     pub wallet: Wallet,
     /// What the API key's counters stand at.
-    pub standing: Standing,
+    pub standing: CounterSnapshot,
 }
 
 /// What became of an operation's content.
@@ -73,7 +73,7 @@ impl fmt::Debug for ResultState {
 
 /// Why a look-up showed nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum LookUpError {
+pub enum LookupError {
     /// This API key has no such operation.
     #[error("there is no such operation")]
     NotFound,
@@ -97,15 +97,15 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// A [`LookUpError`].
+    /// A [`LookupError`].
     pub async fn look_up(
         &self,
         caller: &Caller,
         request_key: RequestKey,
-    ) -> Result<LookUp, LookUpError> {
+    ) -> Result<OperationLookup, LookupError> {
         let id = OperationId::of(caller.api_key.id, request_key);
-        let snapshot = self.reconciled(id).await.map_err(LookUpError::Unavailable)?;
-        self.shown(snapshot, caller).await
+        let snapshot = self.reconcile_operation(id).await.map_err(LookupError::Unavailable)?;
+        self.operation_lookup(snapshot, caller).await
     }
 
     /// The caller's wallet, and what the limits of its API key stand at. Cancel safe.
@@ -113,11 +113,11 @@ impl Engine {
     /// # Errors
     ///
     /// Where the store does not work, or the wallet is gone.
-    pub async fn account(&self, caller: &Caller) -> Result<Account, LookUpError> {
+    pub async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
         let wallet = self.ports.wallets.find(caller.api_key.wallet).await;
-        let wallet = wallet.map_err(LookUpError::Unavailable)?.ok_or(LookUpError::NotFound)?;
-        let standing = self.ports.keys.standing(caller.api_key.id).await;
-        Ok(Account { wallet, standing: standing.map_err(LookUpError::Unavailable)? })
+        let wallet = wallet.map_err(LookupError::Unavailable)?.ok_or(LookupError::NotFound)?;
+        let standing = self.ports.keys.counters(caller.api_key.id).await;
+        Ok(Account { wallet, standing: standing.map_err(LookupError::Unavailable)? })
     }
 
     /// The database's clock, as well as this process can tell: prices are in force by it.
@@ -157,12 +157,12 @@ impl Engine {
 
 impl Engine {
     /// An operation as its caller sees it. Cancel safe.
-    pub(crate) async fn shown(
+    pub(crate) async fn operation_lookup(
         &self,
         snapshot: Snapshot,
         caller: &Caller,
-    ) -> Result<LookUp, LookUpError> {
-        let Some(operation) = &snapshot.operation else { return Err(LookUpError::NotFound) };
+    ) -> Result<OperationLookup, LookupError> {
+        let Some(operation) = &snapshot.operation else { return Err(LookupError::NotFound) };
         let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
         let result = match operation.phase {
             Phase::Completed { .. } | Phase::Refused { .. } => {
@@ -172,20 +172,20 @@ impl Engine {
                     Content::Sealed => ResultState::Sealed,
                     Content::Broken => {
                         let usage = operation.phase.usage().cloned().map(Box::new);
-                        return Err(LookUpError::Unreadable(operation.id, usage));
+                        return Err(LookupError::Unreadable(operation.id, usage));
                     }
-                    Content::NoRoom(NoRoom::ApiKey) => {
-                        return Err(LookUpError::TooManyResults);
+                    Content::NoRoom(ResultsFull::ApiKey) => {
+                        return Err(LookupError::TooManyResults);
                     }
-                    Content::NoRoom(NoRoom::Process) => return Err(LookUpError::Overloaded),
-                    Content::Unread(error) => return Err(LookUpError::Unavailable(error)),
+                    Content::NoRoom(ResultsFull::Process) => return Err(LookupError::Overloaded),
+                    Content::Unread(error) => return Err(LookupError::Unavailable(error)),
                 }
             }
             Phase::Leased | Phase::Recorded(_) | Phase::Open | Phase::Abandoned { .. } => {
                 ResultState::None
             }
         };
-        Ok(LookUp { operation: operation.clone(), situation, result })
+        Ok(OperationLookup { operation: operation.clone(), situation, result })
     }
 }
 

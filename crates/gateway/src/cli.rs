@@ -13,8 +13,8 @@ use holdfast_store::statement;
 use uuid::Uuid;
 
 use self::grant::{Expiry, Models, Span, SpendCap};
-use self::value::{Amount, Correction, Moment, Name, OperationName, Reason, Reference};
-use crate::failure::Failure;
+use self::value::{Amount, Correction, Name, OperationName, PeriodBound, Reason, Reference};
+use crate::failure::CommandFailure;
 
 const AFTER_HELP: &str = "\
 Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Operation(Operation),
     /// What was used and charged
     #[command(subcommand)]
-    Usage(Usage),
+    Usage(UsageCommand),
     /// The book of all transfers
     #[command(subcommand)]
     Ledger(Ledger),
@@ -233,7 +233,7 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Usage {
+pub(crate) enum UsageCommand {
     /// Sum the operations that finished in a period, each currency by itself
     ///
     /// Refunds count for the operation that they are of, whenever they were made. Amounts are decimal
@@ -280,17 +280,17 @@ pub(crate) enum Format {
 pub(crate) struct Period {
     /// From this moment on: a date, in UTC, or RFC 3339 [default: the beginning]
     #[arg(long, value_name = "MOMENT")]
-    from: Option<Moment>,
+    from: Option<PeriodBound>,
     /// Before this moment: a date, in UTC, or RFC 3339 [default: now]
     #[arg(long, value_name = "MOMENT")]
-    to: Option<Moment>,
+    to: Option<PeriodBound>,
 }
 
 impl Period {
-    pub(crate) fn period(self) -> Result<statement::Period, Failure> {
-        let (from, to) = (self.from.map(Moment::at), self.to.map(Moment::at));
+    pub(crate) fn period(self) -> Result<statement::Period, CommandFailure> {
+        let (from, to) = (self.from.map(PeriodBound::at), self.to.map(PeriodBound::at));
         if from.zip(to).is_some_and(|(from, to)| from >= to) {
-            return Err(Failure::Usage(anyhow!(
+            return Err(CommandFailure::Usage(anyhow!(
                 "--from must be before --to, which is not included"
             )));
         }

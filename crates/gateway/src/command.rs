@@ -9,14 +9,14 @@ mod reconcile;
 mod usage;
 pub(crate) mod wallet;
 
-use crate::cli::{Cli, Command, Ledger, Operation, Usage};
+use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand};
 use crate::config::{self, Config};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::{database, serve};
 
 /// Does what was asked for.
-pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
+pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let output = Output::new(cli.json);
     let file = config::file(cli.config.as_deref());
     let config = config::load(file.as_deref());
@@ -44,7 +44,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
             let config = config?;
             with_store(&config, async |store| reconcile::run(output, &config, store).await).await
         }
-        Some(Command::Usage(Usage::Report(report))) => {
+        Some(Command::Usage(UsageCommand::Report(report))) => {
             with_store(&config?, async |store| usage::report(output, store, report).await).await
         }
         Some(Command::Ledger(Ledger::Verify { progress })) => {
@@ -59,8 +59,8 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
 /// Opens the store for one command and closes it after it, whatever came of it.
 async fn with_store(
     config: &Config,
-    work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<(), CommandFailure>,
+) -> Result<(), CommandFailure> {
     let store = database::open(config).await?;
     let outcome = work(&store).await;
     let closed = store.close().await;

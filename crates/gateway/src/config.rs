@@ -30,11 +30,14 @@ use holdfast_store::DatabaseUrl;
 pub(crate) use self::change::Change;
 pub(crate) use self::document::Mistake;
 use self::document::{Document, Table};
-use self::node::Relaying;
+use self::node::RelayConfig;
 use self::price::PricePlaces;
-pub(crate) use self::process::{Admin, Limits, Log, LogFormat, Operations, Retention, Server};
+pub(crate) use self::process::{
+    AdminConfig, LimitsConfig, LogConfig, LogFormat, OperationsConfig, RetentionConfig,
+    ServerConfig,
+};
 pub(crate) use self::provider::ProviderKind;
-pub(crate) use self::stamp::Stamp;
+pub(crate) use self::stamp::FileStamp;
 
 /// Looks an environment variable up.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -54,16 +57,16 @@ pub(crate) struct Config {
     /// Where it was read from; `None`: the embedded default.
     pub(crate) file: Option<PathBuf>,
     /// How the file looked before it was read.
-    pub(crate) stamp: Option<Stamp>,
-    pub(crate) server: Server,
-    pub(crate) admin: Option<Admin>,
-    pub(crate) node: Option<Relaying>,
+    pub(crate) stamp: Option<FileStamp>,
+    pub(crate) server: ServerConfig,
+    pub(crate) admin: Option<AdminConfig>,
+    pub(crate) node: Option<RelayConfig>,
     pub(crate) database: DatabaseUrl,
-    pub(crate) limits: Limits,
-    pub(crate) operations: Operations,
+    pub(crate) limits: LimitsConfig,
+    pub(crate) operations: OperationsConfig,
     pub(crate) routes: CoolDown,
-    pub(crate) retention: Retention,
-    pub(crate) log: Log,
+    pub(crate) retention: RetentionConfig,
+    pub(crate) log: LogConfig,
     pub(crate) providers: BTreeMap<String, ProviderKind>,
     pub(crate) models: Vec<Model>,
     /// Where each price stands: whether it may is known only to the database.
@@ -129,7 +132,7 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
     let Some(file) = file else {
         return parse("embedded default", EMBEDDED, &process_environment);
     };
-    let stamp = Stamp::of(file).ok();
+    let stamp = FileStamp::of(file).ok();
     let text = std::fs::read_to_string(file)
         .map_err(|error| BadConfig::Unreadable(file.to_path_buf(), error))?;
     let config = parse(&file.to_string_lossy(), &text, &process_environment)?;
@@ -143,7 +146,7 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
 ///
 /// A [`BadConfig`] with everything that is wrong.
 pub(crate) fn load_again(file: &Path) -> Result<Config, BadConfig> {
-    match Stamp::of(file) {
+    match FileStamp::of(file) {
         Ok(_) => load(Some(file)),
         Err(error) => Err(BadConfig::Unreadable(file.to_path_buf(), error)),
     }

@@ -6,7 +6,7 @@ use crate::config::BadConfig;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// The configuration is wrong.
     Config(BadConfig),
     /// The question itself makes no sense.
@@ -35,7 +35,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-impl Failure {
+impl CommandFailure {
     /// What goes to standard error; nothing where everything has been said.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
@@ -55,13 +55,13 @@ impl Failure {
     }
 }
 
-impl From<BadConfig> for Failure {
+impl From<BadConfig> for CommandFailure {
     fn from(error: BadConfig) -> Self {
         Self::Config(error)
     }
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for CommandFailure {
     fn from(error: anyhow::Error) -> Self {
         Self::Failed(error)
     }

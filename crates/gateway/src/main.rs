@@ -21,7 +21,7 @@ use clap::Parser;
 use tokio::runtime::Builder;
 
 use crate::cli::{Cli, Command, Ledger};
-use crate::failure::{Failure, Status};
+use crate::failure::{CommandFailure, Status};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -66,7 +66,7 @@ fn builder() -> Builder {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<(), CommandFailure> {
     if let Some(Command::Ledger(Ledger::Verify { .. })) = cli.command {
         // Before there are threads, which inherit it.
         if let Err(error) = rustix::process::nice(AUDIT_NICE) {

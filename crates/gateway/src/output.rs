@@ -7,7 +7,7 @@ use anyhow::Context;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// How answers are printed.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ impl Output {
         self,
         view: &impl Serialize,
         fields: &[(&str, String)],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let rows: Vec<_> =
             fields.iter().map(|(name, value)| [(*name).to_owned(), value.clone()]).collect();
         self.print(view, None, &rows)
@@ -45,7 +45,7 @@ impl Output {
         views: &[impl Serialize],
         head: [&str; N],
         rows: &[[String; N]],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         self.sheet(&views, head, rows)
     }
 
@@ -55,7 +55,7 @@ impl Output {
         view: &impl Serialize,
         head: [&str; N],
         rows: &[[String; N]],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         self.print(view, Some(head.map(str::to_owned)), rows)
     }
 
@@ -64,7 +64,7 @@ impl Output {
         view: &impl Serialize,
         head: Option<[String; N]>,
         rows: &[[String; N]],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let text = match self {
             Self::Json => String::from_utf8_lossy(&holdfast_wire::api::render(view)).into_owned(),
             Self::Plain => {
@@ -88,16 +88,16 @@ impl Output {
 }
 
 /// Prints a line at once.
-pub(crate) fn line(line: &str) -> Result<(), Failure> {
+pub(crate) fn line(line: &str) -> Result<(), CommandFailure> {
     text(&format!("{line}\n"))
 }
 
 /// Prints a text as it stands, at once.
-pub(crate) fn text(text: &str) -> Result<(), Failure> {
+pub(crate) fn text(text: &str) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::NobodyReads),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(CommandFailure::NobodyReads),
         written => Ok(written.context("standard output cannot be written")?),
     }
 }

@@ -5,18 +5,18 @@ mod addresses;
 use std::sync::Arc;
 
 use holdfast_domain::Provider;
-use holdfast_providers::{Anthropic, Bedrock, Gemini, OpenAi, Simulated};
+use holdfast_providers::{Anthropic, Bedrock, Gemini, OpenAi, Simulator};
 
 use crate::config::ProviderKind;
 
 /// A client that has not connected yet.
-pub(crate) fn made(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
+pub(crate) fn build(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
     let mut kind = kind.clone();
     if let Some(server) = kind.server_mut() {
         server.own_addresses = addresses::own();
     }
     Ok(match kind {
-        ProviderKind::Simulated => Arc::new(Simulated::new()),
+        ProviderKind::Simulated => Arc::new(Simulator::new()),
         ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(*options)?),
         ProviderKind::AzureOpenAi(options) => Arc::new(OpenAi::azure(*options)?),
         ProviderKind::Bedrock(options) => Arc::new(Bedrock::new(*options)?),

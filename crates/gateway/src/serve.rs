@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_domain::NodeName;
 use holdfast_engine::Engine;
-use holdfast_http::{Admin, Current};
+use holdfast_http::{Admin, LiveConfig};
 use holdfast_store::{ServeLock, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
@@ -30,7 +30,7 @@ use self::reload::Reloader;
 use self::signals::Signals;
 use crate::config::Config;
 use crate::database;
-use crate::failure::{Failure, Status};
+use crate::failure::{CommandFailure, Status};
 use crate::output::line;
 use crate::telemetry;
 
@@ -51,7 +51,7 @@ const NODE_NAME: &str = "embedded";
 const NODE_PREFIX: &str = "gw";
 
 /// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of its name; a second signal ends it at once.
-pub(crate) async fn run(config: Config) -> Result<(), Failure> {
+pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let log = telemetry::log(&config.log)?;
     let metrics = telemetry::metrics()?;
     let mut signals = Signals::listen().context("signals cannot be received")?;
@@ -70,7 +70,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Failure> {
         greeting::greet(&config, public, issued.as_deref())?;
     }
     let engine = start::engine(&config, &store, secrets, node).await?;
-    let current = Arc::new(Current::new(start::serving(&config, None)?));
+    let current = Arc::new(LiveConfig::new(start::serving(&config, None)?));
     let gateway = Gateway {
         drain: config.server.drain,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
@@ -111,7 +111,7 @@ struct Gateway {
     store: Store,
     lock: Arc<ServeLock>,
     engine: Arc<Engine>,
-    current: Arc<Current>,
+    current: Arc<LiveConfig>,
     metrics: PrometheusHandle,
     /// Ends the listeners, after the operations have ended.
     shutdown: CancellationToken,
@@ -123,7 +123,7 @@ impl Gateway {
         listeners: Listeners,
         reloading: Option<(Reloader, Signal)>,
         signals: &mut Signals,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let mut serving = pin!(self.serve(listeners, reloading));
         let ended = tokio::select! {
             () = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
@@ -139,7 +139,7 @@ impl Gateway {
             () = drained => ended,
             () = signals.next() => {
                 tracing::error!("a second signal: ended at once, what ran is reaped at the next start");
-                Err(Failure::Told(Status::Failed))
+                Err(CommandFailure::Told(Status::Failed))
             }
         }
     }
@@ -184,18 +184,18 @@ impl Gateway {
     }
 
     /// Why the process ends: asked to, or because it cannot go on.
-    async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), Failure> {
+    async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), CommandFailure> {
         tokio::select! {
             () = signals.next() => Ok(()),
-            () = self.store.closed() => Err(Failure::Failed(anyhow!(
+            () = self.store.closed() => Err(CommandFailure::Failed(anyhow!(
                 "the database is written no more: its writer has ended by itself"
             ))),
-            () = self.engine.superseded() => Err(Failure::Failed(anyhow!(
+            () = self.engine.superseded() => Err(CommandFailure::Failed(anyhow!(
                 "another process has taken this one's node name: two must not run as one"
             ))),
             lost = self.lock.lost() => {
                 tracing::error!(%lost, "what is served is not what was opened: no more requests are let in");
-                Err(Failure::Failed(anyhow::Error::from(lost)))
+                Err(CommandFailure::Failed(anyhow::Error::from(lost)))
             }
         }
     }
@@ -273,7 +273,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Says where callers connect, once they can.
-fn announce(addresses: &Addresses) -> Result<(), Failure> {
+fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(admin) = addresses.admin {
         say(&format!("holdfast admin listens on http://{admin}"))?;
     }
@@ -284,9 +284,9 @@ fn announce(addresses: &Addresses) -> Result<(), Failure> {
 }
 
 /// Prints a line; a server goes on when nobody reads it.
-fn say(text: &str) -> Result<(), Failure> {
+fn say(text: &str) -> Result<(), CommandFailure> {
     match line(text) {
-        Err(Failure::NobodyReads) => Ok(()),
+        Err(CommandFailure::NobodyReads) => Ok(()),
         printed => printed,
     }
 }

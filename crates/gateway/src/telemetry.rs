@@ -1,7 +1,7 @@
 //! What the process tells of itself: a log on standard error, and metrics for whoever asks. Neither
 //! ever has a secret or a word of a prompt in it.
 
-mod line;
+mod log_line;
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -16,8 +16,8 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge}
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::{EnvFilter, reload};
 
-use self::line::Line;
-use crate::config::Log;
+use self::log_line::LogLine;
+use crate::config::LogConfig;
 
 /// From a quick refusal to the longest call, in seconds.
 const REQUEST_SECONDS: &[f64] = &[
@@ -54,12 +54,12 @@ pub(crate) fn filter(level: &str) -> anyhow::Result<EnvFilter> {
 }
 
 /// Starts the log. What other parts of the process logged before is lost.
-pub(crate) fn log(log: &Log) -> anyhow::Result<LogLevel> {
+pub(crate) fn log(log: &LogConfig) -> anyhow::Result<LogLevel> {
     let builder = tracing_subscriber::fmt()
         // It would tell standard error that standard error cannot be written, and panic over it: a
         // full disk under the log must not end operations.
         .log_internal_errors(false)
-        .event_format(Line::new(log.format, io::stderr().is_terminal()))
+        .event_format(LogLine::new(log.format, io::stderr().is_terminal()))
         .with_writer(io::stderr)
         .with_env_filter(filter(&log.level)?)
         .with_filter_reloading();

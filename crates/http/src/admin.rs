@@ -16,11 +16,11 @@ use tokio_util::task::TaskTracker;
 use crate::Options;
 use crate::error::Problem;
 use crate::headers;
-use crate::reply::{Answer, not_allowed, problem};
-use crate::route::{Found, route};
+use crate::reply::{HttpResponse, not_allowed, problem};
+use crate::response_body::ResponseBody;
+use crate::route::{RouteMatch, route};
 use crate::serve::{accept, connection};
-use crate::service::probed;
-use crate::streamed::Body;
+use crate::service::answer_probe;
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
@@ -75,10 +75,10 @@ pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: Cancella
     }
 }
 
-async fn answer(admin: &Admin, request: Request<Incoming>) -> Answer {
+async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
     // They tell no more than the public listener does, and those who ask have no token.
-    if let Ok(Found::Probe(probe)) = route(request.method(), request.uri().path()) {
-        return probed(&admin.engine, probe).await;
+    if let Ok(RouteMatch::Probe(probe)) = route(request.method(), request.uri().path()) {
+        return answer_probe(&admin.engine, probe).await;
     }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
@@ -90,7 +90,7 @@ async fn answer(admin: &Admin, request: Request<Incoming>) -> Answer {
     if request.method() != Method::GET {
         return not_allowed("GET");
     }
-    let mut answer = Response::new(Body::from((admin.metrics)().await));
+    let mut answer = Response::new(ResponseBody::from((admin.metrics)().await));
     let format = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, format);
     answer

@@ -13,23 +13,23 @@ use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
 use crate::error::Problem;
-use crate::reply::Held;
+use crate::reply::GuardedBytes;
 
 /// The part of a body that is not counted: most have no more.
 const FREE: usize = 64 << 10;
 
 /// Bytes of bodies that are in memory, of all requests.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct BodyRoom(Arc<AtomicUsize>);
+pub(crate) struct BodyBudget(Arc<AtomicUsize>);
 
 /// What one body has of it, until it is dropped.
 #[derive(Debug)]
-struct Taken {
-    room: BodyRoom,
+struct BodyReservation {
+    room: BodyBudget,
     bytes: usize,
 }
 
-impl Taken {
+impl BodyReservation {
     /// Counts so many bytes in all. One body alone is always taken.
     fn grow_to(&mut self, bytes: usize, most: usize) -> Result<(), Problem> {
         let more = bytes.saturating_sub(self.bytes);
@@ -50,7 +50,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
         self.room.0.fetch_sub(self.bytes, Ordering::AcqRel);
     }
@@ -59,12 +59,12 @@ impl Drop for Taken {
 /// A request's body that was not read yet.
 pub(crate) struct Upload {
     incoming: Incoming,
-    room: BodyRoom,
+    room: BodyBudget,
 }
 
 /// How much of a body is taken, and how long it may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct BodyLimits {
     pub(crate) bytes_max: usize,
     /// Of all bodies.
     pub(crate) in_memory: usize,
@@ -72,7 +72,7 @@ pub(crate) struct Limits {
 }
 
 impl Upload {
-    pub(crate) fn new(incoming: Incoming, room: &BodyRoom) -> Self {
+    pub(crate) fn new(incoming: Incoming, room: &BodyBudget) -> Self {
         Self { incoming, room: room.clone() }
     }
 
@@ -83,12 +83,12 @@ impl Upload {
     }
 
     /// Reads the whole body. A body that announces itself as too large is refused unread.
-    pub(crate) async fn read(self, limits: Limits) -> Result<Bytes, Problem> {
+    pub(crate) async fn read(self, limits: BodyLimits) -> Result<Bytes, Problem> {
         let announced = self.incoming.size_hint().lower();
         if usize::try_from(announced).map_or(true, |announced| announced > limits.bytes_max) {
             return Err(too_large(limits.bytes_max));
         }
-        let taken = Taken { room: self.room, bytes: 0 };
+        let taken = BodyReservation { room: self.room, bytes: 0 };
         match timeout(limits.time, collect(self.incoming, taken, limits)).await {
             Ok(read) => read,
             Err(_elapsed) => Err(Problem::new(Code::RequestTimeout)),
@@ -96,10 +96,14 @@ impl Upload {
     }
 }
 
-async fn collect(mut body: Incoming, mut taken: Taken, limits: Limits) -> Result<Bytes, Problem> {
+async fn collect(
+    mut body: Incoming,
+    mut taken: BodyReservation,
+    limits: BodyLimits,
+) -> Result<Bytes, Problem> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| broken(&error))?;
+        let frame = frame.map_err(|error| body_error(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         let bytes = read.len().saturating_add(data.len());
         if bytes > limits.bytes_max {
@@ -113,11 +117,15 @@ async fn collect(mut body: Incoming, mut taken: Taken, limits: Limits) -> Result
     }
     let read = read.freeze();
     // Counted for as long as anybody has it.
-    Ok(if taken.bytes > 0 { Bytes::from_owner(Held { bytes: read, held: taken }) } else { read })
+    Ok(if taken.bytes > 0 {
+        Bytes::from_owner(GuardedBytes { bytes: read, held: taken })
+    } else {
+        read
+    })
 }
 
 /// The refusal of a body that breaks off, which nobody reads, or that is garbled.
-fn broken(error: &hyper::Error) -> Problem {
+fn body_error(error: &hyper::Error) -> Problem {
     use io::ErrorKind::{InvalidData, InvalidInput};
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     if !cause.is_some_and(|cause| matches!(cause.kind(), InvalidData | InvalidInput)) {

@@ -2,32 +2,32 @@
 
 use std::sync::Arc;
 
-use holdfast_engine::{Answered, Caller, Engine, Reply, Submission};
+use holdfast_engine::{Caller, Engine, Reply, ReplyBody, Submission};
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
-use crate::body::{Limits, Upload};
-use crate::current::Serving;
-use crate::error::{Problem, Retry};
+use crate::body::{BodyLimits, Upload};
+use crate::error::{Problem, RetryAdvice};
+use crate::live_config::HttpConfig;
 use crate::log::RequestLog;
 use crate::reply::{
-    Answer, IDEMPOTENT_REPLAYED, event_stream, flag, holding, json, problem, status,
-    with_error_headers,
+    HttpResponse, IDEMPOTENT_REPLAYED, event_stream, flag, json, problem, status,
+    with_error_headers, with_guard,
 };
 use crate::{headers, limits};
 
 /// Answers a completion request of an authenticated caller.
 pub(crate) async fn complete(
     engine: &Arc<Engine>,
-    serving: &Serving,
+    serving: &HttpConfig,
     caller: &Arc<Caller>,
     request: (&HeaderMap, Upload),
     log: &mut RequestLog,
-) -> Result<Answer, Problem> {
-    let (Serving { options, offer, .. }, (head, body)) = (serving, request);
+) -> Result<HttpResponse, Problem> {
+    let (HttpConfig { options, offer, .. }, (head, body)) = (serving, request);
     let request_key = headers::request_key(head)?;
     let in_hand =
-        engine.take_in_hand(offer, caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
+        engine.enter(offer, caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
@@ -36,7 +36,7 @@ pub(crate) async fn complete(
         usual => offer.body_bytes_max(caller).max(usual),
     };
     let (in_memory, time) = (options.body_bytes_in_memory, options.body_time);
-    let body = body.read(Limits { bytes_max, in_memory, time }).await?;
+    let body = body.read(BodyLimits { bytes_max, in_memory, time }).await?;
     let in_hand = Arc::new(in_hand);
     let submission = Submission {
         offer: Arc::clone(offer),
@@ -45,27 +45,27 @@ pub(crate) async fn complete(
         body,
         max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
-        in_hand: Arc::clone(&in_hand),
+        in_flight: Arc::clone(&in_hand),
     };
     let reply = engine.complete(submission).await;
-    Ok(holding(answer(reply, log), in_hand))
+    Ok(with_guard(answer(reply, log), in_hand))
 }
 
-fn answer(reply: Reply, log: &mut RequestLog) -> Answer {
+fn answer(reply: Reply, log: &mut RequestLog) -> HttpResponse {
     let Reply { outcome, replayed, rates, facts } = reply;
     log.facts = facts;
     log.replayed = replayed;
     let mut answer = match outcome {
-        Ok(Answered::Completed(body)) => json(StatusCode::OK, body),
-        Ok(Answered::Streamed(stream)) => event_stream(stream),
-        Ok(Answered::Refused(refusal, body)) => {
+        Ok(ReplyBody::Completed(body)) => json(StatusCode::OK, body),
+        Ok(ReplyBody::Streamed(stream)) => event_stream(stream),
+        Ok(ReplyBody::Refused(refusal, body)) => {
             let code = Code::of(refusal);
             log.code = Some(code.label());
-            with_error_headers(json(status(code), body), code, Retry::of(code))
+            with_error_headers(json(status(code), body), code, RetryAdvice::of(code))
         }
         Err(failure) => {
             let told = Problem::from(&failure);
-            log.failed(&told);
+            log.set_error(&told);
             problem(&told)
         }
     };

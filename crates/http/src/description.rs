@@ -8,8 +8,8 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-use crate::reply::{Answer, json};
-use crate::streamed::Body;
+use crate::reply::{HttpResponse, json};
+use crate::response_body::ResponseBody;
 
 /// Both bodies, and what the page may do.
 #[derive(Debug)]
@@ -41,12 +41,12 @@ impl Description {
         }
     }
 
-    pub(crate) fn document(&self) -> Answer {
+    pub(crate) fn document(&self) -> HttpResponse {
         json(StatusCode::OK, self.document.clone())
     }
 
-    pub(crate) fn page(&self) -> Answer {
-        let mut answer = Response::new(Body::from(self.page.clone()));
+    pub(crate) fn page(&self) -> HttpResponse {
+        let mut answer = Response::new(ResponseBody::from(self.page.clone()));
         answer.headers_mut().extend(self.page_headers.clone());
         answer
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_domain::{Micros, OperationId};
-use holdfast_engine::{Failure, PassedOver};
+use holdfast_engine::{RequestFailure, SkippedRoute};
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
 use crate::{body, limits};
@@ -26,14 +26,14 @@ pub(crate) struct Problem {
     /// Where it is known.
     pub(crate) charged: Option<Micros>,
     pub(crate) operation: Option<OperationId>,
-    pub(crate) retry: Retry,
+    pub(crate) retry: RetryAdvice,
     /// What the run used up, where the answer is gone but its bill is not.
     pub(crate) meters: Option<Box<Meters>>,
 }
 
 /// Whether the same request may fare better when it is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Retry {
+pub(crate) enum RetryAdvice {
     /// It may not.
     Never,
     /// It may, nobody knows when.
@@ -42,7 +42,7 @@ pub(crate) enum Retry {
     After(Duration),
 }
 
-impl Retry {
+impl RetryAdvice {
     /// What is usually said with a code.
     pub(crate) const fn of(code: Code) -> Self {
         if code.retry() { Self::Soon } else { Self::Never }
@@ -58,7 +58,7 @@ impl Problem {
             param: None,
             charged: code.is_charge_known().then_some(Micros::ZERO),
             operation: None,
-            retry: Retry::of(code),
+            retry: RetryAdvice::of(code),
             meters: None,
         }
     }
@@ -74,7 +74,7 @@ impl Problem {
                 "The answer of this operation cannot be read any more; the operator has been told. \
                       A new Idempotency-Key starts a new, paid run."
                     .into(),
-            retry: Retry::Never,
+            retry: RetryAdvice::Never,
             ..told
         }
     }
@@ -117,25 +117,25 @@ impl Problem {
     }
 }
 
-impl From<&Failure> for Problem {
-    fn from(failure: &Failure) -> Self {
+impl From<&RequestFailure> for Problem {
+    fn from(failure: &RequestFailure) -> Self {
         match failure {
-            Failure::BadRequest(bad) => Self {
+            RequestFailure::BadRequest(bad) => Self {
                 message: bad.message.clone().into(),
                 param: bad.param.clone(),
                 ..Self::new(bad.code)
             },
-            Failure::TooLarge { limit } => body::too_large(*limit),
-            Failure::ModelNotFound { meant } => Self {
+            RequestFailure::TooLarge { limit } => body::too_large(*limit),
+            RequestFailure::ModelNotFound { meant } => Self {
                 message: model_not_found(meant.as_ref().map(PublicModelId::as_str)).into(),
                 ..Self::of_model(Code::ModelNotFound)
             },
-            Failure::ModelNotAllowed => Self::of_model(Code::ModelNotAllowed),
-            Failure::NoPrice(currency) => Self {
+            RequestFailure::ModelNotAllowed => Self::of_model(Code::ModelNotAllowed),
+            RequestFailure::NoPrice(currency) => Self {
                 message: no_price(&currency.to_string()).into(),
                 ..Self::of_model(Code::ModelNotAllowed)
             },
-            Failure::ChargeLimit { hold, allowed } => Self {
+            RequestFailure::ChargeLimit { hold, allowed } => Self {
                 message: format!(
                     "This request may cost up to {} micros and Holdfast-Max-Charge-Micros allows {}: \
                      raise that header, or lower max_completion_tokens.",
@@ -145,45 +145,45 @@ impl From<&Failure> for Problem {
                 .into(),
                 ..Self::new(Code::ChargeLimitExceeded)
             },
-            Failure::InsufficientFunds { hold, available } => Self {
+            RequestFailure::InsufficientFunds { hold, available } => Self {
                 message: insufficient_funds(*hold, *available).into(),
                 ..Self::new(Code::InsufficientFunds)
             },
-            Failure::LimitReached(reached) => limits::told(reached),
-            Failure::PassedOver(PassedOver { after: Some(time), .. }) => {
-                Self { retry: Retry::After(*time), ..Self::new(Code::UpstreamUnavailable) }
+            RequestFailure::LimitReached(reached) => limits::limit_problem(reached),
+            RequestFailure::PassedOver(SkippedRoute { after: Some(time), .. }) => {
+                Self { retry: RetryAdvice::After(*time), ..Self::new(Code::UpstreamUnavailable) }
             }
-            Failure::PassedOver(PassedOver { after: None, .. }) => Self::new(Code::Overloaded),
-            Failure::TooManyWaiters => Self::new(Code::TooManyOperations),
-            Failure::TooManyResults(_) => Self::too_many_results(),
-            Failure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
-            Failure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),
-            Failure::OutcomeUnknown(id) => Self::bound(Code::OutcomeUnknown, *id),
-            Failure::ClaimLost(id) => Self {
+            RequestFailure::PassedOver(SkippedRoute { after: None, .. }) => Self::new(Code::Overloaded),
+            RequestFailure::TooManyWaiters => Self::new(Code::TooManyOperations),
+            RequestFailure::TooManyResults(_) => Self::too_many_results(),
+            RequestFailure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
+            RequestFailure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),
+            RequestFailure::OutcomeUnknown(id) => Self::bound(Code::OutcomeUnknown, *id),
+            RequestFailure::ClaimLost(id) => Self {
                 message: CLAIM_LOST.into(),
                 ..Self::bound(Code::OutcomeUnknown, *id)
             },
-            Failure::NotRun(id, wait) => {
+            RequestFailure::NotRun(id, wait) => {
                 let told = Self::bound(Code::UpstreamUnavailable, *id);
-                let retry = if wait.is_zero() { told.retry } else { Retry::After(*wait) };
+                let retry = if wait.is_zero() { told.retry } else { RetryAdvice::After(*wait) };
                 Self { retry, ..told }
             }
-            Failure::Refused(id, refusal) => {
+            RequestFailure::Refused(id, refusal) => {
                 let ErrorBody { code, param, .. } = refused(*refusal, *id);
                 Self { param: param.map(str::to_owned), ..Self::bound(code, *id) }
             }
-            Failure::ResultExpired(id, usage) => Self::billed(Code::ResultExpired, *id, usage),
-            Failure::ResultSealed(id, usage) => Self::billed(Code::ResultSealed, *id, usage),
-            Failure::Storage(operation) => {
+            RequestFailure::ResultExpired(id, usage) => Self::billed(Code::ResultExpired, *id, usage),
+            RequestFailure::ResultSealed(id, usage) => Self::billed(Code::ResultSealed, *id, usage),
+            RequestFailure::Storage(operation) => {
                 Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
             }
-            Failure::Recorded(id, charge) => {
+            RequestFailure::Recorded(id, charge) => {
                 Self { charged: Some(*charge), ..Self::bound(Code::StorageUnavailable, *id) }
             }
-            Failure::Unreadable(id, usage) => Self::unreadable(*id, usage.as_deref()),
-            Failure::Overloaded => Self::new(Code::Overloaded),
-            Failure::Draining => Self::new(Code::Draining),
-            Failure::Internal(operation) => {
+            RequestFailure::Unreadable(id, usage) => Self::unreadable(*id, usage.as_deref()),
+            RequestFailure::Overloaded => Self::new(Code::Overloaded),
+            RequestFailure::Draining => Self::new(Code::Draining),
+            RequestFailure::Internal(operation) => {
                 // Where the key is bound, its operation is yet to be resolved.
                 let charged = operation.is_none().then_some(Micros::ZERO);
                 Self { operation: *operation, charged, ..Self::new(Code::InternalError) }

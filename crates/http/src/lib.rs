@@ -7,31 +7,31 @@
 mod admin;
 mod body;
 mod chat;
-mod counts;
-mod current;
 mod description;
 mod error;
 mod headers;
 mod limits;
+mod live_config;
 mod log;
-mod pace;
 mod peers;
 mod refusals;
 mod relay;
 mod reply;
+mod request_metrics;
 mod resources;
+mod response_body;
 mod route;
 mod serve;
 mod service;
-mod stream;
-mod streamed;
+mod socket;
+mod timed_stream;
 
 use std::time::Duration;
 
 pub use crate::admin::{Admin, Metrics, serve_admin};
-pub use crate::current::{Current, Serving};
+pub use crate::live_config::{HttpConfig, LiveConfig};
 pub use crate::peers::{BadNetwork, Network};
-pub use crate::relay::{Direct, serve_nodes};
+pub use crate::relay::{DirectTransport, serve_nodes};
 pub use crate::serve::serve;
 
 /// Limits of connections and requests.

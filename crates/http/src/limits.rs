@@ -3,32 +3,32 @@
 
 use std::time::Duration;
 
-use holdfast_domain::limits::{Counter, Reached};
-use holdfast_engine::{Rate, Rates};
+use holdfast_domain::limits::{Counter, ReachedLimit};
+use holdfast_engine::{RateLimitStatus, RateLimitWindow};
 use holdfast_wire::error::Code;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::error::{Problem, Retry};
+use crate::error::{Problem, RetryAdvice};
 
 /// Limit, what is left of it, and until when: in OpenAI's names.
-type Names = [HeaderName; 3];
+type HeaderNames = [HeaderName; 3];
 
-const REQUESTS: Names = [
+const REQUESTS: HeaderNames = [
     HeaderName::from_static("x-ratelimit-limit-requests"),
     HeaderName::from_static("x-ratelimit-remaining-requests"),
     HeaderName::from_static("x-ratelimit-reset-requests"),
 ];
-const TOKENS: Names = [
+const TOKENS: HeaderNames = [
     HeaderName::from_static("x-ratelimit-limit-tokens"),
     HeaderName::from_static("x-ratelimit-remaining-tokens"),
     HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
 /// The error of a limit that is reached.
-pub(crate) fn told(reached: &Reached) -> Problem {
-    let Reached { amount, bound, .. } = reached;
-    let left = reached.left();
+pub(crate) fn limit_problem(reached: &ReachedLimit) -> Problem {
+    let ReachedLimit { amount, bound, .. } = reached;
+    let left = reached.remaining();
     let is_hopeless = !reached.may_fit_later();
     let message = match reached.counter {
         Counter::Requests => format!(
@@ -56,17 +56,17 @@ pub(crate) fn told(reached: &Reached) -> Problem {
         Counter::Requests | Counter::Tokens | Counter::Concurrency => Code::RateLimitExceeded,
         Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => Code::SpendLimitExceeded,
     };
-    let retry = match (Retry::of(code), reached.resets_in()) {
+    let retry = match (RetryAdvice::of(code), reached.resets_in()) {
         // What does not fit into a whole minute does not fit into the next one.
-        (Retry::Soon, _) if is_hopeless => Retry::Never,
-        (Retry::Soon, Some(wait)) => Retry::After(wait),
+        (RetryAdvice::Soon, _) if is_hopeless => RetryAdvice::Never,
+        (RetryAdvice::Soon, Some(wait)) => RetryAdvice::After(wait),
         (retry, _) => retry,
     };
     Problem { message: message.into(), retry, ..Problem::new(code) }
 }
 
-fn spend(reached: &Reached, each: &str, wait_for: &str) -> String {
-    let (amount, bound, left) = (reached.amount, reached.bound, reached.left());
+fn spend(reached: &ReachedLimit, each: &str, wait_for: &str) -> String {
+    let (amount, bound, left) = (reached.amount, reached.bound, reached.remaining());
     if !reached.may_fit_later() {
         return format!(
             "This request may cost up to {amount} micros and this API key may spend {bound} {each}: \
@@ -80,20 +80,20 @@ fn spend(reached: &Reached, each: &str, wait_for: &str) -> String {
 }
 
 /// Tells what is known of the limits by the minute.
-pub(crate) fn put(headers: &mut HeaderMap, rates: &Rates) {
+pub(crate) fn put(headers: &mut HeaderMap, rates: &RateLimitStatus) {
     for (names, rate) in [(REQUESTS, rates.requests), (TOKENS, rates.tokens)] {
-        let Some(Rate { limit, remaining, resets_in }) = rate else { continue };
+        let Some(RateLimitWindow { limit, remaining, resets_in }) = rate else { continue };
         let [limit_name, remaining_name, reset_name] = names;
         headers.insert(limit_name, HeaderValue::from(limit));
         headers.insert(remaining_name, HeaderValue::from(remaining));
-        if let Ok(reset) = HeaderValue::try_from(spelled(resets_in)) {
+        if let Ok(reset) = HeaderValue::try_from(format_span(resets_in)) {
             headers.insert(reset_name, reset);
         }
     }
 }
 
 /// As OpenAI spells a span: `20ms`, `1.5s`, `6m0s`; whole milliseconds, rounded up.
-fn spelled(span: Duration) -> String {
+fn format_span(span: Duration) -> String {
     let millis = span.as_micros().div_ceil(1_000);
     let (minutes, seconds, rest) = (millis / 60_000, millis / 1_000 % 60, millis % 1_000);
     let fraction = format!(".{rest:03}");
@@ -122,7 +122,7 @@ mod tests {
             (360_000_000, "6m0s"),
             (61_050_000, "1m1.05s"),
         ] {
-            assert_eq!(spelled(Duration::from_micros(micros)), text);
+            assert_eq!(format_span(Duration::from_micros(micros)), text);
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdfast_domain::ApiKeyId;
-use holdfast_engine::Facts;
+use holdfast_engine::ReplyFacts;
 use holdfast_wire::error::Code;
 use uuid::Uuid;
 
-use crate::counts::Counts;
 use crate::error::Problem;
+use crate::request_metrics::RequestMetrics;
 
 /// What is known of a request so far. The line is written when it is dropped: also for a request
 /// whose client hung up.
@@ -19,7 +19,7 @@ pub(crate) struct RequestLog {
     pub(crate) id: Uuid,
     pub(crate) route: &'static str,
     pub(crate) api_key: Option<ApiKeyId>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ReplyFacts,
     pub(crate) replayed: bool,
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<&'static str>,
@@ -28,14 +28,14 @@ pub(crate) struct RequestLog {
     pub(crate) client: IpAddr,
     /// Whether its API key was refused: not each of those has a line.
     pub(crate) is_refused: bool,
-    streamed: Option<Streamed>,
+    streamed: Option<StreamProgress>,
     started: Instant,
-    counts: Arc<Counts>,
+    counts: Arc<RequestMetrics>,
 }
 
 /// What is known of an answer that is told as it is said.
 #[derive(Debug)]
-struct Streamed {
+struct StreamProgress {
     /// How long its caller waited for the first of it.
     first: Duration,
     bytes: u64,
@@ -43,12 +43,17 @@ struct Streamed {
 }
 
 impl RequestLog {
-    pub(crate) fn new(id: Uuid, route: &'static str, counts: Arc<Counts>, client: IpAddr) -> Self {
+    pub(crate) fn new(
+        id: Uuid,
+        route: &'static str,
+        counts: Arc<RequestMetrics>,
+        client: IpAddr,
+    ) -> Self {
         Self {
             id,
             route,
             api_key: None,
-            facts: Facts::default(),
+            facts: ReplyFacts::default(),
             replayed: false,
             status: None,
             code: None,
@@ -62,7 +67,7 @@ impl RequestLog {
     }
 
     /// An error was told. The names of a schema are logged, a name that its caller chose is not.
-    pub(crate) fn failed(&mut self, told: &Problem) {
+    pub(crate) fn set_error(&mut self, told: &Problem) {
         self.code = Some(told.code.label());
         let own = |param: &str| {
             let named = ["metadata", "logit_bias"].into_iter().find(|it| param.starts_with(it));
@@ -73,8 +78,8 @@ impl RequestLog {
     }
 
     /// So many bytes more of a stream were told.
-    pub(crate) fn told(&mut self, bytes: usize) {
-        let streamed = self.streamed.get_or_insert_with(|| Streamed {
+    pub(crate) fn add_streamed(&mut self, bytes: usize) {
+        let streamed = self.streamed.get_or_insert_with(|| StreamProgress {
             first: self.started.elapsed(),
             bytes: 0,
             is_over: false,
@@ -83,7 +88,7 @@ impl RequestLog {
     }
 
     /// A stream has told everything.
-    pub(crate) fn over(&mut self) {
+    pub(crate) fn end_stream(&mut self) {
         if let Some(streamed) = &mut self.streamed {
             streamed.is_over = true;
         }
@@ -99,7 +104,7 @@ impl Drop for RequestLog {
         let took = self.started.elapsed();
         self.counts.count(self.route, self.status, took);
         if let Some(streamed) = &self.streamed {
-            self.counts.begun(streamed.first);
+            self.counts.record_first_event(streamed.first);
         }
         if self.is_refused && !self.counts.refusals.has_line() {
             return;

@@ -92,18 +92,18 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
 
 /// How many connections each address has.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Addresses(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub(crate) struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// A connection of an address, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted {
-    addresses: Addresses,
+pub(crate) struct AddressPermit {
+    addresses: AddressCounts,
     address: IpAddr,
 }
 
-impl Addresses {
+impl AddressCounts {
     /// Counts one more of an address that has fewer than this.
-    pub(crate) fn take(&self, address: IpAddr, most: usize) -> Option<Counted> {
+    pub(crate) fn take(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
         let address = group(address);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
@@ -111,11 +111,11 @@ impl Addresses {
             return None;
         }
         *count = count.saturating_add(1);
-        Some(Counted { addresses: self.clone(), address })
+        Some(AddressPermit { addresses: self.clone(), address })
     }
 }
 
-impl Drop for Counted {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         let mut counts = self.addresses.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = counts.entry(self.address) {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_address_has_as_many_connections_as_it_may() {
-        let addresses = Addresses::default();
+        let addresses = AddressCounts::default();
         let first = addresses.take(ip("2001:db8::1"), 1).unwrap();
         assert!(addresses.take(ip("2001:db8::2"), 1).is_none(), "of the same client");
         let _other = addresses.take(ip("2001:db8:0:1::1"), 1).unwrap();

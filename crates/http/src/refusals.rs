@@ -11,7 +11,7 @@ const LINES: u64 = 20;
 
 /// The refused requests of a while.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Option<Window>>);
+pub(crate) struct RefusalLog(Mutex<Option<Window>>);
 
 #[derive(Debug)]
 struct Window {
@@ -19,7 +19,7 @@ struct Window {
     requests: u64,
 }
 
-impl Refusals {
+impl RefusalLog {
     /// Counts one more, and says whether it has a line of its own.
     pub(crate) fn has_line(&self) -> bool {
         self.tell_old();

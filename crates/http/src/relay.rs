@@ -15,7 +15,7 @@ use std::str::FromStr;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-pub use self::client::Direct;
+pub use self::client::DirectTransport;
 pub use self::server::serve_nodes;
 
 /// What a path begins with; the number changes with what is said.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_engine::{InHand, Stream};
+use holdfast_engine::{CompletionStream, InFlight};
 use holdfast_wire::error::Code;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
@@ -13,10 +13,10 @@ use http::header::{
 use http::{Response, StatusCode};
 use uuid::Uuid;
 
-use crate::error::{Problem, Retry};
-use crate::streamed::{Body, Streamed};
+use crate::error::{Problem, RetryAdvice};
+use crate::response_body::{ResponseBody, StreamedBody};
 
-pub(crate) type Answer = Response<Body>;
+pub(crate) type HttpResponse = Response<ResponseBody>;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -31,21 +31,21 @@ const RETRY_SOON: Duration = Duration::from_secs(1);
 const RETRY_MS_MAX: u64 = 60_000;
 
 /// A JSON body.
-pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Body::from(body));
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
+    let mut answer = Response::new(ResponseBody::from(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
 /// Bytes of an answer with what is held until the last of them was written.
-pub(crate) struct Held<T, H> {
+pub(crate) struct GuardedBytes<T, H> {
     pub(crate) bytes: T,
     #[expect(dead_code, reason = "given back when it is dropped")]
     pub(crate) held: H,
 }
 
-impl<T: AsRef<[u8]>, H> AsRef<[u8]> for Held<T, H> {
+impl<T: AsRef<[u8]>, H> AsRef<[u8]> for GuardedBytes<T, H> {
     fn as_ref(&self) -> &[u8] {
         self.bytes.as_ref()
     }
@@ -53,14 +53,14 @@ impl<T: AsRef<[u8]>, H> AsRef<[u8]> for Held<T, H> {
 
 /// The same answer, which holds an API key's place until it is written. What is small is handed to the
 /// kernel at once, and holds nothing.
-pub(crate) fn holding(mut answer: Answer, place: Arc<InHand>) -> Answer {
+pub(crate) fn with_guard(mut answer: HttpResponse, place: Arc<InFlight>) -> HttpResponse {
     answer.body_mut().hold(place);
     answer
 }
 
 /// A stream of events. No cache and no proxy may keep any of it back.
-pub(crate) fn event_stream(stream: Box<Stream>) -> Answer {
-    let mut answer = Response::new(Body::Streamed(Box::new(Streamed::new(stream))));
+pub(crate) fn event_stream(stream: Box<CompletionStream>) -> HttpResponse {
+    let mut answer = Response::new(ResponseBody::Streamed(Box::new(StreamedBody::new(stream))));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -69,18 +69,22 @@ pub(crate) fn event_stream(stream: Box<Stream>) -> Answer {
 }
 
 /// An error with its status and headers.
-pub(crate) fn problem(problem: &Problem) -> Answer {
+pub(crate) fn problem(problem: &Problem) -> HttpResponse {
     let answer = json(status(problem.code), problem.render());
     with_error_headers(answer, problem.code, problem.retry)
 }
 
 /// The headers that every error carries.
-pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: Retry) -> Answer {
+pub(crate) fn with_error_headers(
+    mut answer: HttpResponse,
+    code: Code,
+    retry: RetryAdvice,
+) -> HttpResponse {
     let headers = answer.headers_mut();
     let wait = match retry {
-        Retry::Never => None,
-        Retry::Soon => Some(RETRY_SOON),
-        Retry::After(wait) => Some(wait),
+        RetryAdvice::Never => None,
+        RetryAdvice::Soon => Some(RETRY_SOON),
+        RetryAdvice::After(wait) => Some(wait),
     };
     headers.insert(X_SHOULD_RETRY, flag(wait.is_some()));
     if let Some(wait_ms) = wait.map(jittered_ms) {
@@ -98,7 +102,7 @@ pub(crate) fn with_error_headers(mut answer: Answer, code: Code, retry: Retry) -
 }
 
 /// Names the request that is answered.
-pub(crate) fn with_request_id(mut answer: Answer, id: Uuid) -> Answer {
+pub(crate) fn with_request_id(mut answer: HttpResponse, id: Uuid) -> HttpResponse {
     let mut spelled = Uuid::encode_buffer();
     if let Ok(id) = HeaderValue::from_str(id.as_hyphenated().encode_lower(&mut spelled)) {
         answer.headers_mut().insert(X_REQUEST_ID, id);
@@ -112,7 +116,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
 }
 
 /// The refusal of a method.
-pub(crate) fn not_allowed(allowed: &'static str) -> Answer {
+pub(crate) fn not_allowed(allowed: &'static str) -> HttpResponse {
     let message = format!(
         "Send the request with {}: this path takes nothing else.",
         allowed.replace(", ", " or ")

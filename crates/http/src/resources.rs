@@ -6,7 +6,8 @@ use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{OperationId, Timestamp};
 use holdfast_engine::{
-    Caller, Engine, LookUp, LookUpError, Model, Offer, Price, ResultState, is_large,
+    Caller, Engine, LookupError, Model, OperationLookup, Price, ResultState, ServingConfig,
+    is_large,
 };
 use holdfast_wire::api::render;
 use holdfast_wire::api::{
@@ -18,7 +19,7 @@ use http::StatusCode;
 use crate::error::Problem;
 use crate::headers;
 use crate::log::RequestLog;
-use crate::reply::{Answer, Held, json};
+use crate::reply::{GuardedBytes, HttpResponse, json};
 
 const NO_OPERATION: &str = "This API key has no operation under this Idempotency-Key: nothing was bound or charged. Send the \
                             request with the key to run it.";
@@ -29,11 +30,11 @@ pub(crate) async fn operation(
     caller: &Caller,
     key: &str,
     log: &mut RequestLog,
-) -> Result<Answer, Problem> {
+) -> Result<HttpResponse, Problem> {
     let request_key = headers::request_key_of_path(key)?;
     let look_up =
         engine.look_up(caller, request_key).await.map_err(|error| about_operation(&error))?;
-    let view = shown(engine, &look_up, log).await?;
+    let view = render_operation(engine, &look_up, log).await?;
     Ok(json(StatusCode::OK, view))
 }
 
@@ -43,11 +44,11 @@ pub(crate) async fn cancel(
     caller: &Caller,
     key: &str,
     log: &mut RequestLog,
-) -> Result<Answer, Problem> {
+) -> Result<HttpResponse, Problem> {
     let request_key = headers::request_key_of_path(key)?;
     let look_up =
         engine.cancel(caller, request_key).await.map_err(|error| about_operation(&error))?;
-    let view = shown(engine, &look_up, log).await?;
+    let view = render_operation(engine, &look_up, log).await?;
     match look_up.operation.phase {
         Phase::Leased => Ok(json(StatusCode::ACCEPTED, view)),
         Phase::Open | Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
@@ -64,7 +65,11 @@ pub(crate) async fn cancel(
 
 /// The body that shows an operation. That of a large result is made beside what else runs, and keeps the
 /// room of the result until it is written.
-async fn shown(engine: &Engine, look_up: &LookUp, log: &mut RequestLog) -> Result<Bytes, Problem> {
+async fn render_operation(
+    engine: &Engine,
+    look_up: &OperationLookup,
+    log: &mut RequestLog,
+) -> Result<Bytes, Problem> {
     let operation = &look_up.operation;
     log.facts.operation = Some(operation.id);
     log.facts.phase = Some(operation.phase.label());
@@ -73,16 +78,15 @@ async fn shown(engine: &Engine, look_up: &LookUp, log: &mut RequestLog) -> Resul
     let result = match &look_up.result {
         ResultState::Kept(body) if is_large(body.len()) => {
             let room = body.clone();
-            let rendered = engine.beside(move || {
-                let view = view.with_result(OperationResult::kept(&room)?);
-                Ok(Bytes::from_owner(Held { bytes: render(&view), held: room }))
+            let rendered = engine.run_blocking(move || {
+                let view = view.with_result(OperationResult::from_stored(&room)?);
+                Ok(Bytes::from_owner(GuardedBytes { bytes: render(&view), held: room }))
             });
             let rendered: Result<_, NotJson> = rendered.await.ok_or_else(internal)?;
-            return rendered.map_err(|error| not_shown(operation.id, &error));
+            return rendered.map_err(|error| render_error(operation.id, &error));
         }
-        ResultState::Kept(body) => {
-            OperationResult::kept(body).map_err(|error| not_shown(operation.id, &error))?
-        }
+        ResultState::Kept(body) => OperationResult::from_stored(body)
+            .map_err(|error| render_error(operation.id, &error))?,
         ResultState::Expired => OperationResult::Expired,
         ResultState::Sealed => OperationResult::Sealed,
         ResultState::None => OperationResult::None,
@@ -90,7 +94,7 @@ async fn shown(engine: &Engine, look_up: &LookUp, log: &mut RequestLog) -> Resul
     Ok(render(&view.with_result(result)).into())
 }
 
-fn not_shown(operation: OperationId, error: &NotJson) -> Problem {
+fn render_error(operation: OperationId, error: &NotJson) -> Problem {
     let error: &dyn std::error::Error = error;
     tracing::error!(operation.id = %operation, error, "a kept result cannot be shown");
     internal(operation)
@@ -101,29 +105,30 @@ fn internal(operation: OperationId) -> Problem {
 }
 
 /// `GET /v1/wallet`
-pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<Answer, Problem> {
+pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<HttpResponse, Problem> {
     let account = engine.account(caller).await.map_err(|error| problem(&error))?;
     let view = AccountView::of(&account.wallet, &caller.api_key, &account.standing);
     Ok(json(StatusCode::OK, render(&view)))
 }
 
 /// `GET /v1/models`
-pub(crate) fn models(offer: &Offer, caller: &Caller, now: Timestamp) -> Answer {
+pub(crate) fn models(offer: &ServingConfig, caller: &Caller, now: Timestamp) -> HttpResponse {
     let models = offer.models(caller, now).map(|(model, price)| view(model, price)).collect();
     json(StatusCode::OK, render(&ModelListView::of(models)))
 }
 
 /// `GET /v1/models/{publisher}/{name}`
 pub(crate) fn model(
-    offer: &Offer,
+    offer: &ServingConfig,
     caller: &Caller,
     now: Timestamp,
     id: &str,
-) -> Result<Answer, Problem> {
+) -> Result<HttpResponse, Problem> {
     let found = model_id(id)
         .and_then(|id| offer.model(caller, &id, now).map(|(model, price)| view(model, price)));
     let view = found.ok_or_else(|| {
-        let meant = offer.meant(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
+        let meant =
+            offer.suggest_model(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
         let message = model_not_found(meant.as_ref().map(PublicModelId::as_str));
         Problem { message: message.into(), ..Problem::new(Code::ModelNotFound) }
     })?;
@@ -140,27 +145,27 @@ fn view(model: &Model, price: &Price) -> ModelView {
     ModelView::of(&model.contract, price.effective_from, std::slice::from_ref(&price.version))
 }
 
-fn about_operation(error: &LookUpError) -> Problem {
+fn about_operation(error: &LookupError) -> Problem {
     match error {
-        LookUpError::NotFound => {
+        LookupError::NotFound => {
             Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }
         }
-        LookUpError::Unreadable(..)
-        | LookUpError::TooManyResults
-        | LookUpError::Overloaded
-        | LookUpError::Unavailable(_) => problem(error),
+        LookupError::Unreadable(..)
+        | LookupError::TooManyResults
+        | LookupError::Overloaded
+        | LookupError::Unavailable(_) => problem(error),
     }
 }
 
-fn problem(error: &LookUpError) -> Problem {
+fn problem(error: &LookupError) -> Problem {
     match error {
-        LookUpError::NotFound => Problem::new(Code::NotFound),
-        LookUpError::Unreadable(operation, usage) => {
+        LookupError::NotFound => Problem::new(Code::NotFound),
+        LookupError::Unreadable(operation, usage) => {
             Problem::unreadable(*operation, usage.as_deref())
         }
-        LookUpError::TooManyResults => Problem::too_many_results(),
-        LookUpError::Overloaded => Problem::new(Code::Overloaded),
-        LookUpError::Unavailable(cause) => unavailable(cause),
+        LookupError::TooManyResults => Problem::too_many_results(),
+        LookupError::Overloaded => Problem::new(Code::Overloaded),
+        LookupError::Unavailable(cause) => unavailable(cause),
     }
 }
 

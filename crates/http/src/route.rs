@@ -4,16 +4,16 @@ use http::Method;
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found<'a> {
+pub(crate) enum RouteMatch<'a> {
     /// For whoever watches the process: it wants no key and leaves no line in the log.
     Probe(Probe),
     /// For everybody else: it leaves a line in the log.
-    Asked(Asked<'a>),
+    Asked(ApiRoute<'a>),
 }
 
 /// What is asked by others than the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum ApiRoute<'a> {
     /// The description of the API: it wants no key.
     Page(Page),
     /// What a caller with a key wants.
@@ -70,7 +70,7 @@ pub(crate) enum NoRoute {
     Method(&'static str),
 }
 
-impl Asked<'_> {
+impl ApiRoute<'_> {
     /// The name in logs and metrics.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
@@ -87,18 +87,18 @@ impl Asked<'_> {
 }
 
 /// Finds the route of a request.
-pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, NoRoute> {
+pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<RouteMatch<'a>, NoRoute> {
     let found = find(path).ok_or_else(|| no_route(path))?;
     let (wanted, allowed) = match found {
-        Found::Asked(Asked::Route(Route::Completions | Route::Cancel(_))) => {
+        RouteMatch::Asked(ApiRoute::Route(Route::Completions | Route::Cancel(_))) => {
             (&[Method::POST][..], "POST")
         }
         // Whatever is got may be asked for without its body, by load balancers too.
-        Found::Asked(
-            Asked::Route(Route::Operation(_) | Route::Wallet | Route::Models | Route::Model(_))
-            | Asked::Page(Page::OpenApi | Page::Docs),
+        RouteMatch::Asked(
+            ApiRoute::Route(Route::Operation(_) | Route::Wallet | Route::Models | Route::Model(_))
+            | ApiRoute::Page(Page::OpenApi | Page::Docs),
         )
-        | Found::Probe(Probe::Health | Probe::Ready) => {
+        | RouteMatch::Probe(Probe::Health | Probe::Ready) => {
             (&[Method::GET, Method::HEAD][..], "GET, HEAD")
         }
     };
@@ -106,23 +106,23 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Found<'a>, NoR
 }
 
 /// What is at a path.
-fn find(path: &str) -> Option<Found<'_>> {
+fn find(path: &str) -> Option<RouteMatch<'_>> {
     Some(match path {
-        "/v1/chat/completions" => Found::Asked(Asked::Route(Route::Completions)),
-        "/v1/wallet" => Found::Asked(Asked::Route(Route::Wallet)),
-        "/v1/models" => Found::Asked(Asked::Route(Route::Models)),
-        "/healthz" => Found::Probe(Probe::Health),
-        "/readyz" => Found::Probe(Probe::Ready),
-        "/openapi.json" => Found::Asked(Asked::Page(Page::OpenApi)),
-        "/docs" => Found::Asked(Asked::Page(Page::Docs)),
+        "/v1/chat/completions" => RouteMatch::Asked(ApiRoute::Route(Route::Completions)),
+        "/v1/wallet" => RouteMatch::Asked(ApiRoute::Route(Route::Wallet)),
+        "/v1/models" => RouteMatch::Asked(ApiRoute::Route(Route::Models)),
+        "/healthz" => RouteMatch::Probe(Probe::Health),
+        "/readyz" => RouteMatch::Probe(Probe::Ready),
+        "/openapi.json" => RouteMatch::Asked(ApiRoute::Page(Page::OpenApi)),
+        "/docs" => RouteMatch::Asked(ApiRoute::Page(Page::Docs)),
         other => {
             if let Some(key) = segment(other, "/v1/operations/", "") {
-                Found::Asked(Asked::Route(Route::Operation(key)))
+                RouteMatch::Asked(ApiRoute::Route(Route::Operation(key)))
             } else if let Some(key) = segment(other, "/v1/operations/", "/cancel") {
-                Found::Asked(Asked::Route(Route::Cancel(key)))
+                RouteMatch::Asked(ApiRoute::Route(Route::Cancel(key)))
             } else {
                 let id = other.strip_prefix("/v1/models/").filter(|id| !id.is_empty())?;
-                Found::Asked(Asked::Route(Route::Model(id)))
+                RouteMatch::Asked(ApiRoute::Route(Route::Model(id)))
             }
         }
     })
@@ -148,7 +148,7 @@ const NOT_SERVED: [&str; 15] = [
 ];
 
 fn no_route(path: &str) -> NoRoute {
-    if let Some(right) = meant(path) {
+    if let Some(right) = suggest(path) {
         return NoRoute::Misspelled(right);
     }
     let rest = path.strip_prefix("/v1").unwrap_or(path);
@@ -163,13 +163,13 @@ fn no_route(path: &str) -> NoRoute {
 }
 
 /// What a path at which nothing is was probably meant for: the usual mistakes of a base URL.
-fn meant(path: &str) -> Option<&'static str> {
+fn suggest(path: &str) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let path = path.strip_prefix("/v1").unwrap_or(path);
     let rest = path.strip_prefix("/v1").unwrap_or(path);
     match find(&format!("/v1{rest}"))? {
-        Found::Asked(asked) => Some(asked.label()),
-        Found::Probe(_) => None,
+        RouteMatch::Asked(asked) => Some(asked.label()),
+        RouteMatch::Probe(_) => None,
     }
 }
 
@@ -186,13 +186,13 @@ mod tests {
     use super::*;
 
     /// One kind after the other, in a chain that no kind can be left out of unnoticed.
-    const fn after(found: &Found<'static>) -> Option<Found<'static>> {
+    const fn after(found: &RouteMatch<'static>) -> Option<RouteMatch<'static>> {
         let next = match found {
-            Found::Probe(Probe::Health) => return Some(Found::Probe(Probe::Ready)),
-            Found::Probe(Probe::Ready) => Asked::Page(Page::OpenApi),
-            Found::Asked(Asked::Page(Page::OpenApi)) => Asked::Page(Page::Docs),
-            Found::Asked(Asked::Page(Page::Docs)) => Asked::Route(Route::Completions),
-            Found::Asked(Asked::Route(route)) => Asked::Route(match route {
+            RouteMatch::Probe(Probe::Health) => return Some(RouteMatch::Probe(Probe::Ready)),
+            RouteMatch::Probe(Probe::Ready) => ApiRoute::Page(Page::OpenApi),
+            RouteMatch::Asked(ApiRoute::Page(Page::OpenApi)) => ApiRoute::Page(Page::Docs),
+            RouteMatch::Asked(ApiRoute::Page(Page::Docs)) => ApiRoute::Route(Route::Completions),
+            RouteMatch::Asked(ApiRoute::Route(route)) => ApiRoute::Route(match route {
                 Route::Completions => Route::Operation("7f"),
                 Route::Operation(_) => Route::Cancel("7f"),
                 Route::Cancel(_) => Route::Wallet,
@@ -201,7 +201,7 @@ mod tests {
                 Route::Model(_) => return None,
             }),
         };
-        Some(Found::Asked(next))
+        Some(RouteMatch::Asked(next))
     }
 
     #[test]
@@ -214,13 +214,13 @@ mod tests {
             for method in methods.as_object().unwrap().keys() {
                 let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
                 let found = route(&method, &path).unwrap();
-                if let Found::Asked(asked) = &found {
+                if let RouteMatch::Asked(asked) = &found {
                     assert_eq!(asked.label(), template);
                 }
                 described.push(format!("{found:?}"));
             }
         }
-        let all = std::iter::successors(Some(Found::Probe(Probe::Health)), after);
+        let all = std::iter::successors(Some(RouteMatch::Probe(Probe::Health)), after);
         let mut all: Vec<_> = all.map(|found| format!("{found:?}")).collect();
         all.sort_unstable();
         described.sort_unstable();
@@ -272,30 +272,30 @@ mod tests {
         let post = |path| route(&Method::POST, path);
         assert_eq!(
             post("/v1/chat/completions"),
-            Ok(Found::Asked(Asked::Route(Route::Completions)))
+            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Completions)))
         );
         assert_eq!(get("/v1/chat/completions"), Err(NoRoute::Method("POST")));
         assert_eq!(
             get("/v1/operations/abc"),
-            Ok(Found::Asked(Asked::Route(Route::Operation("abc"))))
+            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Operation("abc"))))
         );
         assert_eq!(
             get("/v1/operations/cancel"),
-            Ok(Found::Asked(Asked::Route(Route::Operation("cancel"))))
+            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Operation("cancel"))))
         );
         assert_eq!(
             post("/v1/operations/abc/cancel"),
-            Ok(Found::Asked(Asked::Route(Route::Cancel("abc"))))
+            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Cancel("abc"))))
         );
         assert_eq!(get("/v1/operations/abc/cancel"), Err(NoRoute::Method("POST")));
         let model = Route::Model("holdfast/sim-1");
-        assert_eq!(get("/v1/models/holdfast/sim-1"), Ok(Found::Asked(Asked::Route(model))));
-        assert_eq!(get("/readyz"), Ok(Found::Probe(Probe::Ready)));
-        assert_eq!(route(&Method::HEAD, "/healthz"), Ok(Found::Probe(Probe::Health)));
+        assert_eq!(get("/v1/models/holdfast/sim-1"), Ok(RouteMatch::Asked(ApiRoute::Route(model))));
+        assert_eq!(get("/readyz"), Ok(RouteMatch::Probe(Probe::Ready)));
+        assert_eq!(route(&Method::HEAD, "/healthz"), Ok(RouteMatch::Probe(Probe::Health)));
         assert_eq!(post("/healthz"), Err(NoRoute::Method("GET, HEAD")));
         assert_eq!(
             route(&Method::HEAD, "/v1/models"),
-            Ok(Found::Asked(Asked::Route(Route::Models)))
+            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Models)))
         );
         assert_eq!(route(&Method::DELETE, "/v1/wallet"), Err(NoRoute::Method("GET, HEAD")));
         for nothing in [

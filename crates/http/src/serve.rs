@@ -20,18 +20,18 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Options;
-use crate::body::BodyRoom;
-use crate::current::{Current, Serving};
+use crate::body::BodyBudget;
 use crate::description::Description;
 use crate::error::Problem;
-use crate::pace::{Answering, Paced, Stage, Times};
-use crate::peers::{Addresses, Counted, is_trusted};
+use crate::live_config::{HttpConfig, LiveConfig};
+use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::refusals;
-use crate::reply::{Answer, problem, with_request_id};
-use crate::route::{Found, route};
-use crate::service::{Service, probed};
-use crate::stream::Stream;
-use crate::streamed::Cut;
+use crate::reply::{HttpResponse, problem, with_request_id};
+use crate::response_body::AbortSignal;
+use crate::route::{RouteMatch, route};
+use crate::service::{Service, answer_probe};
+use crate::socket::CallerSocket;
+use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
 
 /// After an error of the listener itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -48,16 +48,16 @@ const FINISH: Duration = Duration::from_secs(5);
 pub async fn serve(
     listener: TcpListener,
     engine: Arc<Engine>,
-    current: Arc<Current>,
+    current: Arc<LiveConfig>,
     shutdown: CancellationToken,
 ) {
-    let places = Places::default();
+    let places = ConnectionLimiter::default();
     let service = Arc::new(Service {
         engine,
         current: Arc::clone(&current),
         description: Description::render(),
         counts: Arc::default(),
-        bodies: BodyRoom::default(),
+        bodies: BodyBudget::default(),
     });
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(refusals::WHILE);
@@ -81,7 +81,7 @@ pub async fn serve(
             });
         } else if let Some(place) = places.take_to_refuse(address) {
             connections.spawn(async move {
-                let answer = |request, _client| turned_away(&service.engine, request);
+                let answer = |request, _client| answer_beyond_limit(&service.engine, request);
                 let options = Options { header_time: options.header_time.min(REFUSED), ..options };
                 connection(accepted, &options, &shutdown, answer).await;
                 drop(place);
@@ -102,44 +102,44 @@ pub(crate) async fn finish(connections: &TaskTracker) {
 
 /// Who has a connection, within limits that may change.
 #[derive(Default)]
-struct Places {
-    served: Slots,
-    of_addresses: Addresses,
-    refused: Slots,
-    refused_of_addresses: Addresses,
+struct ConnectionLimiter {
+    served: ConnectionSlots,
+    of_addresses: AddressCounts,
+    refused: ConnectionSlots,
+    refused_of_addresses: AddressCounts,
 }
 
 /// The place of one connection, until it is dropped.
-struct Place {
+struct ConnectionPermit {
     _slot: Arc<()>,
-    _of_address: Counted,
+    _of_address: AddressPermit,
 }
 
-impl Places {
+impl ConnectionLimiter {
     /// A place for a connection that is served.
-    fn take(&self, address: IpAddr, serving: &Serving) -> Option<Place> {
+    fn take(&self, address: IpAddr, serving: &HttpConfig) -> Option<ConnectionPermit> {
         let options = &serving.options;
         let is_proxy = is_trusted(&serving.trusted, address);
         let most = if is_proxy { usize::MAX } else { options.connections_per_address };
         let of_address = self.of_addresses.take(address, most)?;
         let slot = self.served.take(options.connections)?;
-        Some(Place { _slot: slot, _of_address: of_address })
+        Some(ConnectionPermit { _slot: slot, _of_address: of_address })
     }
 
     /// A place for one that is told that there is none, unless it is a probe. No address has them all.
-    fn take_to_refuse(&self, address: IpAddr) -> Option<Place> {
+    fn take_to_refuse(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let of_address = self.refused_of_addresses.take(address, TURNED_AWAY_PER_ADDRESS)?;
         let slot = self.refused.take(TURNED_AWAY_MAX)?;
-        Some(Place { _slot: slot, _of_address: of_address })
+        Some(ConnectionPermit { _slot: slot, _of_address: of_address })
     }
 }
 
 /// Connections at once, within a limit that may change. Each has a clone of the pointer, and only the
 /// task that accepts them makes clones.
 #[derive(Default)]
-struct Slots(Arc<()>);
+struct ConnectionSlots(Arc<()>);
 
-impl Slots {
+impl ConnectionSlots {
     /// Room for one more, until it is dropped.
     fn take(&self, most: usize) -> Option<Arc<()>> {
         (Arc::strong_count(&self.0) <= most).then(|| Arc::clone(&self.0))
@@ -151,7 +151,7 @@ impl Slots {
 pub(crate) struct Client {
     /// Where the connection comes from.
     pub(crate) address: IpAddr,
-    pub(crate) cut: Cut,
+    pub(crate) cut: AbortSignal,
 }
 
 /// The next connection; `None` at the end.
@@ -166,23 +166,23 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok(accepted) => return Some(accepted),
-            Err(error) => not_accepted(&error),
+            Err(error) => log_accept_error(&error),
         }
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
-async fn turned_away(engine: &Engine, request: http::Request<Incoming>) -> Answer {
+async fn answer_beyond_limit(engine: &Engine, request: http::Request<Incoming>) -> HttpResponse {
     let mut answer = match route(request.method(), request.uri().path()) {
-        Ok(Found::Probe(probe)) => probed(engine, probe).await,
-        Ok(Found::Asked(_)) | Err(_) => problem(&Problem::new(Code::Overloaded)),
+        Ok(RouteMatch::Probe(probe)) => answer_probe(engine, probe).await,
+        Ok(RouteMatch::Asked(_)) | Err(_) => problem(&Problem::new(Code::Overloaded)),
     };
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }
 
-fn not_accepted(error: &std::io::Error) {
+fn log_accept_error(error: &std::io::Error) {
     let error: &dyn std::error::Error = error;
     tracing::warn!(error, "a connection was not accepted");
 }
@@ -195,19 +195,19 @@ pub(crate) async fn connection<F, R>(
     answer: F,
 ) where
     F: Fn(http::Request<Incoming>, Client) -> R,
-    R: Future<Output = Answer>,
+    R: Future<Output = HttpResponse>,
 {
     if let Err(error) = stream.set_nodelay(true) {
         let error: &dyn std::error::Error = &error;
         tracing::debug!(error, "a connection keeps its delay");
     }
-    let client = Client { address: address.ip(), cut: Cut::default() };
-    let stage = Stage::default();
+    let client = Client { address: address.ip(), cut: AbortSignal::default() };
+    let stage = BusyFlag::default();
     // Mapped, not awaited by another future, which would have room for it twice.
     let service = service_fn(|request: http::Request<Incoming>| {
         let turn = stage.begin();
         answer(request, client.clone())
-            .map(|answer| Ok::<_, Infallible>(answer.map(|body| Answering::new(body, turn))))
+            .map(|answer| Ok::<_, Infallible>(answer.map(|body| GuardedBody::new(body, turn))))
     });
     // Twice the limit, so that a head just over it gets a body that says so.
     let buffer = options.header_bytes.saturating_mul(2).max(16_384);
@@ -217,10 +217,10 @@ pub(crate) async fn connection<F, R>(
         .header_read_timeout(None)
         .max_buf_size(buffer)
         .serve_connection(
-            TokioIo::new(Paced::new(
-                Stream::new(stream, options.write_time, client.cut.clone()),
+            TokioIo::new(TimedStream::new(
+                CallerSocket::new(stream, options.write_time, client.cut.clone()),
                 stage.clone(),
-                Times { head: options.header_time, idle: options.idle_time },
+                ReadTimeouts { head: options.header_time, idle: options.idle_time },
             )),
             service,
         );

@@ -4,33 +4,35 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_engine::{AuthError, Caller, Engine, InHand, Readiness};
+use holdfast_engine::{AuthError, Caller, Engine, InFlight, Readiness};
 use holdfast_wire::error::Code;
 use http::request::Parts;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
-use crate::body::{BodyRoom, Upload};
-use crate::counts::Counts;
-use crate::current::{Current, Serving};
+use crate::body::{BodyBudget, Upload};
 use crate::description::Description;
 use crate::error::Problem;
+use crate::live_config::{HttpConfig, LiveConfig};
 use crate::log::RequestLog;
-use crate::reply::{Answer, IDEMPOTENCY_KEY, holding, json, not_allowed, problem, with_request_id};
-use crate::route::{Asked, Found, NoRoute, Page, Probe, Route, route};
+use crate::reply::{
+    HttpResponse, IDEMPOTENCY_KEY, json, not_allowed, problem, with_guard, with_request_id,
+};
+use crate::request_metrics::RequestMetrics;
+use crate::response_body::ResponseBody;
+use crate::route::{ApiRoute, NoRoute, Page, Probe, Route, RouteMatch, route};
 use crate::serve::Client;
-use crate::streamed::Body;
 use crate::{chat, headers, peers, resources};
 
 /// What every request needs.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) current: Arc<Current>,
+    pub(crate) current: Arc<LiveConfig>,
     pub(crate) description: Description,
-    pub(crate) counts: Arc<Counts>,
-    pub(crate) bodies: BodyRoom,
+    pub(crate) counts: Arc<RequestMetrics>,
+    pub(crate) bodies: BodyBudget,
 }
 
 impl Service {
@@ -39,7 +41,7 @@ impl Service {
         self: Arc<Self>,
         request: Request<Incoming>,
         client: Client,
-    ) -> Answer {
+    ) -> HttpResponse {
         let id = Uuid::new_v4();
         let (head, body) = request.into_parts();
         let found = if headers::has_host(&head) {
@@ -48,9 +50,11 @@ impl Service {
             Err(NoRoute::Host)
         };
         let mut answer = match found {
-            Ok(Found::Probe(probe)) => probed(&self.engine, probe).await,
-            Ok(Found::Asked(found)) => self.logged((id, client), Ok(found), &head, body).await,
-            Err(nothing) => self.logged((id, client), Err(nothing), &head, body).await,
+            Ok(RouteMatch::Probe(probe)) => answer_probe(&self.engine, probe).await,
+            Ok(RouteMatch::Asked(found)) => {
+                self.answer_logged((id, client), Ok(found), &head, body).await
+            }
+            Err(nothing) => self.answer_logged((id, client), Err(nothing), &head, body).await,
         };
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -59,39 +63,40 @@ impl Service {
     }
 
     /// Answers one request with a line in the log, whatever becomes of it.
-    async fn logged(
+    async fn answer_logged(
         &self,
         (id, client): (Uuid, Client),
-        found: Result<Asked<'_>, NoRoute>,
+        found: Result<ApiRoute<'_>, NoRoute>,
         head: &Parts,
         body: Incoming,
-    ) -> Answer {
-        let label = found.as_ref().map_or("none", Asked::label);
+    ) -> HttpResponse {
+        let label = found.as_ref().map_or("none", ApiRoute::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
         let body = Upload::new(body, &self.bodies);
-        let told = AssertUnwindSafe(self.tell(found, head, body, &mut log)).catch_unwind().await;
+        let told =
+            AssertUnwindSafe(self.dispatch(found, head, body, &mut log)).catch_unwind().await;
         let told = told.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");
             Err(Problem::new(Code::InternalError))
         });
         let mut answer = told.unwrap_or_else(|told| {
-            log.failed(&told);
+            log.set_error(&told);
             problem(&told)
         });
         log.status = Some(answer.status().as_u16());
-        if let Body::Streamed(stream) = answer.body_mut() {
+        if let ResponseBody::Streamed(stream) = answer.body_mut() {
             stream.begin(client.cut, log);
         }
         answer
     }
 
-    async fn tell(
+    async fn dispatch(
         &self,
-        found: Result<Asked<'_>, NoRoute>,
+        found: Result<ApiRoute<'_>, NoRoute>,
         head: &Parts,
         body: Upload,
         log: &mut RequestLog,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<HttpResponse, Problem> {
         // Once: all of the request is served by the same, whatever takes its place meanwhile.
         let serving = &self.current.get();
         log.client = peers::client(&serving.trusted, log.client, &head.headers);
@@ -110,9 +115,9 @@ impl Service {
             }
         };
         let found = match found {
-            Asked::Page(Page::OpenApi) => return Ok(self.description.document()),
-            Asked::Page(Page::Docs) => return Ok(self.description.page()),
-            Asked::Route(found) => found,
+            ApiRoute::Page(Page::OpenApi) => return Ok(self.description.document()),
+            ApiRoute::Page(Page::Docs) => return Ok(self.description.page()),
+            ApiRoute::Route(found) => found,
         };
         let caller = self.caller(head, log).await?;
         log.api_key = Some(caller.api_key.id);
@@ -124,14 +129,14 @@ impl Service {
             }
             // In boxes: a completion, which comes most, would be moved about with room for them.
             Route::Operation(key) => {
-                let place = self.place(serving, &caller)?;
+                let place = self.enter(serving, &caller)?;
                 let shown = Box::pin(resources::operation(engine, &caller, key, log)).await;
-                Ok(holding(shown?, place))
+                Ok(with_guard(shown?, place))
             }
             Route::Cancel(key) => {
-                let place = self.place(serving, &caller)?;
+                let place = self.enter(serving, &caller)?;
                 let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
-                Ok(holding(shown?, place))
+                Ok(with_guard(shown?, place))
             }
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
             Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
@@ -160,14 +165,14 @@ impl Service {
     }
 
     /// A place among the requests of an API key, for one that is no completion.
-    fn place(&self, serving: &Serving, caller: &Caller) -> Result<Arc<InHand>, Problem> {
-        let place = self.engine.take_in_hand(&serving.offer, caller);
+    fn enter(&self, serving: &HttpConfig, caller: &Caller) -> Result<Arc<InFlight>, Problem> {
+        let place = self.engine.enter(&serving.offer, caller);
         place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
     }
 }
 
 /// What is told to whoever watches the process.
-pub(crate) async fn probed(engine: &Engine, probe: Probe) -> Answer {
+pub(crate) async fn answer_probe(engine: &Engine, probe: Probe) -> HttpResponse {
     let (status, body) = match probe {
         Probe::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
         Probe::Ready => match engine.readiness().await {

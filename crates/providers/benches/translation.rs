@@ -14,9 +14,9 @@ use std::time::Duration;
 use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::answer::Delta;
-use holdfast_domain::ports::{Arrival, Call, Sink};
+use holdfast_domain::ports::{Call, ResponseMode, Sink};
 use holdfast_domain::state::ProviderStates;
-use holdfast_providers::translation::Kind;
+use holdfast_providers::translation::DialectKind;
 use holdfast_wire::chat::request::parse;
 use serde_json::{Value, json};
 
@@ -37,33 +37,33 @@ fn main() {
 }
 
 /// A conversation to what the provider is sent; the bytes are those of the caller's body.
-#[divan::bench(args = Kind::ALL)]
-fn request(bencher: Bencher<'_, '_>, kind: Kind) {
-    let (call, length) = call(Arrival::Whole);
+#[divan::bench(args = DialectKind::ALL)]
+fn request(bencher: Bencher<'_, '_>, kind: DialectKind) {
+    let (call, length) = call(ResponseMode::Whole);
     let bencher = bencher.counter(BytesCount::new(length));
     bencher.bench_local(|| kind.request(black_box(&call)).unwrap());
 }
 
 /// A whole answer.
-#[divan::bench(args = Kind::ALL)]
-fn whole(bencher: Bencher<'_, '_>, kind: Kind) {
-    let (call, _length) = call(Arrival::Whole);
+#[divan::bench(args = DialectKind::ALL)]
+fn whole(bencher: Bencher<'_, '_>, kind: DialectKind) {
+    let (call, _length) = call(ResponseMode::Whole);
     let body = whole_answer(kind);
     bencher.counter(BytesCount::new(body.len())).bench_local(|| {
-        let mut heard = Heard::default();
+        let mut heard = CountingSink::default();
         kind.whole(black_box(&body), &call, &mut heard).unwrap();
         heard.check();
     });
 }
 
 /// An answer that comes word by word, each in a piece of its own.
-#[divan::bench(args = Kind::ALL)]
-fn streamed(bencher: Bencher<'_, '_>, kind: Kind) {
-    let (call, _length) = call(Arrival::Streamed);
+#[divan::bench(args = DialectKind::ALL)]
+fn streamed(bencher: Bencher<'_, '_>, kind: DialectKind) {
+    let (call, _length) = call(ResponseMode::Streamed);
     let pieces = streamed_answer(kind);
     let length: usize = pieces.iter().map(Vec::len).sum();
     bencher.counter(BytesCount::new(length)).bench_local(|| {
-        let mut heard = Heard::default();
+        let mut heard = CountingSink::default();
         let pieces = black_box(&pieces).iter().map(Vec::as_slice);
         kind.streamed(pieces, &call, &mut heard).unwrap();
         heard.check();
@@ -72,28 +72,28 @@ fn streamed(bencher: Bencher<'_, '_>, kind: Kind) {
 
 /// What the engine is told, counted instead of kept.
 #[derive(Default)]
-struct Heard {
+struct CountingSink {
     bytes: usize,
 }
 
-impl Heard {
+impl CountingSink {
     /// Nothing may be measured that did not read all of it.
     fn check(self) {
         assert_eq!(self.bytes, WORDS * WORD.len());
     }
 }
 
-impl Sink for Heard {
-    fn sending(&mut self) {}
+impl Sink for CountingSink {
+    fn on_send(&mut self) {}
 
-    fn delta(&mut self, delta: Delta) {
+    fn on_delta(&mut self, delta: Delta) {
         let texts = delta.choices.iter().filter_map(|choice| choice.content.as_deref());
         self.bytes += texts.map(str::len).sum::<usize>();
     }
 }
 
 /// A conversation with tools, and the bytes of its body.
-fn call(arrival: Arrival) -> (Call, usize) {
+fn call(arrival: ResponseMode) -> (Call, usize) {
     let mut messages = vec![json!({"role": "system", "content": WORD.repeat(60)})];
     for _turn in 0..TURNS {
         messages.push(json!({"role": "user", "content": WORD.repeat(40)}));
@@ -122,14 +122,14 @@ fn call(arrival: Arrival) -> (Call, usize) {
         max_output_tokens: 1_000,
         context_tokens: 100_000,
         connect: Duration::from_secs(1),
-        arrival,
+        response_mode: arrival,
         states: ProviderStates::new(),
     };
     (call, body.len())
 }
 
 /// The answer of the case `text`, with more to say.
-fn whole_answer(kind: Kind) -> Vec<u8> {
+fn whole_answer(kind: DialectKind) -> Vec<u8> {
     let answer: Value = serde_json::from_str(&fixture(kind, "text/answer.json")).unwrap();
     let body = answer.get("body").unwrap().to_string();
     body.replace("\"Hello\"", &format!("\"{}\"", WORD.repeat(WORDS))).into_bytes()
@@ -137,18 +137,22 @@ fn whole_answer(kind: Kind) -> Vec<u8> {
 
 /// The answer of the case `stream_text`, whose first piece of text comes again and again instead of what
 /// it says there.
-fn streamed_answer(kind: Kind) -> Vec<Vec<u8>> {
+fn streamed_answer(kind: DialectKind) -> Vec<Vec<u8>> {
     let (file, end) = match kind {
-        Kind::Bedrock => ("stream_text/answer.frames", "\n"),
-        Kind::OpenAi | Kind::Anthropic | Kind::Gemini => ("stream_text/answer.sse", "\n\n"),
+        DialectKind::Bedrock => ("stream_text/answer.frames", "\n"),
+        DialectKind::OpenAi | DialectKind::Anthropic | DialectKind::Gemini => {
+            ("stream_text/answer.sse", "\n\n")
+        }
     };
     let mut pieces = Vec::new();
     for event in fixture(kind, file).split_inclusive(end) {
         let n_times = if event.contains("\"Hel\"") { WORDS } else { 1 };
         let event = event.replace("\"Hel\"", &format!("\"{WORD}\"")).replace("\"lo\"", "\"\"");
         let piece = match kind {
-            Kind::Bedrock => frames::frame(event.trim_end().split_once(' ').unwrap()),
-            Kind::OpenAi | Kind::Anthropic | Kind::Gemini => event.into_bytes(),
+            DialectKind::Bedrock => frames::frame(event.trim_end().split_once(' ').unwrap()),
+            DialectKind::OpenAi | DialectKind::Anthropic | DialectKind::Gemini => {
+                event.into_bytes()
+            }
         };
         pieces.extend(std::iter::repeat_n(piece, n_times));
     }
@@ -156,10 +160,10 @@ fn streamed_answer(kind: Kind) -> Vec<Vec<u8>> {
 }
 
 /// OpenAI's cases are Azure's: the dialect is one.
-fn fixture(kind: Kind, file: &str) -> String {
+fn fixture(kind: DialectKind, file: &str) -> String {
     let folder = match kind {
-        Kind::OpenAi => "azure-openai",
-        Kind::Anthropic | Kind::Gemini | Kind::Bedrock => kind.label(),
+        DialectKind::OpenAi => "azure-openai",
+        DialectKind::Anthropic | DialectKind::Gemini | DialectKind::Bedrock => kind.label(),
     };
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     fs::read_to_string(fixtures.join(folder).join(file)).unwrap()

@@ -8,14 +8,14 @@ mod turns;
 mod usage;
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::ports::{Call, CallFailure, NotRunProof, Provider, Sink, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
 use crate::proof;
 use crate::server::{
-    BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached,
+    BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, HttpClient, ProbeError, ServerOptions,
 };
 use crate::turns::NO_STATES;
 
@@ -55,7 +55,7 @@ impl AnthropicOptions {
 /// Anthropic's Messages API.
 #[derive(Debug)]
 pub struct Anthropic {
-    server: Server,
+    server: HttpClient,
     messages: Uri,
     models: Uri,
     sampling: bool,
@@ -69,12 +69,12 @@ impl Anthropic {
     /// [`BadOptions`] where there is none with these options.
     pub fn new(options: AnthropicOptions) -> Result<Self, BadOptions> {
         let AnthropicOptions { server, sampling } = options;
-        let shown = Shown::In(HeaderName::from_static("x-api-key"));
+        let shown = CredentialHeader::In(HeaderName::from_static("x-api-key"));
         Ok(Self {
-            messages: server.base_url.at("/messages")?,
-            models: server.base_url.at("/models")?,
-            server: Server::new(server, &shown)?
-                .sending(HeaderName::from_static("anthropic-version"), VERSION),
+            messages: server.base_url.join("/messages")?,
+            models: server.base_url.join("/models")?,
+            server: HttpClient::new(server, &shown)?
+                .with_header(HeaderName::from_static("anthropic-version"), VERSION),
             sampling,
         })
     }
@@ -83,15 +83,15 @@ impl Anthropic {
     ///
     /// # Errors
     ///
-    /// [`Unreached`] where there was no answer.
-    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+    /// [`ProbeError`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
         self.server.probe(self.models.clone()).await
     }
 }
 
 #[async_trait]
 impl Provider for Anthropic {
-    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+    fn check_supported(&self, request: &Request) -> Result<(), UnsupportedParam> {
         self.server.pictures().check(request)?;
         request::translate(request, self.sampling, &NO_STATES).map(drop)
     }
@@ -100,10 +100,10 @@ impl Provider for Anthropic {
         Some(SHAPE)
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         // Who claims asks first, so this does not happen; and if it did, nothing was sent.
         let body = request::render(call, self.sampling)
-            .map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
+            .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;
         self.server.exchange(&DIALECT, (self.messages.clone(), body), call, sink).await
     }
 }

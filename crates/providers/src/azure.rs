@@ -8,7 +8,7 @@ use http::HeaderName;
 
 use crate::openai::{self, Address, OpenAi};
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, Dialect, Framing, ServerOptions, Shown};
+use crate::server::{BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, ServerOptions};
 
 const DIALECT: Dialect = Dialect {
     framing: Framing::Events,
@@ -74,13 +74,13 @@ impl OpenAi {
         let AzureOptions { server, api_version, bound_field } = options;
         let base_url = server.base_url.clone();
         let (completions, models) = match api_version {
-            None => (Address::One(base_url.at("/chat/completions")?), base_url.at("/models")?),
+            None => (Address::One(base_url.join("/chat/completions")?), base_url.join("/models")?),
             Some(version) => {
-                let models = base_url.at(&format!("/models?api-version={version}"))?;
+                let models = base_url.join(&format!("/models?api-version={version}"))?;
                 (Address::OfDeployment { base_url, version }, models)
             }
         };
-        let shown = Shown::In(HeaderName::from_static("api-key"));
+        let shown = CredentialHeader::In(HeaderName::from_static("api-key"));
         Self::at(server, &shown, (completions, models), bound_field, &DIALECT)
     }
 }

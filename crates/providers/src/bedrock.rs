@@ -9,7 +9,9 @@ pub(crate) mod signature;
 mod turns;
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::ports::{
+    Call, CallFailure, NotRunProof, Provider, ResponseMode, Sink, UnsupportedParam,
+};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use http::{StatusCode, Uri};
@@ -18,7 +20,8 @@ use self::signature::Signer;
 pub use self::signature::{AwsKeys, BadRegion, Region};
 use crate::proof;
 use crate::server::{
-    BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
+    BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, HttpClient, ProbeError, ServerOptions,
+    segment,
 };
 use crate::turns::NO_STATES;
 
@@ -57,14 +60,14 @@ impl BedrockOptions {
             let list = format!("https://bedrock.{}.amazonaws.com/foundation-models", self.region);
             return list.parse().map_err(BadOptions::Address);
         }
-        self.server.base_url.at("/foundation-models")
+        self.server.base_url.join("/foundation-models")
     }
 }
 
 /// Amazon Bedrock's Converse API.
 #[derive(Debug)]
 pub struct Bedrock {
-    server: Server,
+    server: HttpClient,
     base_url: BaseUrl,
     models: Uri,
 }
@@ -79,9 +82,9 @@ impl Bedrock {
         let models = options.list_url()?;
         let BedrockOptions { server, region, keys } = options;
         let base_url = server.base_url.clone();
-        let mut server = Server::new(server, &Shown::Bearer)?;
+        let mut server = HttpClient::new(server, &CredentialHeader::Bearer)?;
         if let Some(keys) = keys {
-            server = server.signing(Signer::new(keys, region));
+            server = server.with_signer(Signer::new(keys, region));
         }
         Ok(Self { server, base_url, models })
     }
@@ -90,15 +93,15 @@ impl Bedrock {
     ///
     /// # Errors
     ///
-    /// [`Unreached`] where there was no answer.
-    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+    /// [`ProbeError`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
         self.server.probe(self.models.clone()).await
     }
 }
 
 #[async_trait]
 impl Provider for Bedrock {
-    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+    fn check_supported(&self, request: &Request) -> Result<(), UnsupportedParam> {
         self.server.pictures().check(request)?;
         request::translate(request, &NO_STATES).map(drop)
     }
@@ -107,16 +110,19 @@ impl Provider for Bedrock {
         Some(SHAPE)
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         // Who claims asks first, so neither happens; and if it did, nothing was sent.
-        let body =
-            request::render(call).map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
-        let method = match call.arrival {
-            Arrival::Whole => "converse",
-            Arrival::Streamed => "converse-stream",
+        let body = request::render(call)
+            .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;
+        let method = match call.response_mode {
+            ResponseMode::Whole => "converse",
+            ResponseMode::Streamed => "converse-stream",
         };
         let path = format!("/model/{}/{method}", segment(&call.model));
-        let uri = self.base_url.at(&path).map_err(|_address| Failure::NotRun(NotRun::Account))?;
+        let uri = self
+            .base_url
+            .join(&path)
+            .map_err(|_address| CallFailure::NotRun(NotRunProof::Account))?;
         self.server.exchange(&DIALECT, (uri, body), call, sink).await
     }
 }

@@ -6,14 +6,17 @@ pub(crate) mod request;
 mod turns;
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::ports::{
+    Call, CallFailure, NotRunProof, Provider, ResponseMode, Sink, UnsupportedParam,
+};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use http::{HeaderName, StatusCode, Uri};
 
 use crate::proof;
 use crate::server::{
-    BadOptions, BaseUrl, Dialect, Framing, Server, ServerOptions, Shown, Unreached, segment,
+    BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, HttpClient, ProbeError, ServerOptions,
+    segment,
 };
 use crate::turns::NO_STATES;
 
@@ -51,7 +54,7 @@ impl GeminiOptions {
 /// Google's Gemini API.
 #[derive(Debug)]
 pub struct Gemini {
-    server: Server,
+    server: HttpClient,
     base_url: BaseUrl,
     models: Uri,
     skip_signatures: bool,
@@ -66,24 +69,24 @@ impl Gemini {
     pub fn new(options: GeminiOptions) -> Result<Self, BadOptions> {
         let GeminiOptions { server, skip_signatures } = options;
         let base_url = server.base_url.clone();
-        let shown = Shown::In(HeaderName::from_static("x-goog-api-key"));
-        let models = base_url.at("/models")?;
-        Ok(Self { server: Server::new(server, &shown)?, base_url, models, skip_signatures })
+        let shown = CredentialHeader::In(HeaderName::from_static("x-goog-api-key"));
+        let models = base_url.join("/models")?;
+        Ok(Self { server: HttpClient::new(server, &shown)?, base_url, models, skip_signatures })
     }
 
     /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
     ///
     /// # Errors
     ///
-    /// [`Unreached`] where there was no answer.
-    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+    /// [`ProbeError`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
         self.server.probe(self.models.clone()).await
     }
 }
 
 #[async_trait]
 impl Provider for Gemini {
-    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+    fn check_supported(&self, request: &Request) -> Result<(), UnsupportedParam> {
         self.server.pictures().check(request)?;
         request::translate(request, self.skip_signatures, &NO_STATES).map(drop)
     }
@@ -92,16 +95,19 @@ impl Provider for Gemini {
         Some(SHAPE)
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         // Who claims asks first, so neither happens; and if it did, nothing was sent.
         let body = request::render(call, self.skip_signatures)
-            .map_err(|_unsupported| Failure::NotRun(NotRun::Account))?;
-        let method = match call.arrival {
-            Arrival::Whole => "generateContent",
-            Arrival::Streamed => "streamGenerateContent?alt=sse",
+            .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;
+        let method = match call.response_mode {
+            ResponseMode::Whole => "generateContent",
+            ResponseMode::Streamed => "streamGenerateContent?alt=sse",
         };
         let path = format!("/models/{}:{method}", segment(&call.model));
-        let uri = self.base_url.at(&path).map_err(|_address| Failure::NotRun(NotRun::Account))?;
+        let uri = self
+            .base_url
+            .join(&path)
+            .map_err(|_address| CallFailure::NotRun(NotRunProof::Account))?;
         self.server.exchange(&DIALECT, (uri, body), call, sink).await
     }
 }

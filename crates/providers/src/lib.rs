@@ -19,12 +19,12 @@
 //! # Providers with a dialect of their own
 //!
 //! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no place
-//! for, [`can`](holdfast_domain::Provider::can) refuses before anything is bound. Azure OpenAI is
+//! for, [`can`](holdfast_domain::Provider::check_supported) refuses before anything is bound. Azure OpenAI is
 //! [`OpenAi`] at other addresses, with a table of its own. One exchange sends for all of them.
 //!
 //! # The simulated provider
 //!
-//! [`Simulated`] has two models. `sim-1` answers `You said: <the last user message>`; choices after
+//! [`Simulator`] has two models. `sim-1` answers `You said: <the last user message>`; choices after
 //! the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the output
 //! bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that rule: every
 //! message's texts and name on the one side, every choice's text, names and inputs of calls on the other.
@@ -64,31 +64,31 @@
 mod anthropic;
 mod azure;
 mod bedrock;
-mod following;
 mod gemini;
+mod images;
 mod openai;
-mod pictures;
 mod proof;
 mod proxy;
 mod reading;
-mod reception;
+mod reasoning;
+mod response;
 mod retry_after;
 mod server;
 mod simulated;
-mod thoughts;
+mod stream_decoder;
 pub mod translation;
 mod transport;
 mod turns;
-mod unable;
+mod unsupported;
 
 pub use crate::anthropic::{Anthropic, AnthropicOptions};
 pub use crate::azure::{ApiVersion, AzureOptions, BadApiVersion};
 pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, BedrockOptions, Region};
 pub use crate::gemini::{Gemini, GeminiOptions};
+pub use crate::images::ImageUrls;
 pub use crate::openai::{OpenAi, OpenAiOptions};
-pub use crate::pictures::ImageUrls;
 pub use crate::proxy::{BadProxy, Proxies};
 pub use crate::server::{
-    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, Unreached, UpstreamKey,
+    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ProbeError, ServerOptions, UpstreamKey,
 };
-pub use crate::simulated::Simulated;
+pub use crate::simulated::Simulator;

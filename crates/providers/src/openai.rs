@@ -2,11 +2,11 @@
 //! what proves what is [`proof`](crate::proof)'s.
 
 use async_trait::async_trait;
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unsupported};
+use holdfast_domain::ports::{Call, CallFailure, NotRunProof, Provider, Sink, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{
-    BoundField, ChunkReader, Completion, Unreadable, read_completion, render_request,
+    BoundField, ChunkReader, Completion, UnreadableReason, read_completion, render_request,
 };
 use holdfast_wire::sse::Event;
 use http::{StatusCode, Uri};
@@ -14,8 +14,8 @@ use http::{StatusCode, Uri};
 use crate::azure::ApiVersion;
 use crate::proof;
 use crate::server::{
-    BadOptions, BaseUrl, Dialect, Framing, Heard, Pieces, Server, ServerOptions, Shown, Unreached,
-    segment,
+    BadOptions, BaseUrl, CredentialHeader, Dialect, EventOutcome, Framing, HttpClient, ProbeError,
+    ServerOptions, StreamParser, segment,
 };
 
 pub(crate) const DIALECT: Dialect =
@@ -42,7 +42,7 @@ impl OpenAiOptions {
 /// A server that speaks OpenAI's chat completions.
 #[derive(Debug)]
 pub struct OpenAi {
-    server: Server,
+    server: HttpClient,
     completions: Address,
     models: Uri,
     bound_field: BoundField,
@@ -64,7 +64,8 @@ impl Address {
             Self::One(uri) => Ok(uri.clone()),
             Self::OfDeployment { base_url, version } => {
                 let model = segment(model);
-                base_url.at(&format!("/deployments/{model}/chat/completions?api-version={version}"))
+                base_url
+                    .join(&format!("/deployments/{model}/chat/completions?api-version={version}"))
             }
         }
     }
@@ -78,20 +79,20 @@ impl OpenAi {
     /// [`BadOptions`] where there is none with these options.
     pub fn new(options: OpenAiOptions) -> Result<Self, BadOptions> {
         let OpenAiOptions { server, bound_field } = options;
-        let completions = Address::One(server.base_url.at("/chat/completions")?);
-        let models = server.base_url.at("/models")?;
-        Self::at(server, &Shown::Bearer, (completions, models), bound_field, &DIALECT)
+        let completions = Address::One(server.base_url.join("/chat/completions")?);
+        let models = server.base_url.join("/models")?;
+        Self::at(server, &CredentialHeader::Bearer, (completions, models), bound_field, &DIALECT)
     }
 
     /// A client of a server that speaks the dialect at addresses of its own.
     pub(crate) fn at(
         server: ServerOptions,
-        shown: &Shown,
+        shown: &CredentialHeader,
         (completions, models): (Address, Uri),
         bound_field: BoundField,
         dialect: &'static Dialect,
     ) -> Result<Self, BadOptions> {
-        let server = Server::new(server, shown)?;
+        let server = HttpClient::new(server, shown)?;
         Ok(Self { server, completions, models, bound_field, dialect })
     }
 
@@ -99,57 +100,57 @@ impl OpenAi {
     ///
     /// # Errors
     ///
-    /// [`Unreached`] where there was no answer.
-    pub async fn probe(&self) -> Result<StatusCode, Unreached> {
+    /// [`ProbeError`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
         self.server.probe(self.models.clone()).await
     }
 }
 
 #[async_trait]
 impl Provider for OpenAi {
-    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+    fn check_supported(&self, request: &Request) -> Result<(), UnsupportedParam> {
         self.server.pictures().check(request)
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         let body = render_request(
             &call.request,
             &call.model,
             call.max_output_tokens,
             self.bound_field,
-            call.arrival,
+            call.response_mode,
         );
         // An address that cannot be is the route's mistake, and nothing was sent.
         let uri = self.completions.of(&call.model);
-        let uri = uri.map_err(|_address| Failure::NotRun(NotRun::Account))?;
+        let uri = uri.map_err(|_address| CallFailure::NotRun(NotRunProof::Account))?;
         self.server.exchange(self.dialect, (uri, body), call, sink).await
     }
 }
 
 /// Reads a whole answer.
-pub(crate) fn read(body: &[u8], call: &Call) -> Result<Completion, Unreadable> {
+pub(crate) fn read(body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
     read_completion(body, call.request.n)
 }
 
 /// Follows the answer to a call.
-pub(crate) fn follow(call: &Call) -> Box<dyn Pieces> {
+pub(crate) fn follow(call: &Call) -> Box<dyn StreamParser> {
     Box::new(ChunkReader::new(call.request.n))
 }
 
-impl Pieces for ChunkReader {
-    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+impl StreamParser for ChunkReader {
+    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
         if event.data.trim_ascii() == b"[DONE]" {
-            return Ok(Heard::Last);
+            return Ok(EventOutcome::Last);
         }
         let gained = Self::read(self, event.data)?;
-        Ok(gained.map_or(Heard::Nothing, Heard::More))
+        Ok(gained.map_or(EventOutcome::Nothing, EventOutcome::More))
     }
 
     fn is_whole(&self) -> bool {
-        Self::is_whole(self)
+        Self::is_complete(self)
     }
 
-    fn end(&self) -> Result<Option<Meters>, Unreadable> {
+    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         Self::end(self)
     }
 }

@@ -1,4 +1,4 @@
-//! What proves what: the one place where an answer without a completion becomes a [`Failure`], with a
+//! What proves what: the one place where an answer without a completion becomes a [`CallFailure`], with a
 //! table for each kind of provider.
 //!
 //! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs a
@@ -11,7 +11,7 @@ mod gemini;
 mod openai;
 
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Failure, NotRun, Unknown, Unreadable};
+use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 use holdfast_wire::chat::upstream::UpstreamError;
 use holdfast_wire::json::{Node, parse_answer};
 use http::StatusCode;
@@ -21,27 +21,30 @@ pub(crate) use self::azure::of_status as azure;
 pub(crate) use self::bedrock::of_status as bedrock;
 pub(crate) use self::gemini::of_status as gemini;
 pub(crate) use self::openai::of_status as openai;
-use crate::server::Rejected;
-use crate::transport::Break;
+use crate::server::ErrorResponse;
+use crate::transport::SendError;
 
 /// A 200 whose body is no whole completion: garbage, an error object, missing choices.
-pub(crate) const fn unreadable(why: Unreadable) -> Failure {
-    Failure::Unknown(Unknown::Unreadable(why))
+pub(crate) const fn unreadable(why: UnreadableReason) -> CallFailure {
+    CallFailure::Unknown(UnknownReason::Unreadable(why))
 }
 
-const ACCOUNT: Failure = Failure::NotRun(NotRun::Account);
-const RATE_LIMITED: Failure = Failure::NotRun(NotRun::RateLimited);
-const OVERLOADED: Failure = Failure::NotRun(NotRun::Overloaded);
-const CONTEXT_LENGTH: Failure = Failure::Refused(ProviderRefusal::ContextLength);
-const REQUEST: Failure = Failure::Refused(ProviderRefusal::Request);
+const ACCOUNT: CallFailure = CallFailure::NotRun(NotRunProof::Account);
+const RATE_LIMITED: CallFailure = CallFailure::NotRun(NotRunProof::RateLimited);
+const OVERLOADED: CallFailure = CallFailure::NotRun(NotRunProof::Overloaded);
+const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::ContextLength);
+const REQUEST: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
 
 /// A status, what the error must say besides, and the proof.
-struct Row<M>(u16, M, Failure);
+struct ProofRow<M>(u16, M, CallFailure);
 
 /// The proof of the first row that fits.
-fn first<M>(table: &[Row<M>], status: StatusCode, says: impl Fn(&M) -> bool) -> Failure {
-    let fits = |Row(of, what, _): &&Row<M>| status == *of && says(what);
-    table.iter().find(fits).map_or(Failure::Unknown(Unknown::Status), |Row(_, _, proves)| *proves)
+fn first<M>(table: &[ProofRow<M>], status: StatusCode, says: impl Fn(&M) -> bool) -> CallFailure {
+    let fits = |ProofRow(of, what, _): &&ProofRow<M>| status == *of && says(what);
+    table
+        .iter()
+        .find(fits)
+        .map_or(CallFailure::Unknown(UnknownReason::Status), |ProofRow(_, _, proves)| *proves)
 }
 
 /// Whether an error in OpenAI's dialect has one of these codes, if there are any.
@@ -51,7 +54,7 @@ fn is_named(error: &UpstreamError, codes: &[&str]) -> bool {
 }
 
 /// What an error must say besides its status.
-enum Says {
+enum ErrorPattern {
     /// Nothing in particular.
     Anything,
     /// One of these is one of its names.
@@ -62,12 +65,12 @@ enum Says {
 
 /// What an error says of itself. No word of it leaves this module: it may quote the prompt.
 #[derive(Default)]
-struct Told {
+struct UpstreamErrorBody {
     names: Vec<String>,
     message: Option<String>,
 }
 
-impl Told {
+impl UpstreamErrorBody {
     /// Reads `{"error": {…}}`; its names are texts at these places in it.
     fn read(body: &[u8], names: &[&[&str]]) -> Self {
         let Ok(body) = parse_answer(body) else { return Self::default() };
@@ -81,7 +84,7 @@ impl Told {
 
     /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which a URL
     /// follows.
-    fn named(rejected: &Rejected) -> Self {
+    fn from_header(rejected: &ErrorResponse) -> Self {
         let body = parse_answer(&rejected.body).ok();
         let text = |name| body.as_ref().and_then(|body| body.get(name)?.as_str());
         let message = text("message").or_else(|| text("Message")).map(str::to_owned);
@@ -89,11 +92,13 @@ impl Told {
         Self { names: kind.map(str::to_owned).into_iter().collect(), message }
     }
 
-    fn fits(&self, says: &Says) -> bool {
+    fn matches(&self, says: &ErrorPattern) -> bool {
         match says {
-            Says::Anything => true,
-            Says::Name(names) => self.names.iter().any(|name| names.contains(&name.as_str())),
-            Says::Message(starts) => self
+            ErrorPattern::Anything => true,
+            ErrorPattern::Name(names) => {
+                self.names.iter().any(|name| names.contains(&name.as_str()))
+            }
+            ErrorPattern::Message(starts) => self
                 .message
                 .as_ref()
                 .is_some_and(|message| starts.iter().any(|start| message.starts_with(start))),
@@ -102,10 +107,10 @@ impl Told {
 }
 
 /// What a missing answer proves.
-pub(crate) const fn of_break(cause: Break) -> Failure {
+pub(crate) const fn of_send_error(cause: SendError) -> CallFailure {
     match cause {
-        Break::Unsent => Failure::NotRun(NotRun::Connect),
-        Break::Sent => Failure::Unknown(Unknown::Broken),
-        Break::TooLarge => unreadable(Unreadable::Long),
+        SendError::Unsent => CallFailure::NotRun(NotRunProof::Connect),
+        SendError::Sent => CallFailure::Unknown(UnknownReason::Broken),
+        SendError::TooLarge => unreadable(UnreadableReason::Long),
     }
 }

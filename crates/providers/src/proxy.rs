@@ -26,7 +26,7 @@ impl fmt::Debug for Proxy {
 pub struct Proxies {
     http: Option<Proxy>,
     https: Option<Proxy>,
-    except: Vec<Exception>,
+    except: Vec<NoProxyRule>,
 }
 
 /// A text that names no proxy.
@@ -45,7 +45,7 @@ pub enum BadProxy {
 
 /// Servers that are asked directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Exception {
+enum NoProxyRule {
     All,
     /// A domain and all below it, at one port or any.
     Domain(String, Option<u16>),
@@ -96,12 +96,12 @@ impl Proxies {
         let is_here = name == "localhost"
             || name.ends_with(".localhost")
             || address.is_some_and(|address| is_own(address.to_canonical()));
-        let is_except = |exception: &Exception| exception.fits(name, address, port);
+        let is_except = |exception: &NoProxyRule| exception.fits(name, address, port);
         (!is_here && !self.except.iter().any(is_except)).then_some(proxy)
     }
 }
 
-impl Exception {
+impl NoProxyRule {
     fn fits(&self, host: &str, address: Option<IpAddr>, port: u16) -> bool {
         match self {
             Self::All => true,
@@ -200,27 +200,27 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn exception(entry: &str) -> Option<Exception> {
+fn exception(entry: &str) -> Option<NoProxyRule> {
     let entry = entry.trim().to_ascii_lowercase();
     if entry.is_empty() {
         return None;
     }
     if entry == "*" {
-        return Some(Exception::All);
+        return Some(NoProxyRule::All);
     }
     if let Some((network, bits)) = entry.split_once('/') {
         let network: IpAddr = bare(network).parse().ok()?;
-        return Some(Exception::Network(network, bits.parse().ok()?));
+        return Some(NoProxyRule::Network(network, bits.parse().ok()?));
     }
     if let Ok(address) = bare(&entry).parse() {
-        return Some(Exception::Network(address, if is_v4(address) { 32 } else { 128 }));
+        return Some(NoProxyRule::Network(address, if is_v4(address) { 32 } else { 128 }));
     }
     let (domain, port) = match entry.rsplit_once(':') {
         Some((domain, port)) => (domain, Some(port.parse().ok()?)),
         None => (entry.as_str(), None),
     };
     let domain = domain.trim_start_matches('*').trim_start_matches('.');
-    (!domain.is_empty()).then(|| Exception::Domain(domain.to_owned(), port))
+    (!domain.is_empty()).then(|| NoProxyRule::Domain(domain.to_owned(), port))
 }
 
 const fn is_v4(address: IpAddr) -> bool {

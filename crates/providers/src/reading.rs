@@ -1,7 +1,7 @@
 //! What several kinds read of an answer in the same way.
 
 use holdfast_domain::answer::{ChoiceDelta, ToolCallDelta};
-use holdfast_wire::chat::upstream::{CALLS_MAX, Unreadable};
+use holdfast_wire::chat::upstream::{CALLS_MAX, UnreadableReason};
 use holdfast_wire::json::Node;
 
 /// The text of this name, if there is one.
@@ -10,30 +10,30 @@ pub(crate) fn text<'n>(node: &'n Node<'_>, name: &str) -> Option<&'n str> {
 }
 
 /// Adds a piece of text that has to be there.
-pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(), Unreadable> {
-    let piece = piece.ok_or(Unreadable::Content)?;
+pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(), UnreadableReason> {
+    let piece = piece.ok_or(UnreadableReason::Content)?;
     to.get_or_insert_default().push_str(piece);
     Ok(())
 }
 
 /// Whether a choice gained any words or calls.
-pub(crate) fn says_something(choice: &ChoiceDelta) -> bool {
+pub(crate) fn has_content(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
 }
 
 /// Counts one more call of a choice, and says which it is.
-pub(crate) fn next_call(n_calls: &mut u32) -> Result<u32, Unreadable> {
+pub(crate) fn next_call(n_calls: &mut u32) -> Result<u32, UnreadableReason> {
     let number = *n_calls;
     if usize::try_from(number).is_ok_and(|number| number >= CALLS_MAX) {
-        return Err(Unreadable::TooManyCalls);
+        return Err(UnreadableReason::TooManyCalls);
     }
     *n_calls = number.saturating_add(1);
     Ok(number)
 }
 
 /// A piece of the input of a call.
-pub(crate) fn more_of(number: u32, piece: &str) -> ToolCallDelta {
+pub(crate) fn input_delta(number: u32, piece: &str) -> ToolCallDelta {
     ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-use holdfast_domain::ports::{Call, Cause, Failure, Sink, Unknown};
+use holdfast_domain::ports::{Call, CallFailure, Cause, Sink, UnknownReason};
 use holdfast_domain::usage::Meters;
-use holdfast_wire::chat::upstream::{Completion, Unreadable};
+use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::sse::Event;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::uri::InvalidUri;
@@ -19,13 +19,13 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
-use crate::bedrock::signature::{Signer, Unsigned};
-use crate::following::Following;
-use crate::pictures::{ImageUrls, Pictures};
+use crate::bedrock::signature::{SignableRequest, Signer};
+use crate::images::{ImagePolicy, ImageUrls};
 use crate::proof;
 use crate::proxy::Proxies;
-use crate::reception::{Lengths, receive};
-use crate::transport::{Reply, Transport};
+use crate::response::{SizeLimits, receive};
+use crate::stream_decoder::StreamDecoder;
+use crate::transport::{Transport, UpstreamResponse};
 
 /// An error body is read so far and so long; what is not known of it by then is not needed: the
 /// status alone proves less, never more.
@@ -91,7 +91,7 @@ pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
     /// The address of something in the API; `path` begins with a slash.
-    pub(crate) fn at(&self, path: &str) -> Result<Uri, BadOptions> {
+    pub(crate) fn join(&self, path: &str) -> Result<Uri, BadOptions> {
         format!("{}{path}", self.0).parse().map_err(BadOptions::Address)
     }
 }
@@ -194,11 +194,11 @@ pub enum BadOptions {
 /// Why a server did not answer: not resolved, not connected, no TLS, or no HTTP.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no answer")]
-pub struct Unreached(#[source] Cause);
+pub struct ProbeError(#[source] Cause);
 
 /// How a server wants to be shown the operator's credential.
 #[derive(Debug, Clone)]
-pub(crate) enum Shown {
+pub(crate) enum CredentialHeader {
     /// `authorization: Bearer …`
     Bearer,
     /// Alone, in a header of this name.
@@ -211,29 +211,29 @@ pub(crate) struct Dialect {
     /// How the pieces of an answer are told apart.
     pub(crate) framing: Framing,
     /// Reads a success that came whole.
-    pub(crate) read: fn(&[u8], &Call) -> Result<Completion, Unreadable>,
+    pub(crate) read: fn(&[u8], &Call) -> Result<Completion, UnreadableReason>,
     /// Follows one that comes in pieces.
-    pub(crate) follow: fn(&Call) -> Box<dyn Pieces>,
+    pub(crate) follow: fn(&Call) -> Box<dyn StreamParser>,
     /// Judges anything else.
-    pub(crate) judge: fn(&Rejected) -> Failure,
+    pub(crate) judge: fn(&ErrorResponse) -> CallFailure,
 }
 
 impl Dialect {
     /// Reads a success that came whole, and tells the sink what it says.
-    pub(crate) fn hear(
+    pub(crate) fn deliver(
         &self,
         body: &[u8],
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Unreadable> {
+    ) -> Result<Option<Meters>, UnreadableReason> {
         let Completion { delta, meters } = (self.read)(body, call)?;
-        sink.delta(delta);
+        sink.on_delta(delta);
         Ok(meters)
     }
 
     /// Follows one that comes in pieces, of which none is longer than `bytes_max`.
-    pub(crate) fn following(&self, call: &Call, bytes_max: usize) -> Following {
-        Following::new(self.framing, (self.follow)(call), bytes_max)
+    pub(crate) fn stream_decoder(&self, call: &Call, bytes_max: usize) -> StreamDecoder {
+        StreamDecoder::new(self.framing, (self.follow)(call), bytes_max)
     }
 }
 
@@ -247,7 +247,7 @@ pub(crate) enum Framing {
 }
 
 /// An answer that is no success.
-pub(crate) struct Rejected {
+pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     /// The name of the error, where a header has it.
     pub(crate) kind: Option<String>,
@@ -255,8 +255,8 @@ pub(crate) struct Rejected {
     pub(crate) body: Bytes,
 }
 
-impl Rejected {
-    async fn read(reply: Reply) -> Self {
+impl ErrorResponse {
+    async fn read(reply: UpstreamResponse) -> Self {
         let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
         let status = reply.status;
         let mut uncounted = |_bytes| {};
@@ -270,19 +270,19 @@ impl Rejected {
 }
 
 /// Puts the events of one answer in relation to each other.
-pub(crate) trait Pieces: Send {
+pub(crate) trait StreamParser: Send {
     /// Reads an event that says something.
-    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable>;
+    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason>;
 
     /// Whether every choice has ended: what is missing then is at most the usage.
     fn is_whole(&self) -> bool;
 
     /// The end of the answer: what was reported to have been used up, where that can be believed.
-    fn end(&self) -> Result<Option<Meters>, Unreadable>;
+    fn end(&self) -> Result<Option<Meters>, UnreadableReason>;
 }
 
 /// What an event came to.
-pub(crate) enum Heard {
+pub(crate) enum EventOutcome {
     /// It adds this.
     More(Delta),
     /// It adds nothing.
@@ -291,7 +291,7 @@ pub(crate) enum Heard {
     Last,
 }
 
-impl From<Delta> for Heard {
+impl From<Delta> for EventOutcome {
     /// Leaves out the choices that gained nothing.
     fn from(mut delta: Delta) -> Self {
         delta.choices.retain(|choice| {
@@ -304,17 +304,20 @@ impl From<Delta> for Heard {
 
 /// A client of one server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct HttpClient {
     transport: Transport,
     headers: HeaderMap,
     signer: Option<Signer>,
-    pictures: Pictures,
-    lengths: Lengths,
+    pictures: ImagePolicy,
+    lengths: SizeLimits,
 }
 
-impl Server {
+impl HttpClient {
     /// A client that has not connected yet. Reads the platform's root certificates.
-    pub(crate) fn new(options: ServerOptions, shown: &Shown) -> Result<Self, BadOptions> {
+    pub(crate) fn new(
+        options: ServerOptions,
+        shown: &CredentialHeader,
+    ) -> Result<Self, BadOptions> {
         let json = HeaderValue::from_static("application/json");
         let agent = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
         let mut headers = HeaderMap::new();
@@ -323,8 +326,8 @@ impl Server {
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         if let Some(UpstreamKey { plain, bearer }) = options.api_key {
             match shown {
-                Shown::Bearer => headers.insert(AUTHORIZATION, bearer),
-                Shown::In(name) => headers.insert(name, plain),
+                CredentialHeader::Bearer => headers.insert(AUTHORIZATION, bearer),
+                CredentialHeader::In(name) => headers.insert(name, plain),
             };
         }
         Ok(Self {
@@ -335,8 +338,8 @@ impl Server {
             ),
             headers,
             signer: None,
-            pictures: Pictures { urls: options.image_urls, own: options.own_addresses },
-            lengths: Lengths {
+            pictures: ImagePolicy { urls: options.image_urls, own: options.own_addresses },
+            lengths: SizeLimits {
                 whole_max: options.response_bytes_max,
                 event_max: options.event_bytes_max,
             },
@@ -344,18 +347,18 @@ impl Server {
     }
 
     /// Which pictures it may be handed.
-    pub(crate) const fn pictures(&self) -> &Pictures {
+    pub(crate) const fn pictures(&self) -> &ImagePolicy {
         &self.pictures
     }
 
     /// The same, which also sends this with every call.
-    pub(crate) fn sending(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
     /// The same, which also signs every request.
-    pub(crate) fn signing(self, signer: Signer) -> Self {
+    pub(crate) fn with_signer(self, signer: Signer) -> Self {
         Self { signer: Some(signer), ..self }
     }
 
@@ -363,7 +366,7 @@ impl Server {
     fn headers_of(&self, method: &Method, uri: &Uri, body: &[u8]) -> HeaderMap {
         let mut headers = self.headers.clone();
         if let Some(signer) = &self.signer {
-            signer.sign(&Unsigned { method, uri, body }, SystemTime::now(), &mut headers);
+            signer.sign(&SignableRequest { method, uri, body }, SystemTime::now(), &mut headers);
         }
         headers
     }
@@ -375,12 +378,12 @@ impl Server {
         (uri, body): (Uri, Vec<u8>),
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
+    ) -> Result<Option<Meters>, CallFailure> {
         let begun = Instant::now();
         let request = self.request(uri, body);
-        let sent = self.transport.send(request, call.connect, &mut || sink.sending()).await;
+        let sent = self.transport.send(request, call.connect, &mut || sink.on_send()).await;
         let (status, outcome) = match sent {
-            Err(cause) => (None, Err(proof::of_break(cause))),
+            Err(cause) => (None, Err(proof::of_send_error(cause))),
             Ok(reply) if reply.status == StatusCode::OK => {
                 (Some(StatusCode::OK), receive(dialect, reply, self.lengths, call, sink).await)
             }
@@ -388,23 +391,25 @@ impl Server {
                 if let Some(time) =
                     reply.retry_after.filter(|_| ASKING.contains(&reply.status.as_u16()))
                 {
-                    sink.retry_after(time);
+                    sink.on_retry_after(time);
                 }
                 let is_relayed = reply.is_relayed;
                 // In a box, as what few calls come to: every call would have room for it.
-                let rejected = Box::pin(Rejected::read(reply)).await;
+                let rejected = Box::pin(ErrorResponse::read(reply)).await;
                 let failure = match (dialect.judge)(&rejected) {
                     // The server may have run what a proxy then kept back.
-                    Failure::NotRun(_) if is_relayed => Failure::Unknown(Unknown::Status),
-                    failure @ (Failure::NotRun(_) | Failure::Refused(_) | Failure::Unknown(_)) => {
-                        failure
+                    CallFailure::NotRun(_) if is_relayed => {
+                        CallFailure::Unknown(UnknownReason::Status)
                     }
+                    failure @ (CallFailure::NotRun(_)
+                    | CallFailure::Refused(_)
+                    | CallFailure::Unknown(_)) => failure,
                 };
                 (Some(rejected.status), Err(failure))
             }
         };
         tracing::debug!(
-            class = outcome.as_ref().map_or_else(Failure::label, |_| "answered"),
+            class = outcome.as_ref().map_or_else(CallFailure::label, |_| "answered"),
             status = status.map(|status| status.as_u16()),
             latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             "provider call ended"
@@ -423,9 +428,9 @@ impl Server {
     }
 
     /// Asks for something that has no effect, and tells the status of the answer.
-    pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, Unreached> {
+    pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, ProbeError> {
         let headers = self.headers_of(&Method::GET, &uri, b"");
-        self.transport.get(uri, headers).await.map_err(Unreached)
+        self.transport.get(uri, headers).await.map_err(ProbeError)
     }
 }
 

@@ -17,12 +17,12 @@ use async_trait::async_trait;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{
-    Arrival, Call, Failure, NotRun, Provider, Sink, Unknown, Unsupported,
+    Call, CallFailure, NotRunProof, Provider, ResponseMode, Sink, UnknownReason, UnsupportedParam,
 };
 use holdfast_domain::request::{Content, JsonSchema, Message, Opaque, Request, ResponseFormat};
 use holdfast_domain::usage::Meters;
 
-use self::script::{Act, BadScript, Script};
+use self::script::{Action, BadScript, Script};
 
 /// What a token is here: so many bytes of UTF-8, and a rest is one more.
 const BYTES_PER_TOKEN: usize = 4;
@@ -31,12 +31,12 @@ const FAILED_ONCE_MAX: usize = 1_024;
 
 /// Echoes the last user message: see the crate's documentation for its rules and directives.
 #[derive(Debug, Default)]
-pub struct Simulated {
+pub struct Simulator {
     /// Hashes of the prompts that `fail-before-once` has failed.
     failed_once: Mutex<VecDeque<u64>>,
 }
 
-impl Simulated {
+impl Simulator {
     /// The model that says things, as routes name it.
     pub const MODEL: &str = "sim-1";
     /// The model that calls tools.
@@ -71,8 +71,8 @@ impl Simulated {
 }
 
 #[async_trait]
-impl Provider for Simulated {
-    fn can(&self, request: &Request) -> Result<(), Unsupported> {
+impl Provider for Simulator {
+    fn check_supported(&self, request: &Request) -> Result<(), UnsupportedParam> {
         let BadScript { message, directive } = match Script::of(request) {
             Ok(_script) => return Ok(()),
             Err(bad) => bad,
@@ -81,59 +81,71 @@ impl Provider for Simulated {
             "without `[[sim: {directive}]]`: it is no directive of the simulated models, has not \
              its line to itself, or contradicts another one"
         );
-        Err(Unsupported { param: format!("messages[{message}].content"), rule: rule.into() })
+        Err(UnsupportedParam { param: format!("messages[{message}].content"), rule: rule.into() })
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         if !Self::MODELS.contains(&&*call.model) {
-            return Err(Failure::NotRun(NotRun::Account));
+            return Err(CallFailure::NotRun(NotRunProof::Account));
         }
-        sink.sending();
+        sink.on_send();
         let script = Script::of(&call.request)
-            .map_err(|BadScript { .. }| Failure::Refused(ProviderRefusal::Request))?;
+            .map_err(|BadScript { .. }| CallFailure::Refused(ProviderRefusal::Request))?;
         if let Some(wait) = script.slow {
             tokio::time::sleep(wait).await;
         }
         if script.fail_once && self.is_new(&call.request) {
-            return Err(Failure::NotRun(NotRun::Overloaded));
+            return Err(CallFailure::NotRun(NotRunProof::Overloaded));
         }
         let input = prompt_tokens(&call.request);
         if input > call.context_tokens {
-            return Err(Failure::Refused(ProviderRefusal::ContextLength));
+            return Err(CallFailure::Refused(ProviderRefusal::ContextLength));
         }
-        let choices = match tools::Use::of(call) {
+        let choices = match tools::ToolUse::of(call) {
             Some(used) => called(call, &used, &script.text),
             None => answer(call, &script.text),
         };
         let output = choices.iter().map(choice_tokens).fold(0_u64, u64::saturating_add);
         match script.act {
-            Act::Refuse => Err(Failure::Refused(ProviderRefusal::Request)),
-            Act::ContextOverflow => Err(Failure::Refused(ProviderRefusal::ContextLength)),
-            Act::FailBefore => Err(Failure::NotRun(NotRun::Overloaded)),
-            Act::FailAfter => Err(Failure::Unknown(Unknown::Status)),
-            Act::Break => {
-                say(call, script.pace, choices.into_iter().map(halved).collect(), sink).await;
-                Err(Failure::Unknown(Unknown::Broken))
+            Action::Refuse => Err(CallFailure::Refused(ProviderRefusal::Request)),
+            Action::ContextOverflow => Err(CallFailure::Refused(ProviderRefusal::ContextLength)),
+            Action::FailBefore => Err(CallFailure::NotRun(NotRunProof::Overloaded)),
+            Action::FailAfter => Err(CallFailure::Unknown(UnknownReason::Status)),
+            Action::Break => {
+                emit_choices(
+                    call,
+                    script.pace,
+                    choices.into_iter().map(first_half).collect(),
+                    sink,
+                )
+                .await;
+                Err(CallFailure::Unknown(UnknownReason::Broken))
             }
-            Act::Stall => {
-                say(call, script.pace, choices.into_iter().map(halved).collect(), sink).await;
+            Action::Stall => {
+                emit_choices(
+                    call,
+                    script.pace,
+                    choices.into_iter().map(first_half).collect(),
+                    sink,
+                )
+                .await;
                 // Whoever dropped the call has had enough of it.
                 pending().await
             }
-            Act::Answer => {
-                say(call, script.pace, choices, sink).await;
+            Action::Answer => {
+                emit_choices(call, script.pace, choices, sink).await;
                 Ok(Meters::text(input, output))
             }
-            Act::NoUsage => {
-                say(call, script.pace, choices, sink).await;
+            Action::NoUsage => {
+                emit_choices(call, script.pace, choices, sink).await;
                 Ok(None)
             }
-            Act::AbsurdUsage => {
-                say(call, script.pace, choices, sink).await;
+            Action::AbsurdUsage => {
+                emit_choices(call, script.pace, choices, sink).await;
                 Ok(Meters::text(u64::MAX, u64::MAX))
             }
-            Act::Overrun => {
-                say(call, script.pace, choices, sink).await;
+            Action::Overrun => {
+                emit_choices(call, script.pace, choices, sink).await;
                 let bound = call.max_output_tokens.saturating_mul(u64::from(call.request.n));
                 Ok(Meters::text(call.context_tokens, Meters::completion_max(bound)))
             }
@@ -143,16 +155,21 @@ impl Provider for Simulated {
 
 /// Says the choices at once, or piece by piece where a stream is wanted: the first piece of each choice,
 /// then the second of each, with `pace` between two rounds.
-async fn say(call: &Call, pace: Option<Duration>, choices: Vec<ChoiceDelta>, sink: &mut dyn Sink) {
-    match call.arrival {
-        Arrival::Whole => sink.delta(Delta::from(choices)),
-        Arrival::Streamed => {
+async fn emit_choices(
+    call: &Call,
+    pace: Option<Duration>,
+    choices: Vec<ChoiceDelta>,
+    sink: &mut dyn Sink,
+) {
+    match call.response_mode {
+        ResponseMode::Whole => sink.on_delta(Delta::from(choices)),
+        ResponseMode::Streamed => {
             for (at, round) in pieces::rounds(choices).into_iter().enumerate() {
                 if let Some(pace) = pace.filter(|_| at > 0) {
                     tokio::time::sleep(pace).await;
                 }
                 for piece in round {
-                    sink.delta(Delta::from(vec![piece]));
+                    sink.on_delta(Delta::from(vec![piece]));
                 }
             }
         }
@@ -201,7 +218,7 @@ fn shaped(call: &Call, echo: &str, text: &str) -> Option<String> {
 
 /// Every choice where a tool is called: all of them call it alike. A call that is longer than the bound
 /// is cut there.
-fn called(call: &Call, used: &tools::Use, said: &str) -> Vec<ChoiceDelta> {
+fn called(call: &Call, used: &tools::ToolUse, said: &str) -> Vec<ChoiceDelta> {
     let choice = |index| {
         let mut choice = used.choice(index, said);
         let left = bytes_max(call).saturating_sub(used.name.len());
@@ -225,7 +242,7 @@ fn bytes_max(call: &Call) -> usize {
 }
 
 /// What is said of a choice before it breaks: half of the text and no end.
-fn halved(choice: ChoiceDelta) -> ChoiceDelta {
+fn first_half(choice: ChoiceDelta) -> ChoiceDelta {
     let half = |mut text: String| {
         text.truncate(text.floor_char_boundary(text.len() / 2));
         text

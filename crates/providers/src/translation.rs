@@ -1,7 +1,7 @@
 //! What each kind makes of a request and of its answer, without a network: for whoever measures it, or
 //! feeds it what no provider sends. A provider does the same on the way of a call.
 
-use holdfast_domain::ports::{Call, Failure, Sink, Unsupported};
+use holdfast_domain::ports::{Call, CallFailure, Sink, UnsupportedParam};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{BoundField, render_request};
 
@@ -10,7 +10,7 @@ use crate::{anthropic, bedrock, gemini, openai, proof};
 
 /// A dialect. Azure OpenAI speaks OpenAI's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DialectKind {
     /// OpenAI's chat completions.
     OpenAi,
     /// Anthropic's Messages API.
@@ -21,7 +21,7 @@ pub enum Kind {
     Bedrock,
 }
 
-impl Kind {
+impl DialectKind {
     /// Every dialect.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::Bedrock];
 
@@ -41,12 +41,12 @@ impl Kind {
     /// # Errors
     ///
     /// The first thing that is asked for and that it cannot do.
-    pub fn request(self, call: &Call) -> Result<Vec<u8>, Unsupported> {
+    pub fn request(self, call: &Call) -> Result<Vec<u8>, UnsupportedParam> {
         match self {
             Self::OpenAi => {
                 let field = BoundField::MaxCompletionTokens;
                 let bound = call.max_output_tokens;
-                Ok(render_request(&call.request, &call.model, bound, field, call.arrival))
+                Ok(render_request(&call.request, &call.model, bound, field, call.response_mode))
             }
             Self::Anthropic => anthropic::request::render(call, false),
             Self::Gemini => gemini::request::render(call, false),
@@ -65,8 +65,8 @@ impl Kind {
         body: &[u8],
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
-        self.dialect().hear(body, call, sink).map_err(proof::unreadable)
+    ) -> Result<Option<Meters>, CallFailure> {
+        self.dialect().deliver(body, call, sink).map_err(proof::unreadable)
     }
 
     /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink what it
@@ -80,8 +80,8 @@ impl Kind {
         pieces: impl IntoIterator<Item = &'p [u8]>,
         call: &Call,
         sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, Failure> {
-        let mut following = self.dialect().following(call, ServerOptions::EVENT_BYTES_MAX);
+    ) -> Result<Option<Meters>, CallFailure> {
+        let mut following = self.dialect().stream_decoder(call, ServerOptions::EVENT_BYTES_MAX);
         for piece in pieces {
             let went_on = following.feed(piece, sink).map_err(proof::unreadable)?;
             if went_on.is_break() {

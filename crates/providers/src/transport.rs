@@ -20,8 +20,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use rustls::ClientConfig;
 
-use self::connect::{Connector, Relayed};
-use self::pool::{Answer, BoxError, Form, Line, Pool};
+use self::connect::{Connector, ProxyRelay};
+use self::pool::{BoxError, Pool, PooledConnection, RequestTarget, ResponseBody};
 use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
@@ -37,7 +37,7 @@ const END_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// How far a request came that got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Break {
+pub(crate) enum SendError {
     /// No connection took it, or none took a byte of its body, or its server says that it has not looked at
     /// it: nobody can have run it.
     Unsent,
@@ -49,7 +49,7 @@ pub(crate) enum Break {
 
 /// Why there is no answer on a connection that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum Lost {
+enum ExchangeError {
     /// The connection or the stream broke.
     #[error("the connection was closed, or what came on it is no HTTP")]
     Broken,
@@ -63,7 +63,7 @@ enum Lost {
 pub(crate) struct Transport(Pool);
 
 /// An answer whose body has not been read yet.
-pub(crate) struct Reply {
+pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
     /// What a header calls an error.
     pub(crate) kind: Option<HeaderValue>,
@@ -73,8 +73,8 @@ pub(crate) struct Reply {
     pub(crate) is_relayed: bool,
     /// What was looked at and is still to be read.
     ahead: Bytes,
-    body: Answer,
-    turn: Turn,
+    body: ResponseBody,
+    turn: YieldBudget,
 }
 
 /// How much of an answer is taken before other work has its turn. A server that always has more to say
@@ -85,15 +85,15 @@ const PIECE_BYTES: usize = 128;
 
 /// What was taken of an answer since other work had its turn.
 #[derive(Default)]
-struct Turn(usize);
+struct YieldBudget(usize);
 
-impl Turn {
-    fn spend(&mut self, bytes: usize) {
+impl YieldBudget {
+    fn charge(&mut self, bytes: usize) {
         self.0 = self.0.saturating_add(bytes).saturating_add(PIECE_BYTES);
     }
 
     /// Lets other work have its turn, when it is time. Cancel safe.
-    async fn pass(&mut self) {
+    async fn yield_if_spent(&mut self) {
         if self.0 > TURN_BYTES {
             self.0 = 0;
             tokio::task::yield_now().await;
@@ -114,54 +114,55 @@ impl Transport {
         request: Box<Request<Vec<u8>>>,
         connect: Duration,
         sending: &mut (dyn FnMut() + Send),
-    ) -> Result<Reply, Break> {
+    ) -> Result<UpstreamResponse, SendError> {
         let line = self.0.connection(request.uri(), connect).await;
-        let line = line.map_err(|_not_connected| Break::Unsent)?;
+        let line = line.map_err(|_not_connected| SendError::Unsent)?;
         let taken = Arc::new(AtomicBool::new(false));
-        let prompt = |body: Vec<u8>| Prompt { bytes: Some(body.into()), taken: Arc::clone(&taken) };
+        let prompt =
+            |body: Vec<u8>| TrackedBody { bytes: Some(body.into()), taken: Arc::clone(&taken) };
         sending();
-        let is_relayed = matches!(line.form(), Form::Relayed(_));
+        let is_relayed = matches!(line.form(), RequestTarget::Relayed(_));
         let request = Box::new(addressed(request.map(prompt), &line));
-        match self.0.ask(line, request).await {
+        match self.0.send(line, request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 let kind = head.headers.get(AMZN_ERROR).cloned();
                 let retry_after = retry_after(&head.headers);
                 let (status, ahead) = (head.status, Bytes::new());
-                let turn = Turn::default();
-                Ok(Reply { status, kind, retry_after, is_relayed, ahead, body, turn })
+                let turn = YieldBudget::default();
+                Ok(UpstreamResponse { status, kind, retry_after, is_relayed, ahead, body, turn })
             }
-            Err(Lost::Unprocessed) => Err(Break::Unsent),
-            Err(Lost::Broken) if taken.load(Ordering::Acquire) => Err(Break::Sent),
-            Err(Lost::Broken) => Err(Break::Unsent),
+            Err(ExchangeError::Unprocessed) => Err(SendError::Unsent),
+            Err(ExchangeError::Broken) if taken.load(Ordering::Acquire) => Err(SendError::Sent),
+            Err(ExchangeError::Broken) => Err(SendError::Unsent),
         }
     }
 
     /// Asks once for something that has no effect, and leaves the body of the answer unread.
     pub(crate) async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
         let line = self.0.connection(&uri, CONNECT_MAX).await?;
-        let mut request = Request::new(Prompt { bytes: None, taken: Arc::default() });
+        let mut request = Request::new(TrackedBody { bytes: None, taken: Arc::default() });
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let request = Box::new(addressed(request, &line));
-        Ok(self.0.ask(line, request).await?.status())
+        Ok(self.0.send(line, request).await?.status())
     }
 }
 
 /// The same request as it is addressed on its way: over HTTP/1.1 with the server's name as a header and the
 /// path as the target, or the whole address to a proxy that relays.
-fn addressed<B>(mut request: Request<B>, line: &Line) -> Request<B> {
+fn addressed<B>(mut request: Request<B>, line: &PooledConnection) -> Request<B> {
     if let Some(host) = line.host() {
         request.headers_mut().insert(HOST, host.clone());
     }
     match line.form() {
-        Form::Path => {
+        RequestTarget::Path => {
             let path = request.uri().path_and_query().cloned();
             *request.uri_mut() = path.map_or_else(Uri::default, Uri::from);
         }
-        Form::Whole => *request.uri_mut() = plain(request.uri()),
-        Form::Relayed(Relayed { authorization: None }) => {}
-        Form::Relayed(Relayed { authorization: Some(authorization) }) => {
+        RequestTarget::Whole => *request.uri_mut() = plain(request.uri()),
+        RequestTarget::Relayed(ProxyRelay { authorization: None }) => {}
+        RequestTarget::Relayed(ProxyRelay { authorization: Some(authorization) }) => {
             request.headers_mut().insert(PROXY_AUTHORIZATION, authorization.clone());
         }
     }
@@ -185,25 +186,25 @@ pub(crate) fn host(uri: &Uri) -> Option<&str> {
     Some(if is_usual { authority.host() } else { authority.as_str() })
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for UpstreamResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reply({})", self.status)
+        write!(f, "UpstreamResponse({})", self.status)
     }
 }
 
-impl Reply {
+impl UpstreamResponse {
     /// Reads the whole body, at most `bytes_max`, and tells how much of it came.
     pub(crate) async fn read(
         mut self,
         bytes_max: usize,
         received: &mut (dyn FnMut(usize) + Send),
-    ) -> Result<Bytes, Break> {
+    ) -> Result<Bytes, SendError> {
         let mut left = bytes_max;
         // Most answers come in one piece, which is not empty.
         let (mut only, mut all) = (Bytes::new(), Vec::new());
         while let Some(piece) = self.next().await? {
             received(piece.len());
-            left = left.checked_sub(piece.len()).ok_or(Break::TooLarge)?;
+            left = left.checked_sub(piece.len()).ok_or(SendError::TooLarge)?;
             if only.is_empty() {
                 only = piece;
                 continue;
@@ -217,16 +218,16 @@ impl Reply {
     }
 
     /// The next bytes of the body, as they come; `None` at its end. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Break> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, SendError> {
         if !self.ahead.is_empty() {
             return Ok(Some(std::mem::take(&mut self.ahead)));
         }
         loop {
-            self.turn.pass().await;
+            self.turn.yield_if_spent().await;
             let Some(frame) = self.body.frame().await else { return Ok(None) };
             // Trailers say nothing that is wanted here.
-            let piece = frame.map_err(|_broken| Break::Sent)?.into_data().unwrap_or_default();
-            self.turn.spend(piece.len());
+            let piece = frame.map_err(|_broken| SendError::Sent)?.into_data().unwrap_or_default();
+            self.turn.charge(piece.len());
             if !piece.is_empty() {
                 return Ok(Some(piece));
             }
@@ -235,7 +236,7 @@ impl Reply {
 
     /// Whether the body is a JSON object, as far as its first byte tells: no event begins like one. All of
     /// it stays to be read.
-    pub(crate) async fn is_object(&mut self) -> Result<bool, Break> {
+    pub(crate) async fn is_object(&mut self) -> Result<bool, SendError> {
         let mut seen = Vec::new();
         let mut first = None;
         while first.is_none()
@@ -264,18 +265,18 @@ impl Reply {
 
 /// A request body that remembers whether a connection ever took its bytes. Until then not one of
 /// them can have left, whatever became of the head.
-struct Prompt {
+struct TrackedBody {
     bytes: Option<Bytes>,
     taken: Arc<AtomicBool>,
 }
 
-impl fmt::Debug for Prompt {
+impl fmt::Debug for TrackedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Prompt({:?} bytes)", self.bytes.as_ref().map(Bytes::len))
+        write!(f, "TrackedBody({:?} bytes)", self.bytes.as_ref().map(Bytes::len))
     }
 }
 
-impl Body for Prompt {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = Infallible;
 

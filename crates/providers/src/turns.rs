@@ -2,12 +2,14 @@
 //! the model. Results of tools are the user's; neighbours of one speaker are one turn. How a kind spells
 //! a part of it, and what it cannot take, is its own.
 
-use holdfast_domain::ports::Unsupported;
-use holdfast_domain::request::{Content, Message, Part, Reply, Role, ToolCall, ToolKind};
+use holdfast_domain::ports::UnsupportedParam;
+use holdfast_domain::request::{
+    AssistantMessage, Content, ContentPart, Message, Role, ToolCall, ToolKind,
+};
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
-use crate::unable::{LEFT_OUT, arguments, unsupported};
+use crate::unsupported::{LEFT_OUT, arguments, unsupported};
 
 /// What is wanted back makes no difference to what can be done.
 pub(crate) static NO_STATES: ProviderStates = ProviderStates::new();
@@ -19,7 +21,7 @@ pub(crate) struct Conversation<'a> {
 }
 
 /// How a kind spells what is said. It may remember what it has spelt of earlier messages.
-pub(crate) trait Spelling<'a> {
+pub(crate) trait TurnEncoder<'a> {
     /// What the model is called.
     const MODEL: &'static str;
     /// Where the blocks of a turn stand.
@@ -33,8 +35,8 @@ pub(crate) trait Spelling<'a> {
         &mut self,
         blocks: &mut Blocks<'a>,
         at: usize,
-        part: &'a Part,
-    ) -> Result<(), Unsupported>;
+        part: &'a ContentPart,
+    ) -> Result<(), UnsupportedParam>;
 
     /// The model's call of this number, with the object that a function was called with.
     fn call(
@@ -42,7 +44,7 @@ pub(crate) trait Spelling<'a> {
         blocks: &mut Blocks<'a>,
         at: usize,
         called: (&'a ToolCall, &'a str),
-    ) -> Result<(), Unsupported>;
+    ) -> Result<(), UnsupportedParam>;
 
     /// What came of a call.
     fn result(
@@ -50,7 +52,7 @@ pub(crate) trait Spelling<'a> {
         blocks: &mut Blocks<'a>,
         call_id: &'a str,
         content: Option<&'a Content>,
-    ) -> Result<(), Unsupported>;
+    ) -> Result<(), UnsupportedParam>;
 }
 
 /// What one message becomes.
@@ -61,10 +63,10 @@ pub(crate) struct Blocks<'a> {
 }
 
 /// The conversation, spelt so.
-pub(crate) fn translate<'a, S: Spelling<'a>>(
+pub(crate) fn translate<'a, S: TurnEncoder<'a>>(
     messages: &'a [Message],
     mut spelling: S,
-) -> Result<Conversation<'a>, Unsupported> {
+) -> Result<Conversation<'a>, UnsupportedParam> {
     let mut system = Vec::new();
     let mut turns: Vec<(&str, Vec<Draft<'a>>)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -89,12 +91,16 @@ pub(crate) fn translate<'a, S: Spelling<'a>>(
 }
 
 impl<'a> Blocks<'a> {
-    pub(crate) fn refused<T>(&self, member: &str, rule: &'static str) -> Result<T, Unsupported> {
+    pub(crate) fn refused<T>(
+        &self,
+        member: &str,
+        rule: &'static str,
+    ) -> Result<T, UnsupportedParam> {
         Err(unsupported(format!("messages[{}].{member}", self.at), rule))
     }
 
     /// Nothing where there is none: an empty block is refused by all of them.
-    pub(crate) fn text(&mut self, spelling: &impl Spelling<'a>, text: &'a str) {
+    pub(crate) fn text(&mut self, spelling: &impl TurnEncoder<'a>, text: &'a str) {
         if !text.is_empty() {
             self.all.push(spelling.text(text));
         }
@@ -102,9 +108,9 @@ impl<'a> Blocks<'a> {
 
     pub(crate) fn content(
         &mut self,
-        spelling: &mut impl Spelling<'a>,
+        spelling: &mut impl TurnEncoder<'a>,
         content: Option<&'a Content>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         match content {
             None => Ok(()),
             Some(Content::Text(text)) => {
@@ -119,11 +125,11 @@ impl<'a> Blocks<'a> {
     }
 
     /// Says whose turn it is; nobody's are instructions.
-    fn message<S: Spelling<'a>>(
+    fn message<S: TurnEncoder<'a>>(
         &mut self,
         spelling: &mut S,
         message: &'a Message,
-    ) -> Result<Option<&'static str>, Unsupported> {
+    ) -> Result<Option<&'static str>, UnsupportedParam> {
         let Message { role, name, content } = message;
         if let Role::Function = role {
             return self.refused("role", "tool, with `tools`, for this model");
@@ -150,10 +156,10 @@ impl<'a> Blocks<'a> {
 
     fn reply(
         &mut self,
-        spelling: &mut impl Spelling<'a>,
-        reply: &'a Reply,
-    ) -> Result<(), Unsupported> {
-        let Reply { refusal, audio_id, tool_calls, function_call, extras } = reply;
+        spelling: &mut impl TurnEncoder<'a>,
+        reply: &'a AssistantMessage,
+    ) -> Result<(), UnsupportedParam> {
+        let AssistantMessage { refusal, audio_id, tool_calls, function_call, extras } = reply;
         if audio_id.is_some() {
             return self.refused("audio", LEFT_OUT);
         }
@@ -162,7 +168,7 @@ impl<'a> Blocks<'a> {
         }
         // Among the metadata is what the caller was told that the model thought. The model wants its
         // thoughts as it said them: what is kept of them stands for it.
-        let is_metadata = |name: &&String| Reply::METADATA.contains(&name.as_str());
+        let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
         if let Some(name) = extras.keys().find(|name| !is_metadata(name)) {
             return self.refused(name, LEFT_OUT);
         }

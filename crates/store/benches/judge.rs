@@ -8,7 +8,7 @@ use divan::counter::ItemsCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::Micros;
 use holdfast_domain::operation::Change;
-use holdfast_store::judge::{Balance, Book};
+use holdfast_store::judge::{Book, WalletBalance};
 use holdfast_testkit::sample;
 
 #[global_allocator]
@@ -32,7 +32,7 @@ fn claims(count: usize) -> Vec<Arc<Change>> {
 fn book(count: usize) -> Book {
     let half = i64::try_from(count / 2).unwrap();
     let mut book = Book::default();
-    let balance = Balance { available: Micros::new(HOLD * half), held: Micros::ZERO };
+    let balance = WalletBalance { available: Micros::new(HOLD * half), held: Micros::ZERO };
     book.wallets.insert(sample::WALLET, balance);
     book
 }

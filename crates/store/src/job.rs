@@ -26,9 +26,9 @@ const MISFITS_MAX: usize = 1_024;
 /// The operations whose changes have failed alone. They are offered again and again, and would undo a
 /// batch each time: they are kept out of it.
 #[derive(Debug, Default)]
-pub(crate) struct Misfits(BTreeSet<OperationId>);
+pub(crate) struct Quarantine(BTreeSet<OperationId>);
 
-impl Misfits {
+impl Quarantine {
     /// Keeps what was tried alone out of batches from now on.
     pub(crate) fn note(&mut self, alone: &[Job]) {
         if self.0.len() >= MISFITS_MAX {
@@ -55,11 +55,11 @@ impl Misfits {
 pub(crate) struct Job {
     change: Arc<Change>,
     offered: Instant,
-    to: Option<oneshot::Sender<Verdict>>,
+    to: Option<oneshot::Sender<CommitResult>>,
     is_in_hand: bool,
 }
 
-pub(crate) type Verdict = Result<Receipt, CommitError>;
+pub(crate) type CommitResult = Result<Receipt, CommitError>;
 
 /// Why a job got no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -69,10 +69,10 @@ pub(crate) struct WriterEnded;
 /// An error that several callers are told of.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the database did not commit")]
-struct Shared<E: std::error::Error + 'static>(#[source] Arc<E>);
+struct SharedError<E: std::error::Error + 'static>(#[source] Arc<E>);
 
 impl Job {
-    pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<Verdict>) {
+    pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<CommitResult>) {
         let (to, verdict) = oneshot::channel();
         (Self { change, offered: Instant::now(), to: Some(to), is_in_hand: false }, verdict)
     }
@@ -106,16 +106,16 @@ impl Job {
     }
 
     /// Says whether a transaction is being tried that writes it.
-    pub(crate) const fn set_in_hand(&mut self, is_in_hand: bool) {
+    pub(crate) const fn set_in_flight(&mut self, is_in_hand: bool) {
         self.is_in_hand = is_in_hand;
     }
 
-    pub(crate) fn answer(mut self, verdict: Verdict) {
+    pub(crate) fn answer(mut self, verdict: CommitResult) {
         metrics::committed(&verdict);
         self.send(verdict);
     }
 
-    fn send(&mut self, verdict: Verdict) {
+    fn send(&mut self, verdict: CommitResult) {
         if let Some(to) = self.to.take()
             && to.send(verdict).is_err()
         {
@@ -137,7 +137,7 @@ impl Drop for Job {
 
 /// The longest batch in the order of arrival; a second change of one subject waits for the next. What is
 /// large, or did not fit before, is alone.
-pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Misfits) -> Vec<Job> {
+pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> Vec<Job> {
     let mut subjects = BTreeSet::new();
     let mut batch = Vec::with_capacity(arrived.len().min(BATCH_MAX));
     let mut bytes: usize = 0;
@@ -171,26 +171,26 @@ pub(crate) fn answer_all<E: std::error::Error + Send + Sync + 'static>(
 ) {
     let shared = Arc::new(error);
     for job in jobs {
-        job.answer(Err(verdict(Box::new(Shared(Arc::clone(&shared))))));
+        job.answer(Err(verdict(Box::new(SharedError(Arc::clone(&shared))))));
     }
 }
 
 /// What no two changes of a batch may share.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Subject {
+enum BatchKey {
     Operation(OperationId),
     Posting(PostingId),
 }
 
-fn subjects_of(change: &Change) -> [Option<Subject>; 2] {
+fn subjects_of(change: &Change) -> [Option<BatchKey>; 2] {
     match change {
-        Change::Operation(transition) => [Some(Subject::Operation(transition.operation)), None],
+        Change::Operation(transition) => [Some(BatchKey::Operation(transition.operation)), None],
         Change::Posting(posting) => {
             let refunded = match &posting.kind {
-                PostingKind::Refund(operation) => Some(Subject::Operation(*operation)),
+                PostingKind::Refund(operation) => Some(BatchKey::Operation(*operation)),
                 PostingKind::Deposit | PostingKind::Adjustment(_) => None,
             };
-            [Some(Subject::Posting(posting.id)), refunded]
+            [Some(BatchKey::Posting(posting.id)), refunded]
         }
     }
 }
@@ -233,7 +233,7 @@ mod tests {
         let verdict = verdict.await.unwrap();
         assert!(matches!(verdict, Err(CommitError::Unavailable(_))), "{verdict:?}");
         let (mut in_hand, verdict) = Job::new(admission(1));
-        in_hand.set_in_hand(true);
+        in_hand.set_in_flight(true);
         drop(in_hand);
         let verdict = verdict.await.unwrap();
         assert!(matches!(verdict, Err(CommitError::Uncertain(_))), "{verdict:?}");
@@ -255,7 +255,7 @@ mod tests {
         let mut arrived = arrived(changes.iter().map(Arc::clone));
         let mut batches = Vec::new();
         while !arrived.is_empty() {
-            let batch = take_batch(&mut arrived, &Misfits::default());
+            let batch = take_batch(&mut arrived, &Quarantine::default());
             let place = |job: &Job| changes.iter().position(|c| Arc::ptr_eq(c, &job.change));
             batches.push(batch.iter().filter_map(place).collect::<Vec<_>>());
         }
@@ -266,8 +266,8 @@ mod tests {
     #[test]
     fn a_batch_has_an_end() {
         let mut arrived = arrived((0..600).map(admission));
-        assert_eq!(take_batch(&mut arrived, &Misfits::default()).len(), BATCH_MAX);
-        assert_eq!(take_batch(&mut arrived, &Misfits::default()).len(), 600 - BATCH_MAX);
+        assert_eq!(take_batch(&mut arrived, &Quarantine::default()).len(), BATCH_MAX);
+        assert_eq!(take_batch(&mut arrived, &Quarantine::default()).len(), 600 - BATCH_MAX);
     }
 
     /// A change that writes a result of so many bytes.
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_is_large_or_did_not_fit_before_is_in_nobody_elses_batch() {
-        let mut misfits = Misfits::default();
+        let mut misfits = Quarantine::default();
         misfits.note(&[Job::new(admission(3)).0]);
         let large = result(1, ALONE_BYTES + 1);
         let mut arrived = arrived([admission(0), large, admission(2), admission(3), admission(4)]);
@@ -300,7 +300,7 @@ mod tests {
     fn a_batch_of_large_results_has_an_end_too() {
         let mut arrived = arrived((0..5).map(|n| result(n, BATCH_BYTES_MAX / 2)));
         assert_eq!(
-            [(); 3].map(|()| take_batch(&mut arrived, &Misfits::default()).len()),
+            [(); 3].map(|()| take_batch(&mut arrived, &Quarantine::default()).len()),
             [2, 2, 1]
         );
     }

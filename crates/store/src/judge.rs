@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
-use holdfast_domain::limits::{Counter, CounterMove, Reached, Tally};
+use holdfast_domain::ledger::{BalanceChange, Funds, Posting, PostingKind};
+use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimit};
 use holdfast_domain::operation::{Change, Transition, Version};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
@@ -20,11 +20,11 @@ pub type Window = (ApiKeyId, Counter, Timestamp);
 #[derive(Debug, Default)]
 pub struct Book {
     /// The wallets that exist.
-    pub wallets: BTreeMap<WalletId, Balance>,
+    pub wallets: BTreeMap<WalletId, WalletBalance>,
     /// The operations that exist.
-    pub operations: BTreeMap<OperationId, Row>,
+    pub operations: BTreeMap<OperationId, OperationRow>,
     /// The operations that refunds name.
-    pub charged: BTreeMap<OperationId, Charged>,
+    pub charged: BTreeMap<OperationId, RefundBase>,
     /// The postings that exist.
     pub postings: BTreeSet<PostingId>,
     /// The counters that exist.
@@ -32,26 +32,26 @@ pub struct Book {
     /// The price versions that exist.
     pub prices: BTreeMap<PriceVersionId, PriceVersion>,
     /// What the changes that passed come to.
-    pub moved: Moved,
+    pub moved: BookDeltas,
 }
 
 /// The two amounts of a wallet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Balance {
+pub struct WalletBalance {
     pub available: Micros,
     pub held: Micros,
 }
 
 /// What is needed of an operation's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct OperationRow {
     pub seq: i64,
     pub version: Version,
     /// Of this version: one that was lost and made anew has another claim.
     pub claim: ClaimId,
 }
 
-impl Row {
+impl OperationRow {
     /// The row of this number, once a change has been written into it.
     pub fn after(transition: &Transition, seq: i64, version: Version) -> Option<Self> {
         let claim = transition.start().map(|start| start.owner.claim).or(transition.claim)?;
@@ -61,7 +61,7 @@ impl Row {
 
 /// What a refund is measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Charged {
+pub struct RefundBase {
     pub wallet: WalletId,
     pub charge: Micros,
     pub refunded: Micros,
@@ -69,9 +69,9 @@ pub struct Charged {
 
 /// What the changes that passed come to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct BookDeltas {
     /// What is added to wallets.
-    pub wallets: BTreeMap<WalletId, Moves>,
+    pub wallets: BTreeMap<WalletId, BalanceChange>,
     /// What counters stand at: nobody else moves them in this transaction.
     pub counters: BTreeMap<Window, i64>,
     /// What is new.
@@ -80,31 +80,31 @@ pub struct Moved {
 
 /// A change that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Passed {
+pub struct Acceptance {
     /// The number of its operation's row; `None` where there is none yet, or for a posting.
     pub seq: Option<i64>,
     /// The version that it writes.
     pub version: Version,
     /// What the counters that it moves come to.
-    pub tally: Tally,
+    pub tally: CounterReadings,
 }
 
 /// Why a change did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum Rejection {
     Conflict,
-    LimitReached(Reached),
+    LimitReached(ReachedLimit),
     InsufficientFunds,
     Collision,
 }
 
-impl From<Refused> for CommitError {
-    fn from(refused: Refused) -> Self {
+impl From<Rejection> for CommitError {
+    fn from(refused: Rejection) -> Self {
         match refused {
-            Refused::Conflict => Self::Conflict,
-            Refused::LimitReached(reached) => Self::LimitReached(reached),
-            Refused::InsufficientFunds => Self::InsufficientFunds,
-            Refused::Collision => Self::Collision,
+            Rejection::Conflict => Self::Conflict,
+            Rejection::LimitReached(reached) => Self::LimitReached(reached),
+            Rejection::InsufficientFunds => Self::InsufficientFunds,
+            Rejection::Collision => Self::Collision,
         }
     }
 }
@@ -112,7 +112,7 @@ impl From<Refused> for CommitError {
 impl Book {
     /// Judges one change; `now` is the transaction's clock. A change that passes counts for all that
     /// are judged after it. No two changes of one book concern the same operation or posting.
-    pub fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Passed, Refused> {
+    pub fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Acceptance, Rejection> {
         match change {
             Change::Operation(transition) => self.judge_transition(transition, now),
             Change::Posting(posting) => self.judge_posting(posting),
@@ -123,18 +123,18 @@ impl Book {
         &mut self,
         transition: &Transition,
         now: Timestamp,
-    ) -> Result<Passed, Refused> {
+    ) -> Result<Acceptance, Rejection> {
         let row = self.operations.get(&transition.operation).copied();
-        if !transition.stands_on(row.map(|row| (row.version, row.claim))) {
-            return Err(Refused::Conflict);
+        if !transition.matches_row(row.map(|row| (row.version, row.claim))) {
+            return Err(Rejection::Conflict);
         }
         let mut counters = Vec::with_capacity(transition.counters.len());
         for (window, moved) in windows(transition, now) {
             let after = self.count(window, *moved);
-            let reached = || Refused::LimitReached(self.reached(transition, moved, now));
+            let reached = || Rejection::LimitReached(self.reached(transition, moved, now));
             counters.push((window, after.ok_or_else(reached)?));
         }
-        let moves = transition.funds.moves();
+        let moves = transition.funds.balance_change();
         // A result must find its place even where the wallet is broken.
         let balance = match (transition.funds, row) {
             (Funds::Unmoved, Some(_)) => None,
@@ -146,7 +146,7 @@ impl Book {
         let new_price = match transition.start().map(|start| &start.price) {
             Some(price) => match self.prices.get(&price.id) {
                 Some(known) if known == price => None,
-                Some(_) => return Err(Refused::Collision),
+                Some(_) => return Err(Rejection::Collision),
                 None => Some(price),
             },
             None => None,
@@ -164,31 +164,31 @@ impl Book {
             self.prices.insert(price.id.clone(), price.clone());
             self.moved.prices.insert(price.id.clone(), price.clone());
         }
-        Ok(Passed { seq: row.map(|row| row.seq), version: transition.version(), tally })
+        Ok(Acceptance { seq: row.map(|row| row.seq), version: transition.version(), tally })
     }
 
-    fn judge_posting(&mut self, posting: &Posting) -> Result<Passed, Refused> {
+    fn judge_posting(&mut self, posting: &Posting) -> Result<Acceptance, Rejection> {
         if self.postings.contains(&posting.id) {
-            return Err(Refused::Conflict);
+            return Err(Rejection::Conflict);
         }
         let refunded = match &posting.kind {
             PostingKind::Refund(operation) => Some((*operation, self.refund(posting, *operation)?)),
             PostingKind::Deposit | PostingKind::Adjustment(_) => None,
         };
         if !posting.kind.allows(posting.amount) {
-            return Err(Refused::InsufficientFunds);
+            return Err(Rejection::InsufficientFunds);
         }
-        let moves = Moves { available: posting.amount, held: Micros::ZERO };
+        let moves = BalanceChange { available: posting.amount, held: Micros::ZERO };
         let balance = self.balance(posting.wallet, moves)?;
         // What is held may come back: there must be room for it.
-        balance.available.plus(balance.held).ok_or(Refused::InsufficientFunds)?;
+        balance.available.plus(balance.held).ok_or(Rejection::InsufficientFunds)?;
 
         if let Some((operation, charged)) = refunded {
             self.charged.insert(operation, charged);
         }
         self.postings.insert(posting.id);
         self.move_wallet(posting.wallet, balance, moves);
-        Ok(Passed { seq: None, version: Version::FIRST, tally: Tally::default() })
+        Ok(Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() })
     }
 
     /// What a counter becomes; `None` beyond its bound. A correction is never refused, and never takes
@@ -201,11 +201,16 @@ impl Book {
         }
     }
 
-    fn reached(&self, transition: &Transition, moved: &CounterMove, now: Timestamp) -> Reached {
+    fn reached(
+        &self,
+        transition: &Transition,
+        moved: &CounterMove,
+        now: Timestamp,
+    ) -> ReachedLimit {
         let CounterMove { counter, amount, bound } = *moved;
         let used = |(window, moved): (Window, &CounterMove)| (moved.counter, self.used(window));
         let tally = windows(transition, now).map(used).collect();
-        Reached { counter, amount, bound: bound.unwrap_or(i64::MAX), tally, at: now }
+        ReachedLimit { counter, amount, bound: bound.unwrap_or(i64::MAX), counters: tally, at: now }
     }
 
     fn used(&self, window: Window) -> i64 {
@@ -213,30 +218,30 @@ impl Book {
     }
 
     /// The wallet's balance after these moves. A missing wallet has nothing, not even room.
-    fn balance(&self, wallet: WalletId, moves: Moves) -> Result<Balance, Refused> {
+    fn balance(&self, wallet: WalletId, moves: BalanceChange) -> Result<WalletBalance, Rejection> {
         let sum = |amount: Micros, by: Micros| {
-            amount.plus(by).filter(|sum| *sum >= Micros::ZERO).ok_or(Refused::InsufficientFunds)
+            amount.plus(by).filter(|sum| *sum >= Micros::ZERO).ok_or(Rejection::InsufficientFunds)
         };
-        let balance = self.wallets.get(&wallet).ok_or(Refused::InsufficientFunds)?;
-        Ok(Balance {
+        let balance = self.wallets.get(&wallet).ok_or(Rejection::InsufficientFunds)?;
+        Ok(WalletBalance {
             available: sum(balance.available, moves.available)?,
             held: sum(balance.held, moves.held)?,
         })
     }
 
-    fn refund(&self, posting: &Posting, operation: OperationId) -> Result<Charged, Refused> {
-        let charged = self.charged.get(&operation).ok_or(Refused::InsufficientFunds)?;
+    fn refund(&self, posting: &Posting, operation: OperationId) -> Result<RefundBase, Rejection> {
+        let charged = self.charged.get(&operation).ok_or(Rejection::InsufficientFunds)?;
         let refunded = charged.refunded.plus(posting.amount);
         match refunded {
             Some(refunded) if charged.wallet == posting.wallet && refunded <= charged.charge => {
-                Ok(Charged { refunded, ..*charged })
+                Ok(RefundBase { refunded, ..*charged })
             }
-            Some(_) | None => Err(Refused::InsufficientFunds),
+            Some(_) | None => Err(Rejection::InsufficientFunds),
         }
     }
 
-    fn move_wallet(&mut self, wallet: WalletId, balance: Balance, moves: Moves) {
-        let still = Moves { available: Micros::ZERO, held: Micros::ZERO };
+    fn move_wallet(&mut self, wallet: WalletId, balance: WalletBalance, moves: BalanceChange) {
+        let still = BalanceChange { available: Micros::ZERO, held: Micros::ZERO };
         if moves == still {
             return;
         }
@@ -273,7 +278,7 @@ mod tests {
 
     /// A book with one wallet.
     fn book(available: i64, held: i64) -> Book {
-        let balance = Balance { available: Micros::new(available), held: Micros::new(held) };
+        let balance = WalletBalance { available: Micros::new(available), held: Micros::new(held) };
         Book { wallets: [(sample::WALLET, balance)].into(), ..Book::default() }
     }
 
@@ -281,11 +286,11 @@ mod tests {
         sample::claim().request_key(sample::request_key(n))
     }
 
-    fn judge(book: &mut Book, change: &Change) -> Result<Passed, Refused> {
+    fn judge(book: &mut Book, change: &Change) -> Result<Acceptance, Rejection> {
         book.judge(change, NOW)
     }
 
-    fn admit(book: &mut Book, claim: ClaimBuilder) -> Result<Passed, Refused> {
+    fn admit(book: &mut Book, claim: ClaimBuilder) -> Result<Acceptance, Rejection> {
         judge(book, &sample::admission(&claim.build()))
     }
 
@@ -293,7 +298,8 @@ mod tests {
     fn after(claim: ClaimBuilder, event: impl FnOnce(&Operation) -> Event) -> Arc<Change> {
         let admission = sample::admission(&claim.build());
         let Change::Operation(transition) = &*admission else { return admission };
-        let receipt = Receipt { version: Version::FIRST, at: NOW, tally: Tally::default() };
+        let receipt =
+            Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
         let operation = transition.apply(None, receipt).unwrap();
         let event = event(&operation);
         let snapshot = Snapshot { operation: Some(operation), ..Snapshot::vacant(NOW) };
@@ -304,7 +310,7 @@ mod tests {
     fn with_row(mut book: Book, version: u32) -> Book {
         let id = OperationId::of(sample::API_KEY, sample::request_key(1));
         let claim = claim(1).build().owner.claim;
-        book.operations.insert(id, Row { seq: 5, version: Version::new(version), claim });
+        book.operations.insert(id, OperationRow { seq: 5, version: Version::new(version), claim });
         book
     }
 
@@ -327,17 +333,22 @@ mod tests {
         let verdicts: Vec<bool> = (0..4).map(|n| admit(&mut book, claim(n)).is_ok()).collect();
         assert_eq!(verdicts, [true, true, false, false]);
         assert!(admit(&mut book, claim(9).hold(50)).is_ok(), "a smaller one still fits");
-        let moves = Moves { available: Micros::new(-250), held: Micros::new(250) };
+        let moves = BalanceChange { available: Micros::new(-250), held: Micros::new(250) };
         assert_eq!(book.moved.wallets, [(sample::WALLET, moves)].into());
     }
 
     #[test]
     fn what_an_earlier_change_gave_back_a_later_one_may_hold() {
         let mut book = with_row(book(0, 100), 1);
-        assert_eq!(admit(&mut book, claim(2)), Err(Refused::InsufficientFunds));
-        let passed = Passed { seq: Some(5), version: Version::new(2), tally: Tally::default() };
+        assert_eq!(admit(&mut book, claim(2)), Err(Rejection::InsufficientFunds));
+        let passed = Acceptance {
+            seq: Some(5),
+            version: Version::new(2),
+            tally: CounterReadings::default(),
+        };
         assert_eq!(judge(&mut book, &after(claim(1), give_up)), Ok(passed));
-        let passed = Passed { seq: None, version: Version::FIRST, tally: Tally::default() };
+        let passed =
+            Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() };
         assert_eq!(admit(&mut book, claim(3)), Ok(passed));
     }
 
@@ -345,23 +356,23 @@ mod tests {
     fn the_version_is_judged_before_everything_else() {
         let limits = Limits { concurrency: Some(0), ..Limits::default() };
         let mut broke = with_row(book(0, 0), 1);
-        assert_eq!(admit(&mut broke, claim(1).limits(limits)), Err(Refused::Conflict));
+        assert_eq!(admit(&mut broke, claim(1).limits(limits)), Err(Rejection::Conflict));
         for (row, verdict) in [(1, true), (2, false), (3, false)] {
             let mut book = with_row(book(0, 100), row);
             assert_eq!(
-                judge(&mut book, &after(claim(1), give_up)) != Err(Refused::Conflict),
+                judge(&mut book, &after(claim(1), give_up)) != Err(Rejection::Conflict),
                 verdict
             );
         }
         assert_eq!(
             judge(&mut book(0, 100), &after(claim(1), give_up)),
-            Err(Refused::Conflict),
+            Err(Rejection::Conflict),
             "no row"
         );
         let mut another = with_row(book(0, 100), 1);
         another.operations.values_mut().for_each(|row| row.claim = sample::fresh());
         let verdict = judge(&mut another, &after(claim(1), give_up));
-        assert_eq!(verdict, Err(Refused::Conflict), "the row of another claim");
+        assert_eq!(verdict, Err(Rejection::Conflict), "the row of another claim");
     }
 
     #[test]
@@ -369,11 +380,11 @@ mod tests {
         let limits = Limits { concurrency: Some(1), ..Limits::default() };
         let mut book = book(100, 0);
         assert!(admit(&mut book, claim(1).limits(limits)).is_ok());
-        let tally = Tally::default().with(Counter::Concurrency, 1);
+        let tally = CounterReadings::default().with(Counter::Concurrency, 1);
         let counter = Counter::Concurrency;
-        let reached = Reached { counter, amount: 1, bound: 1, tally, at: NOW };
+        let reached = ReachedLimit { counter, amount: 1, bound: 1, counters: tally, at: NOW };
         let refused = admit(&mut book, claim(2).limits(limits).hold(1_000));
-        assert_eq!(refused, Err(Refused::LimitReached(reached)));
+        assert_eq!(refused, Err(Rejection::LimitReached(reached)));
         let window = (sample::API_KEY, Counter::Concurrency, Timestamp::from_micros(0));
         assert_eq!(book.moved.counters, [(window, 1)].into());
     }
@@ -408,22 +419,25 @@ mod tests {
         let mut full = with_row(book(i64::MAX, 100), 1);
         assert_eq!(
             judge(&mut full, &after(claim(1), give_up)),
-            Err(Refused::InsufficientFunds),
+            Err(Rejection::InsufficientFunds),
             "overflow"
         );
         let mut short = with_row(book(0, 99), 1);
         assert_eq!(
             judge(&mut short, &after(claim(1), give_up)),
-            Err(Refused::InsufficientFunds),
+            Err(Rejection::InsufficientFunds),
             "held"
         );
-        assert_eq!(admit(&mut Book::default(), claim(1).hold(0)), Err(Refused::InsufficientFunds));
+        assert_eq!(
+            admit(&mut Book::default(), claim(1).hold(0)),
+            Err(Rejection::InsufficientFunds)
+        );
         // Only what moves no money is written where the wallet is gone.
         let asked = after(claim(1), |_| Event::AskCancel);
         assert!(judge(&mut with_row(Book::default(), 1), &asked).is_ok());
         assert_eq!(
             judge(&mut with_row(Book::default(), 1), &after(claim(1), give_up)),
-            Err(Refused::InsufficientFunds)
+            Err(Rejection::InsufficientFunds)
         );
     }
 
@@ -435,18 +449,21 @@ mod tests {
         assert!(admit(&mut book, claim(2)).is_ok());
         assert_eq!(book.moved.prices, [(known.id.clone(), known)].into());
         let dearer = sample::priced("2026-01-01T00:00:00Z", 2);
-        assert_eq!(admit(&mut book, claim(3).price(dearer)), Err(Refused::Collision));
+        assert_eq!(admit(&mut book, claim(3).price(dearer)), Err(Rejection::Collision));
     }
 
     #[test]
     fn postings_are_made_once_and_in_their_direction() {
         let adjustment = || PostingKind::Adjustment("drift".to_owned());
-        let refused = Err(Refused::InsufficientFunds);
+        let refused = Err(Rejection::InsufficientFunds);
         let mut book = book(10, 0);
-        let passed = Ok(Passed { seq: None, version: Version::FIRST, tally: Tally::default() });
+        let passed = Ok(Acceptance {
+            seq: None,
+            version: Version::FIRST,
+            tally: CounterReadings::default(),
+        });
         assert_eq!(judge(&mut book, &posting(1, PostingKind::Deposit, 5)), passed);
-        let again = judge(&mut book, &posting(1, adjustment(), 5));
-        assert_eq!(again, Err(Refused::Conflict));
+        assert_eq!(judge(&mut book, &posting(1, adjustment(), 5)), Err(Rejection::Conflict));
         assert_eq!(judge(&mut book, &posting(2, adjustment(), -16)), refused);
         assert_eq!(judge(&mut book, &posting(3, adjustment(), -15)), passed);
         assert_eq!(judge(&mut book, &posting(4, adjustment(), 0)), refused);
@@ -460,7 +477,7 @@ mod tests {
         let mut book = book(10, 30);
         let fits = i64::MAX - 40;
         let beyond = judge(&mut book, &posting(1, PostingKind::Deposit, fits + 1));
-        assert_eq!(beyond, Err(Refused::InsufficientFunds));
+        assert_eq!(beyond, Err(Rejection::InsufficientFunds));
         assert!(judge(&mut book, &posting(2, PostingKind::Deposit, fits)).is_ok());
     }
 
@@ -468,17 +485,16 @@ mod tests {
     fn refunds_stay_within_the_charge_of_the_same_wallet() {
         let operation = OperationId::from_u128(1);
         let refund = |n, amount| posting(n, PostingKind::Refund(operation), amount);
-        let refused = Err(Refused::InsufficientFunds);
+        let refused = Err(Rejection::InsufficientFunds);
         let mut book = book(0, 0);
         assert_eq!(judge(&mut book, &refund(1, 1)), refused, "nothing was charged");
         let (charge, refunded) = (Micros::new(30), Micros::new(10));
-        let charged = Charged { wallet: sample::WALLET, charge, refunded };
+        let charged = RefundBase { wallet: sample::WALLET, charge, refunded };
         book.charged.insert(operation, charged);
         assert_eq!(judge(&mut book, &refund(2, 21)), refused);
         assert!(judge(&mut book, &refund(3, 20)).is_ok());
         assert_eq!(judge(&mut book, &refund(4, 1)), refused);
-        let stranger = Charged { wallet: WalletId::from_u128(9), ..charged };
-        book.charged.insert(operation, stranger);
+        book.charged.insert(operation, RefundBase { wallet: WalletId::from_u128(9), ..charged });
         assert_eq!(judge(&mut book, &refund(5, 1)), refused);
     }
 }

@@ -42,11 +42,11 @@ use tokio_util::task::TaskTracker;
 use crate::dialect::{Bind, Dialect};
 pub use crate::lock::{LockError, ServeLock};
 pub use crate::migrate::SchemaError;
-use crate::ports::Texts;
-use crate::postgres::{Line, Postgres};
+use crate::ports::JournalStatements;
+use crate::postgres::{ConnectionPool, Postgres};
 use crate::sqlite::Sqlite;
 pub use crate::sqlite::identity::FileLost;
-use crate::url::Place;
+use crate::url::DatabaseLocation;
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 
 /// Connections for the short reads that every caller and every probe waits for.
@@ -141,8 +141,8 @@ struct Inner {
     /// For the short reads that every caller and every probe waits for: credentials, their wallets, the
     /// clock. Results never go through these, so that however many of them are read, nobody is locked out.
     glances: Readers,
-    writing: Writing,
-    texts: Texts,
+    writing: WriteBackend,
+    texts: JournalStatements,
     result_bytes_max: usize,
     tasks: TaskTracker,
 }
@@ -150,11 +150,11 @@ struct Inner {
 /// What a database is read through.
 enum Readers {
     Sqlite(DatabaseConnection),
-    Postgres(Line),
+    Postgres(ConnectionPool),
 }
 
 /// How a database is written: what is a database's own of each port.
-enum Writing {
+enum WriteBackend {
     Sqlite(Sqlite),
     Postgres(Postgres),
 }
@@ -203,19 +203,19 @@ impl Store {
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
         let (writing, [readers, glances]) = match options.url.place() {
-            Place::File(file) => {
+            DatabaseLocation::File(file) => {
                 let (sqlite, readers) = Sqlite::open(file, &options, &tasks).await?;
-                (Writing::Sqlite(sqlite), readers.map(Readers::Sqlite))
+                (WriteBackend::Sqlite(sqlite), readers.map(Readers::Sqlite))
             }
-            Place::Server(server) => {
+            DatabaseLocation::Server(server) => {
                 let opened = Postgres::open(server.options(), &options, &tasks).await;
                 let (postgres, readers) = opened?;
-                (Writing::Postgres(postgres), readers.map(Readers::Postgres))
+                (WriteBackend::Postgres(postgres), readers.map(Readers::Postgres))
             }
         };
         tasks.close();
         let dialect = options.url.dialect();
-        let texts = Texts::of(dialect);
+        let texts = JournalStatements::of(dialect);
         let result_bytes_max = options.result_bytes_max;
         let inner = Inner { dialect, readers, glances, writing, texts, result_bytes_max, tasks };
         Ok(Self { inner: Arc::new(inner) })
@@ -230,16 +230,16 @@ impl Store {
     /// Where the log could not be folded in or a connection not be closed. Nothing is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.finish(),
-            Writing::Postgres(postgres) => postgres.finish(),
+            WriteBackend::Sqlite(sqlite) => sqlite.finish(),
+            WriteBackend::Postgres(postgres) => postgres.finish(),
         }
         self.closed().await;
         self.inner.tasks.wait().await;
         let closed = self.readers().close().await;
         let closed = self.inner.glances.close().await.and(closed);
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.close().await.and(closed),
-            Writing::Postgres(postgres) => {
+            WriteBackend::Sqlite(sqlite) => sqlite.close().await.and(closed),
+            WriteBackend::Postgres(postgres) => {
                 postgres.close().await;
                 closed
             }
@@ -250,8 +250,8 @@ impl Store {
     /// itself and every later write fails.
     pub async fn closed(&self) {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.closed().await,
-            Writing::Postgres(postgres) => postgres.closed().await,
+            WriteBackend::Sqlite(sqlite) => sqlite.closed().await,
+            WriteBackend::Postgres(postgres) => postgres.closed().await,
         }
     }
 
@@ -264,7 +264,7 @@ impl Store {
     }
 
     /// Reads what is short and waited for by everybody.
-    async fn glance<const N: usize>(
+    async fn quick_query<const N: usize>(
         &self,
         sql: &str,
         binds: [Bind; N],
@@ -275,9 +275,9 @@ impl Store {
     /// The clock as a read sees it.
     fn seen(&self, now: Timestamp) -> Timestamp {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.seen(now),
+            WriteBackend::Sqlite(sqlite) => sqlite.seen(now),
             // The server reads its clock after it has seen the rows.
-            Writing::Postgres(_) => now,
+            WriteBackend::Postgres(_) => now,
         }
     }
 
@@ -292,8 +292,8 @@ impl Store {
     /// The longest result that the database can hold.
     fn result_bytes_max(&self) -> usize {
         match self.writing() {
-            Writing::Sqlite(_) => sqlite::RESULT_BYTES_MAX,
-            Writing::Postgres(_) => postgres::RESULT_BYTES_MAX,
+            WriteBackend::Sqlite(_) => sqlite::RESULT_BYTES_MAX,
+            WriteBackend::Postgres(_) => postgres::RESULT_BYTES_MAX,
         }
     }
 
@@ -305,11 +305,11 @@ impl Store {
         self.inner.dialect
     }
 
-    fn texts(&self) -> &Texts {
+    fn texts(&self) -> &JournalStatements {
         &self.inner.texts
     }
 
-    fn writing(&self) -> &Writing {
+    fn writing(&self) -> &WriteBackend {
         &self.inner.writing
     }
 }

@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::sqlite::connect;
-use crate::sqlite::identity::{FileLost, Identity, Refusal};
+use crate::sqlite::identity::{FileLost, HoldError, Identity};
 use crate::url::DatabaseUrl;
 
 /// The right to serve a database file. It ends when this is dropped, or with the process.
 #[derive(Debug)]
 pub struct ServeLock {
     /// None where a server has the database: its processes are told apart by their nodes' leases.
-    held: Option<Held>,
+    held: Option<FileLock>,
 }
 
 /// A database file that nobody else serves.
 #[derive(Debug)]
-struct Held {
+struct FileLock {
     database: PathBuf,
     /// Taken when the file is there: at once, or when the store opens what was made meanwhile.
     identity: OnceLock<Identity>,
@@ -70,7 +70,7 @@ impl ServeLock {
             Err(TryLockError::WouldBlock) => return Err(LockError::Taken(database)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let held = Held { database, identity: OnceLock::new(), _beside: beside };
+        let held = FileLock { database, identity: OnceLock::new(), _beside: beside };
         if named.exists() {
             held.identity(named)?;
         }
@@ -104,16 +104,16 @@ impl ServeLock {
     }
 }
 
-impl Held {
+impl FileLock {
     /// The file that has the name; the one that had it when this was asked first.
     fn identity(&self, named: &Path) -> Result<&Identity, LockError> {
         if let Some(identity) = self.identity.get() {
             return Ok(identity);
         }
         let identity = Identity::hold(named).map_err(|refusal| match refusal {
-            Refusal::Taken => LockError::Taken(self.database.clone()),
-            Refusal::Lost(lost) => LockError::Lost(lost),
-            Refusal::Failed(error) => LockError::Failed(named.to_owned(), error),
+            HoldError::Taken => LockError::Taken(self.database.clone()),
+            HoldError::Lost(lost) => LockError::Lost(lost),
+            HoldError::Failed(error) => LockError::Failed(named.to_owned(), error),
         })?;
         Ok(self.identity.get_or_init(|| identity))
     }

@@ -44,7 +44,7 @@ pub(crate) fn describe() {
 }
 
 /// What is counted at every commit, looked up once.
-struct Usual {
+struct CommitMetrics {
     batch_size: Histogram,
     batch_seconds: Histogram,
     statements: Counter,
@@ -52,7 +52,7 @@ struct Usual {
     committed: Counter,
 }
 
-static USUAL: LazyLock<Usual> = LazyLock::new(|| Usual {
+static USUAL: LazyLock<CommitMetrics> = LazyLock::new(|| CommitMetrics {
     batch_size: histogram!(BATCH_SIZE),
     batch_seconds: histogram!(BATCH_SECONDS),
     statements: counter!(STATEMENTS),

@@ -20,7 +20,7 @@ pub use self::loss::{IfFilled, Loss};
 use self::steps::{MIGRATIONS, Migration};
 use crate::ConnectError;
 use crate::dialect::Dialect;
-use crate::url::{DatabaseUrl, Place};
+use crate::url::{DatabaseLocation, DatabaseUrl};
 use crate::{postgres, sqlite};
 
 /// Marks a file as ours: `HFDB`.
@@ -32,7 +32,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 
 /// A migration and whether the database has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct MigrationStatus {
     /// Its number.
     pub version: u32,
     /// What it is called.
@@ -92,14 +92,14 @@ pub enum SchemaError {
 /// # Errors
 ///
 /// Where the database is not ours or is newer, or a migration fails.
-pub async fn up(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
-    if let Place::File(file) = url.place() {
+pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
+    if let DatabaseLocation::File(file) = url.place() {
         sqlite::connect::create(file).map_err(SchemaError::Connect)?;
     }
     let db = open(url).await?;
     let mut applied = Vec::new();
     let outcome = loop {
-        match up_one(&db, url).await {
+        match apply_one(&db, url).await {
             Ok(Some(step)) => applied.push(step),
             Ok(None) => break Ok(applied),
             Err(error) => break Err(error),
@@ -114,10 +114,10 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
 ///
 /// Where rows would go that are to stay, a gateway runs on the server's database, none is applied, the
 /// database is not ours or is newer, or it fails.
-pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<Step, SchemaError> {
+pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationStatus, SchemaError> {
     exists(url)?;
     let db = open(url).await?;
-    let outcome = down_one(&db, url, if_filled).await;
+    let outcome = revert_one(&db, url, if_filled).await;
     close(db, outcome).await
 }
 
@@ -126,7 +126,7 @@ pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<Step, Schema
 /// # Errors
 ///
 /// Where the database is not ours or is newer, or cannot be read.
-pub async fn status(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
+pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
     if exists(url).is_err() {
         return Ok(MIGRATIONS.iter().map(|migration| migration.step(None)).collect());
     }
@@ -143,11 +143,11 @@ pub async fn status(url: &DatabaseUrl) -> Result<Vec<Step>, SchemaError> {
 pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
     exists(url)?;
     let db = match url.place() {
-        Place::File(file) => {
+        DatabaseLocation::File(file) => {
             let reader = sqlite::connect::readers(file, busy_timeout, 1).await;
             reader.map_err(|error| refused(error, url))?
         }
-        Place::Server(_) => open(url).await?,
+        DatabaseLocation::Server(_) => open(url).await?,
     };
     let found = applied(&db, url).await.map(|applied| applied.last().map_or(0, |(last, _)| *last));
     let found = close(db, found).await?;
@@ -174,16 +174,16 @@ fn name(url: &DatabaseUrl) -> String {
 
 async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
     match url.place() {
-        Place::File(file) => {
+        DatabaseLocation::File(file) => {
             // Asked before the settings are written: a foreign file stays as it is.
             let reader = sqlite::connect::readers(file, BUSY, 1).await;
             let reader = reader.map_err(|error| refused(error, url))?;
-            let ours = recognise(&reader, url).await;
+            let ours = inspect(&reader, url).await;
             close(reader, ours).await?;
             sqlite::connect::writers(file, BUSY).await.map_err(SchemaError::Connect)
         }
-        Place::Server(server) => {
-            let db = postgres::connect::single(server.options(), BUSY).await;
+        DatabaseLocation::Server(server) => {
+            let db = postgres::connect::connect_single(server.options(), BUSY).await;
             db.map_err(|error| refused(error, url))
         }
     }
@@ -236,7 +236,7 @@ enum Contents {
 }
 
 /// Says in one statement what is there: between two of them another process may migrate.
-async fn recognise(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Contents, SchemaError> {
+async fn inspect(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Contents, SchemaError> {
     let (sql, ours) = match url.dialect() {
         Dialect::Sqlite => (
             "SELECT (SELECT application_id FROM pragma_application_id),
@@ -268,7 +268,7 @@ async fn applied(
     db: &impl ConnectionTrait,
     url: &DatabaseUrl,
 ) -> Result<Vec<(u32, Timestamp)>, SchemaError> {
-    if recognise(db, url).await? == Contents::Nothing {
+    if inspect(db, url).await? == Contents::Nothing {
         return Ok(Vec::new());
     }
     let dialect = url.dialect();
@@ -340,7 +340,10 @@ const fn drop_own_table(dialect: Dialect) -> &'static str {
     }
 }
 
-async fn up_one(db: &DatabaseConnection, url: &DatabaseUrl) -> Result<Option<Step>, SchemaError> {
+async fn apply_one(
+    db: &DatabaseConnection,
+    url: &DatabaseUrl,
+) -> Result<Option<MigrationStatus>, SchemaError> {
     let dialect = url.dialect();
     let transaction = begin(db, dialect).await?;
     let known = applied(&transaction, url).await?;
@@ -370,11 +373,11 @@ async fn up_one(db: &DatabaseConnection, url: &DatabaseUrl) -> Result<Option<Ste
     Ok(Some(next.step(Some(Timestamp::from_micros(at)))))
 }
 
-async fn down_one(
+async fn revert_one(
     db: &DatabaseConnection,
     url: &DatabaseUrl,
     if_filled: IfFilled,
-) -> Result<Step, SchemaError> {
+) -> Result<MigrationStatus, SchemaError> {
     let dialect = url.dialect();
     let transaction = begin(db, dialect).await?;
     let known = applied(&transaction, url).await?;

@@ -7,6 +7,6 @@ mod nodes;
 mod prices;
 pub(crate) mod wallets;
 
-pub(crate) use self::journal::Texts;
+pub(crate) use self::journal::JournalStatements;
 #[cfg(test)]
 pub(crate) use self::keys::STANDING;

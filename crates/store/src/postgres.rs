@@ -5,20 +5,20 @@
 //! wallets, and by the versions of operations.
 
 mod arrays;
-mod aside;
 mod batch;
 mod begin;
 pub(crate) mod connect;
 mod journal;
 mod keys;
-mod line;
+mod lock_queue;
 mod nodes;
 mod pack;
 #[cfg(test)]
 mod plans;
+mod pool;
 mod prices;
 mod reads;
-mod runs;
+mod row_cache;
 mod statements;
 mod wallets;
 mod writer;
@@ -34,7 +34,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::connect::{BY_INDEX, ERRAND_STATEMENT, READ_STATEMENT, Session};
-pub(crate) use self::line::{Line, Moment};
+pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
 use self::writer::Writer;
 use crate::job::{Job, WriterEnded};
 use crate::{GLANCES, OpenError, Options};
@@ -55,9 +55,9 @@ pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 
 /// A database of a server, and what writes it.
 pub(crate) struct Postgres {
-    errands: Line,
+    errands: ConnectionPool,
     /// Nothing else runs there: whatever keeps the others waiting, a lease is renewed.
-    beats: Line,
+    beats: ConnectionPool,
     jobs: mpsc::Sender<Job>,
     /// Ends the writer with the last clone of the store, where nobody closed it.
     closing: DropGuard,
@@ -71,11 +71,11 @@ impl Postgres {
         url: &PgConnectOptions,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [Line; 2]), OpenError> {
+    ) -> Result<(Self, [ConnectionPool; 2]), OpenError> {
         let lock_timeout = options.busy_timeout;
         let line = |connections, statement_timeout, patience, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
-            Line::new(url, session, connections, patience, tasks)
+            ConnectionPool::new(url, session, connections, patience, tasks)
         };
         let readers = [options.readers, GLANCES]
             .map(|connections| line(connections, READ_STATEMENT, READ, ""));
@@ -86,7 +86,7 @@ impl Postgres {
         let closing = CancellationToken::new();
         let room = options.commit_queue.max(1);
         let (jobs, queue) = mpsc::channel(room);
-        let (aside, waiting) = aside::way(url, room, lock_timeout);
+        let (aside, waiting) = lock_queue::channel(url, room, lock_timeout);
         tasks.spawn(writer::run(writer, queue, aside, closing.clone()));
         let ended = CancellationToken::new();
         let ending = ended.clone().drop_guard();

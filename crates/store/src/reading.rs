@@ -12,40 +12,42 @@ use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult, TransactionTrai
 use tokio::task::JoinError;
 
 use crate::dialect::{Bind, Dialect};
-use crate::postgres::Moment;
+use crate::postgres::PgReadTransaction;
 use crate::rows::BadRow;
-use crate::statement::TooMuch;
-use crate::usage::TooLarge;
+use crate::statement::AmountOverflow;
+use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
 
 /// Why such a read was not finished.
 #[derive(Debug, thiserror::Error)]
-enum Failed {
+enum ReadError {
     #[error("the rows cannot be read")]
     Read(#[source] Cause),
     #[error("a row cannot be understood")]
     Row(#[source] BadRow),
     #[error("a wallet's transfers do not add up")]
-    Transfers(#[source] TooMuch),
+    Transfers(#[source] AmountOverflow),
     #[error("what was used does not add up")]
-    Usage(#[source] TooLarge),
+    Usage(#[source] SumOverflow),
     #[error("the read stopped")]
     Stopped(#[source] JoinError),
 }
 
 /// A transaction that reads.
-enum Read {
+enum ReadTransaction {
     /// It sees what its first read saw.
     Sqlite(DatabaseTransaction),
-    Postgres(Moment),
+    Postgres(PgReadTransaction),
 }
 
 impl Store {
     /// Reads in one transaction.
-    async fn at_one_moment<T, W>(&self, work: W) -> Result<T, Unavailable>
+    async fn read_transaction<T, W>(&self, work: W) -> Result<T, Unavailable>
     where
         T: Send + 'static,
-        W: for<'t> FnOnce(&'t mut Read) -> BoxFuture<'t, Result<T, Failed>> + Send + 'static,
+        W: for<'t> FnOnce(&'t mut ReadTransaction) -> BoxFuture<'t, Result<T, ReadError>>
+            + Send
+            + 'static,
     {
         let store = self.clone();
         let reading = self.spawn(async move {
@@ -54,18 +56,22 @@ impl Store {
             read.end().await?;
             found
         });
-        reading.await.map_err(Failed::Stopped).flatten().map_err(unavailable)
+        reading.await.map_err(ReadError::Stopped).flatten().map_err(unavailable)
     }
 
-    async fn begin(&self) -> Result<Read, Failed> {
+    async fn begin(&self) -> Result<ReadTransaction, ReadError> {
         match self.readers() {
-            Readers::Sqlite(readers) => readers.begin().await.map(Read::Sqlite).map_err(read),
-            Readers::Postgres(line) => line.moment().await.map(Read::Postgres).map_err(read),
+            Readers::Sqlite(readers) => {
+                readers.begin().await.map(ReadTransaction::Sqlite).map_err(read)
+            }
+            Readers::Postgres(line) => {
+                line.moment().await.map(ReadTransaction::Postgres).map_err(read)
+            }
         }
     }
 }
 
-impl Read {
+impl ReadTransaction {
     const fn dialect(&self) -> Dialect {
         match self {
             Self::Sqlite(_) => Dialect::Sqlite,
@@ -77,7 +83,7 @@ impl Read {
         &mut self,
         sql: &str,
         binds: [Bind; N],
-    ) -> Result<Vec<QueryResult>, Failed> {
+    ) -> Result<Vec<QueryResult>, ReadError> {
         match self {
             Self::Sqlite(transaction) => {
                 let statement = Dialect::Sqlite.statement(sql, binds);
@@ -87,7 +93,7 @@ impl Read {
         }
     }
 
-    async fn end(self) -> Result<(), Failed> {
+    async fn end(self) -> Result<(), ReadError> {
         match self {
             Self::Sqlite(transaction) => transaction.rollback().await.map_err(read),
             Self::Postgres(moment) => {
@@ -98,6 +104,6 @@ impl Read {
     }
 }
 
-fn read(error: impl std::error::Error + Send + Sync + 'static) -> Failed {
-    Failed::Read(Box::new(error))
+fn read(error: impl std::error::Error + Send + Sync + 'static) -> ReadError {
+    ReadError::Read(Box::new(error))
 }

@@ -28,7 +28,7 @@ pub enum Scope {
 
 /// An operation with what its situation depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct OperationListing {
     /// The row.
     pub operation: Operation,
     /// What has been refunded of its charge.
@@ -56,7 +56,7 @@ pub struct LiveCredential {
 
 /// What running operations hold.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Outstanding {
+pub struct OutstandingHolds {
     /// How many hold something back.
     pub count: u64,
     /// How much of each currency that anything is held of.

@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::credential::{ApiKey, Balance, Credential, Grant};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant};
 use holdfast_domain::ledger::{PostingKind, TransferKind};
-use holdfast_domain::limits::{Counter, Limits, Reserved, SpendLimit, SpendWindow};
-use holdfast_domain::model::{PublicModelId, Terms};
+use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
+use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
 use holdfast_domain::ports::Cause;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Incarnation, Micros, NodeName, OperationId,
@@ -73,33 +73,33 @@ pub(crate) enum BadRow {
 /// Reads the columns of a row one after the other.
 #[derive(Debug)]
 pub(crate) struct Cells<'r> {
-    row: Row<'r>,
+    row: RowSource<'r>,
     next: usize,
 }
 
 /// Where a row comes from.
 #[derive(Debug, Clone, Copy)]
-enum Row<'r> {
+enum RowSource<'r> {
     Readers(&'r QueryResult),
     Writer(&'r rusqlite::Row<'r>),
 }
 
 impl<'r> Cells<'r> {
     pub(crate) const fn new(row: &'r QueryResult) -> Self {
-        Self { row: Row::Readers(row), next: 0 }
+        Self { row: RowSource::Readers(row), next: 0 }
     }
 
     /// Of a row that SQLite's writer has read.
     pub(crate) const fn written(row: &'r rusqlite::Row<'r>) -> Self {
-        Self { row: Row::Writer(row), next: 0 }
+        Self { row: RowSource::Writer(row), next: 0 }
     }
 
     fn get<T: TryGetable + FromSql>(&mut self) -> Result<T, BadRow> {
         let at = self.next;
         self.next = at.saturating_add(1);
         match self.row {
-            Row::Readers(row) => row.try_get_by_index(at).map_err(|error| bad(at, error)),
-            Row::Writer(row) => row.get(at).map_err(|error| bad(at, error)),
+            RowSource::Readers(row) => row.try_get_by_index(at).map_err(|error| bad(at, error)),
+            RowSource::Writer(row) => row.get(at).map_err(|error| bad(at, error)),
         }
     }
 
@@ -121,11 +121,11 @@ impl<'r> Cells<'r> {
     pub(crate) fn is_absent(&self) -> Result<bool, BadRow> {
         let at = self.next;
         match self.row {
-            Row::Readers(row) => {
+            RowSource::Readers(row) => {
                 let value = row.try_get_by_index::<Option<Vec<u8>>>(at);
                 Ok(value.map_err(|error| bad(at, error))?.is_none())
             }
-            Row::Writer(row) => {
+            RowSource::Writer(row) => {
                 let value = row.get_ref(at).map_err(|error| bad(at, error))?;
                 Ok(value == ValueRef::Null)
             }
@@ -169,8 +169,8 @@ impl<'r> Cells<'r> {
     }
 
     /// Nine counts; `None` where the row has none.
-    fn counts(&mut self) -> Result<Option<[u64; Kind::COUNT]>, BadRow> {
-        let mut counts = [0; Kind::COUNT];
+    fn counts(&mut self) -> Result<Option<[u64; MeterKind::COUNT]>, BadRow> {
+        let mut counts = [0; MeterKind::COUNT];
         let mut present = true;
         for count in &mut counts {
             match self.opt_int()? {
@@ -190,8 +190,12 @@ fn bad(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> BadR
 }
 
 /// One of nine counts, by its kind.
-fn of_kind(counts: &[u64; Kind::COUNT], kind: Kind) -> u64 {
-    Kind::ALL.iter().zip(counts).find_map(|(k, count)| (*k == kind).then_some(*count)).unwrap_or(0)
+fn of_kind(counts: &[u64; MeterKind::COUNT], kind: MeterKind) -> u64 {
+    MeterKind::ALL
+        .iter()
+        .zip(counts)
+        .find_map(|(k, count)| (*k == kind).then_some(*count))
+        .unwrap_or(0)
 }
 
 /// Reads [`OPERATION`].
@@ -202,7 +206,7 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
         cells.parse(|bytes: Vec<u8>| bytes.try_into().ok().and_then(RequestKey::from_bytes))?;
     let wallet = WalletId::from_bytes(cells.bytes()?);
     let model = cells.parse(|text: String| PublicModelId::try_from(text.as_str()).ok())?;
-    let terms = Terms {
+    let terms = FingerprintTerms {
         server_secret: ServerSecretId::from_bytes(cells.bytes()?),
         fingerprint_version: cells.small()?,
         contract: cells.small()?,
@@ -212,7 +216,7 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
     let created_at = cells.timestamp()?;
     let generation = cells.small()?;
     let hold = cells.micros()?;
-    let reserved = Reserved::from_stored(cells.small()?, cells.small()?);
+    let reserved = Reservation::from_stored(cells.small()?, cells.small()?);
     let claim = ClaimId::from_bytes(cells.bytes()?);
     let owner = Owner { claim, node: node(cells)? };
     let admitted_at = cells.timestamp()?;
@@ -221,7 +225,7 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
     let version = Version::new(cells.small()?);
     let cancel_asked = cells.int()? != 0;
     let attempts = cells.parse(|text: String| attempts(&text))?;
-    let ended = Ended::read(cells)?;
+    let ended = EndColumns::read(cells)?;
     let price = price(cells)?;
     let at = cells.next;
     let phase = ended.phase(&phase, &price).ok_or(BadRow::Value(at))?;
@@ -248,15 +252,15 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
 }
 
 /// The columns that only some phases have.
-struct Ended {
-    metered: Option<Metered>,
+struct EndColumns {
+    metered: Option<MeterReading>,
     charge: Option<Micros>,
     shortfall: Option<Micros>,
     refusal: Option<ProviderRefusal>,
     finished_at: Option<Timestamp>,
 }
 
-impl Ended {
+impl EndColumns {
     fn read(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
         let counts = cells.counts()?;
         let source = cells.parse(|label: Option<String>| match label.as_deref() {
@@ -265,7 +269,7 @@ impl Ended {
             None => Some(None),
             Some(_) => None,
         })?;
-        let meters = counts.and_then(|counts| Meters::by(|kind| of_kind(&counts, kind)));
+        let meters = counts.and_then(|counts| Meters::from_fn(|kind| of_kind(&counts, kind)));
         let charge = cells.opt_int()?.map(Micros::new);
         let shortfall = cells.opt_int()?.map(Micros::new);
         let provider_cost = cells.opt_int()?.map(Micros::new);
@@ -275,7 +279,7 @@ impl Ended {
             None => Some(None),
             Some(_) => None,
         })?;
-        let metered = |(meters, source)| Metered { meters, source, provider_cost };
+        let metered = |(meters, source)| MeterReading { meters, source, provider_cost };
         let metered = meters.zip(source).map(metered);
         Ok(Self { metered, charge, shortfall, refusal, finished_at: cells.opt_timestamp()? })
     }
@@ -382,8 +386,8 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
         Some(text) => models(&text).map(Some),
         None => Some(None),
     })?;
-    let balance =
-        cells.parse(|label: String| Balance::ALL.into_iter().find(|it| it.label() == label))?;
+    let balance = cells
+        .parse(|label: String| BalanceVisibility::ALL.into_iter().find(|it| it.label() == label))?;
     let grant = Grant { limits, models, balance, ends_at: cells.opt_timestamp()? };
     let created_at = cells.timestamp()?;
     Ok(ApiKey { id, wallet, name, grant, created_at, revoked_at: cells.opt_timestamp()? })

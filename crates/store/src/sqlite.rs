@@ -5,18 +5,18 @@ mod batch;
 mod checkpoint;
 mod clock;
 pub(crate) mod connect;
-mod errand;
 pub(crate) mod identity;
 mod journal;
 mod keys;
 mod nodes;
+mod notifier;
 #[cfg(test)]
 mod plans;
 mod prices;
 mod queue;
 mod statements;
-mod teller;
 mod wallets;
+mod write_task;
 mod writer;
 
 use std::path::Path;
@@ -32,9 +32,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::clock::Clock;
-use self::connect::File;
-use self::errand::{Errand, WriteError};
+use self::connect::DatabaseFile;
 use self::queue::Queue;
+use self::write_task::{WriteError, WriteTask};
 use crate::job::{Job, WriterEnded};
 use crate::{GLANCES, OpenError, Options, unavailable};
 
@@ -48,7 +48,7 @@ pub(crate) const RESULT_BYTES_MAX: usize = 1_000_000_000 - (1 << 20);
 /// A database file and what writes it.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    file: File,
+    file: DatabaseFile,
     queue: Arc<Queue>,
     room: Arc<Semaphore>,
     clock: Arc<Clock>,
@@ -66,7 +66,7 @@ impl Sqlite {
         connect::check_library().map_err(OpenError::Connect)?;
         identity::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
-        let file = File { path: path.to_owned(), busy_timeout, lock };
+        let file = DatabaseFile { path: path.to_owned(), busy_timeout, lock };
         let opened = Self {
             file,
             queue: Arc::new(Queue::new(options.commit_queue)),
@@ -115,7 +115,7 @@ impl Sqlite {
         let room = Arc::clone(&self.room).acquire_owned().await;
         let room = room.map_err(|_closed| WriteError::NotTried)?;
         let (to, outcome) = oneshot::channel();
-        self.queue.send(Errand::new(work, to, room));
+        self.queue.send(WriteTask::new(work, to, room));
         outcome.await.map_err(|_dropped| WriteError::NotTried)?
     }
 

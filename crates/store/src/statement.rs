@@ -26,7 +26,7 @@ impl Period {
 
 /// What a wallet has at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Balance {
+pub struct StatementBalance {
     /// What it can spend.
     pub available: Micros,
     /// What running operations reserve.
@@ -35,32 +35,32 @@ pub struct Balance {
 
 /// One transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct StatementEntry {
     /// What moved, when and for what.
     pub transfer: LedgerEntry,
     /// What it was posted for; `None` for what an operation moved by itself.
     pub posted: Option<PostingKind>,
     /// What the wallet has after it.
-    pub after: Balance,
+    pub after: StatementBalance,
 }
 
 /// What a wallet had, what moved, what it has then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// What it had before the first entry.
-    pub opening: Balance,
+    pub opening: StatementBalance,
     /// What moved, oldest first.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StatementEntry>,
     /// How many entries of the period come before the first one: the opening balance is after them.
     pub omitted: u64,
     /// What it had at the end of the period.
-    pub closing: Balance,
+    pub closing: StatementBalance,
 }
 
 /// Amounts that no wallet can have: the book is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the transfers come to more than an amount can be")]
-pub(crate) struct TooMuch;
+pub(crate) struct AmountOverflow;
 
 impl Statement {
     /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted` how
@@ -68,21 +68,21 @@ impl Statement {
     pub(crate) fn of(
         lines: Vec<(LedgerEntry, Option<PostingKind>)>,
         omitted: u64,
-        closing: Balance,
-    ) -> Result<Self, TooMuch> {
+        closing: StatementBalance,
+    ) -> Result<Self, AmountOverflow> {
         let mut entries = Vec::with_capacity(lines.len());
         let mut opening = closing;
         for (transfer, posted) in lines.into_iter().rev() {
             let after = opening;
-            opening = after.before(&transfer).ok_or(TooMuch)?;
-            entries.push(Entry { transfer, posted, after });
+            opening = after.before(&transfer).ok_or(AmountOverflow)?;
+            entries.push(StatementEntry { transfer, posted, after });
         }
         entries.reverse();
         Ok(Self { opening, entries, omitted, closing })
     }
 }
 
-impl Balance {
+impl StatementBalance {
     /// What there was before this transfer, when this is what there is after it.
     fn before(self, transfer: &LedgerEntry) -> Option<Self> {
         let before = |account: Account, after: Micros| {

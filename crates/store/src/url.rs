@@ -18,19 +18,19 @@ const PORT: u16 = 5432;
 
 /// `sqlite://` and the path of a file, or `postgres://` and a database of a server.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DatabaseUrl(Place);
+pub struct DatabaseUrl(DatabaseLocation);
 
 /// Where a database is.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum DatabaseLocation {
     File(PathBuf),
     /// With a password, perhaps. It is not shown.
-    Server(Server),
+    Server(ServerDatabase),
 }
 
 /// A database of a server.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub(crate) struct ServerDatabase {
     text: String,
     options: Box<PgConnectOptions>,
 }
@@ -75,7 +75,7 @@ impl DatabaseUrl {
     /// Where it is neither `sqlite://` and a plain path nor `postgres://` and a server's database.
     pub fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Server::parse(url).map(|server| Self(Place::Server(server)));
+            return ServerDatabase::parse(url).map(|server| Self(DatabaseLocation::Server(server)));
         }
         let file = url.strip_prefix("sqlite://").ok_or(BadDatabaseUrl::Scheme)?;
         let plain = !file.is_empty()
@@ -83,15 +83,19 @@ impl DatabaseUrl {
             && file != ":memory:"
             && !file.contains(['?', '#', '%'])
             && !file.contains(char::is_control);
-        if plain { Ok(Self(Place::File(file.into()))) } else { Err(BadDatabaseUrl::File) }
+        if plain {
+            Ok(Self(DatabaseLocation::File(file.into())))
+        } else {
+            Err(BadDatabaseUrl::File)
+        }
     }
 
     /// The file that holds the database; none where a server does.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
-            Place::File(file) => Some(file),
-            Place::Server(_) => None,
+            DatabaseLocation::File(file) => Some(file),
+            DatabaseLocation::Server(_) => None,
         }
     }
 
@@ -102,19 +106,19 @@ impl DatabaseUrl {
         Some(parent.unwrap_or(Path::new(".")))
     }
 
-    pub(crate) const fn place(&self) -> &Place {
+    pub(crate) const fn place(&self) -> &DatabaseLocation {
         &self.0
     }
 
     pub(crate) const fn dialect(&self) -> Dialect {
         match self.0 {
-            Place::File(_) => Dialect::Sqlite,
-            Place::Server(_) => Dialect::Postgres,
+            DatabaseLocation::File(_) => Dialect::Sqlite,
+            DatabaseLocation::Server(_) => Dialect::Postgres,
         }
     }
 }
 
-impl Server {
+impl ServerDatabase {
     fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
         let bad = |_told_without_the_password: sqlx::Error| BadDatabaseUrl::Server;
         let (address, parameters) = url.split_once('?').unwrap_or((url, ""));
@@ -127,7 +131,7 @@ impl Server {
         if names.iter().any(|name| !PARAMETERS.contains(name)) {
             return Err(BadDatabaseUrl::Parameter);
         }
-        let said = Said::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
+        let said = UrlParts::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
         // The driver begins with what the environment says; what the URL leaves out is said here.
         let mut options: PgConnectOptions = url.parse().map_err(bad)?;
         if options.get_options().is_some() {
@@ -146,7 +150,7 @@ impl Server {
             options = options.application_name(APPLICATION);
         }
         let may_be_read = matches!(options.get_ssl_mode(), PgSslMode::Prefer | PgSslMode::Allow);
-        if may_be_read && !is_here(&options) {
+        if may_be_read && !is_local(&options) {
             return Err(BadDatabaseUrl::Encryption);
         }
         Ok(Self { text: url.to_owned(), options: Box::new(options) })
@@ -158,12 +162,12 @@ impl Server {
 }
 
 /// What the address of a server says, before the driver fills in the rest.
-struct Said {
+struct UrlParts {
     port: bool,
     password: bool,
 }
 
-impl Said {
+impl UrlParts {
     /// None where it names no user, no database, or no host, unless that stands elsewhere.
     fn of(address: &str, has_host: bool) -> Option<Self> {
         let (_scheme, rest) = address.split_once("://")?;
@@ -182,7 +186,7 @@ impl Said {
 }
 
 /// Whether nobody stands between: it is on this machine.
-fn is_here(options: &PgConnectOptions) -> bool {
+fn is_local(options: &PgConnectOptions) -> bool {
     let host = options.get_host();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     options.get_socket().is_some()
@@ -190,7 +194,7 @@ fn is_here(options: &PgConnectOptions) -> bool {
         || address.is_ok_and(|address| address.is_loopback())
 }
 
-impl PartialEq for Place {
+impl PartialEq for DatabaseLocation {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(file), Self::File(other)) => file == other,
@@ -200,13 +204,13 @@ impl PartialEq for Place {
     }
 }
 
-impl Eq for Place {}
+impl Eq for DatabaseLocation {}
 
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::File(file) => write!(f, "sqlite://{}", file.display()),
-            Place::Server(Server { options, .. }) => {
+            DatabaseLocation::File(file) => write!(f, "sqlite://{}", file.display()),
+            DatabaseLocation::Server(ServerDatabase { options, .. }) => {
                 let database = options.get_database().unwrap_or_default();
                 match options.get_socket() {
                     Some(socket) => write!(f, "postgres:///{database} at {}", socket.display()),

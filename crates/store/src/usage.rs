@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 
 /// Microseconds of a day.
@@ -14,7 +14,7 @@ pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
 
 /// What sums are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum GroupBy {
     /// Each day, in UTC.
     Day,
     /// Each model.
@@ -50,7 +50,7 @@ pub enum Group {
 
 /// A group's sums in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usage {
+pub struct UsageRow {
     /// What they are of.
     pub group: Group,
     /// Of which money.
@@ -70,8 +70,8 @@ pub struct Totals {
     pub abandoned: u64,
     /// How many of the completed were counted here, because the provider reported nothing believable.
     pub estimated: u64,
-    /// What the completed used, in the order of [`Kind::ALL`].
-    pub meters: [u64; Kind::COUNT],
+    /// What the completed used, in the order of [`MeterKind::ALL`].
+    pub meters: [u64; MeterKind::COUNT],
     /// What they were charged.
     pub charge: Micros,
     /// What they cost beyond their holds.
@@ -92,11 +92,11 @@ pub struct Totals {
 /// A sum that does not fit into 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a sum is too large")]
-pub(crate) struct TooLarge;
+pub(crate) struct SumOverflow;
 
 /// What tells groups apart in rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum GroupKey {
     /// Days since 1970.
     Day(i64),
     Model(String),
@@ -106,7 +106,7 @@ pub(crate) enum Part {
 
 /// Sums in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Sums(BTreeMap<(Part, Currency), Totals>);
+pub(crate) struct Sums(BTreeMap<(GroupKey, Currency), Totals>);
 
 impl Totals {
     const NOTHING: Self = Self {
@@ -114,7 +114,7 @@ impl Totals {
         refused: 0,
         abandoned: 0,
         estimated: 0,
-        meters: [0; Kind::COUNT],
+        meters: [0; MeterKind::COUNT],
         charge: Micros::ZERO,
         shortfall: Micros::ZERO,
         refunded: Micros::ZERO,
@@ -149,29 +149,29 @@ impl Totals {
 impl Sums {
     pub(crate) fn add(
         &mut self,
-        part: Part,
+        part: GroupKey,
         currency: Currency,
         more: &Totals,
-    ) -> Result<(), TooLarge> {
+    ) -> Result<(), SumOverflow> {
         let totals = self.0.entry((part, currency)).or_insert(Totals::NOTHING);
-        *totals = totals.plus(more).ok_or(TooLarge)?;
+        *totals = totals.plus(more).ok_or(SumOverflow)?;
         Ok(())
     }
 
     /// The sums under the names of their groups, sorted by group and currency. Of an id that `names`
     /// does not know the name is empty.
-    pub(crate) fn named(self, names: &BTreeMap<[u8; 16], String>) -> Vec<Usage> {
+    pub(crate) fn with_names(self, names: &BTreeMap<[u8; 16], String>) -> Vec<UsageRow> {
         let name = |id: [u8; 16]| names.get(&id).cloned().unwrap_or_default();
         let named = |((part, currency), totals)| {
             let group = match part {
-                Part::Day(day) => {
+                GroupKey::Day(day) => {
                     Group::Day(Timestamp::from_micros(day.saturating_mul(DAY_MICROS)))
                 }
-                Part::Model(model) => Group::Model(model),
-                Part::ApiKey(id) => Group::ApiKey { name: name(id.to_bytes()), id },
-                Part::Wallet(id) => Group::Wallet { name: name(id.to_bytes()), id },
+                GroupKey::Model(model) => Group::Model(model),
+                GroupKey::ApiKey(id) => Group::ApiKey { name: name(id.to_bytes()), id },
+                GroupKey::Wallet(id) => Group::Wallet { name: name(id.to_bytes()), id },
             };
-            Usage { group, currency, totals }
+            UsageRow { group, currency, totals }
         };
         let mut usages: Vec<_> = self.0.into_iter().map(named).collect();
         usages.sort_by(|a, b| (&a.group, a.currency).cmp(&(&b.group, b.currency)));

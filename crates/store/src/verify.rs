@@ -4,7 +4,7 @@
 //! Pure; the rows come from [`crate::Store::verify`]. What an operation's transfers should be is
 //! asked of the domain, never written down here a second time.
 
-mod counted;
+mod counters;
 mod rules;
 pub(crate) mod transfers;
 
@@ -18,7 +18,7 @@ use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 
-use self::counted::Counted;
+use self::counters::ExpectedCounters;
 use self::transfers::Sums;
 
 /// Mismatches that are listed; more are counted.
@@ -41,7 +41,7 @@ pub struct Verification {
 
 /// What an audit takes for granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
+pub struct AuditOptions {
     /// How long results are kept.
     pub retention: Duration,
 }
@@ -99,7 +99,7 @@ impl fmt::Display for Mismatch {
 
 /// Everything that belongs to one operation, but for its transfers.
 #[derive(Debug)]
-pub(crate) struct Dossier {
+pub(crate) struct AuditedOperation {
     pub(crate) operation: Operation,
     /// What its earlier generations held, as its row says.
     pub(crate) released: Micros,
@@ -117,7 +117,7 @@ pub(crate) enum StoredResult {
 
 /// From when on results are still there: results go in the order of their age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct RetentionBound {
     /// The oldest that is there.
     pub(crate) oldest: Option<Timestamp>,
     /// None that is younger is due.
@@ -128,16 +128,16 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct Audit {
     found: Verification,
-    kept: Kept,
-    wallets: BTreeMap<WalletId, Tally>,
+    kept: RetentionBound,
+    wallets: BTreeMap<WalletId, WalletSums>,
     api_keys: BTreeMap<ApiKeyId, WalletId>,
     refunds: BTreeMap<OperationId, Vec<Posting>>,
-    counted: Counted,
+    counted: ExpectedCounters,
 }
 
 /// A wallet's row and what its transfers come to. Sums are wide: a broken book may not fit.
 #[derive(Debug)]
-struct Tally {
+struct WalletSums {
     wallet: Wallet,
     available: i128,
     held: i128,
@@ -146,20 +146,20 @@ struct Tally {
 
 impl Audit {
     /// An audit at this moment of the database's clock.
-    pub(crate) fn new(kept: Kept, now: Timestamp) -> Self {
+    pub(crate) fn new(kept: RetentionBound, now: Timestamp) -> Self {
         Self {
             found: Verification::default(),
             kept,
             wallets: BTreeMap::new(),
             api_keys: BTreeMap::new(),
             refunds: BTreeMap::new(),
-            counted: Counted::new(now),
+            counted: ExpectedCounters::new(now),
         }
     }
 
     pub(crate) fn wallet(&mut self, wallet: Wallet) {
         self.found.wallets += 1;
-        let tally = Tally { available: 0, held: 0, active: 0, wallet };
+        let tally = WalletSums { available: 0, held: 0, active: 0, wallet };
         self.wallets.insert(tally.wallet.id, tally);
     }
 
@@ -183,7 +183,7 @@ impl Audit {
         }
     }
 
-    pub(crate) fn operation(&mut self, dossier: &Dossier, transfers: Sums) {
+    pub(crate) fn operation(&mut self, dossier: &AuditedOperation, transfers: Sums) {
         self.found.operations += 1;
         let operation = &dossier.operation;
         let mut wrong = transfers.wrong;
@@ -264,7 +264,7 @@ impl Audit {
             let sentence = "it was refunded and does not exist".to_owned();
             self.report(Subject::Operation(operation), sentence);
         }
-        for (api_key, sentence) in self.counted.uncounted() {
+        for (api_key, sentence) in self.counted.missing_counters() {
             self.report(Subject::ApiKey(api_key), sentence);
         }
         for tally in std::mem::take(&mut self.wallets).into_values() {
@@ -303,7 +303,7 @@ impl Audit {
     }
 }
 
-impl Tally {
+impl WalletSums {
     fn mismatches(&self) -> Vec<String> {
         let Wallet { available, held, .. } = &self.wallet;
         let rows = [("available", *available, self.available), ("held", *held, self.held)];

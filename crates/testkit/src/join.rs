@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 /// Runs the futures side by side on the calling task and returns what they say, in their order.
 pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let mut runs: Vec<Run<F>> =
-        futures.into_iter().map(|future| Run::Busy(Box::pin(future))).collect();
+    let mut runs: Vec<JoinSlot<F>> =
+        futures.into_iter().map(|future| JoinSlot::Busy(Box::pin(future))).collect();
     poll_fn(|context| {
         let mut busy = false;
         for run in &mut runs {
@@ -16,7 +16,7 @@ pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
         if busy { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    runs.into_iter().filter_map(Run::into_output).collect()
+    runs.into_iter().filter_map(JoinSlot::into_output).collect()
 }
 
 /// Lets every other future of the task run first, once.
@@ -33,12 +33,12 @@ pub(crate) async fn step_back() {
     .await;
 }
 
-enum Run<F: Future> {
+enum JoinSlot<F: Future> {
     Busy(Pin<Box<F>>),
     Done(F::Output),
 }
 
-impl<F: Future> Run<F> {
+impl<F: Future> JoinSlot<F> {
     fn is_done_after(&mut self, context: &mut Context<'_>) -> bool {
         if let Self::Busy(future) = self
             && let Poll::Ready(output) = future.as_mut().poll(context)

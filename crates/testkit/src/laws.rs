@@ -13,7 +13,7 @@ pub mod nodes;
 pub mod tenant;
 pub mod upkeep;
 
-use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 
 /// The ports of one store. Whatever implements them all is one already; a test that needs more than
 /// the store (a folder that is deleted afterwards), or whose service keeps API keys and prices
@@ -26,12 +26,12 @@ pub trait Stores: Send + Sync {
     /// Wallets.
     fn wallets(&self) -> &dyn Wallets;
     /// API keys, where it keeps them.
-    fn keys(&self) -> Option<&dyn Keys>;
+    fn keys(&self) -> Option<&dyn ApiKeys>;
     /// Price versions, where it keeps them.
     fn prices(&self) -> Option<&dyn Prices>;
 }
 
-impl<T: Journal + Nodes + Keys + Wallets + Prices> Stores for T {
+impl<T: Journal + Nodes + ApiKeys + Wallets + Prices> Stores for T {
     fn journal(&self) -> &dyn Journal {
         self
     }
@@ -44,7 +44,7 @@ impl<T: Journal + Nodes + Keys + Wallets + Prices> Stores for T {
         self
     }
 
-    fn keys(&self) -> Option<&dyn Keys> {
+    fn keys(&self) -> Option<&dyn ApiKeys> {
         Some(self)
     }
 

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Credential};
-use holdfast_domain::ledger::{Moves, Posting};
+use holdfast_domain::ledger::{BalanceChange, Posting};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Operation, SealedResult};
 use holdfast_domain::ports::LedgerSource;
@@ -26,7 +26,7 @@ use holdfast_domain::{
     Timestamp, WalletId,
 };
 
-pub use self::book::Line;
+pub use self::book::WalletEntry;
 pub use self::faults::Fault;
 use self::faults::Faults;
 use crate::sample;
@@ -34,7 +34,7 @@ use crate::sample;
 /// Keeps everything in memory.
 ///
 /// ```
-/// use holdfast_domain::conduct::{Claimed, Conduct};
+/// use holdfast_domain::conduct::{ClaimOutcome, Conduct};
 /// use holdfast_testkit::{Fault, MemoryJournal, NoPause, sample};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -45,22 +45,22 @@ use crate::sample;
 /// // The claim is committed, and the store's answer to that is lost: it is offered again, and found.
 /// journal.fail_next([Fault::Landed]);
 /// let claim = sample::claim().hold(100).build();
-/// assert!(matches!(conduct.claim(&sample::order(&claim)).await?, Claimed::Mine(..)));
+/// assert!(matches!(conduct.claim(&sample::order(&claim)).await?, ClaimOutcome::Mine(..)));
 /// assert_eq!(journal.offers(), 2);
 /// assert_eq!(journal.wallet(sample::WALLET).unwrap().held.get(), 100);
 /// # Ok(())
 /// # }
 /// ```
 pub struct MemoryJournal {
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
 /// What is kept.
-struct State {
+struct JournalState {
     now: Timestamp,
-    operations: BTreeMap<OperationId, Row>,
+    operations: BTreeMap<OperationId, StoredOperation>,
     wallets: Vec<Wallet>,
-    lines: Vec<Line>,
+    lines: Vec<WalletEntry>,
     postings: BTreeMap<PostingId, Posting>,
     counters: BTreeMap<(ApiKeyId, Counter, Timestamp), i64>,
     nodes: BTreeMap<NodeName, Lease>,
@@ -71,7 +71,7 @@ struct State {
     faults: Faults,
 }
 
-struct Row {
+struct StoredOperation {
     operation: Operation,
     result: Option<SealedResult>,
 }
@@ -81,7 +81,7 @@ impl MemoryJournal {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(JournalState {
                 now: sample::NOW,
                 operations: BTreeMap::new(),
                 wallets: Vec::new(),
@@ -154,13 +154,16 @@ impl MemoryJournal {
     }
 
     /// Loses all that was committed of a running operation, as a failover may that was not synchronous.
-    pub fn lose(&self, operation: OperationId) {
+    pub fn lose_operation(&self, operation: OperationId) {
         let mut state = self.state();
-        let Some(Row { operation: row, .. }) = state.operations.remove(&operation) else { return };
+        let Some(StoredOperation { operation: row, .. }) = state.operations.remove(&operation)
+        else {
+            return;
+        };
         state.lines.retain(
             |line| !matches!(line.entry.source, LedgerSource::Operation(of, _) if of == operation),
         );
-        state.add(row.wallet, Moves { available: row.hold, held: row.hold.negated() });
+        state.add(row.wallet, BalanceChange { available: row.hold, held: row.hold.negated() });
     }
 
     /// Results that are larger are refused from now on.
@@ -194,7 +197,7 @@ impl MemoryJournal {
 
     /// The whole book, in the order in which it was written.
     #[must_use]
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<WalletEntry> {
         self.state().lines.clone()
     }
 
@@ -206,7 +209,7 @@ impl MemoryJournal {
     }
 
     /// Never held across an await. A test that panicked has not half-written anything.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -228,7 +231,7 @@ impl fmt::Debug for MemoryJournal {
     }
 }
 
-impl State {
+impl JournalState {
     fn tick(&mut self) -> Timestamp {
         self.now = self.now.after(Duration::from_micros(1));
         self.now

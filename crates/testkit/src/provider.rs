@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::Provider;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
-use holdfast_domain::ports::{Call, Failure, Sink, Unknown};
+use holdfast_domain::ports::{Call, CallFailure, Sink, UnknownReason};
 use holdfast_domain::usage::Meters;
 
 /// Runs one script a call, in their order. A call that no script was left for has an unknown outcome,
@@ -19,31 +19,31 @@ use holdfast_domain::usage::Meters;
 /// ```
 /// use holdfast_domain::Provider;
 /// use holdfast_domain::answer::Delta;
-/// use holdfast_domain::ports::{Failure, NotRun, Sink, Unknown};
+/// use holdfast_domain::ports::{CallFailure, NotRunProof, Sink, UnknownReason};
 /// use holdfast_testkit::{Script, ScriptedProvider, sample};
 ///
 /// struct Deaf;
 ///
 /// impl Sink for Deaf {
-///     fn sending(&mut self) {}
-///     fn delta(&mut self, _delta: Delta) {}
+///     fn on_send(&mut self) {}
+///     fn on_delta(&mut self, _delta: Delta) {}
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let turned_away = Failure::NotRun(NotRun::RateLimited);
+/// let turned_away = CallFailure::NotRun(NotRunProof::RateLimited);
 /// let provider = ScriptedProvider::new([Script::failing(turned_away)]);
 /// let call = sample::call("hello");
 /// assert_eq!(provider.run(&call, &mut Deaf).await, Err(turned_away));
-/// assert!(matches!(provider.run(&call, &mut Deaf).await, Err(Failure::Unknown(Unknown::Broken))));
+/// assert!(matches!(provider.run(&call, &mut Deaf).await, Err(CallFailure::Unknown(UnknownReason::Broken))));
 /// # }
 /// ```
 pub struct ScriptedProvider {
-    state: Mutex<State>,
+    state: Mutex<ScriptQueue>,
     shape: Option<&'static str>,
 }
 
-struct State {
+struct ScriptQueue {
     scripts: VecDeque<Script>,
     calls: Vec<Call>,
 }
@@ -52,12 +52,12 @@ struct State {
 #[derive(Debug, Clone)]
 pub struct Script {
     connecting: Option<Gate>,
-    steps: Vec<Step>,
-    ending: Result<Option<Meters>, Failure>,
+    steps: Vec<ScriptStep>,
+    ending: Result<Option<Meters>, CallFailure>,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum ScriptStep {
     Say(Delta),
     Report(Meters),
     RetryAfter(Duration),
@@ -73,7 +73,7 @@ impl Script {
 
     /// A call that fails.
     #[must_use]
-    pub const fn failing(failure: Failure) -> Self {
+    pub const fn failing(failure: CallFailure) -> Self {
         Self { connecting: None, steps: Vec::new(), ending: Err(failure) }
     }
 
@@ -92,34 +92,34 @@ impl Script {
     /// Says this.
     #[must_use]
     pub fn delta(mut self, gained: ChoiceDelta) -> Self {
-        self.steps.push(Step::Say(Delta::from(vec![gained])));
+        self.steps.push(ScriptStep::Say(Delta::from(vec![gained])));
         self
     }
 
     /// Reports what the answer used up, before the call ends.
     #[must_use]
     pub fn report(mut self, meters: Meters) -> Self {
-        self.steps.push(Step::Report(meters));
+        self.steps.push(ScriptStep::Report(meters));
         self
     }
 
     /// Asks to be left alone for so long.
     #[must_use]
     pub fn retry_after(mut self, time: Duration) -> Self {
-        self.steps.push(Step::RetryAfter(time));
+        self.steps.push(ScriptStep::RetryAfter(time));
         self
     }
 
     /// Waits at the gate before anything is sent.
     #[must_use]
-    pub fn connecting(self, gate: &Gate) -> Self {
+    pub fn wait_before_send(self, gate: &Gate) -> Self {
         Self { connecting: Some(gate.clone()), ..self }
     }
 
     /// Waits until the test opens the gate.
     #[must_use]
     pub fn wait(mut self, gate: &Gate) -> Self {
-        self.steps.push(Step::Wait(gate.clone()));
+        self.steps.push(ScriptStep::Wait(gate.clone()));
         self
     }
 }
@@ -129,12 +129,12 @@ impl ScriptedProvider {
     #[must_use]
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let (scripts, calls) = (scripts.into_iter().collect(), Vec::new());
-        Self { state: Mutex::new(State { scripts, calls }), shape: None }
+        Self { state: Mutex::new(ScriptQueue { scripts, calls }), shape: None }
     }
 
     /// The same, which wants states of this shape back.
     #[must_use]
-    pub fn wanting(self, shape: &'static str) -> Self {
+    pub fn with_state_shape(self, shape: &'static str) -> Self {
         Self { shape: Some(shape), ..self }
     }
 
@@ -150,7 +150,7 @@ impl ScriptedProvider {
         self.state().calls.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScriptQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,20 +173,20 @@ impl Provider for ScriptedProvider {
         self.shape
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, Failure> {
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
         let Some(script) = self.next(call) else {
-            return Err(Failure::Unknown(Unknown::Broken));
+            return Err(CallFailure::Unknown(UnknownReason::Broken));
         };
         if let Some(gate) = script.connecting {
             gate.pass().await;
         }
-        sink.sending();
+        sink.on_send();
         for step in script.steps {
             match step {
-                Step::Say(delta) => sink.delta(delta),
-                Step::Report(meters) => sink.metered(meters),
-                Step::RetryAfter(time) => sink.retry_after(time),
-                Step::Wait(gate) => gate.pass().await,
+                ScriptStep::Say(delta) => sink.on_delta(delta),
+                ScriptStep::Report(meters) => sink.on_meters(meters),
+                ScriptStep::RetryAfter(time) => sink.on_retry_after(time),
+                ScriptStep::Wait(gate) => gate.pass().await,
             }
         }
         script.ending
@@ -195,10 +195,10 @@ impl Provider for ScriptedProvider {
 
 /// Stops whoever comes to it until the test opens it.
 #[derive(Clone, Default)]
-pub struct Gate(Arc<Mutex<Passage>>);
+pub struct Gate(Arc<Mutex<GateState>>);
 
 #[derive(Default)]
-struct Passage {
+struct GateState {
     reached: usize,
     open: bool,
     wakers: Vec<Waker>,
@@ -233,7 +233,7 @@ impl Gate {
         self.until(|passage| passage.open).await;
     }
 
-    async fn until(&self, done: impl Fn(&Passage) -> bool) {
+    async fn until(&self, done: impl Fn(&GateState) -> bool) {
         poll_fn(|context| {
             let mut passage = self.passage();
             if done(&passage) {
@@ -245,7 +245,7 @@ impl Gate {
         .await;
     }
 
-    fn passage(&self) -> MutexGuard<'_, Passage> {
+    fn passage(&self) -> MutexGuard<'_, GateState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -256,7 +256,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-impl Passage {
+impl GateState {
     fn wake(&mut self) {
         self.wakers.drain(..).for_each(Waker::wake);
     }

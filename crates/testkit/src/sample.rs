@@ -8,18 +8,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::conduct::{Ending, Order};
+use holdfast_domain::conduct::{ClaimOffer, Ending};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::model::{PublicModelId, Terms};
+use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Change, Claim, Lease, Node, Owner, ProviderRefusal, SealedResult,
 };
-use holdfast_domain::ports::{Arrival, Call};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates, Tariff, Tier};
+use holdfast_domain::ports::{Call, ResponseMode};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, Tariff, Tier, UnitPrices};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecret, ServerSecretId};
 use holdfast_domain::state::ProviderStates;
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, RequestKey,
     Snapshot, Timestamp, WalletId, decide,
@@ -167,9 +167,9 @@ impl ClaimBuilder {
 
 /// An order for a claim whose lease is live now, which compares with no older terms.
 #[must_use]
-pub fn order(claim: &Claim) -> Order<'_> {
+pub fn order(claim: &Claim) -> ClaimOffer<'_> {
     let now = Timestamp::from_micros(claim.lease.ends_at.as_micros().saturating_sub(1));
-    Order { claim, now, rebind: &|_terms| None }
+    ClaimOffer { claim, now, rebind: &|_terms| None }
 }
 
 /// T1 of this claim, judged over no row.
@@ -216,14 +216,18 @@ pub fn model() -> PublicModelId {
 
 /// What requests are bound under here.
 #[must_use]
-pub const fn terms() -> Terms {
-    Terms { server_secret: ServerSecretId::from_bytes([1; 8]), fingerprint_version: 1, contract: 1 }
+pub const fn terms() -> FingerprintTerms {
+    FingerprintTerms {
+        server_secret: ServerSecretId::from_bytes([1; 8]),
+        fingerprint_version: 1,
+        contract: 1,
+    }
 }
 
 /// How a request of this text is bound under these terms. The body digest depends on the server
 /// secret and the text, the fingerprint on all terms.
 #[must_use]
-pub fn binding(text: &str, terms: Terms) -> Binding {
+pub fn binding(text: &str, terms: FingerprintTerms) -> Binding {
     let digest = |bytes: &[u8]| {
         let secret = ServerSecret::new(&[7; 16]).unwrap();
         secret.body_digest_key(API_KEY).digest(bytes).to_bytes()
@@ -252,7 +256,7 @@ pub fn call(text: &str) -> Call {
         max_output_tokens: 100,
         context_tokens: 8_000,
         connect: Duration::from_secs(2),
-        arrival: Arrival::Whole,
+        response_mode: ResponseMode::Whole,
         states: ProviderStates::new(),
     }
 }
@@ -266,11 +270,11 @@ pub fn price() -> PriceVersion {
 /// So many micros for a million tokens of any kind, nothing for the request.
 #[must_use]
 pub fn priced(effective_from: &str, micros_per_million: u64) -> PriceVersion {
-    let rate = |kind: Kind| if kind.per_million() { micros_per_million } else { 0 };
+    let rate = |kind: MeterKind| if kind.per_million() { micros_per_million } else { 0 };
     PriceVersion {
         id: PriceVersionId::new(&model(), usd(), effective_from),
         currency: usd(),
-        tariff: Rates::by(rate).unwrap().into(),
+        tariff: UnitPrices::from_fn(rate).unwrap().into(),
     }
 }
 
@@ -283,7 +287,7 @@ pub fn tiered(effective_from: &str, micros_per_million: u64) -> PriceVersion {
         rates: *flat(times).tariff.rates(),
     };
     let tiers = vec![tier(50, 2), tier(500, 3)];
-    let tariff = Tariff::tiered(*flat(1).tariff.rates(), tiers).unwrap();
+    let tariff = Tariff::with_tiers(*flat(1).tariff.rates(), tiers).unwrap();
     PriceVersion { tariff, ..flat(1) }
 }
 
@@ -296,11 +300,11 @@ pub fn usd() -> Currency {
 /// Reported meters of so many prompt and completion tokens. Where the prompt is even it is known what
 /// they cost the operator: a third of a micro a token.
 #[must_use]
-pub fn metered(input: u64, output: u64) -> Metered {
+pub fn metered(input: u64, output: u64) -> MeterReading {
     let meters = Meters::text(input, output).unwrap();
     let cost = i64::try_from((input + output) / 3).unwrap();
     let provider_cost = input.is_multiple_of(2).then_some(Micros::new(cost));
-    Metered { meters, source: MetersSource::Reported, provider_cost }
+    MeterReading { meters, source: MetersSource::Reported, provider_cost }
 }
 
 /// A sealed result, told apart by its bytes.

@@ -38,7 +38,7 @@ pub(crate) fn document() -> String {
     text.push_str("\n| status | code | type | retry | key | param |\n|---|---|---|---|---|---|\n");
     for code in Code::ALL {
         let (status, label, kind, retry) = (code.status(), code.label(), code.kind(), code.retry());
-        let (key, param) = (code.binding().label(), code.param().unwrap_or("null"));
+        let (key, param) = (code.key_effect().label(), code.param().unwrap_or("null"));
         text.push_str(&format!(
             "| {status} | [`{label}`](#{label}) | `{kind}` | {retry} | {key} | {param} |\n"
         ));

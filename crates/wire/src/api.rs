@@ -11,8 +11,8 @@ mod model;
 mod operation;
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::price::Rates;
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::price::UnitPrices;
+use holdfast_domain::usage::{MeterKind, Meters};
 use serde::ser::{Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
@@ -71,14 +71,15 @@ impl Serialize for MetersView {
 
 /// Rates by the label of their kind: those for a million, or those for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RatesView {
-    rates: Rates,
+pub struct UnitPricesView {
+    rates: UnitPrices,
     per_million: bool,
 }
 
-impl Serialize for RatesView {
+impl Serialize for UnitPricesView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.per_million() == self.per_million);
+        let kinds =
+            MeterKind::ALL.into_iter().filter(|kind| kind.per_million() == self.per_million);
         serializer.collect_map(kinds.map(|kind| (kind.label(), self.rates.rate(kind))))
     }
 }

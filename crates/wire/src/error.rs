@@ -10,7 +10,7 @@ use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
 use serde::Serialize;
 
-pub use self::about::Binding;
+pub use self::about::KeyEffect;
 pub use self::message::{
     KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price, repeated_key,
 };

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use holdfast_domain::ports::Unreadable;
+use holdfast_domain::ports::UnreadableReason;
 
 pub use self::draft::Draft;
 pub(crate) use self::text::plain_prefix;
@@ -113,15 +113,15 @@ impl fmt::Display for Fault {
 
 /// Reads a request body: one value with white space around it, no name twice in an object.
 pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
-    read(body, Manner::Strict, VALUES_MAX)
+    read(body, Strictness::Strict, VALUES_MAX)
 }
 
 /// Reads an answer of a provider, in which a repeated name is allowed and the last one counts, and half
 /// of a surrogate pair is U+FFFD.
-pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, Unreadable> {
+pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, UnreadableReason> {
     let values_max = VALUES_MAX.max(body.len() / ANSWER_BYTES_PER_VALUE);
-    read(body, Manner::Lenient, values_max).map_err(|bad| match bad.fault {
-        Fault::Values => Unreadable::Values,
+    read(body, Strictness::Lenient, values_max).map_err(|bad| match bad.fault {
+        Fault::Values => UnreadableReason::Values,
         Fault::Encoding
         | Fault::ByteOrderMark
         | Fault::Syntax
@@ -130,13 +130,13 @@ pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, Unreadable> {
         | Fault::Control
         | Fault::Surrogate
         | Fault::Duplicate
-        | Fault::Depth => Unreadable::Json,
+        | Fault::Depth => UnreadableReason::Json,
     })
 }
 
 /// Reads JSON that was rendered here: as an answer, with any number of values.
 pub(crate) fn parse_own(body: &[u8]) -> Result<Node<'_>, BadJson> {
-    read(body, Manner::Lenient, usize::MAX)
+    read(body, Strictness::Lenient, usize::MAX)
 }
 
 impl<'a> Node<'a> {
@@ -184,18 +184,18 @@ impl<'a> Node<'a> {
 
 /// What is made of what a request may not have and an answer may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum Strictness {
     Strict,
     Lenient,
 }
 
-fn read(body: &[u8], manner: Manner, values_max: usize) -> Result<Node<'_>, BadJson> {
+fn read(body: &[u8], manner: Strictness, values_max: usize) -> Result<Node<'_>, BadJson> {
     let text = str::from_utf8(body)
         .map_err(|error| BadJson { fault: Fault::Encoding, at: error.valid_up_to() })?;
     if text.starts_with('\u{feff}') {
         return Err(BadJson { fault: Fault::ByteOrderMark, at: 0 });
     }
-    let mut reader = Reader { text, at: 0, manner, values_left: values_max };
+    let mut reader = Reader { text, at: 0, strictness: manner, values_left: values_max };
     reader.skip_space();
     let node = reader.value(0)?;
     reader.skip_space();
@@ -209,7 +209,7 @@ const PAIRED_MAX: usize = 16;
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    manner: Manner,
+    strictness: Strictness,
     values_left: usize,
 }
 
@@ -336,7 +336,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             let name = self.string()?;
-            let once = self.manner == Manner::Strict;
+            let once = self.strictness == Strictness::Strict;
             let paired = once && members.len() < PAIRED_MAX;
             if paired && members.iter().any(|(other, _)| *other == name) {
                 return Err(self.fault(Fault::Duplicate));
@@ -352,7 +352,7 @@ impl<'a> Reader<'a> {
             }
             self.skip_space();
         }
-        if self.manner == Manner::Strict && members.len() > PAIRED_MAX {
+        if self.strictness == Strictness::Strict && members.len() > PAIRED_MAX {
             let mut names = HashSet::with_capacity(members.len());
             if !members.iter().all(|(name, _)| names.insert(name.as_ref())) {
                 return Err(self.fault(Fault::Duplicate));

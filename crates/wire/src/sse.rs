@@ -58,13 +58,13 @@ pub struct Decoder {
     after_return: bool,
     name: Vec<u8>,
     data: Vec<u8>,
-    stage: Stage,
+    stage: DecoderState,
     last_id: Vec<u8>,
 }
 
 /// What there is of the event whose lines are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum DecoderState {
     /// No data yet.
     Nothing,
     /// Some data, if only an empty line of it.
@@ -92,7 +92,7 @@ impl Decoder {
             after_return: false,
             name: Vec::new(),
             data: Vec::new(),
-            stage: Stage::Nothing,
+            stage: DecoderState::Nothing,
             last_id: Vec::new(),
         }
     }
@@ -107,18 +107,18 @@ impl Decoder {
     #[must_use]
     pub const fn unread(&self) -> usize {
         let data = match self.stage {
-            Stage::Nothing | Stage::Spent => 0,
-            Stage::Data => self.data.len(),
+            DecoderState::Nothing | DecoderState::Spent => 0,
+            DecoderState::Data => self.data.len(),
         };
         self.line.len() + data
     }
 
     /// Whether this line ends an event that carries data.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, TooLong> {
-        if self.stage == Stage::Spent {
+        if self.stage == DecoderState::Spent {
             self.name.clear();
             self.data.clear();
-            self.stage = Stage::Nothing;
+            self.stage = DecoderState::Nothing;
         }
         let line = if std::mem::take(&mut self.is_first_line) {
             line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
@@ -126,8 +126,8 @@ impl Decoder {
             line
         };
         if line.is_empty() {
-            let stage = std::mem::replace(&mut self.stage, Stage::Spent);
-            return Ok(stage == Stage::Data);
+            let stage = std::mem::replace(&mut self.stage, DecoderState::Spent);
+            return Ok(stage == DecoderState::Data);
         }
         let (field, value) = match line.iter().position(|byte| *byte == b':') {
             None => (line, &b""[..]),
@@ -139,13 +139,13 @@ impl Decoder {
         };
         match field {
             b"data" => {
-                let between = usize::from(self.stage == Stage::Data);
+                let between = usize::from(self.stage == DecoderState::Data);
                 if self.data.len() + between + value.len() > self.event_bytes_max {
                     return Err(TooLong::Event);
                 }
                 self.data.extend_from_slice(b"\n".get(..between).unwrap_or_default());
                 self.data.extend_from_slice(value);
-                self.stage = Stage::Data;
+                self.stage = DecoderState::Data;
             }
             b"event" => value.clone_into(&mut self.name),
             b"id" if !value.contains(&0) => value.clone_into(&mut self.last_id),

@@ -3,15 +3,15 @@
 
 use std::{env, error::Error, sync::Arc, time::Duration};
 
-use holdfast_domain::conduct::{ClaimError, Claimed, Conduct, Ending, Order};
+use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::model::{PublicModelId, Terms};
+use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{Binding, Change, Claim, Lease, Node, Owner, SealedResult};
-use holdfast_domain::ports::{Beat, Entry};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource::Estimated as Own};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource::Estimated as Own};
 use holdfast_domain::{
     ApiKeyId, CredentialId, Currency, Journal, Micros, Nodes, RequestKey, Timestamp, WalletId,
     Wallets,
@@ -23,13 +23,14 @@ use uuid::Uuid;
 fn claim(wallet: WalletId, key: RequestKey, picture: &str, lease: &Lease) -> Option<Claim> {
     let api_key = ApiKeyId::from_bytes(wallet.to_bytes()); // here a customer has one of each
     let secret = ServerSecret::new(b"the same at every start, and not in the source")?;
-    let terms = Terms { server_secret: secret.id(), fingerprint_version: 1, contract: 1 };
+    let terms =
+        FingerprintTerms { server_secret: secret.id(), fingerprint_version: 1, contract: 1 };
     // The same picture is the same request, however it is spelled; equal bytes are it without a look.
     let fingerprint = secret.fingerprint_key(api_key).digest(picture.trim().as_bytes());
     let body_digest = secret.body_digest_key(api_key).digest(picture.as_bytes());
     let model = PublicModelId::try_from("shop/thumbnail").ok()?;
     let id = PriceVersionId::new(&model, Currency::USD, "2026-11-01T00:00:00Z");
-    let rates = Rates::by(|kind| if kind == Kind::Request { 2_000 } else { 0 })?;
+    let rates = UnitPrices::from_fn(|kind| if kind == MeterKind::Request { 2_000 } else { 0 })?;
     Some(Claim {
         api_key,
         request_key: key,
@@ -46,13 +47,14 @@ fn claim(wallet: WalletId, key: RequestKey, picture: &str, lease: &Lease) -> Opt
     })
 }
 
-async fn sell(store: &Store, now: Timestamp, claim: &Claim) -> Result<Claimed, ClaimError> {
+async fn sell(store: &Store, now: Timestamp, claim: &Claim) -> Result<ClaimOutcome, ClaimError> {
     let pause = |attempt: u32| tokio::time::sleep(Duration::from_millis(50) * attempt.min(40));
     let conduct = Conduct { journal: store, pause: &pause, orphan_grace: None };
-    let order = Order { claim, now, rebind: &|_older_terms| None };
+    let order = ClaimOffer { claim, now, rebind: &|_older_terms| None };
     let work = async |_operation| {
         // One thing, and no tokens.
-        let metered = Metered { meters: Meters::estimated(0, 0), source: Own, provider_cost: None };
+        let metered =
+            MeterReading { meters: Meters::estimated(0, 0), source: Own, provider_cost: None };
         // What nobody else may read is sealed here, under `CredentialSecret::result_key`.
         let (credential, sealed) = (CredentialId::from_u128(0), Arc::from(*b"a small picture"));
         let result = SealedResult { credential, format: 0, nonce: [0; 12], sealed, withheld: 0 };
@@ -72,18 +74,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.create(wallet, &format!("customer {wallet}"), Currency::USD).await?;
     let (id, kind, amount) = (Uuid::new_v4().into(), PostingKind::Deposit, "10.00".parse()?);
     store.commit(Arc::new(Change::Posting(Posting { id, wallet, kind, amount }))).await?;
-    // This process. One that serves for longer than its lease renews it with `Entry::Renew`.
+    // This process. One that serves for longer than its lease renews it with `LeaseMode::Renew`.
     let node = Node { name: "shop-1".try_into()?, incarnation: Uuid::new_v4().into() };
-    let beat = store.beat(&node, Duration::from_secs(15), Entry::TakeExpired).await?;
-    let Beat::Held { lease, now } = beat else { return Err("shop-1 runs already".into()) };
+    let beat = store.heartbeat(&node, Duration::from_secs(15), LeaseMode::TakeExpired).await?;
+    let HeartbeatOutcome::Held { lease, now } = beat else {
+        return Err("shop-1 runs already".into());
+    };
 
     let key: RequestKey = Uuid::new_v4().to_string().parse()?;
     // Sold, told again from what is kept, and refused: the key is bound to another picture.
     for (picture, moved) in [("cat.png", Some(true)), ("cat.png", Some(false)), ("dog.png", None)] {
         let claim = claim(wallet, key, picture, &lease).ok_or("a bad constant")?;
         let claimed = sell(&store, now, &claim).await?;
-        assert_eq!(matches!(claimed, Claimed::OtherRequest), moved.is_none());
-        assert_eq!(if let Claimed::Ended(it) = claimed { Some(it.moved) } else { None }, moved);
+        assert_eq!(matches!(claimed, ClaimOutcome::OtherRequest), moved.is_none());
+        assert_eq!(
+            if let ClaimOutcome::Ended(it) = claimed { Some(it.moved) } else { None },
+            moved
+        );
     }
     assert_eq!(store.find(wallet).await?.map(|it| it.available), Some(Micros::new(9_998_000)));
     store.leave(&node).await?;

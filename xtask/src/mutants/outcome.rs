@@ -7,15 +7,15 @@ use serde_json::Value;
 
 /// One mutant and what became of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct MutantOutcome {
     pub(super) file: String,
     /// What was changed and in which function, without the line: lines move.
     pub(super) mutant: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: MutantVerdict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum MutantVerdict {
     Caught,
     Missed,
     /// The tests did not come to their end, which somebody would have noticed.
@@ -26,22 +26,22 @@ pub(super) enum Verdict {
 
 /// How many mutants met which end.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct MutantCounts {
     caught: usize,
     missed: usize,
     timeout: usize,
     unviable: usize,
 }
 
-impl Counts {
-    pub(super) fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> Self {
+impl MutantCounts {
+    pub(super) fn of<'a>(outcomes: impl Iterator<Item = &'a MutantOutcome>) -> Self {
         let mut counts = Self::default();
         for outcome in outcomes {
             *match outcome.verdict {
-                Verdict::Caught => &mut counts.caught,
-                Verdict::Missed => &mut counts.missed,
-                Verdict::Timeout => &mut counts.timeout,
-                Verdict::Unviable => &mut counts.unviable,
+                MutantVerdict::Caught => &mut counts.caught,
+                MutantVerdict::Missed => &mut counts.missed,
+                MutantVerdict::Timeout => &mut counts.timeout,
+                MutantVerdict::Unviable => &mut counts.unviable,
             } += 1;
         }
         counts
@@ -54,7 +54,7 @@ impl Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for MutantCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { caught, missed, timeout, unviable } = self;
         write!(f, "{caught:>6} {missed:>6} {timeout:>7} {unviable:>8}")
@@ -62,7 +62,7 @@ impl fmt::Display for Counts {
 }
 
 /// Reads the report of one run.
-pub(super) fn read(path: &Path) -> Result<Vec<Outcome>> {
+pub(super) fn read(path: &Path) -> Result<Vec<MutantOutcome>> {
     let text = fs::read_to_string(path).context("cargo-mutants left no report")?;
     let report: Value = serde_json::from_str(&text).context("the mutants' report is not JSON")?;
     let outcomes = report.get("outcomes").and_then(Value::as_array);
@@ -71,21 +71,21 @@ pub(super) fn read(path: &Path) -> Result<Vec<Outcome>> {
 }
 
 /// One mutant's end; `None` for the tests of the code as it is.
-fn read_one(outcome: &Value) -> Result<Option<Outcome>> {
+fn read_one(outcome: &Value) -> Result<Option<MutantOutcome>> {
     let scenario = outcome.get("scenario").context("an outcome is of nothing")?;
     let Some(mutant) = scenario.get("Mutant") else { return Ok(None) };
     let text = |value: &Value, field| value.get(field)?.as_str().map(str::to_owned);
     let name = text(mutant, "name").context("a mutant has no name")?;
     let (_place, what) = name.split_once(": ").context("a mutant's name has another shape")?;
     let verdict = match text(outcome, "summary").as_deref() {
-        Some("CaughtMutant") => Verdict::Caught,
-        Some("MissedMutant") => Verdict::Missed,
-        Some("Timeout") => Verdict::Timeout,
-        Some("Unviable") => Verdict::Unviable,
+        Some("CaughtMutant") => MutantVerdict::Caught,
+        Some("MissedMutant") => MutantVerdict::Missed,
+        Some("Timeout") => MutantVerdict::Timeout,
+        Some("Unviable") => MutantVerdict::Unviable,
         other => bail!("{name} ended as {other:?}"),
     };
     let file = text(mutant, "file").context("a mutant is in no file")?;
-    Ok(Some(Outcome { file, mutant: what.to_owned(), verdict }))
+    Ok(Some(MutantOutcome { file, mutant: what.to_owned(), verdict }))
 }
 
 #[cfg(test)]
@@ -94,20 +94,21 @@ mod tests {
 
     use super::*;
 
-    fn counted(verdicts: &[Verdict]) -> Counts {
-        let outcome = |verdict| Outcome { file: String::new(), mutant: String::new(), verdict };
+    fn counted(verdicts: &[MutantVerdict]) -> MutantCounts {
+        let outcome =
+            |verdict| MutantOutcome { file: String::new(), mutant: String::new(), verdict };
         let outcomes: Vec<_> = verdicts.iter().copied().map(outcome).collect();
-        Counts::of(outcomes.iter())
+        MutantCounts::of(outcomes.iter())
     }
 
     #[test]
     fn a_mutant_is_known_without_its_line() {
         let mutant = json!({ "name": "a/b.rs:7:3: replace < with <= in f", "file": "a/b.rs" });
         let outcome = json!({ "scenario": { "Mutant": mutant }, "summary": "MissedMutant" });
-        let expected = Outcome {
+        let expected = MutantOutcome {
             file: "a/b.rs".to_owned(),
             mutant: "replace < with <= in f".to_owned(),
-            verdict: Verdict::Missed,
+            verdict: MutantVerdict::Missed,
         };
         assert_eq!(read_one(&outcome).unwrap(), Some(expected));
         let baseline = json!({ "scenario": "Baseline", "summary": "Success" });
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_does_not_build_does_not_count() {
-        use Verdict::{Caught, Missed, Timeout, Unviable};
+        use MutantVerdict::{Caught, Missed, Timeout, Unviable};
         assert_eq!(counted(&[Caught, Timeout, Missed, Unviable]).percentage(), Some(66));
         assert_eq!(counted(&[Unviable]).percentage(), None);
         assert_eq!(counted(&[]).percentage(), None);

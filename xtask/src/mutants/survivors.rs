@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 
-use super::outcome::{Outcome, Verdict};
+use super::outcome::{MutantOutcome, MutantVerdict};
 
 /// Where they are listed.
 pub(super) const FILE: &str = "mutants.toml";
@@ -38,10 +38,13 @@ impl Survivors {
     }
 
     /// Those that were missed and may not be.
-    pub(super) fn unknown<'a>(&self, missed: impl Iterator<Item = &'a Outcome>) -> Vec<String> {
+    pub(super) fn unknown<'a>(
+        &self,
+        missed: impl Iterator<Item = &'a MutantOutcome>,
+    ) -> Vec<String> {
         let mut left = self.0.clone();
         let mut unknown = Vec::new();
-        for Outcome { file, mutant, .. } in missed {
+        for MutantOutcome { file, mutant, .. } in missed {
             match left.get_mut(&(file.clone(), mutant.clone())) {
                 Some(count) if *count > 0 => *count -= 1,
                 Some(_) | None => unknown.push(format!("{file}: {mutant}")),
@@ -51,13 +54,14 @@ impl Survivors {
     }
 
     /// Those in the files that were tested that may survive and do not, or are no more.
-    pub(super) fn stale(&self, outcomes: &[Outcome]) -> Vec<String> {
+    pub(super) fn stale(&self, outcomes: &[MutantOutcome]) -> Vec<String> {
         let mut stale = Vec::new();
         for ((file, mutant), listed) in &self.0 {
             let mut of_file = outcomes.iter().filter(|it| it.file == *file).peekable();
             let is_tested = of_file.peek().is_some();
-            let missed =
-                of_file.filter(|it| it.mutant == *mutant && it.verdict == Verdict::Missed).count();
+            let missed = of_file
+                .filter(|it| it.mutant == *mutant && it.verdict == MutantVerdict::Missed)
+                .count();
             if is_tested && missed < *listed {
                 stale.push(format!("{file}: {mutant}"));
             }
@@ -77,12 +81,12 @@ mod tests {
         reason = 'f is for the eye'
     ";
 
-    fn missed(file: &str, mutant: &str) -> Outcome {
-        outcome(file, mutant, Verdict::Missed)
+    fn missed(file: &str, mutant: &str) -> MutantOutcome {
+        outcome(file, mutant, MutantVerdict::Missed)
     }
 
-    fn outcome(file: &str, mutant: &str, verdict: Verdict) -> Outcome {
-        Outcome { file: file.to_owned(), mutant: mutant.to_owned(), verdict }
+    fn outcome(file: &str, mutant: &str, verdict: MutantVerdict) -> MutantOutcome {
+        MutantOutcome { file: file.to_owned(), mutant: mutant.to_owned(), verdict }
     }
 
     #[test]
@@ -98,7 +102,7 @@ mod tests {
     #[test]
     fn an_entry_that_excuses_nothing_is_stale() {
         let survivors = Survivors::parse(LISTED).unwrap();
-        let caught = outcome("a.rs", "replace f with ()", Verdict::Caught);
+        let caught = outcome("a.rs", "replace f with ()", MutantVerdict::Caught);
         assert_eq!(survivors.stale(&[caught]), ["a.rs: replace f with ()"]);
         assert!(survivors.stale(&[missed("a.rs", "replace f with ()")]).is_empty());
         assert!(survivors.stale(&[missed("b.rs", "other")]).is_empty(), "its file was not tested");

@@ -7,21 +7,21 @@ use std::{
 
 use anyhow::Result;
 
-use super::tally::Tally;
+use super::tally::TestTally;
 use crate::shell;
 
 /// What runs the tests of some crates.
 #[derive(Debug)]
 pub(crate) struct Runner {
     root: PathBuf,
-    kind: Kind,
+    kind: RunnerKind,
     /// What is built together, as arguments of Cargo: the features that crates share are then
     /// resolved once, and nothing is compiled twice.
     selection: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum RunnerKind {
     Nextest,
     Cargo,
 }
@@ -29,7 +29,8 @@ enum Kind {
 impl Runner {
     /// The runner for `packages`, which may be all there are.
     pub(crate) fn find(root: &Path, packages: Vec<&str>, is_all: bool) -> Self {
-        let kind = if shell::has_cargo(root, "nextest") { Kind::Nextest } else { Kind::Cargo };
+        let kind =
+            if shell::has_cargo(root, "nextest") { RunnerKind::Nextest } else { RunnerKind::Cargo };
         let selection = if is_all {
             vec!["--workspace".to_owned()]
         } else {
@@ -41,8 +42,8 @@ impl Runner {
     /// One line on what runs the tests.
     pub(crate) fn introduce(&self) -> &'static str {
         match self.kind {
-            Kind::Nextest => "tests run with cargo nextest",
-            Kind::Cargo => "tests run with cargo test: cargo nextest is not installed",
+            RunnerKind::Nextest => "tests run with cargo nextest",
+            RunnerKind::Cargo => "tests run with cargo test: cargo nextest is not installed",
         }
     }
 
@@ -53,8 +54,8 @@ impl Runner {
         }
         let mut command = shell::cargo(&self.root);
         match self.kind {
-            Kind::Nextest => command.args(["nextest", "run"]),
-            Kind::Cargo => command.args(["test", "--tests"]),
+            RunnerKind::Nextest => command.args(["nextest", "run"]),
+            RunnerKind::Cargo => command.args(["test", "--tests"]),
         };
         shell::run(command.arg("--no-run").args(&self.selection))
     }
@@ -65,15 +66,15 @@ impl Runner {
         package: &str,
         env: &[(&str, PathBuf)],
         skip: &[String],
-    ) -> Result<Tally> {
+    ) -> Result<TestTally> {
         let mut command = shell::cargo(&self.root);
         match self.kind {
-            Kind::Nextest => {
+            RunnerKind::Nextest => {
                 let filter = format!("package(={package})");
                 command.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]);
                 command.args(&self.selection).args(["-E", &filter]);
             }
-            Kind::Cargo => {
+            RunnerKind::Cargo => {
                 command.args(["test", "--tests", "--no-fail-fast", "--package", package]);
             }
         }
@@ -82,18 +83,18 @@ impl Runner {
         self.count(&mut command)
     }
 
-    fn count(&self, command: &mut Command) -> Result<Tally> {
+    fn count(&self, command: &mut Command) -> Result<TestTally> {
         let heard = shell::overhear(command)?;
         Ok(match self.kind {
-            Kind::Nextest => Tally::of_nextest(&heard),
-            Kind::Cargo => Tally::of_libtest(&heard),
+            RunnerKind::Nextest => TestTally::of_nextest(&heard),
+            RunnerKind::Cargo => TestTally::of_libtest(&heard),
         })
     }
 }
 
 /// The code in the documentation of every crate, which only Cargo's own runner knows.
-pub(crate) fn doc_tests(root: &Path) -> Result<Tally> {
+pub(crate) fn doc_tests(root: &Path) -> Result<TestTally> {
     let mut command = shell::cargo(root);
     command.args(["test", "--doc", "--workspace", "--no-fail-fast"]);
-    shell::overhear(&mut command).map(|heard| Tally::of_libtest(&heard))
+    shell::overhear(&mut command).map(|heard| TestTally::of_libtest(&heard))
 }

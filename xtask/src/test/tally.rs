@@ -2,36 +2,36 @@
 
 use std::{fmt, ops::Add};
 
-use crate::shell::Heard;
+use crate::shell::CommandOutput;
 
 /// How many tests ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct TestTally {
     pub(crate) passed: u32,
     pub(crate) failed: u32,
     pub(crate) skipped: u32,
 }
 
-impl Tally {
+impl TestTally {
     pub(crate) const ONE_PASSED: Self = Self { passed: 1, failed: 0, skipped: 0 };
     /// Something that should have run and did not.
     pub(crate) const NOT_RUN: Self = Self { passed: 0, failed: 1, skipped: 0 };
 
     /// From nextest, which sums up on standard error, last.
-    pub(crate) fn of_nextest(heard: &Heard) -> Self {
+    pub(crate) fn of_nextest(heard: &CommandOutput) -> Self {
         let lines = heard.stderr.lines().rev();
         let summary = lines.filter_map(|line| line.trim_start().strip_prefix("Summary [")).next();
         summary.and_then(nextest_summary).unwrap_or_default().unless_silent(heard)
     }
 
     /// From libtest, which sums up every test binary on standard output.
-    pub(crate) fn of_libtest(heard: &Heard) -> Self {
+    pub(crate) fn of_libtest(heard: &CommandOutput) -> Self {
         let summaries = heard.stdout.lines().filter_map(|line| line.strip_prefix("test result: "));
         summaries.map(libtest_summary).fold(Self::default(), Add::add).unless_silent(heard)
     }
 
     /// A runner that failed without counting a failure did not run its tests.
-    fn unless_silent(self, heard: &Heard) -> Self {
+    fn unless_silent(self, heard: &CommandOutput) -> Self {
         if self.failed == 0 && !heard.status.success() { self + Self::NOT_RUN } else { self }
     }
 
@@ -46,7 +46,7 @@ impl Tally {
     }
 }
 
-impl Add for Tally {
+impl Add for TestTally {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -58,7 +58,7 @@ impl Add for Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for TestTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { passed, failed, skipped } = self;
         write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
@@ -66,10 +66,10 @@ impl fmt::Display for Tally {
 }
 
 /// `   0.089s] 2/3 tests run: 1 passed (1 slow), 1 timed out, 2 skipped`
-fn nextest_summary(line: &str) -> Option<Tally> {
+fn nextest_summary(line: &str) -> Option<TestTally> {
     let (_time, line) = line.split_once(']')?;
     let (run, counts) = line.split_once(" run: ")?;
-    let mut tally = Tally::default();
+    let mut tally = TestTally::default();
     for (number, what) in without_asides(counts).split(',').filter_map(numbered) {
         tally.count(number, what);
     }
@@ -81,8 +81,8 @@ fn nextest_summary(line: &str) -> Option<Tally> {
 }
 
 /// `FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 1 filtered out; finished in 0.17s`
-fn libtest_summary(line: &str) -> Tally {
-    let mut tally = Tally::default();
+fn libtest_summary(line: &str) -> TestTally {
+    let mut tally = TestTally::default();
     let counts = line.split_once(". ").map_or(line, |(_verdict, counts)| counts);
     for (number, what) in counts.split(';').filter_map(numbered) {
         tally.count(number, what);
@@ -115,18 +115,18 @@ mod tests {
 
     use super::*;
 
-    fn tally(passed: u32, failed: u32, skipped: u32) -> Tally {
-        Tally { passed, failed, skipped }
+    fn tally(passed: u32, failed: u32, skipped: u32) -> TestTally {
+        TestTally { passed, failed, skipped }
     }
 
-    fn heard(code: i32, stdout: &str, stderr: &str) -> Heard {
+    fn heard(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
         let status = ExitStatus::from_raw(code << 8);
-        Heard { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
+        CommandOutput { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
     }
 
     #[track_caller]
-    fn check_nextest(code: i32, stderr: &str, expected: Tally) {
-        assert_eq!(Tally::of_nextest(&heard(code, "", stderr)), expected);
+    fn check_nextest(code: i32, stderr: &str, expected: TestTally) {
+        assert_eq!(TestTally::of_nextest(&heard(code, "", stderr)), expected);
     }
 
     #[test]
@@ -156,13 +156,13 @@ mod tests {
                       finished in 0.00s\n\
                       test result: FAILED. 1 passed; 1 failed; 0 ignored; 5 measured; 0 filtered \
                       out; finished in 0.17s\n";
-        assert_eq!(Tally::of_libtest(&heard(101, stdout, "")), tally(4, 1, 3));
+        assert_eq!(TestTally::of_libtest(&heard(101, stdout, "")), tally(4, 1, 3));
     }
 
     #[test]
     fn a_runner_that_fails_without_a_count_is_a_failure() {
         check_nextest(1, "error: could not compile", tally(0, 1, 0));
-        assert_eq!(Tally::of_libtest(&heard(101, "", "")), tally(0, 1, 0));
+        assert_eq!(TestTally::of_libtest(&heard(101, "", "")), tally(0, 1, 0));
         check_nextest(0, "", tally(0, 0, 0));
     }
 

@@ -2,7 +2,7 @@
 //! graph; this needs no tool that may be missing.
 
 use super::Finding;
-use crate::workspace::{Kind, Package};
+use crate::workspace::{DependencyKind, Package};
 
 /// A crate of the first list is a normal dependency of the second list's only.
 const DOORS: &[(&[&str], &[&str])] = &[
@@ -35,11 +35,11 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-fn is_closed(package: &str, dependency: &str, kind: Kind) -> bool {
+fn is_closed(package: &str, dependency: &str, kind: DependencyKind) -> bool {
     let is_never = NEVER.iter().any(|(name, of)| *name == package && of.contains(&dependency));
     let door = DOORS.iter().find(|(behind, _)| behind.contains(&dependency));
     let is_outside = door.is_some_and(|(_, may)| !may.contains(&package));
-    is_never || (kind == Kind::Shipped && is_outside)
+    is_never || (kind == DependencyKind::Shipped && is_outside)
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     use crate::workspace::Dependency;
 
     #[track_caller]
-    fn check_pair(package: &str, dependency: &str, kind: Kind, is_found: bool) {
+    fn check_pair(package: &str, dependency: &str, kind: DependencyKind, is_found: bool) {
         let dependencies = vec![Dependency { name: dependency.to_owned(), kind }];
         let package = Package { name: package.to_owned(), dependencies, examples: Vec::new() };
         assert_eq!(!check(&[package]).is_empty(), is_found);
@@ -56,27 +56,27 @@ mod tests {
 
     #[test]
     fn only_the_store_knows_the_database() {
-        check_pair("holdfast-store", "sea-orm", Kind::Shipped, false);
-        check_pair("holdfast", "sqlx", Kind::Shipped, true);
+        check_pair("holdfast-store", "sea-orm", DependencyKind::Shipped, false);
+        check_pair("holdfast", "sqlx", DependencyKind::Shipped, true);
     }
 
     #[test]
     fn only_the_edges_know_http() {
-        check_pair("holdfast-http", "hyper", Kind::Shipped, false);
-        check_pair("holdfast-tests", "hyper", Kind::Shipped, false);
-        check_pair("holdfast-engine", "hyper", Kind::Shipped, true);
-        check_pair("holdfast-http", "tokio-rustls", Kind::Shipped, true);
+        check_pair("holdfast-http", "hyper", DependencyKind::Shipped, false);
+        check_pair("holdfast-tests", "hyper", DependencyKind::Shipped, false);
+        check_pair("holdfast-engine", "hyper", DependencyKind::Shipped, true);
+        check_pair("holdfast-http", "tokio-rustls", DependencyKind::Shipped, true);
     }
 
     #[test]
     fn only_the_process_knows_its_arguments() {
-        check_pair("holdfast", "clap", Kind::Shipped, false);
-        check_pair("holdfast-engine", "toml", Kind::Shipped, true);
+        check_pair("holdfast", "clap", DependencyKind::Shipped, false);
+        check_pair("holdfast-engine", "toml", DependencyKind::Shipped, true);
     }
 
     #[test]
     fn tests_are_free_but_the_domain_never_knows_serde() {
-        check_pair("holdfast-engine", "hyper", Kind::Dev, false);
-        check_pair("holdfast-domain", "serde_json", Kind::Dev, true);
+        check_pair("holdfast-engine", "hyper", DependencyKind::Dev, false);
+        check_pair("holdfast-domain", "serde_json", DependencyKind::Dev, true);
     }
 }

@@ -2,7 +2,7 @@
 //! line that nobody needs any more is a finding too.
 
 use super::Finding;
-use crate::workspace::{Kind, Package};
+use crate::workspace::{DependencyKind, Package};
 
 /// Normal dependencies between workspace crates, all of them.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -90,7 +90,7 @@ fn outside<'a>(packages: &[Package], package: &'a Package) -> Vec<&'a str> {
 }
 
 fn shipped(package: &Package) -> impl Iterator<Item = &str> {
-    let shipped = package.dependencies.iter().filter(|it| it.kind == Kind::Shipped);
+    let shipped = package.dependencies.iter().filter(|it| it.kind == DependencyKind::Shipped);
     shipped.map(|it| it.name.as_str())
 }
 
@@ -110,14 +110,14 @@ mod tests {
             let names = allowed.iter().chain(outside);
             Package {
                 name: (*name).to_owned(),
-                dependencies: names.map(|name| dependency(name, Kind::Shipped)).collect(),
+                dependencies: names.map(|name| dependency(name, DependencyKind::Shipped)).collect(),
                 examples: Vec::new(),
             }
         });
         rows.collect()
     }
 
-    fn dependency(name: &str, kind: Kind) -> Dependency {
+    fn dependency(name: &str, kind: DependencyKind) -> Dependency {
         Dependency { name: name.to_owned(), kind }
     }
 
@@ -140,7 +140,7 @@ mod tests {
     fn a_new_edge_is_found() {
         let mut packages = as_written();
         let store = package(&mut packages, "holdfast-store");
-        store.dependencies.push(dependency("holdfast-engine", Kind::Shipped));
+        store.dependencies.push(dependency("holdfast-engine", DependencyKind::Shipped));
         check_one(
             &packages,
             "holdfast-store: depends on holdfast-engine, which layers.rs does not allow",
@@ -160,7 +160,9 @@ mod tests {
     #[test]
     fn the_domain_is_held_to_its_list() {
         let mut packages = as_written();
-        package(&mut packages, DOMAIN).dependencies.push(dependency("tokio", Kind::Shipped));
+        package(&mut packages, DOMAIN)
+            .dependencies
+            .push(dependency("tokio", DependencyKind::Shipped));
         check_one(&packages, "holdfast-domain: depends on tokio, which layers.rs does not allow");
         let mut packages = as_written();
         package(&mut packages, DOMAIN).dependencies.retain(|it| it.name != "uuid");
@@ -174,10 +176,10 @@ mod tests {
     fn tests_use_what_they_like_but_not_the_gateway() {
         let mut packages = as_written();
         let engine = package(&mut packages, "holdfast-engine");
-        engine.dependencies.push(dependency("holdfast-testkit", Kind::Dev));
+        engine.dependencies.push(dependency("holdfast-testkit", DependencyKind::Dev));
         assert_eq!(check(&packages), []);
         let engine = package(&mut packages, "holdfast-engine");
-        engine.dependencies.push(dependency(GATEWAY, Kind::Dev));
+        engine.dependencies.push(dependency(GATEWAY, DependencyKind::Dev));
         check_one(&packages, "holdfast-engine: depends on the gateway");
     }
 

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::Conduct;
-use super::offering::{Verdict, shows};
+use super::offering::{Verdict, has_landed};
 use crate::operation::{
     Attempt, Change, Event, Finish, Operation, Phase, ProviderRefusal, Receipt, SealedResult,
     Snapshot, decide,
 };
 use crate::ports::CommitError;
-use crate::usage::Metered;
+use crate::usage::MeterReading;
 use crate::{ClaimId, OperationId};
 
 /// How a run ended, as its owner tells it.
@@ -19,7 +19,7 @@ pub enum Ending {
     /// With a result.
     Finished {
         /// What it used up.
-        metered: Metered,
+        metered: MeterReading,
         /// The sealed answer.
         result: SealedResult,
     },
@@ -39,7 +39,7 @@ pub enum Ending {
 
 /// How an operation stands after its owner's last word.
 #[derive(Debug)]
-pub struct Concluded {
+pub struct Conclusion {
     /// What the row says, whoever wrote it: the only source of an answer.
     pub snapshot: Arc<Snapshot>,
     /// Whether a result came too late to be billed (T8).
@@ -48,11 +48,11 @@ pub struct Concluded {
     pub moved: bool,
 }
 
-impl Concluded {
+impl Conclusion {
     /// Whether the store has lost the commit of this claim, which it had acknowledged: no history that
     /// contains it leads to what the row says. Nothing is promised of the operation any more.
     #[must_use]
-    pub fn has_lost(&self, claimed: &Operation) -> bool {
+    pub fn is_commit_lost(&self, claimed: &Operation) -> bool {
         self.snapshot.operation.as_ref().is_none_or(|row| {
             let is_another = row.owner.claim != claimed.owner.claim;
             row.generation < claimed.generation
@@ -70,7 +70,7 @@ impl Conduct<'_> {
         operation: &Operation,
         ending: &Ending,
         attempts: &[Attempt],
-    ) -> Concluded {
+    ) -> Conclusion {
         let claim = operation.owner.claim;
         let attempts: Arc<[Attempt]> = attempts.into();
         // Where it stays: it is changed in its place, and goes from hand to hand.
@@ -78,14 +78,14 @@ impl Conduct<'_> {
             operation: Some(operation.clone()),
             ..Snapshot::vacant(operation.admitted_at)
         });
-        let (mut form, mut ending) = (Form::Whole, ending);
+        let (mut form, mut ending) = (FinishForm::Whole, ending);
         for attempt in 1_u32.. {
             let judged = decide(&current, ending.event(claim, &attempts, form));
             let judged = judged.map(|transition| Arc::new(Change::Operation(transition)));
             let Ok(change) = judged else { break };
             let Verdict { of_store, was_lost } = self.offer(&change).await;
             match of_store {
-                Ok(receipt) => match concluded(&change, current, receipt) {
+                Ok(receipt) => match conclusion_from_commit(&change, current, receipt) {
                     Some(concluded) => return concluded,
                     None => break,
                 },
@@ -95,8 +95,8 @@ impl Conduct<'_> {
                         |row: &Operation| row.owner.claim == claim && row.phase == Phase::Leased;
                     if !found.operation.as_ref().is_some_and(is_mine) {
                         let before = current.operation.as_ref();
-                        let moved = was_lost && shows(&change, before, &found);
-                        return Concluded { moved, ..stands(found, claim, ending) };
+                        let moved = was_lost && has_landed(&change, before, &found);
+                        return Conclusion { moved, ..conclusion_from_row(found, claim, ending) };
                     }
                     current = found;
                 }
@@ -106,17 +106,17 @@ impl Conduct<'_> {
                     | CommitError::LimitReached(_)
                     | CommitError::Collision,
                 ) => {
-                    if form == Form::Recorded || !matches!(ending, Ending::Finished { .. }) {
+                    if form == FinishForm::Recorded || !matches!(ending, Ending::Finished { .. }) {
                         self.pause.pause(attempt).await;
                     }
-                    form = Form::Recorded;
+                    form = FinishForm::Recorded;
                 }
                 // No result can come any more: this one cannot be kept, and nobody pays for it.
                 Err(CommitError::TooLarge) => {
                     if matches!(ending, Ending::Unknown) {
                         self.pause.pause(attempt).await;
                     }
-                    (form, ending) = (Form::Whole, &Ending::Unknown);
+                    (form, ending) = (FinishForm::Whole, &Ending::Unknown);
                 }
                 Err(
                     CommitError::Overloaded
@@ -125,31 +125,31 @@ impl Conduct<'_> {
                 ) => self.pause.pause(attempt).await,
             }
         }
-        stands(self.load_shared(operation.id).await, claim, ending)
+        conclusion_from_row(self.load_shared(operation.id).await, claim, ending)
     }
 
     /// Few endings come to it, so that its future is in a box.
     async fn load_shared(&self, operation: OperationId) -> Arc<Snapshot> {
-        Arc::new(Box::pin(self.load_until(operation)).await)
+        Arc::new(Box::pin(self.load_with_retries(operation)).await)
     }
 }
 
 /// Whether a result is offered with its settlement or without.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FinishForm {
     Whole,
     Recorded,
 }
 
 impl Ending {
-    fn event(&self, claim: ClaimId, attempts: &Arc<[Attempt]>, form: Form) -> Event {
+    fn event(&self, claim: ClaimId, attempts: &Arc<[Attempt]>, form: FinishForm) -> Event {
         let attempts = Arc::clone(attempts);
         match self {
             Self::Finished { metered, result } => {
                 let finish = Finish { claim, metered: *metered, result: result.clone(), attempts };
                 match form {
-                    Form::Whole => Event::Finish(finish),
-                    Form::Recorded => Event::Record(finish),
+                    FinishForm::Whole => Event::Finish(finish),
+                    FinishForm::Recorded => Event::Record(finish),
                 }
             }
             Self::NotRun => Event::NotRun { claim, attempts },
@@ -163,20 +163,24 @@ impl Ending {
 
 /// What the row says after this owner's own commit, without reading it again: the commit was the
 /// row's compare-and-set.
-fn concluded(change: &Change, mut shared: Arc<Snapshot>, receipt: Receipt) -> Option<Concluded> {
+fn conclusion_from_commit(
+    change: &Change,
+    mut shared: Arc<Snapshot>,
+    receipt: Receipt,
+) -> Option<Conclusion> {
     let Change::Operation(transition) = change else { return None };
     let snapshot = Arc::make_mut(&mut shared);
     transition.apply_to(snapshot.operation.as_mut()?, receipt)?;
     snapshot.result = transition.result().cloned();
     (snapshot.lease, snapshot.now) = (None, receipt.at);
-    Some(Concluded { snapshot: shared, late: false, moved: true })
+    Some(Conclusion { snapshot: shared, late: false, moved: true })
 }
 
 /// The row decides; a result that it does not show came too late.
-fn stands(snapshot: Arc<Snapshot>, claim: ClaimId, ending: &Ending) -> Concluded {
+fn conclusion_from_row(snapshot: Arc<Snapshot>, claim: ClaimId, ending: &Ending) -> Conclusion {
     let kept = snapshot.operation.as_ref().is_some_and(|operation| {
         operation.owner.claim == claim && operation.phase.usage().is_some()
     });
     let late = matches!(ending, Ending::Finished { .. }) && !kept;
-    Concluded { snapshot, late, moved: false }
+    Conclusion { snapshot, late, moved: false }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Conduct;
 use crate::OperationId;
-use crate::limits::Tally;
+use crate::limits::CounterReadings;
 use crate::operation::{Change, Operation, Receipt, Snapshot};
 use crate::ports::{CommitError, Unavailable};
 
@@ -36,7 +36,7 @@ impl Conduct<'_> {
     }
 
     /// Reads a row that must be known before anybody is answered.
-    pub(super) async fn load_until(&self, operation: OperationId) -> Snapshot {
+    pub(super) async fn load_with_retries(&self, operation: OperationId) -> Snapshot {
         let mut attempt: u32 = 0;
         loop {
             match self.journal.load(operation).await {
@@ -57,7 +57,7 @@ pub(super) struct Verdict {
     pub(super) was_lost: bool,
 }
 
-pub(super) fn applied(
+pub(super) fn apply_change(
     change: &Change,
     before: Option<&Operation>,
     receipt: Receipt,
@@ -69,12 +69,13 @@ pub(super) fn applied(
 }
 
 /// Whether a row shows what this change would have written: it landed, where its answers were lost.
-pub(super) fn shows(change: &Change, before: Option<&Operation>, after: &Snapshot) -> bool {
+pub(super) fn has_landed(change: &Change, before: Option<&Operation>, after: &Snapshot) -> bool {
     let (Change::Operation(transition), Some(row)) = (change, &after.operation) else {
         return false;
     };
     let at = row.phase.finished_at().unwrap_or(row.admitted_at);
-    let receipt = Receipt { version: transition.version(), at, tally: Tally::default() };
+    let receipt =
+        Receipt { version: transition.version(), at, counters: CounterReadings::default() };
     transition
         .apply(before, receipt)
         .is_some_and(|written| written.version == row.version && written.phase == row.phase)

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::Conduct;
-use super::offering::{Verdict, applied, shows};
+use super::offering::{Verdict, apply_change, has_landed};
 use crate::operation::{Change, Disown, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
 use crate::{ClaimId, OperationId};
 
 /// How an operation stands after somebody looked after it.
 #[derive(Debug)]
-pub struct Found {
+pub struct Reconciliation {
     /// The row, its content and its owner's lease.
     pub snapshot: Snapshot,
     /// Whether this call brought it there: of those who try at once, one is told so. Asking to cancel
@@ -25,8 +25,8 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// Where the store cannot be read.
-    pub async fn reconcile(&self, operation: OperationId) -> Result<Found, Unavailable> {
-        self.reconcile_beside(operation, None).await
+    pub async fn reconcile(&self, operation: OperationId) -> Result<Reconciliation, Unavailable> {
+        self.reconcile_while_running(operation, None).await
     }
 
     /// The same by a process one of whose tasks is running this claim: that one is alive, whatever the
@@ -35,17 +35,17 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// Where the store cannot be read.
-    pub async fn reconcile_beside(
+    pub async fn reconcile_while_running(
         &self,
         operation: OperationId,
         alive: Option<ClaimId>,
-    ) -> Result<Found, Unavailable> {
+    ) -> Result<Reconciliation, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
         if let Some(row) = &snapshot.operation
             && row.phase == Phase::Leased
             && Some(row.owner.claim) == alive
         {
-            return Ok(Found { snapshot, moved: false });
+            return Ok(Reconciliation { snapshot, moved: false });
         }
         let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
             Some(Phase::Leased) => Event::Reap { orphan_grace: self.orphan_grace },
@@ -56,9 +56,9 @@ impl Conduct<'_> {
                 | Phase::Refused { .. }
                 | Phase::Abandoned { .. },
             )
-            | None => return Ok(Found { snapshot, moved: false }),
+            | None => return Ok(Reconciliation { snapshot, moved: false }),
         };
-        Ok(self.try_event(snapshot, event).await?.found())
+        Ok(self.try_event(snapshot, event).await?.into_reconciliation())
     }
 
     /// Asks the owner of an operation to end it (T2c), and says how the operation stands: leased where
@@ -70,8 +70,8 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// Where the store does not work, or took nothing in: whether the owner was asked is not known.
-    pub async fn cancel(&self, operation: OperationId) -> Result<Found, Unavailable> {
-        self.cancel_beside(operation, None).await
+    pub async fn cancel(&self, operation: OperationId) -> Result<Reconciliation, Unavailable> {
+        self.cancel_while_running(operation, None).await
     }
 
     /// The same by a process one of whose tasks is running this claim. Cancel safe.
@@ -79,13 +79,13 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// As [`Self::cancel`].
-    pub async fn cancel_beside(
+    pub async fn cancel_while_running(
         &self,
         operation: OperationId,
         alive: Option<ClaimId>,
-    ) -> Result<Found, Unavailable> {
+    ) -> Result<Reconciliation, Unavailable> {
         loop {
-            let found = self.reconcile_beside(operation, alive).await?;
+            let found = self.reconcile_while_running(operation, alive).await?;
             let Ok(transition) = decide(&found.snapshot, Event::AskCancel) else {
                 return Ok(found);
             };
@@ -93,9 +93,9 @@ impl Conduct<'_> {
             let change = Arc::new(Change::Operation(transition));
             match self.offer(&change).await.of_store {
                 Ok(receipt) => {
-                    let operation = applied(&change, snapshot.operation.as_ref(), receipt);
+                    let operation = apply_change(&change, snapshot.operation.as_ref(), receipt);
                     let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
-                    return Ok(Found { snapshot, moved: false });
+                    return Ok(Reconciliation { snapshot, moved: false });
                 }
                 // It moved: asked by somebody else, ended, or begun anew. Each of them is progress.
                 Err(CommitError::Conflict) => {}
@@ -121,9 +121,9 @@ impl Conduct<'_> {
         &self,
         operation: OperationId,
         disown: Disown,
-    ) -> Result<Found, Unavailable> {
+    ) -> Result<Reconciliation, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
-        Ok(self.try_event(snapshot, Event::Disown(disown)).await?.found())
+        Ok(self.try_event(snapshot, Event::Disown(disown)).await?.into_reconciliation())
     }
 
     /// One try: whatever it meets, somebody tries again later.
@@ -131,9 +131,9 @@ impl Conduct<'_> {
         &self,
         snapshot: Snapshot,
         event: Event,
-    ) -> Result<Tried, Unavailable> {
+    ) -> Result<EventOutcome, Unavailable> {
         let Ok(transition) = decide(&snapshot, event) else {
-            return Ok(Tried::Stands(snapshot));
+            return Ok(EventOutcome::Stands(snapshot));
         };
         let id = transition.operation;
         let change = Arc::new(Change::Operation(transition));
@@ -141,14 +141,14 @@ impl Conduct<'_> {
         let before = snapshot.operation.as_ref();
         match of_store {
             Ok(receipt) => {
-                let operation = applied(&change, before, receipt);
+                let operation = apply_change(&change, before, receipt);
                 let snapshot = Snapshot { operation, now: receipt.at, ..snapshot };
-                Ok(Tried::Moved(Found { snapshot, moved: true }))
+                Ok(EventOutcome::Moved(Reconciliation { snapshot, moved: true }))
             }
             Err(CommitError::Conflict) => {
                 let after = self.journal.load(id).await?;
-                let moved = was_lost && shows(&change, before, &after);
-                Ok(Tried::Moved(Found { snapshot: after, moved }))
+                let moved = was_lost && has_landed(&change, before, &after);
+                Ok(EventOutcome::Moved(Reconciliation { snapshot: after, moved }))
             }
             Err(
                 CommitError::InsufficientFunds
@@ -158,24 +158,24 @@ impl Conduct<'_> {
                 | CommitError::Overloaded
                 | CommitError::Unavailable(_)
                 | CommitError::Uncertain(_),
-            ) => Ok(Tried::Stands(snapshot)),
+            ) => Ok(EventOutcome::Stands(snapshot)),
         }
     }
 }
 
 /// What became of a try at somebody else's operation.
-pub(super) enum Tried {
+pub(super) enum EventOutcome {
     /// The row moved, by this or by somebody else.
-    Moved(Found),
+    Moved(Reconciliation),
     /// It stands as it was.
     Stands(Snapshot),
 }
 
-impl Tried {
-    fn found(self) -> Found {
+impl EventOutcome {
+    fn into_reconciliation(self) -> Reconciliation {
         match self {
             Self::Moved(found) => found,
-            Self::Stands(snapshot) => Found { snapshot, moved: false },
+            Self::Stands(snapshot) => Reconciliation { snapshot, moved: false },
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version};
 use crate::ledger::{Funds, Posting};
-use crate::limits::{CounterMove, Reserved, Tally};
+use crate::limits::{CounterMove, CounterReadings, Reservation};
 use crate::model::PublicModelId;
 use crate::price::PriceVersion;
 use crate::usage::UsageRecord;
@@ -65,7 +65,7 @@ pub enum Effect {
     /// T1: a new row.
     Admit(Box<Admission>),
     /// T7: the next generation of an open one.
-    Reopen(Box<Start>),
+    Reopen(Box<GenerationStart>),
     /// T2: settled, with the result.
     Complete {
         /// The billing fact.
@@ -119,12 +119,12 @@ pub struct Admission {
     /// The public model id.
     pub model: PublicModelId,
     /// Its first generation.
-    pub start: Start,
+    pub start: GenerationStart,
 }
 
 /// What every generation takes anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Start {
+pub struct GenerationStart {
     /// Who claimed it.
     pub owner: Owner,
     /// The prices in force.
@@ -132,7 +132,7 @@ pub struct Start {
     /// What is held.
     pub hold: Micros,
     /// What is reserved of the limits.
-    pub reserved: Reserved,
+    pub reserved: Reservation,
     /// From admission to the deadline.
     pub time: Duration,
 }
@@ -145,7 +145,7 @@ pub struct Receipt {
     /// The database's clock as it wrote.
     pub at: Timestamp,
     /// What the counters that it moved stand at after it.
-    pub tally: Tally,
+    pub counters: CounterReadings,
 }
 
 impl Transition {
@@ -157,7 +157,7 @@ impl Transition {
 
     /// Whether a row of this version and claim, or that there is none, is what was judged.
     #[must_use]
-    pub fn stands_on(&self, row: Option<(Version, ClaimId)>) -> bool {
+    pub fn matches_row(&self, row: Option<(Version, ClaimId)>) -> bool {
         self.expected.zip(self.claim) == row
     }
 
@@ -241,7 +241,7 @@ impl Transition {
 
     /// What this change takes anew, where it begins a generation.
     #[must_use]
-    pub fn start(&self) -> Option<&Start> {
+    pub fn start(&self) -> Option<&GenerationStart> {
         match &self.effect {
             Effect::Admit(admission) => Some(&admission.start),
             Effect::Reopen(start) => Some(start),

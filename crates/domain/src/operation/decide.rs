@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::{
-    Admission, Attempt, Claim, Disown, Effect, Event, Finish, Lease, Operation, Phase, Sent,
-    Snapshot, Start, Transition,
+    Admission, Attempt, Claim, Disown, Effect, Event, Finish, GenerationStart, Lease, Operation,
+    Phase, SendStatus, Snapshot, Transition,
 };
 use crate::ledger::Funds;
-use crate::limits::Reserved;
+use crate::limits::Reservation;
 use crate::usage::UsageRecord;
 use crate::{ClaimId, Micros, OperationId, Timestamp};
 
@@ -123,8 +123,8 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
             owned(operation, claim)?;
             let attempts: Arc<[Attempt]> = Arc::default();
             Ok(match sent {
-                Sent::Never => not_run(operation, attempts),
-                Sent::Perhaps => release(operation, Effect::Abandon { attempts }),
+                SendStatus::Never => not_run(operation, attempts),
+                SendStatus::Perhaps => release(operation, Effect::Abandon { attempts }),
             })
         }
     }
@@ -195,13 +195,13 @@ fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Tr
     })
 }
 
-fn start(claim: Box<Claim>) -> Start {
+fn start(claim: Box<Claim>) -> GenerationStart {
     assert!(claim.hold >= Micros::ZERO, "a hold is never negative");
-    Start {
+    GenerationStart {
         owner: claim.owner,
         price: claim.price,
         hold: claim.hold,
-        reserved: Reserved::under(&claim.limits, claim.tokens),
+        reserved: Reservation::for_limits(&claim.limits, claim.tokens),
         time: claim.time,
     }
 }
@@ -212,7 +212,7 @@ fn complete(operation: &Operation, finish: Finish) -> Transition {
     let Finish { result, attempts, .. } = finish;
     Transition {
         funds: Funds::Capture { hold: operation.hold, charge: usage.charge },
-        counters: operation.settled(&usage),
+        counters: operation.settlement_moves(&usage),
         ..unmoved(operation, Effect::Complete { usage, result, attempts })
     }
 }
@@ -229,7 +229,7 @@ fn settle(operation: &Operation) -> Result<Transition, Refusal> {
     match &operation.phase {
         Phase::Recorded(usage) => Ok(Transition {
             funds: Funds::Capture { hold: operation.hold, charge: usage.charge },
-            counters: operation.settled(usage),
+            counters: operation.settlement_moves(usage),
             ..unmoved(operation, Effect::Settle)
         }),
         Phase::Leased => Err(Refusal::Leased),
@@ -245,7 +245,7 @@ fn release(operation: &Operation, effect: Effect) -> Transition {
     let hold: Micros = operation.hold;
     Transition {
         funds: given_up(&effect, hold),
-        counters: operation.reserved.released(hold),
+        counters: operation.reserved.release_moves(hold),
         ..unmoved(operation, effect)
     }
 }
@@ -259,7 +259,7 @@ fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Transition {
     } else {
         Effect::Open { attempts }
     };
-    let counters = operation.reserved.given_back(operation.hold, operation.generation);
+    let counters = operation.reserved.not_run_moves(operation.hold, operation.generation);
     // The book says that it did not run, also of what is abandoned.
     let funds = Funds::Release(operation.hold);
     Transition { funds, counters, ..release(operation, effect) }

@@ -7,7 +7,7 @@ use super::{Attempt, Binding, Lease, Owner, ProviderRefusal, SealedResult};
 use crate::limits::Limits;
 use crate::model::PublicModelId;
 use crate::price::PriceVersion;
-use crate::usage::Metered;
+use crate::usage::MeterReading;
 use crate::{ApiKeyId, ClaimId, Micros, RequestKey, WalletId};
 
 /// Something that asks an operation to change. The numbers are those of the table of transitions in
@@ -94,7 +94,7 @@ pub struct Finish {
     /// The owner's claim.
     pub claim: ClaimId,
     /// What it used up.
-    pub metered: Metered,
+    pub metered: MeterReading,
     /// The sealed answer. It tells the charge that these meters make.
     pub result: SealedResult,
     /// What was tried.
@@ -107,12 +107,12 @@ pub struct Disown {
     /// The claim.
     pub claim: ClaimId,
     /// Whether the claim can have reached a provider.
-    pub sent: Sent,
+    pub sent: SendStatus,
 }
 
 /// What a process knows of a claim that it made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendStatus {
     /// It remembers the claim and knows that no byte of it was sent.
     Never,
     /// Anything else.

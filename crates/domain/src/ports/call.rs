@@ -21,7 +21,7 @@ pub struct Call {
     /// How long connecting may take. The whole call is bounded by whoever drops it.
     pub connect: Duration,
     /// How the answer is wanted.
-    pub arrival: Arrival,
+    pub response_mode: ResponseMode,
     /// What came with calls of the request's earlier turns that the same route answered, as far as it is
     /// still kept. There may be less than was said: whoever wants it must do without.
     pub states: ProviderStates,
@@ -29,7 +29,7 @@ pub struct Call {
 
 /// How an answer is wanted from a provider, not how its caller gets it. Pieces may come as one whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ResponseMode {
     /// At its end.
     Whole,
     /// In pieces, as the model says them.
@@ -39,7 +39,7 @@ pub enum Arrival {
 /// What a request asks for and a provider cannot do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{param}` must be {rule}")]
-pub struct Unsupported {
+pub struct UnsupportedParam {
     /// The field, as its path is spelled on the wire: `messages[0].content[1].type`.
     pub param: String,
     /// What it must be instead.

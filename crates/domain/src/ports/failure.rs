@@ -4,19 +4,19 @@ use crate::operation::ProviderRefusal;
 
 /// What is proven about a call that gave no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum CallFailure {
     /// The model did not run: the next route, or the same key again, may.
     #[error("the call did not run: {}", .0.label())]
-    NotRun(NotRun),
+    NotRun(NotRunProof),
     /// The provider refuses this request for good.
     #[error("the provider refused the request")]
     Refused(ProviderRefusal),
     /// It may have run: it must not be sent again, unless its operator has chosen to pay for that.
     #[error("the outcome of the call is unknown: {}", .0.label())]
-    Unknown(Unknown),
+    Unknown(UnknownReason),
 }
 
-impl Failure {
+impl CallFailure {
     /// Its class, for attempts, logs and metrics.
     #[must_use]
     pub const fn label(&self) -> &'static str {
@@ -30,7 +30,7 @@ impl Failure {
 
 /// How it is proven that a call did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NotRun {
+pub enum NotRunProof {
     /// No connection came about before the first byte, or the call was dropped before there was one.
     Connect,
     /// The provider turned it away for its rate.
@@ -41,7 +41,7 @@ pub enum NotRun {
     Account,
 }
 
-impl NotRun {
+impl NotRunProof {
     /// Its name.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -56,7 +56,7 @@ impl NotRun {
 
 /// Why nothing is known about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownReason {
     /// A status that proves nothing.
     Status,
     /// The connection broke after the request was sent.
@@ -66,10 +66,10 @@ pub enum Unknown {
     /// Its caller cancelled it, or the process had to end.
     Cut,
     /// The answer cannot be read, or is not whole.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableReason),
 }
 
-impl Unknown {
+impl UnknownReason {
     /// Its name.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -86,7 +86,7 @@ impl Unknown {
 /// Why the answer of a success is none. In every case the model may have run. Nothing of the answer is in
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadableReason {
     /// The body reports an error instead.
     #[error("the answer is an error under a status of success")]
     Error,
@@ -122,13 +122,18 @@ pub enum Unreadable {
     Long,
 }
 
-impl Failure {
+impl CallFailure {
     /// What the operator is told besides its class; nothing where the class says it all.
     #[must_use]
-    pub const fn reason(&self) -> Option<Unreadable> {
+    pub const fn reason(&self) -> Option<UnreadableReason> {
         match self {
-            Self::Unknown(Unknown::Unreadable(why)) => Some(*why),
-            Self::Unknown(Unknown::Status | Unknown::Broken | Unknown::Timeout | Unknown::Cut)
+            Self::Unknown(UnknownReason::Unreadable(why)) => Some(*why),
+            Self::Unknown(
+                UnknownReason::Status
+                | UnknownReason::Broken
+                | UnknownReason::Timeout
+                | UnknownReason::Cut,
+            )
             | Self::NotRun(_)
             | Self::Refused(_) => None,
         }

@@ -37,8 +37,8 @@ pub fn fingerprint(
         return None;
     }
     let mut hasher = Hasher::new_keyed(key.expose());
-    let gathered = Gathered { hasher: &mut hasher, waiting: [0; MOST], n_waiting: 0 };
-    let mut feed = Feed(gathered);
+    let gathered = BufferedHasher { hasher: &mut hasher, buffer: [0; BUFFER_BYTES], n_buffered: 0 };
+    let mut feed = CanonicalWriter(gathered);
     feed.integer(tag::VERSION, u64::from(version));
     feed.text(tag::ROUTE, "POST /v1/chat/completions");
     feed.integer(tag::CONTRACT, u64::from(contract));
@@ -47,7 +47,7 @@ pub fn fingerprint(
 }
 
 /// Takes in what is fed: strings of the request apart from the bytes that give them their structure.
-pub(super) trait Absorb {
+pub(super) trait CanonicalSink {
     /// Takes in tags, lengths and numbers.
     fn bytes(&mut self, structure: &[u8]);
     /// Takes in a string, or an opaque value, that was fed under `tag`.
@@ -55,41 +55,41 @@ pub(super) trait Absorb {
 }
 
 /// What waits at most to be hashed, in bytes; a longer piece is hashed from where it is.
-const MOST: usize = 1_024;
+const BUFFER_BYTES: usize = 1_024;
 
 /// A hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so
 /// that they are put together first.
-struct Gathered<'h> {
+struct BufferedHasher<'h> {
     /// Elsewhere: it is large.
     hasher: &'h mut Hasher,
-    waiting: [u8; MOST],
-    n_waiting: usize,
+    buffer: [u8; BUFFER_BYTES],
+    n_buffered: usize,
 }
 
-impl Gathered<'_> {
+impl BufferedHasher<'_> {
     fn finish(&mut self) -> Hash {
-        self.pass_on();
+        self.flush();
         self.hasher.finalize()
     }
 
-    fn pass_on(&mut self) {
+    fn flush(&mut self) {
         // Never fewer bytes than wait: it would be the fingerprint of another request.
-        let (waiting, _room) = self.waiting.split_at(self.n_waiting);
+        let (waiting, _room) = self.buffer.split_at(self.n_buffered);
         self.hasher.update(waiting);
-        self.n_waiting = 0;
+        self.n_buffered = 0;
     }
 }
 
-impl Absorb for Gathered<'_> {
+impl CanonicalSink for BufferedHasher<'_> {
     fn bytes(&mut self, structure: &[u8]) {
-        if structure.len() > MOST.saturating_sub(self.n_waiting) {
-            self.pass_on();
+        if structure.len() > BUFFER_BYTES.saturating_sub(self.n_buffered) {
+            self.flush();
         }
-        let end = self.n_waiting.saturating_add(structure.len());
-        match self.waiting.get_mut(self.n_waiting..end) {
+        let end = self.n_buffered.saturating_add(structure.len());
+        match self.buffer.get_mut(self.n_buffered..end) {
             Some(room) => {
                 room.copy_from_slice(structure);
-                self.n_waiting = end;
+                self.n_buffered = end;
             }
             // Longer than all the room.
             None => {
@@ -103,9 +103,9 @@ impl Absorb for Gathered<'_> {
     }
 }
 
-pub(super) struct Feed<A>(pub(super) A);
+pub(super) struct CanonicalWriter<A>(pub(super) A);
 
-impl<A: Absorb> Feed<A> {
+impl<A: CanonicalSink> CanonicalWriter<A> {
     pub(super) fn request(&mut self, request: &Request) {
         self.text(tag::MODEL, request.model.as_str());
         self.each(tag::MESSAGES, &request.messages, Self::message);
@@ -220,7 +220,7 @@ impl<A: Absorb> Feed<A> {
 }
 
 /// What everything is fed as.
-impl<A: Absorb> Feed<A> {
+impl<A: CanonicalSink> CanonicalWriter<A> {
     fn mark(&mut self, tag: u8, fixed: &[u8]) {
         self.0.bytes(&[tag]);
         self.0.bytes(fixed);

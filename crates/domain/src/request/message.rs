@@ -26,7 +26,7 @@ pub enum Role {
     /// The person.
     User,
     /// The model.
-    Assistant(Reply),
+    Assistant(AssistantMessage),
     /// What a tool call came to.
     Tool {
         /// The id of that call, as the caller sends it.
@@ -36,7 +36,7 @@ pub enum Role {
     Function,
 }
 
-impl Reply {
+impl AssistantMessage {
     /// Members of a message that are no part of the conversation: what clients keep beside an answer, and
     /// hand back with it. They go up only where the model accepts them by name.
     pub const METADATA: [&str; 8] = [
@@ -51,7 +51,7 @@ impl Reply {
     ];
 
     /// Leaves out the metadata that a model does not accept by name.
-    pub fn leave_out_metadata(&mut self, accepts: &[String]) {
+    pub fn strip_metadata(&mut self, accepts: &[String]) {
         self.extras.retain(|name, _value| {
             !Self::METADATA.contains(&name.as_str()) || accepts.contains(name)
         });
@@ -75,7 +75,7 @@ impl Role {
 
 /// What a model's earlier turn held beside its text.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Reply {
+pub struct AssistantMessage {
     /// The refusal, if it was one.
     pub refusal: Option<String>,
     /// Audio that the provider keeps, by its id there.
@@ -136,12 +136,12 @@ pub enum Content {
     /// A string, or one bare text part.
     Text(String),
     /// Two or more parts, or one that is not bare text.
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 /// A part of what a turn says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ContentPart {
     /// What it is.
     pub item: Item,
     /// Whether the provider is asked to cache the prompt up to its end.
@@ -222,7 +222,7 @@ named! {
 impl Message {
     /// The parts of its content; none where that is a string.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[ContentPart] {
         match &self.content {
             Some(Content::Parts(parts)) => parts,
             Some(Content::Text(_)) | None => &[],
@@ -230,7 +230,7 @@ impl Message {
     }
 }
 
-impl Part {
+impl ContentPart {
     fn text(&self) -> Option<&str> {
         match &self.item {
             Item::Text(text) | Item::Refusal(text) => Some(text),
@@ -239,7 +239,7 @@ impl Part {
     }
 }
 
-impl From<String> for Part {
+impl From<String> for ContentPart {
     fn from(text: String) -> Self {
         Self { item: Item::Text(text), cache_breakpoint: None }
     }
@@ -252,6 +252,6 @@ impl Content {
             Self::Text(text) => (Some(text.as_str()), &[][..]),
             Self::Parts(parts) => (None, &parts[..]),
         };
-        one.into_iter().chain(many.iter().filter_map(Part::text))
+        one.into_iter().chain(many.iter().filter_map(ContentPart::text))
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Message, Reply, Request, Role};
+use super::{AssistantMessage, Message, Request, Role};
 use crate::secret::PseudonymKey;
 
 impl Request {
@@ -18,7 +18,7 @@ impl Request {
         let request = Arc::make_mut(request);
         for message in &mut request.messages {
             if let Message { role: Role::Assistant(reply), .. } = message {
-                reply.leave_out_metadata(accepts);
+                reply.strip_metadata(accepts);
             }
         }
         let Self { user, safety_identifier, prompt_cache_key, .. } = request;
@@ -29,7 +29,7 @@ impl Request {
 
     fn is_outgoing(&self) -> bool {
         let is_plain = |message: &Message| match &message.role {
-            Role::Assistant(Reply { extras, .. }) => extras.is_empty(),
+            Role::Assistant(AssistantMessage { extras, .. }) => extras.is_empty(),
             Role::Developer | Role::System | Role::User | Role::Tool { .. } | Role::Function => {
                 true
             }

@@ -1,11 +1,11 @@
 //! What counts as the same request: the same bytes, else the same fingerprint under the same terms.
 
-use holdfast_domain::model::Terms;
+use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::Binding;
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId};
 use holdfast_testkit::sample;
 
-fn binding(fingerprint: u8, body_digest: u8, terms: Terms) -> Binding {
+fn binding(fingerprint: u8, body_digest: u8, terms: FingerprintTerms) -> Binding {
     let fingerprint = Fingerprint::from_bytes([fingerprint; 32]);
     Binding { terms, fingerprint, body_digest: BodyDigest::from_bytes([body_digest; 32]) }
 }
@@ -13,9 +13,10 @@ fn binding(fingerprint: u8, body_digest: u8, terms: Terms) -> Binding {
 #[test]
 fn bytes_or_fingerprint_make_the_same_request_and_nothing_else_does() {
     let same = sample::terms();
-    let other_secret = Terms { server_secret: ServerSecretId::from_bytes([2; 8]), ..same };
-    let other_contract = Terms { contract: 2, ..same };
-    let other_feed = Terms { fingerprint_version: 2, ..same };
+    let other_secret =
+        FingerprintTerms { server_secret: ServerSecretId::from_bytes([2; 8]), ..same };
+    let other_contract = FingerprintTerms { contract: 2, ..same };
+    let other_feed = FingerprintTerms { fingerprint_version: 2, ..same };
     let bound = binding(1, 1, same);
     let table = [
         ("the same", binding(1, 1, same), true),

@@ -7,9 +7,9 @@ mod upkeep;
 
 use std::time::Duration;
 
-use holdfast_domain::conduct::{Claimed, Conduct};
+use holdfast_domain::conduct::{ClaimOutcome, Conduct};
 use holdfast_domain::operation::{Claim, Operation, Phase, Snapshot};
-use holdfast_domain::ports::Entry;
+use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Micros, Nodes};
 use holdfast_testkit::{Fault, MemoryJournal, NoPause, sample};
 
@@ -33,14 +33,16 @@ fn conduct(journal: &MemoryJournal) -> Conduct<'_> {
 /// A thousand micros in the wallet, and the sample node's lease is live.
 async fn journal() -> MemoryJournal {
     let journal = MemoryJournal::with_funds(1_000);
-    journal.beat(&sample::node("a"), sample::LEASE, Entry::Take).await.unwrap();
+    journal.heartbeat(&sample::node("a"), sample::LEASE, LeaseMode::Take).await.unwrap();
     journal
 }
 
 /// Claims, and expects to run it.
 async fn claimed(journal: &MemoryJournal, claim: &Claim) -> Operation {
     let claimed = conduct(journal).claim(&sample::order(claim)).await.unwrap();
-    let Claimed::Mine(operation, _) = claimed else { panic!("it should be mine: {claimed:?}") };
+    let ClaimOutcome::Mine(operation, _) = claimed else {
+        panic!("it should be mine: {claimed:?}")
+    };
     *operation
 }
 

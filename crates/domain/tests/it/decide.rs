@@ -3,10 +3,10 @@
 mod moves;
 mod reap;
 
-use holdfast_domain::limits::Tally;
+use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
-    Claim, Disown, Effect, Event, Finish, Lease, Operation, Receipt, Sent, Snapshot, Transition,
-    Version, decide,
+    Claim, Disown, Effect, Event, Finish, Lease, Operation, Receipt, SendStatus, Snapshot,
+    Transition, Version, decide,
 };
 use holdfast_domain::{ClaimId, Micros, Refusal, Timestamp};
 use holdfast_testkit::sample::{self, CLAIM, LEASE, NOW};
@@ -68,9 +68,9 @@ fn a_change_names_its_operation_and_the_version_it_was_judged_over() {
             let row = snapshot.operation;
             let judged = row.as_ref().map(|row| (row.version, row.owner.claim));
             let operation = leased();
-            assert!(transition.stands_on(judged), "{name}");
+            assert!(transition.matches_row(judged), "{name}");
             let another = judged.map(|(version, _)| (version, sample::fresh()));
-            assert_eq!(transition.stands_on(another), another.is_none(), "{name}");
+            assert_eq!(transition.matches_row(another), another.is_none(), "{name}");
             assert_eq!(transition.expected, judged.map(|(version, _)| version), "{name}");
             assert_eq!(transition.operation, operation.id);
             assert_eq!(transition.wallet, operation.wallet, "{name}");
@@ -158,7 +158,7 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
         "ask to cancel, again" => Event::AskCancel,
         "finish, cancel asked" => Event::Finish(finish(CLAIM)),
         "not run, cancel asked" => Event::NotRun { claim: CLAIM, attempts: attempts() },
-        "disown, cancel asked" => Event::Disown(Disown { claim: CLAIM, sent: Sent::Never }),
+        "disown, cancel asked" => Event::Disown(Disown { claim: CLAIM, sent: SendStatus::Never }),
         "not run" => Event::NotRun { claim: CLAIM, attempts: attempts() },
         "not run, by another" => Event::NotRun { claim: OTHER, attempts: attempts() },
         "refuse" => refuse(CLAIM),
@@ -176,9 +176,9 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
             snapshot.lease = Some(Lease { node: sample::node("a"), ends_at });
             reap
         }
-        "disown, never sent" => Event::Disown(Disown { claim: CLAIM, sent: Sent::Never }),
-        "disown, perhaps sent" => Event::Disown(Disown { claim: CLAIM, sent: Sent::Perhaps }),
-        "disown another's" => Event::Disown(Disown { claim: OTHER, sent: Sent::Never }),
+        "disown, never sent" => Event::Disown(Disown { claim: CLAIM, sent: SendStatus::Never }),
+        "disown, perhaps sent" => Event::Disown(Disown { claim: CLAIM, sent: SendStatus::Perhaps }),
+        "disown another's" => Event::Disown(Disown { claim: OTHER, sent: SendStatus::Never }),
         unknown => panic!("the table has a line of another name: {unknown}"),
     };
     (snapshot, event)
@@ -224,7 +224,7 @@ fn follow(row: Operation, event: Event) -> Operation {
 }
 
 fn receipt(version: u32) -> Receipt {
-    Receipt { version: Version::new(version), at: NOW, tally: Tally::default() }
+    Receipt { version: Version::new(version), at: NOW, counters: CounterReadings::default() }
 }
 
 fn finish(claim: ClaimId) -> Finish {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use holdfast_domain::ApiKeyId;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
-    CacheBreakpoint, CacheOptions, Content, CustomTool, FINGERPRINT_VERSION, Function,
-    FunctionChoice, Item, JsonSchema, Message, Modalities, Opaque, Part, RecordingFormat, Reply,
-    Request, ResponseFormat, Role, Tool, ToolChoice, ToolMode, fingerprint,
+    AssistantMessage, CacheBreakpoint, CacheOptions, Content, ContentPart, CustomTool,
+    FINGERPRINT_VERSION, Function, FunctionChoice, Item, JsonSchema, Message, Modalities, Opaque,
+    RecordingFormat, Request, ResponseFormat, Role, Tool, ToolChoice, ToolMode, fingerprint,
 };
 use holdfast_domain::secret::{Fingerprint, FingerprintKey, ServerSecret};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
@@ -43,16 +43,18 @@ fn variants() -> Vec<(&'static str, Request)> {
     vary("text", &|r| r.messages[1] = turn(Role::User, "Hello"));
     vary("empty text", &|r| r.messages[1] = turn(Role::User, ""));
     vary("no content", &|r| r.messages[1].content = None);
-    vary("assistant", &|r| r.messages[1].role = Role::Assistant(Reply::default()));
+    vary("assistant", &|r| r.messages[1].role = Role::Assistant(AssistantMessage::default()));
     vary("developer", &|r| r.messages[0].role = Role::Developer);
     vary("name", &|r| r.messages[1].name = Some("hello".to_owned()));
     vary("empty name", &|r| r.messages[1].name = Some(String::new()));
     vary("name of the other turn", &|r| r.messages[0].name = Some("hello".to_owned()));
     vary("order", &|r| r.messages.reverse());
     vary("one turn less", &|r| r.messages.truncate(1));
-    vary("one turn more", &|r| r.messages.push(turn(Role::Assistant(Reply::default()), "")));
+    vary("one turn more", &|r| {
+        r.messages.push(turn(Role::Assistant(AssistantMessage::default()), ""));
+    });
     let parts = |texts: &[&str]| {
-        Content::Parts(texts.iter().map(|t| Part::from((*t).to_owned())).collect())
+        Content::Parts(texts.iter().map(|t| ContentPart::from((*t).to_owned())).collect())
     };
     vary("parts", &|r| r.messages[1].content = Some(parts(&["hel", "lo"])));
     vary("other parts", &|r| r.messages[1].content = Some(parts(&["hell", "o"])));
@@ -83,7 +85,7 @@ fn variants() -> Vec<(&'static str, Request)> {
 }
 
 fn parts(items: Vec<Item>) -> Content {
-    let part = |item| Part { item, cache_breakpoint: None };
+    let part = |item| ContentPart { item, cache_breakpoint: None };
     Content::Parts(items.into_iter().map(part).collect())
 }
 
@@ -116,16 +118,29 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     vary("marked text", &|r| {
         let item = Item::Text("hello".to_owned());
         let cache_breakpoint = Some(CacheBreakpoint { ttl: None });
-        r.messages[1].content = Some(Content::Parts(vec![Part { item, cache_breakpoint }]));
+        r.messages[1].content = Some(Content::Parts(vec![ContentPart { item, cache_breakpoint }]));
     });
     vary("tool result", &|r| r.messages[1].role = Role::Tool { call_id: String::new() });
     vary("function result", &|r| r.messages[1].role = Role::Function);
-    let replies =
-        |reply: Reply| move |r: &mut Request| r.messages[1].role = Role::Assistant(reply.clone());
-    vary("refusal", &replies(Reply { refusal: Some("a".to_owned()), ..Reply::default() }));
-    vary("audio id", &replies(Reply { audio_id: Some("a".to_owned()), ..Reply::default() }));
+    let replies = |reply: AssistantMessage| {
+        move |r: &mut Request| r.messages[1].role = Role::Assistant(reply.clone())
+    };
+    vary(
+        "refusal",
+        &replies(AssistantMessage { refusal: Some("a".to_owned()), ..AssistantMessage::default() }),
+    );
+    vary(
+        "audio id",
+        &replies(AssistantMessage {
+            audio_id: Some("a".to_owned()),
+            ..AssistantMessage::default()
+        }),
+    );
     let extras = BTreeMap::from([("a".to_owned(), opaque("1"))]);
-    vary("extra of a turn", &replies(Reply { extras: extras.clone(), ..Reply::default() }));
+    vary(
+        "extra of a turn",
+        &replies(AssistantMessage { extras: extras.clone(), ..AssistantMessage::default() }),
+    );
     vary("extra", &|r| r.extras = extras.clone());
     vary("logprobs", &|r| r.logprobs = true);
     vary("top logprobs", &|r| (r.logprobs, r.top_logprobs) = (true, Some(0)));
@@ -187,9 +202,9 @@ fn the_facts_count_every_string_and_what_has_no_length() {
     let of = |change: &dyn Fn(&mut Request)| {
         let mut request = request();
         change(&mut request);
-        request.facts()
+        request.cost_factors()
     };
-    let plain = request().facts();
+    let plain = request().cost_factors();
     assert_eq!((plain.prompt_bytes, plain.messages, plain.n), (9 + 5, 2, 1));
     let image = Item::Image { url: "https://x".to_owned(), detail: None };
     let data = "AAAA".to_owned();
@@ -203,7 +218,8 @@ fn the_facts_count_every_string_and_what_has_no_length() {
     assert_eq!((counts, mixed.prompt_bytes), ((2, 1, 1), 9 + 4 + 3));
     let kept = of(&|r| {
         let audio_id = Some("id".to_owned());
-        r.messages[1].role = Role::Assistant(Reply { audio_id, ..Reply::default() });
+        r.messages[1].role =
+            Role::Assistant(AssistantMessage { audio_id, ..AssistantMessage::default() });
     });
     assert_eq!((kept.recordings, kept.prompt_bytes), (1, 9 + 5 + 2));
     let offered = of(&|r| {
@@ -217,8 +233,8 @@ fn the_facts_count_every_string_and_what_has_no_length() {
     });
     assert_eq!((offered.tools, offered.prompt_bytes), (1, 9 + 5 + 6 + 5));
     assert!(of(&|r| r.web_search_options = Some(Opaque::from_json("{}".to_owned()))).searches);
-    assert!(of(&|r| r.modalities = Modalities::Both).speaks);
-    assert!(!plain.searches && !plain.speaks);
+    assert!(of(&|r| r.modalities = Modalities::Both).audio_output);
+    assert!(!plain.searches && !plain.audio_output);
     let set = of(&|r| {
         (r.user, r.stop) = (Some("u".to_owned()), vec!["st".to_owned()]);
         r.metadata = BTreeMap::from([("key".to_owned(), "value".to_owned())]);
@@ -258,7 +274,7 @@ fn the_first_version_of_the_feed_never_changes() {
         content: Some(Content::Parts(vec!["ä".to_owned().into(), String::new().into()])),
     });
     whole.messages.push(Message {
-        role: Role::Assistant(Reply::default()),
+        role: Role::Assistant(AssistantMessage::default()),
         name: None,
         content: None,
     });
@@ -299,7 +315,7 @@ fn any_request() -> impl Strategy<Value = Request> {
         Role::Developer,
         Role::System,
         Role::User,
-        Role::Assistant(Reply::default()),
+        Role::Assistant(AssistantMessage::default()),
     ]);
     let content =
         (any::<bool>(), proptest::collection::vec(text(), 0..3)).prop_map(|(is_some, texts)| {
@@ -307,7 +323,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             let content = if texts.len() == 1 {
                 Content::Text(texts.remove(0))
             } else {
-                Content::Parts(texts.into_iter().map(Part::from).collect())
+                Content::Parts(texts.into_iter().map(ContentPart::from).collect())
             };
             is_some.then_some(content)
         });

@@ -1,11 +1,11 @@
 //! The hold is an upper bound: no run that keeps to what was sent upstream costs more.
 
 use holdfast_domain::Micros;
-use holdfast_domain::hold::Bound;
+use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::Contract;
-use holdfast_domain::price::Rates;
-use holdfast_domain::request::Facts;
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::price::UnitPrices;
+use holdfast_domain::request::CostFactors;
+use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 
@@ -13,8 +13,8 @@ fn contract() -> Contract {
     Contract::new(sample::model(), 1, 1_000, 200)
 }
 
-fn facts() -> Facts {
-    Facts {
+fn facts() -> CostFactors {
+    CostFactors {
         prompt_bytes: 100,
         messages: 2,
         max_output_tokens: None,
@@ -24,99 +24,109 @@ fn facts() -> Facts {
         recordings: 0,
         files: 0,
         searches: false,
-        speaks: false,
+        audio_output: false,
     }
 }
 
 /// Bounds of a request of text alone.
-fn bound(prompt_tokens: u64, output_tokens: u64, n: u32) -> Bound {
-    Bound { prompt_tokens, output_tokens, n, images: 0, hears: false, speaks: false }
+fn bound(prompt_tokens: u64, output_tokens: u64, n: u32) -> UsageBound {
+    UsageBound {
+        prompt_tokens,
+        output_tokens,
+        n,
+        images: 0,
+        audio_input: false,
+        audio_output: false,
+    }
 }
 
 /// Micros per million of input, cached input, cache write, output and reasoning; micros a request.
-fn rates([input, cached, write, output, reasoning, request]: [u64; 6]) -> Rates {
-    Rates::by(|kind| match kind {
-        Kind::Input => input,
-        Kind::CachedInput => cached,
-        Kind::CacheWrite => write,
-        Kind::Output => output,
-        Kind::Reasoning => reasoning,
-        Kind::Request => request,
-        Kind::AudioInput | Kind::AudioOutput | Kind::Image => u64::MAX / 100,
+fn rates([input, cached, write, output, reasoning, request]: [u64; 6]) -> UnitPrices {
+    UnitPrices::from_fn(|kind| match kind {
+        MeterKind::Input => input,
+        MeterKind::CachedInput => cached,
+        MeterKind::CacheWrite => write,
+        MeterKind::Output => output,
+        MeterKind::Reasoning => reasoning,
+        MeterKind::Request => request,
+        MeterKind::AudioInput | MeterKind::AudioOutput | MeterKind::Image => u64::MAX / 100,
     })
     .unwrap()
 }
 
 #[test]
 fn the_prompt_is_bounded_by_its_bytes_its_frames_and_the_overhead() {
-    assert_eq!(Bound::of(&facts(), &contract()).prompt_tokens, 100 + 2 * 16 + 64);
+    assert_eq!(UsageBound::of(&facts(), &contract()).prompt_tokens, 100 + 2 * 16 + 64);
     let half = Contract { prompt_tokens_per_byte_millionths: 333_333, ..contract() };
-    assert_eq!(Bound::of(&facts(), &half).prompt_tokens, 34 + 32 + 64, "rounded up");
-    let long = Facts { prompt_bytes: u64::MAX, messages: u64::MAX, ..facts() };
-    assert_eq!(Bound::of(&long, &contract()).prompt_tokens, 1_000, "the context bounds all");
+    assert_eq!(UsageBound::of(&facts(), &half).prompt_tokens, 34 + 32 + 64, "rounded up");
+    let long = CostFactors { prompt_bytes: u64::MAX, messages: u64::MAX, ..facts() };
+    assert_eq!(UsageBound::of(&long, &contract()).prompt_tokens, 1_000, "the context bounds all");
 }
 
 #[test]
 fn tools_add_to_the_overhead_unless_the_contract_says_how_much_there_is() {
-    let tools = Facts { tools: 1, ..facts() };
+    let tools = CostFactors { tools: 1, ..facts() };
     let wide = Contract { context_tokens: 100_000, ..contract() };
-    assert_eq!(Bound::of(&tools, &wide).prompt_tokens, 100 + 2 * 16 + 1_024);
+    assert_eq!(UsageBound::of(&tools, &wide).prompt_tokens, 100 + 2 * 16 + 1_024);
     let said = Contract { prompt_overhead_tokens: Some(7), ..wide };
-    assert_eq!(Bound::of(&tools, &said).prompt_tokens, 100 + 2 * 16 + 7);
-    assert_eq!(Bound::of(&facts(), &said).prompt_tokens, 100 + 2 * 16 + 7);
+    assert_eq!(UsageBound::of(&tools, &said).prompt_tokens, 100 + 2 * 16 + 7);
+    assert_eq!(UsageBound::of(&facts(), &said).prompt_tokens, 100 + 2 * 16 + 7);
 }
 
 #[test]
 fn what_has_no_cap_of_its_own_makes_the_prompt_as_long_as_the_context() {
     for open in [
-        Facts { recordings: 1, ..facts() },
-        Facts { files: 1, ..facts() },
-        Facts { images: 1, ..facts() },
-        Facts { searches: true, ..facts() },
+        CostFactors { recordings: 1, ..facts() },
+        CostFactors { files: 1, ..facts() },
+        CostFactors { images: 1, ..facts() },
+        CostFactors { searches: true, ..facts() },
     ] {
-        assert_eq!(Bound::of(&open, &contract()).prompt_tokens, 1_000, "{open:?}");
+        assert_eq!(UsageBound::of(&open, &contract()).prompt_tokens, 1_000, "{open:?}");
     }
-    let images = Facts { images: 2, ..facts() };
+    let images = CostFactors { images: 2, ..facts() };
     let capped = Contract { image_tokens: Some(300), ..contract() };
-    assert_eq!(Bound::of(&images, &capped).prompt_tokens, 100 + 2 * 16 + 64 + 2 * 300);
-    let both = Facts { files: 1, ..images };
-    assert_eq!(Bound::of(&both, &capped).prompt_tokens, 1_000);
+    assert_eq!(UsageBound::of(&images, &capped).prompt_tokens, 100 + 2 * 16 + 64 + 2 * 300);
+    let both = CostFactors { files: 1, ..images };
+    assert_eq!(UsageBound::of(&both, &capped).prompt_tokens, 1_000);
 }
 
 #[test]
 fn audio_and_pictures_are_held_for_where_a_request_has_them() {
-    let rates = Rates::by(|kind| match kind {
-        Kind::Input | Kind::Output => 1_000_000,
-        Kind::AudioInput => 3_000_000,
-        Kind::AudioOutput => 5_000_000,
-        Kind::Image => 7,
-        Kind::CachedInput | Kind::CacheWrite | Kind::Reasoning | Kind::Request => 0,
+    let rates = UnitPrices::from_fn(|kind| match kind {
+        MeterKind::Input | MeterKind::Output => 1_000_000,
+        MeterKind::AudioInput => 3_000_000,
+        MeterKind::AudioOutput => 5_000_000,
+        MeterKind::Image => 7,
+        MeterKind::CachedInput
+        | MeterKind::CacheWrite
+        | MeterKind::Reasoning
+        | MeterKind::Request => 0,
     })
     .unwrap();
-    let micros = |bound: Bound| bound.hold(&rates.into()).map(Micros::get);
+    let micros = |bound: UsageBound| bound.hold(&rates.into()).map(Micros::get);
     let text = bound(100, 10, 2);
     assert_eq!(micros(text), Some(100 + 20));
-    assert_eq!(micros(Bound { hears: true, ..text }), Some(300 + 20));
-    assert_eq!(micros(Bound { speaks: true, ..text }), Some(100 + 100));
-    assert_eq!(micros(Bound { images: 3, ..text }), Some(100 + 20 + 21));
-    let of = |facts: &Facts| Bound::of(facts, &contract());
-    let all = of(&Facts { recordings: 1, images: 3, speaks: true, ..facts() });
-    assert_eq!((all.hears, all.speaks, all.images), (true, true, 3));
+    assert_eq!(micros(UsageBound { audio_input: true, ..text }), Some(300 + 20));
+    assert_eq!(micros(UsageBound { audio_output: true, ..text }), Some(100 + 100));
+    assert_eq!(micros(UsageBound { images: 3, ..text }), Some(100 + 20 + 21));
+    let of = |facts: &CostFactors| UsageBound::of(facts, &contract());
+    let all = of(&CostFactors { recordings: 1, images: 3, audio_output: true, ..facts() });
+    assert_eq!((all.audio_input, all.audio_output, all.images), (true, true, 3));
     let none = of(&facts());
-    assert_eq!((none.hears, none.speaks, none.images), (false, false, 0));
+    assert_eq!((none.audio_input, none.audio_output, none.images), (false, false, 0));
 }
 
 #[test]
 fn the_output_is_bounded_by_the_request_or_the_model_times_the_choices() {
-    assert_eq!(Bound::of(&facts(), &contract()).all_output_tokens(), 200);
-    let asked = Facts { max_output_tokens: Some(7), n: 3, ..facts() };
-    assert_eq!(Bound::of(&asked, &contract()).all_output_tokens(), 21);
+    assert_eq!(UsageBound::of(&facts(), &contract()).all_output_tokens(), 200);
+    let asked = CostFactors { max_output_tokens: Some(7), n: 3, ..facts() };
+    assert_eq!(UsageBound::of(&asked, &contract()).all_output_tokens(), 21);
 }
 
 #[test]
 fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_once() {
     let bound = bound(100, 10, 2);
-    let micros = |rates: Rates| bound.hold(&rates.into()).map(Micros::get);
+    let micros = |rates: UnitPrices| bound.hold(&rates.into()).map(Micros::get);
     assert_eq!(micros(rates([1_000_000, 0, 0, 2_000_000, 0, 5])), Some(100 + 40 + 5));
     assert_eq!(micros(rates([1_000_000, 0, 3_000_000, 0, 0, 0])), Some(300));
     assert_eq!(micros(rates([0, 1_000_000, 0, 0, 4_000_000, 0])), Some(100 + 80));
@@ -128,10 +138,10 @@ fn a_hold_is_priced_at_the_dearest_kind_the_request_can_cause_and_rounded_up_onc
 #[test]
 fn a_hold_that_is_no_amount_is_told() {
     let most = bound(u64::MAX, u64::MAX, u32::MAX);
-    let dearest = rates([Rates::RATE_MAX, 0, 0, Rates::RATE_MAX, 0, 0]);
+    let dearest = rates([UnitPrices::RATE_MAX, 0, 0, UnitPrices::RATE_MAX, 0, 0]);
     assert_eq!(most.hold(&dearest.into()), None);
     let huge = bound(1_000_000_000, 0, 1);
-    assert_eq!(huge.hold(&rates([Rates::RATE_MAX, 0, 0, 0, 0, 0]).into()), None);
+    assert_eq!(huge.hold(&rates([UnitPrices::RATE_MAX, 0, 0, 0, 0, 0]).into()), None);
 }
 
 /// Rates of every size, zero and odd ones among them.
@@ -139,7 +149,7 @@ fn any_rate() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0_u32..63).prop_map(|(rate, shift)| (rate >> shift).min(1_000_000_000_000))
 }
 
-fn any_rates() -> impl Strategy<Value = Rates> {
+fn any_rates() -> impl Strategy<Value = UnitPrices> {
     [any_rate(), any_rate(), any_rate(), any_rate(), any_rate(), any_rate()].prop_map(rates)
 }
 
@@ -158,22 +168,22 @@ proptest! {
             prompt_tokens_per_byte_millionths: per_byte,
             ..contract()
         };
-        let facts = Facts { prompt_bytes: bytes, messages, max_output_tokens: asked, n, ..facts() };
-        let bound = Bound::of(&facts, &contract);
+        let facts = CostFactors { prompt_bytes: bytes, messages, max_output_tokens: asked, n, ..facts() };
+        let bound = UsageBound::of(&facts, &contract);
         // Shares of what is allowed, in thousandths; all of it where the run is a full one.
         let share = |of: u64, parts: &[u64], at: usize| {
             let all: u64 = parts.iter().sum::<u64>().max(if is_full { 1 } else { 1_000 * 3 });
             of * parts[at] / all
         };
         let all_output = bound.all_output_tokens();
-        let meters = Meters::by(|kind| match kind {
-            Kind::Input => share(bound.prompt_tokens, &prompt, 0),
-            Kind::CachedInput => share(bound.prompt_tokens, &prompt, 1),
-            Kind::CacheWrite => share(bound.prompt_tokens, &prompt, 2),
-            Kind::Output => share(all_output, &output, 0),
-            Kind::Reasoning => share(all_output, &output, 1),
-            Kind::Request => 1,
-            Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
+        let meters = Meters::from_fn(|kind| match kind {
+            MeterKind::Input => share(bound.prompt_tokens, &prompt, 0),
+            MeterKind::CachedInput => share(bound.prompt_tokens, &prompt, 1),
+            MeterKind::CacheWrite => share(bound.prompt_tokens, &prompt, 2),
+            MeterKind::Output => share(all_output, &output, 0),
+            MeterKind::Reasoning => share(all_output, &output, 1),
+            MeterKind::Request => 1,
+            MeterKind::AudioInput | MeterKind::AudioOutput | MeterKind::Image => 0,
         })
         .unwrap();
         prop_assert!(meters.prompt_tokens() <= bound.prompt_tokens);

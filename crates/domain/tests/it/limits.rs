@@ -1,7 +1,8 @@
 //! Counters: their windows by the calendar, and reservations that add up to the truth.
 
 use holdfast_domain::limits::{
-    Counter, CounterMove, Limits, Reached, Reserved, SpendLimit, SpendWindow, Tally,
+    Counter, CounterMove, CounterReadings, Limits, ReachedLimit, Reservation, SpendLimit,
+    SpendWindow,
 };
 use holdfast_domain::{Micros, Timestamp};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
@@ -127,11 +128,11 @@ proptest! {
         let (hold, charge) = (Micros::new(hold), Micros::new(charge));
         let reserved = limits.reservations(hold, tokens);
         // As a row keeps it.
-        let kept = Reserved::under(&limits, tokens);
-        let kept = Reserved::from_stored(kept.counters(), kept.tokens());
-        let corrected = kept.corrected(hold, charge, used);
-        let given_back = kept.given_back(hold, generation);
-        let released = kept.released(hold);
+        let kept = Reservation::for_limits(&limits, tokens);
+        let kept = Reservation::from_stored(kept.counters(), kept.tokens());
+        let corrected = kept.settlement_moves(hold, charge, used);
+        let given_back = kept.not_run_moves(hold, generation);
+        let released = kept.release_moves(hold);
         for counter in Counter::ALL {
             let counts = reserved.iter().any(|moved| moved.counter == counter);
             let after = [&corrected, &given_back, &released]
@@ -198,29 +199,32 @@ fn a_window_ends_where_the_next_one_begins() {
 
 #[test]
 fn a_tally_knows_what_it_was_told() {
-    let tally = Tally::default().with(Counter::Tokens, 40).with(Counter::Concurrency, 1);
+    let tally = CounterReadings::default().with(Counter::Tokens, 40).with(Counter::Concurrency, 1);
     assert_eq!(tally.used(Counter::Tokens), Some(40));
     assert_eq!(tally.used(Counter::Requests), None);
     assert_eq!(format!("{tally:?}"), "{Tokens: 40, Concurrency: 1}");
     let moved = |counter, amount| CounterMove { counter, amount, bound: None };
     let moves = [moved(Counter::Tokens, -50), moved(Counter::Concurrency, 2)];
     let unknown = [moved(Counter::Requests, 1)];
-    let after = tally.corrected(&moves).corrected(&unknown);
-    assert_eq!(after, Tally::default().with(Counter::Tokens, 0).with(Counter::Concurrency, 3));
+    let after = tally.with_moves(&moves).with_moves(&unknown);
+    assert_eq!(
+        after,
+        CounterReadings::default().with(Counter::Tokens, 0).with(Counter::Concurrency, 3)
+    );
 }
 
 #[test]
 fn what_is_reached_says_what_is_left_and_when_there_is_more() {
-    let reached = |counter, amount, used| Reached {
+    let reached = |counter, amount, used| ReachedLimit {
         counter,
         amount,
         bound: 100,
-        tally: Tally::default().with(counter, used),
+        counters: CounterReadings::default().with(counter, used),
         at: Timestamp::from_micros(1_795_178_096_250_000),
     };
     let tokens = reached(Counter::Tokens, 30, 80);
-    assert_eq!((tokens.left(), tokens.may_fit_later()), (20, true));
+    assert_eq!((tokens.remaining(), tokens.may_fit_later()), (20, true));
     assert_eq!(tokens.resets_in().map(|wait| wait.as_millis()), Some(3_750));
     let never = reached(Counter::SpendTotal, 101, 130);
-    assert_eq!((never.left(), never.may_fit_later(), never.resets_in()), (0, false, None));
+    assert_eq!((never.remaining(), never.may_fit_later(), never.resets_in()), (0, false, None));
 }

@@ -5,7 +5,7 @@ use holdfast_domain::limits::{Counter, SpendWindow};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{ProviderRefusal, Situation};
 use holdfast_domain::price::PriceVersionId;
-use holdfast_domain::usage::{Kind, MetersSource};
+use holdfast_domain::usage::{MeterKind, MetersSource};
 use holdfast_domain::{OperationId, Phase, Timestamp};
 
 #[test]
@@ -57,7 +57,7 @@ fn counters_and_meters_keep_their_names() {
         "request",
         "image",
     ];
-    assert_eq!(Kind::ALL.map(Kind::label), kinds);
+    assert_eq!(MeterKind::ALL.map(MeterKind::label), kinds);
     let sources = [MetersSource::Reported, MetersSource::Estimated];
     assert_eq!(sources.map(MetersSource::label), ["reported", "estimated"]);
 }

@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::request::{
-    Content, CustomTool, Function, FunctionCall, FunctionChoice, Item, JsonSchema, Message, Opaque,
-    Part, RecordingFormat, Reply, ResponseFormat, Role, Tool, ToolCall, ToolChoice, ToolKind,
-    ToolMode, Voice,
+    AssistantMessage, Content, ContentPart, CustomTool, Function, FunctionCall, FunctionChoice,
+    Item, JsonSchema, Message, Opaque, RecordingFormat, ResponseFormat, Role, Tool, ToolCall,
+    ToolChoice, ToolKind, ToolMode, Voice,
 };
 use holdfast_domain::state::ProviderState;
 use holdfast_domain::{Currency, RequestKey};
@@ -38,7 +38,7 @@ fn the_pieces_of_a_request_tell_their_length() {
     let text = || SECRET.to_owned();
     let opaque = || Opaque::from_json(format!("{{\"{SECRET}\":1}}"));
     let call = ToolCall { id: text(), kind: ToolKind::Function, name: text(), input: text() };
-    let reply = Reply {
+    let reply = AssistantMessage {
         refusal: Some(text()),
         audio_id: Some(text()),
         tool_calls: vec![call],
@@ -62,7 +62,7 @@ fn the_pieces_of_a_request_tell_their_length() {
         (file, "File(Some(33) bytes)"),
     ] {
         check(&item, expected);
-        let part = Part { item, cache_breakpoint: None };
+        let part = ContentPart { item, cache_breakpoint: None };
         let shown = format!("Parts([Part {{ item: {expected}, cache_breakpoint: None }}])");
         check(&Content::Parts(vec![part]), &shown);
     }

@@ -1,7 +1,7 @@
 //! The specification's words for where an operation stands.
 
 use holdfast_domain::operation::{Lease, Node, Operation, Situation, situation};
-use holdfast_domain::ports::Entry;
+use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Event, Incarnation, Journal, Micros, Nodes};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::{MemoryJournal, sample};
@@ -76,7 +76,7 @@ async fn a_phase_tells_what_is_held_what_is_charged_and_whether_it_ended() {
 async fn an_operation_is_stale_as_soon_as_its_process_is_gone() {
     let journal = MemoryJournal::with_funds(1_000);
     let node = sample::node("a");
-    journal.beat(&node, sample::LEASE, Entry::Take).await.unwrap();
+    journal.heartbeat(&node, sample::LEASE, LeaseMode::Take).await.unwrap();
     let change = sample::admission(&sample::claim().build());
     journal.commit(change).await.unwrap();
     let id = journal.operations().remove(0).id;

@@ -1,15 +1,15 @@
 //! Tiers: which of them a prompt has, what a request costs in it, and what is held for those that it
 //! can reach.
 
-use holdfast_domain::hold::Bound;
-use holdfast_domain::price::{BadTiers, ProviderCost, Rates, Tariff, Tier};
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::hold::UsageBound;
+use holdfast_domain::price::{BadTiers, ProviderCost, Tariff, Tier, UnitPrices};
+use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 
 /// Micros a token of any kind, so that every cost is a whole number of micros.
-fn micros(a_token: u64) -> Rates {
-    Rates::by(|kind| if kind.per_million() { a_token * 1_000_000 } else { 0 }).unwrap()
+fn micros(a_token: u64) -> UnitPrices {
+    UnitPrices::from_fn(|kind| if kind.per_million() { a_token * 1_000_000 } else { 0 }).unwrap()
 }
 
 fn tier(above_prompt_tokens: u64, a_token: u64) -> Tier {
@@ -18,11 +18,18 @@ fn tier(above_prompt_tokens: u64, a_token: u64) -> Tier {
 
 /// 1 a token, above 100 tokens 3, above 200 tokens 2.
 fn tariff() -> Tariff {
-    Tariff::tiered(micros(1), vec![tier(100, 3), tier(200, 2)]).unwrap()
+    Tariff::with_tiers(micros(1), vec![tier(100, 3), tier(200, 2)]).unwrap()
 }
 
-fn bound(prompt_tokens: u64, output_tokens: u64) -> Bound {
-    Bound { prompt_tokens, output_tokens, n: 1, images: 0, hears: false, speaks: false }
+fn bound(prompt_tokens: u64, output_tokens: u64) -> UsageBound {
+    UsageBound {
+        prompt_tokens,
+        output_tokens,
+        n: 1,
+        images: 0,
+        audio_input: false,
+        audio_output: false,
+    }
 }
 
 #[test]
@@ -43,8 +50,9 @@ fn a_whole_request_costs_what_its_tier_says() {
 
 #[test]
 fn every_kind_of_prompt_token_counts_for_the_tier_and_no_token_of_the_answer() {
-    let prompt = [Kind::Input, Kind::CachedInput, Kind::CacheWrite, Kind::AudioInput];
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.per_million()) {
+    let prompt =
+        [MeterKind::Input, MeterKind::CachedInput, MeterKind::CacheWrite, MeterKind::AudioInput];
+    for kind in MeterKind::ALL.into_iter().filter(|kind| kind.per_million()) {
         let meters = Meters::default().with(kind, 101).unwrap();
         let a_token = if prompt.contains(&kind) { 3 } else { 1 };
         assert_eq!(tariff().cost(&meters).get(), 101 * a_token, "{kind:?}");
@@ -70,7 +78,7 @@ fn a_hold_is_that_of_the_dearest_tier_that_the_prompt_can_reach() {
 fn tiers_stand_in_order_and_are_few() {
     let of = |tiers: &[u64]| {
         let tiers = tiers.iter().map(|above| tier(*above, 1)).collect();
-        Tariff::tiered(micros(1), tiers).map(|_tariff| ())
+        Tariff::with_tiers(micros(1), tiers).map(|_tariff| ())
     };
     assert_eq!(of(&[]), Ok(()));
     assert_eq!(of(&[1]), Ok(()));
@@ -96,15 +104,15 @@ fn any_tariff() -> impl Strategy<Value = Tariff> {
         tiers.sort_by_key(|(above, _)| *above);
         tiers.dedup_by_key(|(above, _)| *above);
         let tier = |(above_prompt_tokens, rates)| Tier { above_prompt_tokens, rates };
-        Tariff::tiered(rates, tiers.into_iter().map(tier).collect()).unwrap()
+        Tariff::with_tiers(rates, tiers.into_iter().map(tier).collect()).unwrap()
     })
 }
 
-fn any_rates() -> impl Strategy<Value = Rates> {
+fn any_rates() -> impl Strategy<Value = UnitPrices> {
     let rate = (any::<u64>(), 20_u32..64).prop_map(|(rate, by)| rate >> by);
     proptest::array::uniform9(rate).prop_map(|rates| {
-        let at = |kind| Kind::ALL.iter().position(|other| *other == kind).unwrap();
-        Rates::by(|kind| rates[at(kind)]).unwrap()
+        let at = |kind| MeterKind::ALL.iter().position(|other| *other == kind).unwrap();
+        UnitPrices::from_fn(|kind| rates[at(kind)]).unwrap()
     })
 }
 
@@ -121,19 +129,19 @@ proptest! {
         let all = parts.iter().sum::<u64>().max(1);
         let part = |at: usize| prompt * parts[at] / all;
         let thought = output * reasoning / 1_000;
-        let meters = Meters::by(|kind| match kind {
-            Kind::CachedInput => part(1),
-            Kind::CacheWrite => part(2),
-            Kind::AudioInput => part(3),
-            Kind::Input => prompt - part(1) - part(2) - part(3),
-            Kind::Output => output - thought,
-            Kind::Reasoning => thought,
-            Kind::AudioOutput => 0,
-            Kind::Request => 1,
-            Kind::Image => images,
+        let meters = Meters::from_fn(|kind| match kind {
+            MeterKind::CachedInput => part(1),
+            MeterKind::CacheWrite => part(2),
+            MeterKind::AudioInput => part(3),
+            MeterKind::Input => prompt - part(1) - part(2) - part(3),
+            MeterKind::Output => output - thought,
+            MeterKind::Reasoning => thought,
+            MeterKind::AudioOutput => 0,
+            MeterKind::Request => 1,
+            MeterKind::Image => images,
         })
         .unwrap();
-        let bound = Bound { images, hears: true, ..bound(prompt_max, output_max) };
+        let bound = UsageBound { images, audio_input: true, ..bound(prompt_max, output_max) };
         prop_assert!(tariff.cost(&meters) <= bound.hold(&tariff).unwrap());
     }
 

@@ -3,7 +3,7 @@
 #[path = "../../examples/tiny_journal.rs"]
 mod example;
 
-use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 use holdfast_testkit::Stores;
 
 use self::example::TinyJournal;
@@ -27,7 +27,7 @@ impl Stores for TinyJournal {
         self
     }
 
-    fn keys(&self) -> Option<&dyn Keys> {
+    fn keys(&self) -> Option<&dyn ApiKeys> {
         None
     }
 

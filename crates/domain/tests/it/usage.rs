@@ -1,30 +1,30 @@
 //! The billing fact: what a run cost, what of it is charged, and what the operator bears.
 
 use holdfast_domain::Micros;
-use holdfast_domain::price::{PriceVersion, Rates};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::price::{PriceVersion, UnitPrices};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
-fn any_counts(max: u64) -> impl Strategy<Value = [u64; Kind::COUNT]> {
+fn any_counts(max: u64) -> impl Strategy<Value = [u64; MeterKind::COUNT]> {
     proptest::array::uniform9((any::<u64>(), 0_u32..64).prop_map(move |(n, by)| (n >> by).min(max)))
 }
 
-fn by(counts: [u64; Kind::COUNT]) -> impl Fn(Kind) -> u64 {
-    move |kind| counts[Kind::ALL.iter().position(|k| *k == kind).unwrap()]
+fn by(counts: [u64; MeterKind::COUNT]) -> impl Fn(MeterKind) -> u64 {
+    move |kind| counts[MeterKind::ALL.iter().position(|k| *k == kind).unwrap()]
 }
 
 proptest! {
     #[test]
     fn a_charge_ends_at_the_hold_and_the_rest_is_shortfall(
-        rates in any_counts(Rates::RATE_MAX),
+        rates in any_counts(UnitPrices::RATE_MAX),
         counts in any_counts(Meters::COUNT_MAX),
         hold in 0_i64..=i64::MAX,
     ) {
-        let rates = Rates::by(by(rates)).unwrap();
-        let meters = Meters::by(by(counts)).unwrap();
+        let rates = UnitPrices::from_fn(by(rates)).unwrap();
+        let meters = Meters::from_fn(by(counts)).unwrap();
         let price = PriceVersion { tariff: rates.into(), ..sample::price() };
-        let metered = Metered { meters, source: MetersSource::Estimated, provider_cost: None };
+        let metered = MeterReading { meters, source: MetersSource::Estimated, provider_cost: None };
         let hold = Micros::new(hold);
         let record = UsageRecord::of(metered, &price, hold);
         let cost = rates.cost(&meters);
@@ -41,7 +41,7 @@ proptest! {
         counts in any_counts(1 << 16),
     ) {
         // The whole sum in millionths, then one division.
-        let millionths: u128 = Kind::ALL
+        let millionths: u128 = MeterKind::ALL
             .iter()
             .zip(rates.into_iter().zip(counts))
             .map(|(kind, (rate, count))| {
@@ -49,7 +49,7 @@ proptest! {
                 if kind.per_million() { each } else { each * 1_000_000 }
             })
             .sum();
-        let cost = Rates::by(by(rates)).unwrap().cost(&Meters::by(by(counts)).unwrap());
+        let cost = UnitPrices::from_fn(by(rates)).unwrap().cost(&Meters::from_fn(by(counts)).unwrap());
         let cost = u128::try_from(cost.get()).unwrap();
         prop_assert!(cost * 1_000_000 >= millionths && cost * 1_000_000 < millionths + 1_000_000);
     }
@@ -58,21 +58,21 @@ proptest! {
 #[test]
 fn costs_are_exact() {
     let rates = |input, output, request| {
-        Rates::by(|kind| match kind {
-            Kind::Input => input,
-            Kind::Output => output,
-            Kind::Request => request,
-            Kind::CachedInput
-            | Kind::CacheWrite
-            | Kind::AudioInput
-            | Kind::Reasoning
-            | Kind::AudioOutput
-            | Kind::Image => 0,
+        UnitPrices::from_fn(|kind| match kind {
+            MeterKind::Input => input,
+            MeterKind::Output => output,
+            MeterKind::Request => request,
+            MeterKind::CachedInput
+            | MeterKind::CacheWrite
+            | MeterKind::AudioInput
+            | MeterKind::Reasoning
+            | MeterKind::AudioOutput
+            | MeterKind::Image => 0,
         })
         .unwrap()
     };
     let cost =
-        |rates: Rates, input, output| rates.cost(&Meters::text(input, output).unwrap()).get();
+        |rates: UnitPrices, input, output| rates.cost(&Meters::text(input, output).unwrap()).get();
     // gpt-4o-mini: 0.15 and 0.60 a million.
     assert_eq!(cost(rates(150_000, 600_000, 0), 1_000, 500), 150 + 300);
     assert_eq!(cost(rates(150_000, 600_000, 0), 1, 0), 1);
@@ -81,7 +81,7 @@ fn costs_are_exact() {
     assert_eq!(cost(rates(333_333, 666_668, 0), 1, 1), 2);
     assert_eq!(cost(rates(0, 0, 7), 0, 0), 7);
     assert_eq!(cost(rates(0, 0, 0), 5, 5), 0);
-    let most = cost(rates(Rates::RATE_MAX, 0, 0), Meters::COUNT_MAX, 0);
+    let most = cost(rates(UnitPrices::RATE_MAX, 0, 0), Meters::COUNT_MAX, 0);
     assert_eq!(most, i64::MAX, "what does not fit is the largest amount");
 }
 
@@ -89,22 +89,25 @@ fn costs_are_exact() {
 fn absurd_counts_and_rates_are_refused() {
     assert_eq!(Meters::text(Meters::COUNT_MAX + 1, 0), None);
     assert!(Meters::text(Meters::COUNT_MAX, Meters::COUNT_MAX).is_some());
-    assert_eq!(Rates::by(|_| Rates::RATE_MAX + 1), None);
+    assert_eq!(UnitPrices::from_fn(|_| UnitPrices::RATE_MAX + 1), None);
 }
 
 #[test]
 fn tokens_are_counted_by_side() {
-    let meters = Meters::by(by([1, 2, 4, 8, 16, 32, 64, 128, 256])).unwrap();
+    let meters = Meters::from_fn(by([1, 2, 4, 8, 16, 32, 64, 128, 256])).unwrap();
     assert_eq!((meters.prompt_tokens(), meters.completion_tokens()), (15, 112));
 }
 
 #[test]
 fn one_count_is_replaced_and_the_others_stay() {
     let meters = Meters::text(7, 11).unwrap();
-    let pictured = meters.with(Kind::Image, 3).unwrap();
-    assert_eq!(Kind::ALL.map(|kind| pictured.count(kind)), [7, 0, 0, 0, 11, 0, 0, 1, 3]);
-    assert_eq!(pictured.with(Kind::Input, 5).map(|meters| meters.count(Kind::Input)), Some(5));
-    assert_eq!(meters.with(Kind::Image, Meters::COUNT_MAX + 1), None);
+    let pictured = meters.with(MeterKind::Image, 3).unwrap();
+    assert_eq!(MeterKind::ALL.map(|kind| pictured.count(kind)), [7, 0, 0, 0, 11, 0, 0, 1, 3]);
+    assert_eq!(
+        pictured.with(MeterKind::Input, 5).map(|meters| meters.count(MeterKind::Input)),
+        Some(5)
+    );
+    assert_eq!(meters.with(MeterKind::Image, Meters::COUNT_MAX + 1), None);
 }
 
 #[test]

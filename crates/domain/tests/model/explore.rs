@@ -1,7 +1,7 @@
 //! The model: every step that anything can take in a world. Tasks are in [`crate::tasks`], the store
 //! in [`crate::store`]; here is who may do what when, and what happens around the tasks.
 
-use holdfast_domain::operation::{Disown, Sent};
+use holdfast_domain::operation::{Disown, SendStatus};
 use holdfast_domain::{ClaimId, Event, Refusal, Snapshot, Transition};
 use stateright::{Model, Property};
 
@@ -164,9 +164,9 @@ impl Explorer {
             return None;
         }
         let sent = match world.stage(row.claim) {
-            Stage::Dead { sent: false } => Sent::Never,
-            Stage::Dead { sent: true } | Stage::Done { .. } => Sent::Perhaps,
-            Stage::Gone if self.has(Mutant::DisownByName) => Sent::Never,
+            Stage::Dead { sent: false } => SendStatus::Never,
+            Stage::Dead { sent: true } | Stage::Done { .. } => SendStatus::Perhaps,
+            Stage::Gone if self.has(Mutant::DisownByName) => SendStatus::Never,
             Stage::Gone
             | Stage::Claiming(_)
             | Stage::Looking

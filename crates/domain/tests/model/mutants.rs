@@ -117,7 +117,7 @@ impl Explorer {
             | Event::Reap { .. }
             | Event::Disown(_) => false,
         };
-        let all = operation.reserved.given_back(operation.hold, 1);
+        let all = operation.reserved.not_run_moves(operation.hold, 1);
         let mut transition = decide(&snapshot, event)?;
         if gives_back {
             transition.counters = all;

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use holdfast_domain::limits::{Limits, Reserved, SpendLimit, SpendWindow};
-use holdfast_domain::model::{PublicModelId, Terms};
+use holdfast_domain::limits::{Limits, Reservation, SpendLimit, SpendWindow};
+use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
     Binding, Claim, Finish, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult,
     Version,
 };
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, OperationId,
     RequestKey, Snapshot, Timestamp, WalletId,
@@ -63,11 +63,11 @@ impl Rows {
         let model = PublicModelId::try_from("holdfast/model").unwrap();
         let currency: Currency = "USD".parse().unwrap();
         // A micro for a token of output: a charge is a number of tokens.
-        let rate = |kind| if kind == Kind::Output { 1_000_000 } else { 0 };
+        let rate = |kind| if kind == MeterKind::Output { 1_000_000 } else { 0 };
         let price = PriceVersion {
             id: PriceVersionId::new(&model, currency, "2026-01-01T00:00:00Z"),
             currency,
-            tariff: Rates::by(rate).unwrap().into(),
+            tariff: UnitPrices::from_fn(rate).unwrap().into(),
         };
         let node = |(incarnation, name): (u128, &u8)| Node {
             name: NodeName::try_from(format!("node-{name}").as_str()).unwrap(),
@@ -132,7 +132,7 @@ impl Rows {
             price: self.price.clone(),
             generation: u32::from(row.generation),
             hold,
-            reserved: Reserved::under(&self.limits, u64::from(TOKENS)),
+            reserved: Reservation::for_limits(&self.limits, u64::from(TOKENS)),
             owner: self.owner(row.claim, row.process),
             created_at: NOW,
             admitted_at: instant(row.admitted),
@@ -146,7 +146,7 @@ impl Rows {
 
     /// The row of a domain's operation. What it leaves out never differs: the store checks that.
     pub(crate) fn row(&self, operation: &Operation, content: Option<Content>) -> Row {
-        let meter = |usage: &UsageRecord| small(usage.metered.meters.count(Kind::Output));
+        let meter = |usage: &UsageRecord| small(usage.metered.meters.count(MeterKind::Output));
         let stand = match &operation.phase {
             Phase::Leased => Stand::Leased,
             Phase::Recorded(usage) => Stand::Recorded(meter(usage)),
@@ -261,15 +261,15 @@ fn binding(request: Request) -> Binding {
     };
     let server_secret = ServerSecretId::from_bytes([0; 8]);
     Binding {
-        terms: Terms { server_secret, fingerprint_version: 1, contract: 1 },
+        terms: FingerprintTerms { server_secret, fingerprint_version: 1, contract: 1 },
         fingerprint: Fingerprint::from_bytes([byte; 32]),
         body_digest: BodyDigest::from_bytes([byte; 32]),
     }
 }
 
-fn metered(tokens: u8) -> Metered {
+fn metered(tokens: u8) -> MeterReading {
     let meters = Meters::text(0, u64::from(tokens)).unwrap();
-    Metered { meters, source: MetersSource::Reported, provider_cost: None }
+    MeterReading { meters, source: MetersSource::Reported, provider_cost: None }
 }
 
 fn small(number: u64) -> u8 {

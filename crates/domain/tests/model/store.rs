@@ -2,8 +2,8 @@
 //! this order, writes all or nothing, and decides nothing. It also keeps the ghosts.
 
 use holdfast_domain::ledger::{Funds, TransferKind};
-use holdfast_domain::limits::{Counter, Tally};
-use holdfast_domain::operation::{Disown, Effect, Operation, Receipt, Sent, Transition};
+use holdfast_domain::limits::{Counter, CounterReadings};
+use holdfast_domain::operation::{Disown, Effect, Operation, Receipt, SendStatus, Transition};
 use holdfast_domain::{Event, Micros, Timestamp};
 
 use crate::explore::Explorer;
@@ -81,7 +81,8 @@ impl Explorer {
             return Verdict::Refused;
         }
         let at = instant(world.clock);
-        let receipt = Receipt { version: transition.version(), at, tally: Tally::default() };
+        let receipt =
+            Receipt { version: transition.version(), at, counters: CounterReadings::default() };
         let Some(after) = transition.apply(before.as_ref(), receipt) else {
             return Verdict::Conflict;
         };
@@ -173,7 +174,7 @@ impl Explorer {
 
 /// Whether an event says that nothing of this generation ran.
 fn is_proof(event: &Event) -> bool {
-    matches!(event, Event::NotRun { .. } | Event::Disown(Disown { sent: Sent::Never, .. }))
+    matches!(event, Event::NotRun { .. } | Event::Disown(Disown { sent: SendStatus::Never, .. }))
 }
 
 /// In which minute the counters of a change move.
@@ -253,7 +254,7 @@ fn lines(transition: &Transition) -> u32 {
 }
 
 fn moves(funds: Funds) -> (i16, i16) {
-    let moves = funds.moves();
+    let moves = funds.balance_change();
     let small = |micros: Micros| i16::try_from(micros.get()).unwrap();
     (small(moves.available), small(moves.held))
 }

@@ -11,9 +11,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::record::{BadRecord, Opener, Record};
-use super::{RelayAnswer, RelayRequest, SILENCE_MAX, nonce, place};
+use super::{RelayAnswer, RelayRequest, SILENCE_MAX, nonce, try_permit};
 use crate::Engine;
-use crate::submit::Ask;
+use crate::submit::RequestContext;
 
 /// Requests for one relay: the first, and one more where that was cut.
 const ASKED_MAX: u32 = 2;
@@ -30,7 +30,7 @@ pub(crate) enum RelayEvent {
 /// A relay of one operation, over at most [`ASKED_MAX`] requests.
 struct RelayReader {
     engine: Arc<Engine>,
-    ask: Ask,
+    ask: RequestContext,
     owner: Owner,
     response: Option<RelayResponse>,
     asked: u32,
@@ -128,16 +128,16 @@ impl RelayReader {
 
 impl Engine {
     /// What the process says that runs this operation; `None` where it is not asked.
-    pub(crate) fn hear(
+    pub(crate) fn open_relay(
         self: &Arc<Self>,
-        ask: &Ask,
+        ask: &RequestContext,
         row: &Operation,
     ) -> Option<BoxStream<'static, RelayEvent>> {
         let owner = row.owner.clone();
         if owner.node == *self.node.node() {
             return None;
         }
-        let place = place(&self.relays.as_ref()?.heard)?;
+        let place = try_permit(&self.relays.as_ref()?.heard)?;
         let (engine, ask) = (Arc::clone(self), ask.clone());
         let reader = RelayReader { engine, ask, owner, response: None, asked: 0, _place: place };
         let events = stream::unfold(reader, |mut reader| async {

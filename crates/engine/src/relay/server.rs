@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::record::{EVENT_MAX, Sealer};
-use super::{PING_AFTER, RelayAnswer, RelayRequest, nonce, place};
+use super::{PING_AFTER, RelayAnswer, RelayRequest, nonce, try_permit};
 use crate::Engine;
 use crate::tape::{Follower, Reader};
 
@@ -65,17 +65,17 @@ impl Engine {
         let relays = self.relays.as_ref()?;
         let RelayRequest { operation, claim, nonce: asking, proof } = request;
         let tape = self.running.find(*operation).filter(|tape| tape.claim == *claim)?;
-        let result_key = tape.track()?.result_key(*operation);
+        let result_key = tape.chunk_log()?.result_key(*operation);
         if result_key.relay_proof(*claim, *asking) != *proof {
             return None;
         }
         // Who overheard an ask has nothing by asking the same again, not even a place.
-        if !tape.track()?.is_first_ask(*asking) {
+        if !tape.chunk_log()?.is_first_ask(*asking) {
             return None;
         }
-        let place = place(&relays.told)?;
+        let place = try_permit(&relays.told)?;
         let reader = tape.read(waiters_max)?;
-        let follower = reader.track()?.follow(false);
+        let follower = reader.chunk_log()?.follow(false);
         let nonce = nonce();
         let sealer = Sealer::new(&result_key.relay_key(*claim, *asking, nonce)).ok()?;
         let ready = VecDeque::new();

@@ -28,7 +28,7 @@ pub(crate) enum Rank {
 pub(crate) fn choose(candidates: &[Candidate], draw: u64) -> Option<usize> {
     let open = || candidates.iter().enumerate().filter(|(_, route)| route.rank == Rank::Open);
     let Some(first) = open().map(|(_, route)| route.priority).min() else {
-        return resort(candidates);
+        return last_resort(candidates);
     };
     let equals = || open().filter(|(_, route)| route.priority == first);
     let all: u64 = equals().map(|(_, route)| u64::from(route.weight)).sum();
@@ -43,7 +43,7 @@ pub(crate) fn choose(candidates: &[Candidate], draw: u64) -> Option<usize> {
     None
 }
 
-fn resort(candidates: &[Candidate]) -> Option<usize> {
+fn last_resort(candidates: &[Candidate]) -> Option<usize> {
     let cooling = candidates.iter().enumerate().filter_map(|(at, route)| match route.rank {
         Rank::Resort(until) => Some((until, route.priority, at)),
         Rank::Open | Rank::Never => None,

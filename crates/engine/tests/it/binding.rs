@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use holdfast_domain::Micros;
-use holdfast_domain::limits::{Counter, Limits, Reached};
+use holdfast_domain::limits::{Counter, Limits, ReachedLimit};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
+use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::secret::BodyDigest;
-use holdfast_engine::{Failure, Secrets};
+use holdfast_engine::{RequestFailure, Secrets};
 use holdfast_testkit::{Gate, Script, join_all, sample};
 use holdfast_wire::chat::request::BadRequest;
 use holdfast_wire::error::Code;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, assert_failed, body,
-    operation_id, says, secret, secs, setup, text, turns,
+    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, PendingReplies, assert_failed,
+    body, operation_id, says, secret, secs, setup, text, turns,
 };
 
 /// Holds 131.
@@ -29,11 +29,11 @@ async fn a_different_request_is_a_conflict_while_the_first_runs_and_after_it() {
     let first = world.asking(1, HELLO).await;
     gate.reached().await;
     let conflict = world.ask(1, OTHER).await;
-    assert_failed!(conflict, Failure::OtherRequest);
+    assert_failed!(conflict, RequestFailure::OtherRequest);
     assert_eq!(conflict.facts.operation, None);
     gate.open();
     body(&first.told().await);
-    assert_failed!(world.ask(1, OTHER).await, Failure::OtherRequest);
+    assert_failed!(world.ask(1, OTHER).await, RequestFailure::OtherRequest);
     assert_eq!(world.runs(), 1);
 }
 
@@ -62,9 +62,9 @@ async fn a_different_request_gets_the_key_when_the_first_claim_is_refused() {
     let mut cheap = world.asking(1, HELLO).await;
     assert!(cheap.is_waiting().await);
     commits.open();
-    assert_failed!(dear.told().await, Failure::InsufficientFunds { hold, .. } if hold.get() == 131);
+    assert_failed!(dear.told().await, RequestFailure::InsufficientFunds { hold, .. } if hold.get() == 131);
     assert!(text(&cheap.told().await).contains("hi"));
-    assert_failed!(world.ask(1, DEAR).await, Failure::OtherRequest);
+    assert_failed!(world.ask(1, DEAR).await, RequestFailure::OtherRequest);
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,8 +75,8 @@ async fn no_conflict_is_told_while_the_first_claim_is_only_offered() {
     commits.reached().await;
     let mut impatient = world.submission(1, OTHER).await;
     impatient.patience = secs(3);
-    assert_failed!(world.engine.complete(impatient).await, Failure::Storage(None));
-    assert_failed!(world.ask(1, OTHER).await, Failure::Storage(None));
+    assert_failed!(world.engine.complete(impatient).await, RequestFailure::Storage(None));
+    assert_failed!(world.ask(1, OTHER).await, RequestFailure::Storage(None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,8 +89,8 @@ async fn callers_that_asked_for_the_same_claim_are_told_the_same_refusal() {
     }
     turns().await;
     commits.open();
-    for reply in join_all(callers.into_iter().map(Asking::told)).await {
-        assert_failed!(reply, Failure::InsufficientFunds { .. });
+    for reply in join_all(callers.into_iter().map(PendingReplies::told)).await {
+        assert_failed!(reply, RequestFailure::InsufficientFunds { .. });
     }
     assert!(world.store.journal.operations().is_empty());
     assert_eq!(world.runs(), 0);
@@ -99,10 +99,10 @@ async fn callers_that_asked_for_the_same_claim_are_told_the_same_refusal() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_claim_binds_nothing() {
     let world = setup().funds(HELLO_HOLDS - 1).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::InsufficientFunds { hold, .. } if hold.get() == HELLO_HOLDS);
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::InsufficientFunds { hold, .. } if hold.get() == HELLO_HOLDS);
     assert!(world.store.journal.operations().is_empty());
     assert_eq!(world.store.balances(), (HELLO_HOLDS - 1, 0));
-    assert_failed!(world.ask(1, DEAR).await, Failure::InsufficientFunds { .. });
+    assert_failed!(world.ask(1, DEAR).await, RequestFailure::InsufficientFunds { .. });
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +112,7 @@ async fn a_reached_limit_refuses_new_operations_and_replays_bound_ones() {
     let first = world.ask(1, HELLO).await;
     assert_failed!(
         world.ask(2, HELLO).await,
-        Failure::LimitReached(Reached { counter: Counter::Requests, .. })
+        RequestFailure::LimitReached(ReachedLimit { counter: Counter::Requests, .. })
     );
     assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
     assert_eq!(world.store.journal.operations().len(), 1);
@@ -128,8 +128,8 @@ async fn a_bound_key_is_answered_although_its_model_has_vanished() {
         assert_eq!(body(&reply), body(&first));
         assert!(reply.replayed);
     }
-    assert_failed!(later.ask(1, OTHER).await, Failure::OtherRequest);
-    assert_failed!(later.ask(2, HELLO).await, Failure::ModelNotFound { .. });
+    assert_failed!(later.ask(1, OTHER).await, RequestFailure::OtherRequest);
+    assert_failed!(later.ask(2, HELLO).await, RequestFailure::ModelNotFound { .. });
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +148,7 @@ async fn a_bound_key_is_answered_under_new_prices_a_new_contract_and_a_new_serve
     for again in [HELLO, HELLO_RESPELLED] {
         assert_eq!(body(&later.ask(1, again).await), body(&first));
     }
-    assert_failed!(later.ask(1, OTHER).await, Failure::OtherRequest);
+    assert_failed!(later.ask(1, OTHER).await, RequestFailure::OtherRequest);
     assert_eq!(later.runs(), 0);
     assert_eq!(later.store.balances(), (FUNDS - ANSWER_COSTS, 0));
 }
@@ -169,7 +169,7 @@ async fn a_bound_key_is_answered_although_the_body_is_not_read_any_more() {
     assert_eq!(body(&reply), body(&first));
     assert!(reply.replayed);
     let another = UNREADABLE.replace("later", "latest");
-    assert_failed!(world.ask(1, &another).await, Failure::OtherRequest);
+    assert_failed!(world.ask(1, &another).await, RequestFailure::OtherRequest);
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,11 +191,11 @@ async fn what_is_refused_before_the_claim_binds_nothing() {
     let unknown = HELLO.replace("holdfast/sample", "holdfast/other");
     let long = HELLO.replace("hello", &"o".repeat(10_000));
     let wanting = HELLO.replace("\"messages\"", "\"max_tokens\":51,\"messages\"");
-    assert_failed!(world.ask(1, UNREADABLE).await, Failure::BadRequest(bad) if bad.code != Code::InvalidJson);
-    assert_failed!(world.ask(1, "{").await, Failure::BadRequest(bad) if bad.code == Code::InvalidJson);
-    assert_failed!(world.ask(1, &unknown).await, Failure::ModelNotFound { .. });
-    assert_failed!(world.ask(1, &long).await, Failure::TooLarge { limit: 10_000 });
-    assert_failed!(world.ask(1, &wanting).await, Failure::BadRequest(bad) if bad.code == Code::InvalidValue);
+    assert_failed!(world.ask(1, UNREADABLE).await, RequestFailure::BadRequest(bad) if bad.code != Code::InvalidJson);
+    assert_failed!(world.ask(1, "{").await, RequestFailure::BadRequest(bad) if bad.code == Code::InvalidJson);
+    assert_failed!(world.ask(1, &unknown).await, RequestFailure::ModelNotFound { .. });
+    assert_failed!(world.ask(1, &long).await, RequestFailure::TooLarge { limit: 10_000 });
+    assert_failed!(world.ask(1, &wanting).await, RequestFailure::BadRequest(bad) if bad.code == Code::InvalidValue);
     assert_eq!(world.store.journal.offers(), 0);
 }
 
@@ -205,8 +205,8 @@ async fn a_refusal_is_not_given_where_the_store_cannot_say_whether_the_key_is_bo
     // The reconciler has looked.
     turns().await;
     world.store.journal.fail_loads(1);
-    assert_failed!(world.ask(1, UNREADABLE).await, Failure::Storage(None));
-    assert_failed!(world.ask(1, UNREADABLE).await, Failure::BadRequest(_));
+    assert_failed!(world.ask(1, UNREADABLE).await, RequestFailure::Storage(None));
+    assert_failed!(world.ask(1, UNREADABLE).await, RequestFailure::BadRequest(_));
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,7 +215,7 @@ async fn the_maximum_charge_refuses_before_binding_and_is_ignored_by_a_replay() 
     let mut frugal = world.submission(1, HELLO).await;
     frugal.max_charge = Ok(Some(Micros::new(HELLO_HOLDS - 1)));
     let refused = world.engine.complete(frugal.clone()).await;
-    assert_failed!(refused, Failure::ChargeLimit { hold, allowed }
+    assert_failed!(refused, RequestFailure::ChargeLimit { hold, allowed }
         if hold.get() == HELLO_HOLDS && allowed.get() == HELLO_HOLDS - 1);
     assert_eq!(world.store.journal.offers(), 0);
     let mut exact = frugal.clone();
@@ -233,20 +233,20 @@ async fn the_maximum_charge_refuses_before_binding_and_is_ignored_by_a_replay() 
     assert_eq!(body(&world.engine.complete(malformed.clone()).await), body(&first));
     malformed.request_key = sample::request_key(2);
     let refused = world.engine.complete(malformed).await;
-    assert_failed!(refused, Failure::BadRequest(bad) if bad.message == "not a number");
+    assert_failed!(refused, RequestFailure::BadRequest(bad) if bad.message == "not a number");
     assert_eq!(world.store.journal.operations().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_maximum_charge_applies_to_an_open_operation_which_it_leaves_open() {
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect));
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect));
     let world = setup().script(not_run).script(says("hi")).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
     let mut frugal = world.submission(1, HELLO).await;
     frugal.max_charge = Ok(Some(Micros::new(1)));
-    assert_failed!(world.engine.complete(frugal).await, Failure::ChargeLimit { .. });
+    assert_failed!(world.engine.complete(frugal).await, RequestFailure::ChargeLimit { .. });
     assert_eq!(world.store.phase(), "open");
-    assert_failed!(world.ask(1, OTHER).await, Failure::OtherRequest);
+    assert_failed!(world.ask(1, OTHER).await, RequestFailure::OtherRequest);
     assert!(text(&world.ask(1, HELLO).await).contains("hi"));
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::ports::NewApiKey;
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::{ApiKeyId, Keys, Timestamp};
+use holdfast_domain::{ApiKeyId, ApiKeys, Timestamp};
 use holdfast_engine::{AuthError, Secrets};
 use holdfast_testkit::sample;
 

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use holdfast_domain::operation::{Operation, Phase};
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
+use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::usage::MetersSource;
-use holdfast_engine::{Failure, LookUp, LookUpError, ResultState};
+use holdfast_engine::{LookupError, OperationLookup, RequestFailure, ResultState};
 use holdfast_testkit::{Gate, Script, join_all, sample};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, PEER, TOTAL, World, assert_failed, bearer, body,
+    ANSWER_COSTS, FUNDS, HELLO, PEER, PendingReplies, TOTAL, World, assert_failed, bearer, body,
     operation_id, pass, route, says, secs, setup, text, turns,
 };
 
@@ -21,7 +21,7 @@ fn silent(gate: &Gate) -> Script {
     Script::finishing(None).wait(gate)
 }
 
-async fn try_cancel(world: &World, n: u8, key: u64) -> Result<LookUp, LookUpError> {
+async fn try_cancel(world: &World, n: u8, key: u64) -> Result<OperationLookup, LookupError> {
     let caller = world.engine.authenticate(&bearer(n).expose(), PEER).await.unwrap();
     world.engine.cancel(&caller, sample::request_key(key)).await
 }
@@ -36,11 +36,11 @@ fn classes(operation: &Operation) -> Vec<(&str, bool)> {
 }
 
 /// Nobody pays, and the key never runs again.
-async fn check_abandoned(world: &World, asking: Asking, runs: usize) {
-    assert_failed!(asking.told().await, Failure::OutcomeUnknown(id) if *id == operation_id(1));
+async fn check_abandoned(world: &World, asking: PendingReplies, runs: usize) {
+    assert_failed!(asking.told().await, RequestFailure::OutcomeUnknown(id) if *id == operation_id(1));
     assert_eq!(world.store.phase(), "abandoned");
     assert_eq!(world.store.balances(), (FUNDS, 0));
-    assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     assert_eq!((world.runs(), world.store.operation().generation), (runs, 1));
     assert_eq!(cancel(world).await, "abandoned");
 }
@@ -54,7 +54,7 @@ async fn an_owner_in_this_process_cuts_its_call_at_once_and_nobody_pays() {
     let attached = world.asking(1, HELLO).await;
     let began = Instant::now();
     assert_eq!(cancel(&world).await, "leased");
-    assert_failed!(attached.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(attached.told().await, RequestFailure::OutcomeUnknown(_));
     check_abandoned(&world, asking, 1).await;
     assert_eq!(began.elapsed(), secs(0));
     assert_eq!(classes(&world.store.operation()), [("unknown_cut", true)]);
@@ -113,7 +113,7 @@ async fn what_was_whole_when_it_was_cut_keeps_its_end() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_sent_yet_is_never_sent_and_does_not_run_on_a_retry() {
     let connecting = Gate::new();
-    let world = setup().script(says("hi").connecting(&connecting)).start().await;
+    let world = setup().script(says("hi").wait_before_send(&connecting)).start().await;
     let asking = world.asking(1, HELLO).await;
     connecting.reached().await;
     assert_eq!(cancel(&world).await, "leased");
@@ -124,7 +124,7 @@ async fn what_was_not_sent_yet_is_never_sent_and_does_not_run_on_a_retry() {
 #[tokio::test(start_paused = true)]
 async fn what_proved_not_to_have_run_does_not_run_on_a_retry_either() {
     let gate = Gate::new();
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Overloaded)).wait(&gate);
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Overloaded)).wait(&gate);
     let world = setup().script(not_run).script(says("second")).start().await;
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
@@ -139,11 +139,11 @@ async fn what_proved_not_to_have_run_does_not_run_on_a_retry_either() {
 #[tokio::test(start_paused = true)]
 async fn the_next_route_is_not_tried_after_a_cancel() {
     let (gate, connecting) = (Gate::new(), Gate::new());
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Overloaded)).wait(&gate);
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Overloaded)).wait(&gate);
     let world = setup()
         .model(|model| model.routes = ["one", "two", "three"].map(route).to_vec())
         .script(not_run)
-        .script_of("two", says("second").connecting(&connecting))
+        .script_of("two", says("second").wait_before_send(&connecting))
         .script_of("three", says("third"))
         .start()
         .await;
@@ -167,14 +167,14 @@ async fn an_owner_on_another_node_sees_it_within_a_heartbeat() {
     turns().await;
     let began = Instant::now();
     assert_eq!(cancel(&other).await, "leased");
-    assert_failed!(attached.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(attached.told().await, RequestFailure::OutcomeUnknown(_));
     assert!(began.elapsed() <= secs(5), "{:?}", began.elapsed());
     check_abandoned(&owner, asking, 1).await;
     assert_eq!(other.runs(), 0);
 }
 
 /// A cancel on a task of its own.
-async fn cancelling(world: &World) -> JoinSet<Result<LookUp, LookUpError>> {
+async fn cancelling(world: &World) -> JoinSet<Result<OperationLookup, LookupError>> {
     let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     let engine = Arc::clone(&world.engine);
     let mut task = JoinSet::new();
@@ -189,11 +189,11 @@ async fn a_claim_that_the_store_has_not_judged_is_waited_for_and_then_cancelled(
         let never = Gate::new();
         let mut setup = setup();
         if reopens {
-            setup = setup.script(Script::failing(ProviderFailure::NotRun(NotRun::Connect)));
+            setup = setup.script(Script::failing(ProviderFailure::NotRun(NotRunProof::Connect)));
         }
         let world = setup.script(silent(&never)).start().await;
         if reopens {
-            assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
+            assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
         }
         turns().await;
         let commits = world.store.hold_commits();
@@ -205,7 +205,7 @@ async fn a_claim_that_the_store_has_not_judged_is_waited_for_and_then_cancelled(
         commits.open();
         let seen = cancel.join_next().await.unwrap().unwrap().unwrap();
         assert_eq!(seen.operation.phase.label(), "leased");
-        assert_failed!(asking.told().await, Failure::OutcomeUnknown(_));
+        assert_failed!(asking.told().await, RequestFailure::OutcomeUnknown(_));
         assert_eq!((world.store.phase(), world.store.balances()), ("abandoned", (FUNDS, 0)));
     }
 }
@@ -220,9 +220,9 @@ async fn a_claim_that_the_store_refuses_leaves_nothing_to_cancel() {
     turns().await;
     assert!(cancel.try_join_next().is_none(), "nobody knows yet whether it will run");
     commits.open();
-    assert_failed!(asking.told().await, Failure::InsufficientFunds { .. });
+    assert_failed!(asking.told().await, RequestFailure::InsufficientFunds { .. });
     let told = cancel.join_next().await.unwrap().unwrap();
-    assert!(matches!(told, Err(LookUpError::NotFound)), "{told:?}");
+    assert!(matches!(told, Err(LookupError::NotFound)), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +233,7 @@ async fn a_claim_that_is_not_judged_in_time_is_no_proof_that_nothing_runs() {
     commits.reached().await;
     let began = Instant::now();
     let told = try_cancel(&world, 1, 1).await;
-    assert!(matches!(told, Err(LookUpError::Unavailable(_))), "{told:?}");
+    assert!(matches!(told, Err(LookupError::Unavailable(_))), "{told:?}");
     assert_eq!(began.elapsed(), secs(10));
 }
 
@@ -241,10 +241,10 @@ async fn a_claim_that_is_not_judged_in_time_is_no_proof_that_nothing_runs() {
 async fn what_is_not_this_api_keys_is_not_found() {
     let gate = Gate::new();
     let world = setup().script(says("hi").wait(&gate)).start().await;
-    assert!(matches!(try_cancel(&world, 1, 1).await, Err(LookUpError::NotFound)));
+    assert!(matches!(try_cancel(&world, 1, 1).await, Err(LookupError::NotFound)));
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
-    assert!(matches!(try_cancel(&world, 2, 1).await, Err(LookUpError::NotFound)));
+    assert!(matches!(try_cancel(&world, 2, 1).await, Err(LookupError::NotFound)));
     assert!(!world.store.operation().cancel_asked);
     gate.open();
     body(&asking.told().await);
@@ -252,9 +252,9 @@ async fn what_is_not_this_api_keys_is_not_found() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_ended_or_is_open_stays_as_it_is() {
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect));
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect));
     let world = setup().script(not_run).script(says("hi")).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
     assert_eq!(cancel(&world).await, "open");
     let first = world.ask(1, HELLO).await;
     assert_eq!(cancel(&world).await, "completed");
@@ -327,7 +327,7 @@ async fn a_drain_ends_as_soon_as_what_it_waits_for_is_cancelled() {
     assert_eq!(cancel(&world).await, "leased");
     assert_eq!(drain.join_all().await, [true]);
     assert!(began.elapsed() < secs(10), "{:?}", began.elapsed());
-    assert_failed!(asking.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(asking.told().await, RequestFailure::OutcomeUnknown(_));
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,7 +339,7 @@ async fn a_store_that_takes_nothing_says_so_and_asks_nobody() {
     let _caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     world.store.set_silent(true);
     let began = Instant::now();
-    assert!(matches!(try_cancel(&world, 1, 1).await, Err(LookUpError::Unavailable(_))));
+    assert!(matches!(try_cancel(&world, 1, 1).await, Err(LookupError::Unavailable(_))));
     assert_eq!(began.elapsed(), secs(10));
     world.store.set_silent(false);
     gate.open();

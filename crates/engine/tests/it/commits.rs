@@ -1,6 +1,6 @@
 //! Stores that refuse, lose answers or fall silent: one hold, one run, one charge all the same.
 
-use holdfast_engine::{Failure, Readiness};
+use holdfast_engine::{Readiness, RequestFailure};
 use holdfast_testkit::{Fault, Gate};
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ async fn a_claim_that_the_store_cannot_take_leaves_the_key_unbound() {
     for why in [Fault::Unavailable, Fault::Forbidden] {
         let world = setup().script(says("hi")).start().await;
         world.store.journal.fail_next([why]);
-        assert_failed!(world.ask(1, HELLO).await, Failure::Storage(None));
+        assert_failed!(world.ask(1, HELLO).await, RequestFailure::Storage(None));
         assert!(world.store.journal.operations().is_empty(), "{why:?}");
         assert_eq!(world.runs(), 0);
         body(&world.ask(1, HELLO).await);
@@ -36,7 +36,7 @@ async fn a_claim_that_the_store_cannot_take_leaves_the_key_unbound() {
 async fn a_claim_that_finds_the_queue_full_is_told_so() {
     let world = setup().script(says("hi")).start().await;
     world.store.journal.fail_next([Fault::Overloaded]);
-    assert_failed!(world.ask(1, HELLO).await, Failure::Overloaded);
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Overloaded);
     assert!(world.store.journal.operations().is_empty());
 }
 
@@ -79,7 +79,7 @@ async fn a_store_that_does_not_judge_a_claim_in_ten_seconds_does_not_keep_the_ca
     let world = setup().script(says("hi")).start().await;
     world.store.set_silent(true);
     let began = Instant::now();
-    assert_failed!(world.ask(1, HELLO).await, Failure::Storage(None));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Storage(None));
     assert_eq!(began.elapsed(), secs(10));
     assert_eq!(world.runs(), 0, "nothing is sent before the claim is known to be committed");
     world.store.set_silent(false);
@@ -135,7 +135,7 @@ async fn a_claim_that_comes_late_runs_for_one_who_waits_still() {
     commits.reached().await;
     pass(secs(5)).await;
     let second = world.asking(1, HELLO).await;
-    assert_failed!(first.told().await, Failure::Storage(None));
+    assert_failed!(first.told().await, RequestFailure::Storage(None));
     pass(secs(2)).await;
     commits.open();
     assert!(text(&second.told().await).contains("hi"));
@@ -146,13 +146,13 @@ async fn a_claim_that_comes_late_runs_for_one_who_waits_still() {
 async fn whoever_comes_while_a_late_claim_is_given_back_claims_anew() {
     let world = setup().script(says("hi")).start().await;
     let commits = world.store.hold_commits();
-    assert_failed!(world.ask(1, HELLO).await, Failure::Storage(None));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Storage(None));
     let endings = world.store.hold_commits();
     commits.open();
     endings.reached().await;
     let mut caller = world.asking(1, HELLO).await;
     let other = world.ask(1, OTHER).await;
-    assert_failed!(other, Failure::OtherRequest);
+    assert_failed!(other, RequestFailure::OtherRequest);
     assert!(caller.is_waiting().await);
     assert_eq!(world.runs(), 0);
     endings.open();
@@ -171,10 +171,10 @@ async fn nobody_gets_a_final_answer_while_the_settlement_is_uncertain() {
     let began = Instant::now();
     let second = world.asking(1, HELLO).await;
     gate.open();
-    assert_failed!(first.told().await, Failure::Storage(Some(id)) if *id == operation_id(1));
+    assert_failed!(first.told().await, RequestFailure::Storage(Some(id)) if *id == operation_id(1));
     assert_eq!(began.elapsed(), secs(10));
-    assert_failed!(second.told().await, Failure::Storage(Some(_)));
-    assert_failed!(world.ask(1, HELLO).await, Failure::Storage(Some(_)));
+    assert_failed!(second.told().await, RequestFailure::Storage(Some(_)));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Storage(Some(_)));
     assert_eq!(world.store.phase(), "leased");
     assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
     world.store.set_silent(false);
@@ -190,10 +190,10 @@ async fn a_claim_that_the_store_has_lost_is_told_as_such_and_nothing_more_comes_
     gate.reached().await;
     let second = world.asking(1, HELLO).await;
     assert_eq!(world.engine.readiness().await, Readiness::Ready);
-    world.store.journal.lose(operation_id(1));
+    world.store.journal.lose_operation(operation_id(1));
     gate.open();
-    assert_failed!(first.told().await, Failure::ClaimLost(id) if *id == operation_id(1));
-    assert_failed!(second.told().await, Failure::ClaimLost(_));
+    assert_failed!(first.told().await, RequestFailure::ClaimLost(id) if *id == operation_id(1));
+    assert_failed!(second.told().await, RequestFailure::ClaimLost(_));
     assert_eq!(world.engine.readiness().await, Readiness::LostCommits);
     assert_eq!(world.store.balances(), (FUNDS, 0));
     // What comes all the same is answered by what there is.
@@ -207,12 +207,12 @@ async fn a_result_that_the_store_cannot_hold_is_given_up_at_once_and_costs_nothi
     let world = setup().script(says("hi")).start().await;
     world.store.journal.set_result_bytes_max(16);
     let began = Instant::now();
-    assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(began.elapsed(), secs(0));
     assert_eq!(world.store.phase(), "abandoned");
     assert_eq!(world.store.balances(), (FUNDS, 0));
     assert_eq!(world.store.journal.offers(), 3, "the claim, the result, and its end");
-    assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(world.runs(), 1);
 }
 
@@ -224,7 +224,7 @@ async fn a_result_is_offered_through_an_outage_of_the_store() {
     gate.reached().await;
     world.store.set_down(true);
     gate.open();
-    assert_failed!(first.told().await, Failure::Storage(Some(_)));
+    assert_failed!(first.told().await, RequestFailure::Storage(Some(_)));
     pass(secs(120)).await;
     world.store.set_down(false);
     pass(secs(3)).await;
@@ -239,10 +239,10 @@ async fn a_late_result_of_a_reaped_operation_is_not_charged_and_not_told() {
     gate.reached().await;
     // The next process of the same name reaps it at once.
     let next = setup().on(&world.store).start().await;
-    assert_failed!(next.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(next.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     gate.open();
     turns().await;
-    assert_failed!(first.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(first.told().await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(world.store.phase(), "abandoned");
     assert_eq!(world.store.balances(), (FUNDS, 0));
     assert_eq!(world.store.transfers("lapse"), 1);

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Provider, Unknown};
-use holdfast_engine::{Catalogue, CoolDown, Failure, Offer, PassedOver, Reply, Rules};
+use holdfast_domain::ports::{
+    CallFailure as ProviderFailure, NotRunProof, Provider, UnknownReason,
+};
+use holdfast_engine::{
+    Catalogue, CoolDown, Reply, RequestFailure, ServingConfig, ServingRules, SkippedRoute,
+};
 use holdfast_testkit::{Gate, Script, ScriptedProvider};
 
 use crate::world::{
@@ -14,8 +18,8 @@ use crate::world::{
     setup, text,
 };
 
-const REFUSED: ProviderFailure = ProviderFailure::NotRun(NotRun::Connect);
-const RATE_LIMITED: ProviderFailure = ProviderFailure::NotRun(NotRun::RateLimited);
+const REFUSED: ProviderFailure = ProviderFailure::NotRun(NotRunProof::Connect);
+const RATE_LIMITED: ProviderFailure = ProviderFailure::NotRun(NotRunProof::RateLimited);
 
 fn two_routes() -> Setup {
     setup().model(|model| model.routes = vec![route("one"), route("two")])
@@ -30,9 +34,9 @@ fn scripts(mut setup: Setup, route: &'static str, script: &Script, times: u32) -
 }
 
 #[track_caller]
-fn passed_over(reply: &Reply) -> PassedOver {
+fn passed_over(reply: &Reply) -> SkippedRoute {
     match &reply.outcome {
-        Err(Failure::PassedOver(passed_over)) => passed_over.clone(),
+        Err(RequestFailure::PassedOver(passed_over)) => passed_over.clone(),
         other => panic!("not passed over: {other:?}"),
     }
 }
@@ -80,7 +84,7 @@ async fn a_route_that_fails_is_left_alone_until_it_answers_again() {
 
 #[tokio::test(start_paused = true)]
 async fn one_request_at_a_time_finds_out() {
-    let account = Script::failing(ProviderFailure::NotRun(NotRun::Account));
+    let account = Script::failing(ProviderFailure::NotRun(NotRunProof::Account));
     let slow = Gate::new();
     let setup = two_routes().script(account).script(says("back").wait(&slow));
     let world = scripts(setup, "two", &says("second"), 3).script(says("hi")).start().await;
@@ -97,7 +101,7 @@ async fn one_request_at_a_time_finds_out() {
 #[tokio::test(start_paused = true)]
 async fn the_first_piece_of_a_stream_brings_a_route_back() {
     let stream = HELLO.replace("\"messages\"", "\"stream\":true,\"messages\"");
-    let account = Script::failing(ProviderFailure::NotRun(NotRun::Account));
+    let account = Script::failing(ProviderFailure::NotRun(NotRunProof::Account));
     let never = Gate::new();
     let setup = two_routes().script(account).script(says("Once").wait(&never)).script(says("hi"));
     let world = setup.script_of("two", says("second")).start().await;
@@ -114,7 +118,7 @@ async fn where_all_routes_fail_they_are_tried_all_the_same() {
     let failing = scripts(failing, "two", &Script::failing(REFUSED), 3);
     let world = failing.script_of("one", says("back")).start().await;
     for key in 0..3 {
-        assert_failed!(world.ask(key, HELLO).await, Failure::NotRun(..));
+        assert_failed!(world.ask(key, HELLO).await, RequestFailure::NotRun(..));
     }
     assert!(text(&world.ask(3, HELLO).await).contains("back"));
     assert_eq!((world.runs_of("one"), world.runs_of("two")), (4, 3));
@@ -125,11 +129,11 @@ async fn a_sole_route_that_wants_to_be_left_alone_is_told_of_at_once_and_binds_n
     let limited = Script::failing(RATE_LIMITED).retry_after(secs(20));
     let world = setup().script(says("first")).script(limited).script(says("hi")).start().await;
     body(&world.ask(1, HELLO).await);
-    assert_failed!(world.ask(2, HELLO).await, Failure::NotRun(..));
+    assert_failed!(world.ask(2, HELLO).await, RequestFailure::NotRun(..));
     let offers = world.store.journal.offers();
     pass(secs(8)).await;
     let told = world.ask(3, HELLO).await;
-    let PassedOver { route, class, after } = passed_over(&told);
+    let SkippedRoute { route, class, after } = passed_over(&told);
     assert_eq!((&*route, class, after), ("one/one-model", "passed_over_cooling", Some(secs(12))));
     assert_eq!(told.facts.route.as_deref(), Some("one/one-model"), "for the log");
     assert_eq!(told.facts.class.as_deref(), Some("passed_over_cooling"));
@@ -137,7 +141,7 @@ async fn a_sole_route_that_wants_to_be_left_alone_is_told_of_at_once_and_binds_n
     // An open key waits as well, and a bound one has its answer.
     passed_over(&world.ask(2, HELLO).await);
     assert!(text(&world.ask(1, HELLO).await).contains("first"));
-    assert_failed!(world.ask(1, OTHER).await, Failure::OtherRequest);
+    assert_failed!(world.ask(1, OTHER).await, RequestFailure::OtherRequest);
     assert_eq!(world.store.journal.offers(), offers, "nothing was claimed");
     assert_eq!(world.runs(), 2);
     pass(secs(12)).await;
@@ -147,7 +151,7 @@ async fn a_sole_route_that_wants_to_be_left_alone_is_told_of_at_once_and_binds_n
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_a_request_and_a_cancelled_call_say_nothing_against_a_route() {
     let refused = ProviderFailure::Refused(holdfast_domain::operation::ProviderRefusal::Request);
-    let cut = Script::failing(ProviderFailure::Unknown(Unknown::Cut));
+    let cut = Script::failing(ProviderFailure::Unknown(UnknownReason::Cut));
     let setup = scripts(two_routes(), "one", &Script::failing(refused).retry_after(secs(9)), 4);
     let world = scripts(setup, "one", &cut, 4).script(says("hi")).start().await;
     for key in 0..8 {
@@ -161,8 +165,8 @@ async fn what_was_passed_over_is_written_down_where_nothing_else_was_left() {
     let limited = Script::failing(RATE_LIMITED).retry_after(secs(20));
     let setup = two_routes().script_of("one", Script::failing(REFUSED)).script_of("two", limited);
     let world = setup.script(Script::failing(REFUSED)).start().await;
-    assert_failed!(world.ask(2, HELLO).await, Failure::NotRun(..));
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
+    assert_failed!(world.ask(2, HELLO).await, RequestFailure::NotRun(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
     let operations = world.store.journal.operations();
     let row = operations.iter().find(|row| row.id == operation_id(1)).unwrap();
     let attempts = &row.attempts;
@@ -211,7 +215,7 @@ async fn a_request_that_is_not_claimed_gives_its_place_back() {
     let bounded = |model: &mut holdfast_engine::Model| model.routes[0].concurrency = Some(1);
     let world = setup().funds(0).model(bounded).start().await;
     for key in 0..3 {
-        assert_failed!(world.ask(key, HELLO).await, Failure::InsufficientFunds { .. });
+        assert_failed!(world.ask(key, HELLO).await, RequestFailure::InsufficientFunds { .. });
     }
 }
 
@@ -220,17 +224,17 @@ async fn a_request_that_is_not_claimed_gives_its_place_back() {
 async fn another_offer_keeps_what_is_known_of_a_route_as_long_as_its_provider_stays() {
     let limited = Script::failing(RATE_LIMITED).retry_after(secs(20));
     let mut world = setup().script(limited).script(says("hi")).start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
-    let rules = Rules {
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
+    let rules = ServingRules {
         answer_bytes: 1 << 30,
         operations_per_key: 9,
         waiters_per_operation: 9,
         cool_down: CoolDown { failures: 9, first: secs(1), longest: secs(1) },
     };
-    let offer = |providers: BTreeMap<String, Arc<dyn Provider>>, before: &Offer| {
+    let offer = |providers: BTreeMap<String, Arc<dyn Provider>>, before: &ServingConfig| {
         let mut model = model();
         (model.routes[0].weight, model.routes[0].priority) = (9, 9);
-        Arc::new(Offer::new(Catalogue::new([model]), providers, rules, Some(before)))
+        Arc::new(ServingConfig::new(Catalogue::new([model]), providers, rules, Some(before)))
     };
     world.offer = offer(world.offer.providers.clone(), &world.offer);
     passed_over(&world.ask(1, HELLO).await);

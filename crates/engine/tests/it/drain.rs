@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_engine::{Engine, Failure, Readiness};
+use holdfast_engine::{Engine, Readiness, RequestFailure};
 use holdfast_testkit::Gate;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -39,8 +39,8 @@ async fn a_drain_lets_what_runs_finish_and_gives_the_name_back() {
     gate.reached().await;
     let drain = Drain::of(&world, secs(30));
     pass(secs(20)).await;
-    assert_failed!(world.ask(2, HELLO).await, Failure::Draining);
-    assert_failed!(world.ask(1, HELLO).await, Failure::Draining);
+    assert_failed!(world.ask(2, HELLO).await, RequestFailure::Draining);
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Draining);
     assert_eq!(world.engine.readiness().await, Readiness::Draining);
     assert!(world.store.lease_of("a").await.is_some());
     gate.open();
@@ -59,7 +59,7 @@ async fn a_process_that_stops_admitting_is_not_ready_and_finishes_what_runs() {
     gate.reached().await;
     world.engine.stop_admitting();
     assert_eq!(world.engine.readiness().await, Readiness::Draining);
-    assert_failed!(world.ask(2, HELLO).await, Failure::Draining);
+    assert_failed!(world.ask(2, HELLO).await, RequestFailure::Draining);
     gate.open();
     body(&caller.told().await);
 }
@@ -73,7 +73,7 @@ async fn what_was_sent_is_cut_at_the_drain_deadline_and_abandoned() {
     let began = Instant::now();
     assert!(!Drain::of(&world, secs(30)).finished().await);
     assert_eq!(began.elapsed(), secs(30));
-    assert_failed!(caller.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(caller.told().await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(world.store.phase(), "abandoned");
     assert_eq!(world.store.balances(), (FUNDS, 0));
     assert_eq!(world.store.lease_of("a").await, None);
@@ -89,7 +89,7 @@ async fn what_was_not_sent_by_the_drain_deadline_is_open() {
     pass(secs(7)).await;
     assert!(world.store.lease_of("a").await.is_some(), "an ending is awaited");
     commits.open();
-    assert_failed!(caller.told().await, Failure::NotRun(..));
+    assert_failed!(caller.told().await, RequestFailure::NotRun(..));
     assert!(!drain.finished().await);
     assert_eq!(world.store.phase(), "open");
     assert_eq!(world.store.balances(), (FUNDS, 0));
@@ -99,11 +99,11 @@ async fn what_was_not_sent_by_the_drain_deadline_is_open() {
 #[tokio::test(start_paused = true)]
 async fn what_still_connects_at_the_drain_deadline_is_open() {
     let connecting = Gate::new();
-    let world = setup().script(says("hi").connecting(&connecting)).start().await;
+    let world = setup().script(says("hi").wait_before_send(&connecting)).start().await;
     let caller = world.asking(1, HELLO).await;
     connecting.reached().await;
     assert!(!Drain::of(&world, secs(5)).finished().await);
-    assert_failed!(caller.told().await, Failure::NotRun(..));
+    assert_failed!(caller.told().await, RequestFailure::NotRun(..));
     assert_eq!(world.store.phase(), "open");
     assert_eq!(world.store.balances(), (FUNDS, 0));
 }
@@ -119,8 +119,8 @@ async fn a_caller_whose_turn_comes_during_a_drain_starts_nothing() {
     assert!(next.is_waiting().await);
     world.engine.stop_admitting();
     commits.open();
-    assert_failed!(refused.told().await, Failure::InsufficientFunds { .. });
-    assert_failed!(next.told().await, Failure::Draining);
+    assert_failed!(refused.told().await, RequestFailure::InsufficientFunds { .. });
+    assert_failed!(next.told().await, RequestFailure::Draining);
     assert!(world.store.journal.operations().is_empty());
 }
 
@@ -135,7 +135,7 @@ async fn a_drain_ends_although_the_store_is_silent() {
     let began = Instant::now();
     assert!(!Drain::of(&world, secs(5)).finished().await);
     assert!(began.elapsed() <= secs(60), "{:?}", began.elapsed());
-    assert_failed!(caller.told().await, Failure::Storage(Some(_)));
+    assert_failed!(caller.told().await, RequestFailure::Storage(Some(_)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,6 +160,6 @@ async fn a_drain_ends_although_a_reaping_has_no_verdict() {
     let second = setup().on(&first.store).start().await;
     turns().await;
     assert!(Drain::of(&second, secs(5)).finished().await);
-    assert_failed!(first.ask(1, OTHER).await, Failure::OtherRequest);
+    assert_failed!(first.ask(1, OTHER).await, RequestFailure::OtherRequest);
     caller.hang_up().await;
 }

@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use holdfast_domain::operation::Lease;
-use holdfast_domain::ports::{Beat, Entry, Failure as ProviderFailure, NotRun};
+use holdfast_domain::ports::{
+    CallFailure as ProviderFailure, HeartbeatOutcome, LeaseMode, NotRunProof,
+};
 use holdfast_domain::{Journal, Nodes};
-use holdfast_engine::{Failure, Readiness, StartError};
+use holdfast_engine::{Readiness, RequestFailure, StartError};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::time::{Instant, timeout};
 
@@ -21,9 +23,9 @@ async fn nothing_is_sent_without_an_acknowledged_heartbeat_for_ten_seconds() {
     pass(secs(9)).await;
     body(&world.ask(1, HELLO).await);
     pass(secs(1)).await;
-    assert_failed!(world.ask(2, HELLO).await, Failure::NotRun(..));
+    assert_failed!(world.ask(2, HELLO).await, RequestFailure::NotRun(..));
     pass(secs(6)).await;
-    assert_failed!(world.ask(3, HELLO).await, Failure::Storage(None));
+    assert_failed!(world.ask(3, HELLO).await, RequestFailure::Storage(None));
     assert_eq!(world.runs(), 1);
     body(&world.ask(1, HELLO).await);
     beats.open();
@@ -34,7 +36,7 @@ async fn nothing_is_sent_without_an_acknowledged_heartbeat_for_ten_seconds() {
 #[tokio::test(start_paused = true)]
 async fn the_next_route_is_not_tried_without_an_acknowledged_heartbeat() {
     let gate = Gate::new();
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect)).wait(&gate);
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect)).wait(&gate);
     let world = setup()
         .shared("a")
         .model(|model| {
@@ -49,7 +51,7 @@ async fn the_next_route_is_not_tried_without_an_acknowledged_heartbeat() {
     let _beats = world.store.hold_beats();
     pass(secs(15)).await;
     gate.open();
-    assert_failed!(caller.told().await, Failure::NotRun(..));
+    assert_failed!(caller.told().await, RequestFailure::NotRun(..));
     assert_eq!(world.runs_of("two"), 0);
 }
 
@@ -65,7 +67,7 @@ async fn a_heartbeat_counts_from_when_it_was_sent() {
     // Sent nine seconds ago and acknowledged now.
     beats.open();
     pass(secs(2)).await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,10 +131,10 @@ async fn a_superseded_process_takes_nothing_new_and_says_so() {
     assert!(timeout(secs(60), first.engine.superseded()).await.is_err());
     let second = setup().on(&first.store).script(says("second")).start().await;
     timeout(secs(5), first.engine.superseded()).await.unwrap();
-    assert_failed!(first.ask(2, HELLO).await, Failure::Draining);
+    assert_failed!(first.ask(2, HELLO).await, RequestFailure::Draining);
     assert_eq!(first.engine.readiness().await, Readiness::Draining);
     gate.open();
-    assert_failed!(running.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(running.told().await, RequestFailure::OutcomeUnknown(_));
     body(&second.ask(2, HELLO).await);
     assert_eq!(second.engine.readiness().await, Readiness::Ready);
 }
@@ -140,7 +142,7 @@ async fn a_superseded_process_takes_nothing_new_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_superseded_process_does_not_try_the_next_route() {
     let gate = Gate::new();
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect)).wait(&gate);
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect)).wait(&gate);
     let first = setup()
         .model(|model| {
             model.routes = vec![route("one"), route("two")];
@@ -162,8 +164,8 @@ async fn a_superseded_process_does_not_try_the_next_route() {
 
 async fn leased_by_another(store: &Store, name: &str, lease: u64) {
     let node = sample::node(name);
-    let beat = store.journal.beat(&node, secs(lease), Entry::Take).await.unwrap();
-    assert!(matches!(beat, Beat::Held { .. }));
+    let beat = store.journal.heartbeat(&node, secs(lease), LeaseMode::Take).await.unwrap();
+    assert!(matches!(beat, HeartbeatOutcome::Held { .. }));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,12 +1,12 @@
 //! Who pays what: meters, prices, overruns, and settlements that the store refuses.
 
-use holdfast_domain::limits::{Counter, Limits, Reached};
+use holdfast_domain::limits::{Counter, Limits, ReachedLimit};
 use holdfast_domain::operation::{Lease, Phase};
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun};
-use holdfast_domain::price::Rates;
-use holdfast_domain::usage::{Kind, Meters, MetersSource, UsageRecord};
+use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
+use holdfast_domain::price::UnitPrices;
+use holdfast_domain::usage::{MeterKind, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Journal, OperationId, Timestamp, Wallets};
-use holdfast_engine::{Failure, Price};
+use holdfast_engine::{Price, RequestFailure};
 use holdfast_testkit::{Fault, Gate, Script, sample};
 
 use crate::store::Store;
@@ -49,14 +49,14 @@ async fn pictures_are_metered_as_the_request_has_them_whoever_counts_the_rest() 
         let priced = setup().script(script).model(|model| {
             model.contract.image_tokens = Some(20);
             let rates = *sample::price().tariff.rates();
-            let with_pictures = |kind| if kind == Kind::Image { 5 } else { rates.rate(kind) };
-            model.prices[0].version.tariff = Rates::by(with_pictures).unwrap().into();
+            let with_pictures = |kind| if kind == MeterKind::Image { 5 } else { rates.rate(kind) };
+            model.prices[0].version.tariff = UnitPrices::from_fn(with_pictures).unwrap().into();
         });
         let world = priced.start().await;
         body(&world.ask(1, PICTURES).await);
         let usage = usage(&world.store);
         assert_eq!(usage.metered.source, source);
-        assert_eq!(usage.metered.meters.count(Kind::Image), 2);
+        assert_eq!(usage.metered.meters.count(MeterKind::Image), 2);
         assert_eq!((usage.charge.get(), usage.shortfall.get()), (cost, 0));
         assert_eq!(world.store.operation().hold.get(), HELLO_HOLDS + 2 * 20 + 2 * 5);
     }
@@ -114,7 +114,7 @@ async fn tokens_are_reserved_by_the_bound_and_corrected_to_what_was_used() {
     let world = within(bound - 1).start().await;
     assert_failed!(
         world.ask(1, HELLO).await,
-        Failure::LimitReached(Reached { counter: Counter::Tokens, .. })
+        RequestFailure::LimitReached(ReachedLimit { counter: Counter::Tokens, .. })
     );
     let world = within(bound).start().await;
     body(&world.ask(1, HELLO).await);
@@ -132,7 +132,7 @@ async fn an_operation_that_has_ended_counts_no_more_as_running() {
     gate.reached().await;
     assert_failed!(
         world.ask(2, HELLO).await,
-        Failure::LimitReached(Reached { counter: Counter::Concurrency, .. })
+        RequestFailure::LimitReached(ReachedLimit { counter: Counter::Concurrency, .. })
     );
     gate.open();
     body(&first.told().await);
@@ -175,11 +175,11 @@ async fn a_model_without_a_price_in_the_wallets_currency_is_not_allowed() {
         model.prices[0].version.currency = "EUR".parse().unwrap();
     });
     let world = euros.start().await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::NoPrice(currency) if *currency == sample::usd());
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::NoPrice(currency) if *currency == sample::usd());
     let future = setup().model(|model| {
         model.prices[0].effective_from = sample::NOW.after(secs(60));
     });
-    assert_failed!(future.start().await.ask(1, HELLO).await, Failure::NoPrice(_));
+    assert_failed!(future.start().await.ask(1, HELLO).await, RequestFailure::NoPrice(_));
     assert_eq!(world.store.journal.offers(), 0);
 }
 
@@ -192,10 +192,10 @@ async fn a_result_whose_settlement_is_refused_is_kept_and_settled_by_the_reconci
     world.store.journal.break_wallet(sample::WALLET);
     gate.open();
     let told = (operation_id(1), ANSWER_COSTS);
-    assert_failed!(first.told().await, Failure::Recorded(id, charge) if (*id, charge.get()) == told);
+    assert_failed!(first.told().await, RequestFailure::Recorded(id, charge) if (*id, charge.get()) == told);
     assert_eq!(world.store.phase(), "recorded");
     assert_eq!(world.store.balances(), (FUNDS - HELLO_HOLDS, HELLO_HOLDS));
-    assert_failed!(world.ask(1, HELLO).await, Failure::Recorded(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Recorded(..));
     world.store.journal.repair_wallet(sample::WALLET);
     pass(secs(5)).await;
     assert_eq!(world.store.phase(), "completed");
@@ -215,7 +215,7 @@ async fn a_retry_settles_what_was_recorded_without_waiting_for_the_reconciler() 
     gate.reached().await;
     world.store.journal.break_wallet(sample::WALLET);
     gate.open();
-    assert_failed!(first.told().await, Failure::Recorded(..));
+    assert_failed!(first.told().await, RequestFailure::Recorded(..));
     world.store.journal.repair_wallet(sample::WALLET);
     assert!(text(&world.ask(1, HELLO).await).contains(r#""content":"hi""#));
     assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
@@ -237,7 +237,7 @@ async fn recorded_operations_do_not_keep_others_from_being_reconciled() {
     world.store.journal.break_wallet(sample::WALLET);
     gate.open();
     for caller in callers {
-        assert_failed!(caller.told().await, Failure::Recorded(..));
+        assert_failed!(caller.told().await, RequestFailure::Recorded(..));
     }
     let wallet = sample::fresh();
     Wallets::create(&*world.store, wallet, "free", sample::usd()).await.unwrap();
@@ -258,11 +258,11 @@ async fn recorded_operations_do_not_keep_others_from_being_reconciled() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_released_is_released_once_although_the_store_loses_answers() {
-    let not_run = ProviderFailure::NotRun(NotRun::Connect);
+    let not_run = ProviderFailure::NotRun(NotRunProof::Connect);
     for fault in [Fault::Landed, Fault::NotLanded, Fault::LandsLate] {
         let world = setup().script(Script::failing(not_run)).start().await;
         world.store.journal.fail_next([Fault::None, fault]);
-        assert_failed!(world.ask(1, HELLO).await, Failure::NotRun(..));
+        assert_failed!(world.ask(1, HELLO).await, RequestFailure::NotRun(..));
         assert_eq!(world.store.balances(), (FUNDS, 0), "{fault:?}");
         assert_eq!(world.store.transfers("release"), 1);
     }

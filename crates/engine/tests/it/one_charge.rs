@@ -1,7 +1,9 @@
 //! `guarantee = "one-charge"`: an unknown outcome goes to the next route as well, and is paid once.
 
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown, Unreadable};
-use holdfast_engine::{Answered, Broken, Failure, Guarantee, Piece};
+use holdfast_domain::ports::{
+    CallFailure as ProviderFailure, NotRunProof, UnknownReason, UnreadableReason,
+};
+use holdfast_engine::{Guarantee, ReplyBody, RequestFailure, StreamFailure, StreamItem};
 use holdfast_testkit::{Gate, Script, sample};
 
 use crate::world::{
@@ -9,7 +11,7 @@ use crate::world::{
     setup, text,
 };
 
-const UNKNOWN: ProviderFailure = ProviderFailure::Unknown(Unknown::Status);
+const UNKNOWN: ProviderFailure = ProviderFailure::Unknown(UnknownReason::Status);
 const STREAM: &str =
     r#"{"model":"holdfast/sample","messages":[{"role":"user","content":"hello"}],"stream":true}"#;
 
@@ -30,9 +32,12 @@ fn check_attempts(world: &World, expected: &[(&str, &str, bool)]) {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_route_answers_after_an_unknown_outcome_and_is_charged_once() {
-    for why in
-        [Unknown::Status, Unknown::Broken, Unknown::Timeout, Unknown::Unreadable(Unreadable::Json)]
-    {
+    for why in [
+        UnknownReason::Status,
+        UnknownReason::Broken,
+        UnknownReason::Timeout,
+        UnknownReason::Unreadable(UnreadableReason::Json),
+    ] {
         let failing = Script::failing(ProviderFailure::Unknown(why));
         let world = one_charge().script(failing).script_of("two", says("second")).start().await;
         let first = world.ask(1, HELLO).await;
@@ -50,11 +55,11 @@ async fn the_next_route_answers_after_an_unknown_outcome_and_is_charged_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_may_have_run_is_given_up_where_no_route_answers() {
-    for last in [UNKNOWN, ProviderFailure::NotRun(NotRun::Connect)] {
+    for last in [UNKNOWN, ProviderFailure::NotRun(NotRunProof::Connect)] {
         let setup = one_charge().script(Script::failing(UNKNOWN));
         let world = setup.script_of("two", Script::failing(last)).start().await;
         for _again in 0..2 {
-            assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+            assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
         }
         assert_eq!((world.runs_of("one"), world.runs_of("two")), (1, 1));
         assert_eq!(world.store.phase(), "abandoned");
@@ -64,25 +69,28 @@ async fn what_may_have_run_is_given_up_where_no_route_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_goes_to_the_next_route_until_somebody_has_heard_of_it() {
-    let silent = Script::failing(ProviderFailure::Unknown(Unknown::Broken));
+    let silent = Script::failing(ProviderFailure::Unknown(UnknownReason::Broken));
     let world = one_charge().script(silent).script_of("two", says("second")).start().await;
-    let Ok(Answered::Streamed(mut stream)) = world.ask(1, STREAM).await.outcome else { panic!() };
+    let Ok(ReplyBody::Streamed(mut stream)) = world.ask(1, STREAM).await.outcome else { panic!() };
     let mut said = String::new();
     while let Some(piece) = stream.next().await {
-        let Piece::Event(event) = piece else { panic!("it broke") };
+        let StreamItem::Event(event) = piece else { panic!("it broke") };
         said.push_str(str::from_utf8(&event).unwrap());
     }
     assert!(said.contains("second") && said.contains("[DONE]"), "{said}");
     assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
 
-    let begun = Script::failing(ProviderFailure::Unknown(Unknown::Broken)).say("Hel");
+    let begun = Script::failing(ProviderFailure::Unknown(UnknownReason::Broken)).say("Hel");
     let world = one_charge().script(begun).script_of("two", says("second")).start().await;
-    let Ok(Answered::Streamed(mut stream)) = world.ask(1, STREAM).await.outcome else { panic!() };
+    let Ok(ReplyBody::Streamed(mut stream)) = world.ask(1, STREAM).await.outcome else { panic!() };
     let mut last = None;
     while let Some(piece) = stream.next().await {
         last = Some(piece);
     }
-    let broken = matches!(last, Some(Piece::Broken(Broken::Failed(Failure::OutcomeUnknown(_)))));
+    let broken = matches!(
+        last,
+        Some(StreamItem::Broken(StreamFailure::Failed(RequestFailure::OutcomeUnknown(_))))
+    );
     assert!(broken, "{last:?}");
     assert_eq!((world.runs_of("one"), world.runs_of("two")), (1, 0));
     assert_eq!(world.store.balances(), (FUNDS, 0));
@@ -97,6 +105,6 @@ async fn a_cancelled_call_goes_nowhere_else() {
     never.reached().await;
     let canceller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     drop(world.engine.cancel(&canceller, sample::request_key(1)).await.unwrap());
-    assert_failed!(caller.told().await, Failure::OutcomeUnknown(_));
+    assert_failed!(caller.told().await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(world.runs_of("two"), 0);
 }

@@ -27,7 +27,7 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
 use holdfast_domain::ports::Provider;
-use holdfast_engine::{Answered, Piece};
+use holdfast_engine::{ReplyBody, StreamItem};
 use holdfast_providers::{
     Anthropic, AnthropicOptions, AzureOptions, BaseUrl, Bedrock, BedrockOptions, Gemini,
     GeminiOptions, OpenAi, OpenAiOptions, Region, ServerOptions,
@@ -36,7 +36,7 @@ use holdfast_testkit::Dice;
 use rustix::time::{ClockId, clock_gettime};
 
 use self::attack::{Attack, streams, wholes};
-use self::saying::Kind;
+use self::saying::ApiKind;
 use crate::world::{World, setup};
 
 const POLL_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 60 } else { 10 });
@@ -52,9 +52,9 @@ fn cpu() -> Duration {
 
 /// What others were given at once, at most, since it was last asked.
 #[derive(Clone, Default)]
-struct Longest(Arc<Mutex<Duration>>);
+struct LongestPoll(Arc<Mutex<Duration>>);
 
-impl Longest {
+impl LongestPoll {
     /// Always wants its turn.
     async fn watch(self) {
         let mut last = cpu();
@@ -127,7 +127,7 @@ fn serve(mut stream: TcpStream, answer: &Mutex<Vec<u8>>) -> std::io::Result<()> 
     stream.write_all(&answer)
 }
 
-impl Kind {
+impl ApiKind {
     fn provider(self, base_url: &str) -> Arc<dyn Provider> {
         let base_url = BaseUrl::try_from(base_url).unwrap();
         match self {
@@ -154,25 +154,25 @@ impl Kind {
 /// Asks, and reads all that is told; why there was no answer.
 async fn ask(world: &World, key: u64, body: &str) -> Result<(), String> {
     match world.ask(key, body).await.outcome {
-        Ok(Answered::Completed(_)) => Ok(()),
-        Ok(Answered::Streamed(mut stream)) => loop {
+        Ok(ReplyBody::Completed(_)) => Ok(()),
+        Ok(ReplyBody::Streamed(mut stream)) => loop {
             match stream.next().await {
-                Some(Piece::Event(_)) => {}
-                Some(Piece::Broken(broken)) => return Err(format!("{broken:?}")),
+                Some(StreamItem::Event(_)) => {}
+                Some(StreamItem::Broken(broken)) => return Err(format!("{broken:?}")),
                 None => return Ok(()),
             }
         },
-        Ok(refused @ Answered::Refused(..)) => Err(format!("{refused:?}")),
+        Ok(refused @ ReplyBody::Refused(..)) => Err(format!("{refused:?}")),
         Err(failure) => Err(format!("{failure:?}")),
     }
 }
 
 /// One kind of provider and everything that it sends; the longest poll of each.
-async fn longest_polls(kind: Kind, seed: u64) -> Vec<(Duration, String)> {
+async fn longest_polls(kind: ApiKind, seed: u64) -> Vec<(Duration, String)> {
     let upstream = Upstream::start();
     let world =
         setup().funds(1 << 40).provider("one", kind.provider(&upstream.base_url)).start().await;
-    let longest = Longest::default();
+    let longest = LongestPoll::default();
     let mut watching = tokio::task::JoinSet::new();
     watching.spawn(longest.clone().watch());
     let mut dice = Dice::new(seed);
@@ -204,7 +204,7 @@ async fn longest_polls(kind: Kind, seed: u64) -> Vec<(Duration, String)> {
 
 #[expect(clippy::print_stderr, reason = "figures, for whoever asks for them")]
 #[expect(clippy::disallowed_methods, reason = "repeats a test, and configures nothing")]
-fn check(kind: Kind) {
+fn check(kind: ApiKind) {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
     let seed = std::env::var("HOLDFAST_POLLS_SEED").ok();
     let seed = seed.map_or(u64::from(now.subsec_nanos()), |seed| seed.parse().unwrap());
@@ -223,25 +223,25 @@ fn check(kind: Kind) {
 
 #[test]
 fn no_poll_takes_long_whatever_openai_sends() {
-    check(Kind::OpenAi);
+    check(ApiKind::OpenAi);
 }
 
 #[test]
 fn no_poll_takes_long_whatever_azure_sends() {
-    check(Kind::Azure);
+    check(ApiKind::Azure);
 }
 
 #[test]
 fn no_poll_takes_long_whatever_anthropic_sends() {
-    check(Kind::Anthropic);
+    check(ApiKind::Anthropic);
 }
 
 #[test]
 fn no_poll_takes_long_whatever_gemini_sends() {
-    check(Kind::Gemini);
+    check(ApiKind::Gemini);
 }
 
 #[test]
 fn no_poll_takes_long_whatever_bedrock_sends() {
-    check(Kind::Bedrock);
+    check(ApiKind::Bedrock);
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use holdfast_domain::Micros;
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::Failure as ProviderFailure;
-use holdfast_engine::{Answered, Failure, Reply};
+use holdfast_domain::ports::CallFailure as ProviderFailure;
+use holdfast_engine::{Reply, ReplyBody, RequestFailure};
 use holdfast_testkit::{Gate, Script, sample};
 
 use crate::world::{
@@ -16,7 +16,7 @@ use crate::world::{
 #[track_caller]
 fn refusal(reply: &Reply) -> (ProviderRefusal, &[u8]) {
     match &reply.outcome {
-        Ok(Answered::Refused(refusal, body)) => (*refusal, body),
+        Ok(ReplyBody::Refused(refusal, body)) => (*refusal, body),
         other => panic!("no refusal: {other:?}"),
     }
 }
@@ -59,7 +59,7 @@ async fn another_credential_of_the_api_key_gets_the_bill_and_not_the_content() {
     let first = world.ask(1, HELLO).await;
     rotate(&world);
     let reply = world.ask_as(&bearer(3), 1, HELLO).await;
-    assert_failed!(reply, Failure::ResultSealed(id, usage)
+    assert_failed!(reply, RequestFailure::ResultSealed(id, usage)
         if *id == operation_id(1) && usage.charge == Micros::new(ANSWER_COSTS));
     assert!(reply.replayed);
     assert_eq!(world.runs(), 1, "never a second run");
@@ -74,11 +74,11 @@ async fn a_caller_attached_with_another_credential_gets_no_content_either() {
     let first = world.asking(1, HELLO).await;
     gate.reached().await;
     let submission = world.submission_of(&bearer(3), 1, HELLO).await;
-    let second = crate::world::Asking::of(&world, submission);
+    let second = crate::world::PendingReplies::of(&world, submission);
     turns().await;
     gate.open();
     body(&first.told().await);
-    assert_failed!(second.told().await, Failure::ResultSealed(_, _));
+    assert_failed!(second.told().await, RequestFailure::ResultSealed(_, _));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ async fn a_refusal_under_another_credential_keeps_its_code() {
     refusal(&world.ask(1, HELLO).await);
     rotate(&world);
     let reply = world.ask_as(&bearer(3), 1, HELLO).await;
-    assert_failed!(reply, Failure::Refused(id, told) if *id == operation_id(1) && *told == why);
+    assert_failed!(reply, RequestFailure::Refused(id, told) if *id == operation_id(1) && *told == why);
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn tampered_content_is_a_failure_of_ours_and_no_panic() {
                 result.sealed = sealed.into();
             }
         });
-        assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(id, Some(_)) if *id == operation_id(1));
+        assert_failed!(world.ask(1, HELLO).await, RequestFailure::Unreadable(id, Some(_)) if *id == operation_id(1));
         assert_eq!(world.runs(), 1);
         world.store.alter(|_snapshot| {});
         assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
@@ -127,14 +127,14 @@ async fn content_of_an_unknown_format_or_of_another_fingerprint_does_not_open() 
             result.format = 3;
         }
     });
-    assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Unreadable(..));
     world.store.alter(|snapshot| {
         if let Some(operation) = &mut snapshot.operation {
             // The same body, so that it is the same request all the same.
             operation.binding.fingerprint = sample::binding("moved", sample::terms()).fingerprint;
         }
     });
-    assert_failed!(world.ask(1, HELLO).await, Failure::Unreadable(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Unreadable(..));
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +146,7 @@ async fn a_purged_completion_is_answered_with_its_bill() {
     body(&world.ask(1, HELLO).await);
     pass(secs(80)).await;
     let reply = world.ask(1, HELLO).await;
-    assert_failed!(reply, Failure::ResultExpired(id, usage)
+    assert_failed!(reply, RequestFailure::ResultExpired(id, usage)
         if *id == operation_id(1)
             && usage.charge == Micros::new(ANSWER_COSTS)
             && usage.metered.meters.prompt_tokens() == 7
@@ -162,7 +162,7 @@ async fn another_retention_is_for_results_that_are_kept_already_too() {
     body(&world.ask(1, HELLO).await);
     world.engine.keep_results(secs(60));
     pass(secs(61)).await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::ResultExpired(..));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::ResultExpired(..));
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,7 +180,7 @@ async fn a_purged_refusal_keeps_its_code() {
     let world = setup().options(|options| options.results = secs(60)).script(refused).start().await;
     refusal(&world.ask(1, HELLO).await);
     pass(secs(130)).await;
-    assert_failed!(world.ask(1, HELLO).await, Failure::Refused(id, told)
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Refused(id, told)
         if *id == operation_id(1) && *told == why);
     assert_eq!(world.runs(), 1);
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use holdfast_domain::operation::Phase;
-use holdfast_engine::Failure;
+use holdfast_engine::RequestFailure;
 use holdfast_testkit::{Gate, join_all, sample};
 use tokio::time::Instant;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, PEER, TOTAL, World,
-    assert_failed, bearer, body, operation_id, pass, says, secs, setup, text, turns,
+    ANSWER_COSTS, FUNDS, HELLO, HELLO_HOLDS, HELLO_RESPELLED, OTHER, PEER, PendingReplies, TOTAL,
+    World, assert_failed, bearer, body, operation_id, pass, says, secs, setup, text, turns,
 };
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ async fn fifty_callers_on_one_key_are_one_run_and_get_one_answer() {
     gate.reached().await;
     turns().await;
     gate.open();
-    let replies = join_all(callers.into_iter().map(Asking::told)).await;
+    let replies = join_all(callers.into_iter().map(PendingReplies::told)).await;
     let bodies: BTreeSet<_> = replies.iter().map(|reply| body(reply).clone()).collect();
     assert_eq!(bodies.len(), 1);
     assert_eq!(replies.iter().filter(|reply| !reply.replayed).count(), 1);
@@ -105,7 +105,7 @@ async fn fifty_callers_on_several_threads_are_one_run() {
     for _caller in 0..50 {
         callers.push(world.asking(1, HELLO).await);
     }
-    let replies = join_all(callers.into_iter().map(Asking::told)).await;
+    let replies = join_all(callers.into_iter().map(PendingReplies::told)).await;
     let bodies: BTreeSet<_> = replies.iter().map(|reply| body(reply).clone()).collect();
     assert_eq!(bodies.len(), 1);
     assert_eq!(world.runs(), 1);
@@ -124,7 +124,7 @@ async fn fifty_callers_of_two_processes_are_one_run() {
     turns().await;
     one.open();
     two.open();
-    let replies = join_all(callers.into_iter().map(Asking::told)).await;
+    let replies = join_all(callers.into_iter().map(PendingReplies::told)).await;
     let bodies: BTreeSet<_> = replies.iter().map(|reply| body(reply).clone()).collect();
     assert_eq!(bodies.len(), 1);
     assert_eq!(first.runs() + second.runs(), 1);
@@ -152,7 +152,7 @@ async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
     let mut impatient = world.submission(1, HELLO).await;
     impatient.patience = secs(3);
     let reply = world.engine.complete(impatient).await;
-    assert_failed!(reply, Failure::InProgress(id) if *id == operation_id(1));
+    assert_failed!(reply, RequestFailure::InProgress(id) if *id == operation_id(1));
     assert_eq!(reply.facts.operation, Some(operation_id(1)), "for the log");
     assert_eq!(began.elapsed(), secs(3));
     gate.open();
@@ -162,24 +162,24 @@ async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
 }
 
 /// A body that tells whether anybody still has it.
-struct Watched {
+struct WatchedBody {
     text: &'static str,
     _held: Arc<()>,
 }
 
-impl AsRef<[u8]> for Watched {
+impl AsRef<[u8]> for WatchedBody {
     fn as_ref(&self) -> &[u8] {
         self.text.as_bytes()
     }
 }
 
 /// Asks with such a body.
-async fn asking_watched(world: &World, text: &'static str) -> (Asking, Weak<()>) {
+async fn asking_watched(world: &World, text: &'static str) -> (PendingReplies, Weak<()>) {
     let mut submission = world.submission(1, text).await;
     let held = Arc::new(());
     let watch = Arc::downgrade(&held);
-    submission.body = Bytes::from_owner(Watched { text, _held: held });
-    (Asking::of(world, submission), watch)
+    submission.body = Bytes::from_owner(WatchedBody { text, _held: held });
+    (PendingReplies::of(world, submission), watch)
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +213,7 @@ async fn the_patience_of_the_first_caller_does_not_end_its_wait() {
     let world = setup().script(says("hi").wait(&gate)).start().await;
     let mut impatient = world.submission(1, HELLO).await;
     impatient.patience = secs(3);
-    let mut first = Asking::of(&world, impatient);
+    let mut first = PendingReplies::of(&world, impatient);
     gate.reached().await;
     pass(secs(60)).await;
     assert!(first.is_waiting().await);
@@ -230,7 +230,7 @@ async fn a_caller_waits_for_another_process_at_most_its_patience() {
     let other = setup().on(&owner.store).shared("b").start().await;
     let mut impatient = other.submission(1, HELLO).await;
     impatient.patience = secs(3);
-    assert_failed!(other.engine.complete(impatient).await, Failure::InProgress(_));
+    assert_failed!(other.engine.complete(impatient).await, RequestFailure::InProgress(_));
     let patient = other.asking(1, HELLO).await;
     pass(secs(60)).await;
     gate.open();
@@ -249,7 +249,7 @@ async fn more_callers_than_may_wait_for_one_operation_are_turned_away() {
     gate.reached().await;
     let mut second = world.asking(1, HELLO).await;
     assert!(second.is_waiting().await);
-    assert_failed!(world.ask(1, HELLO).await, Failure::TooManyWaiters);
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::TooManyWaiters);
     second.hang_up().await;
     let mut third = world.asking(1, HELLO).await;
     assert!(third.is_waiting().await);
@@ -279,9 +279,9 @@ async fn those_who_shared_a_claim_that_came_to_no_run_replay_nothing() {
         for told in [claiming.told().await, sharing.told().await] {
             assert!(!told.replayed);
             if said == HELLO {
-                assert_failed!(told, Failure::TooManyWaiters);
+                assert_failed!(told, RequestFailure::TooManyWaiters);
             } else {
-                assert_failed!(told, Failure::OtherRequest);
+                assert_failed!(told, RequestFailure::OtherRequest);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Operations whose owner is gone: who reaps them, when, and when not yet.
 
 use holdfast_domain::operation::{Lease, Situation};
-use holdfast_domain::ports::Entry;
+use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Journal, Nodes, OperationId, RequestKey};
-use holdfast_engine::{Failure, LookUpError};
+use holdfast_engine::{LookupError, RequestFailure};
 use holdfast_testkit::{Fault, Gate, sample};
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::world::{
 /// An operation of node `b`, which has its name for `lease` seconds and was never heard of again.
 async fn left_by_b(store: &Store, lease: u64, time: u64) -> OperationId {
     let node = sample::node("b");
-    store.journal.beat(&node, secs(lease), Entry::Take).await.unwrap();
+    store.journal.heartbeat(&node, secs(lease), LeaseMode::Take).await.unwrap();
     leased(store, Lease { node, ends_at: sample::NOW.after(secs(1 << 30)) }, time).await
 }
 
@@ -56,7 +56,7 @@ async fn superseded() -> (crate::world::World, crate::world::World, Gate) {
 async fn a_retry_reaps_what_a_superseded_process_left() {
     let (first, second, _gate) = superseded().await;
     assert_eq!(first.store.phase(), "leased");
-    assert_failed!(second.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(second.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(second.store.balances(), (FUNDS, 0));
     assert_eq!(second.runs(), 0);
 }
@@ -174,9 +174,9 @@ async fn a_caller_does_not_wait_for_ever_for_a_reaping_without_a_verdict() {
     let caller = second.submission(1, HELLO).await.caller;
     let began = Instant::now();
     let seen = second.engine.look_up(&caller, sample::request_key(1)).await;
-    assert!(matches!(seen, Err(LookUpError::Unavailable(_))));
+    assert!(matches!(seen, Err(LookupError::Unavailable(_))));
     assert_eq!(began.elapsed(), secs(10));
-    assert_failed!(second.ask(1, HELLO).await, Failure::Storage(_));
+    assert_failed!(second.ask(1, HELLO).await, RequestFailure::Storage(_));
     assert_eq!(began.elapsed(), secs(20));
 }
 
@@ -191,7 +191,7 @@ async fn a_claim_of_this_process_that_no_task_runs_is_given_up_after_two_sightin
     assert_eq!(phase(&world.store, id), "leased", "seen once: its task may not be back yet");
     pass(secs(4)).await;
     assert_eq!(phase(&world.store, id), "abandoned", "nobody knows whether it was sent");
-    assert_failed!(world.ask(9, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(world.ask(9, HELLO).await, RequestFailure::OutcomeUnknown(_));
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +200,7 @@ async fn a_claim_whose_task_died_before_it_sent_anything_is_given_up_as_not_run(
     turns().await;
     world.store.journal.fail_next([Fault::Landed]);
     world.store.alter(|_snapshot| panic!("a bug in the task"));
-    assert_failed!(world.ask(1, HELLO).await, Failure::Internal(Some(id)) if *id == operation_id(1));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::Internal(Some(id)) if *id == operation_id(1));
     world.store.alter(|_snapshot| {});
     assert_eq!(world.store.phase(), "leased");
     pass(secs(9)).await;
@@ -217,12 +217,12 @@ async fn a_claim_whose_task_died_after_it_was_sent_is_given_up_as_run() {
     gate.reached().await;
     world.store.set_buggy(true);
     gate.open();
-    assert_failed!(caller.told().await, Failure::Internal(Some(_)));
+    assert_failed!(caller.told().await, RequestFailure::Internal(Some(_)));
     world.store.set_buggy(false);
     assert_eq!(world.store.phase(), "leased");
     pass(secs(9)).await;
     assert_eq!(world.store.phase(), "abandoned");
-    assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+    assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     assert_eq!(world.runs(), 1);
 }
 
@@ -276,7 +276,7 @@ async fn a_retry_waits_for_a_dead_node_through_the_grace_and_is_answered() {
     let mut caller = world.asking(9, HELLO).await;
     pass(secs(60)).await;
     assert!(caller.is_waiting().await);
-    assert_failed!(caller.told().await, Failure::OutcomeUnknown(told) if *told == id);
+    assert_failed!(caller.told().await, RequestFailure::OutcomeUnknown(told) if *told == id);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use holdfast_domain::answer::{ChoiceDelta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::state::{ProviderState, ProviderStates};
 use holdfast_domain::usage::Meters;
-use holdfast_engine::{Failure, Options};
+use holdfast_engine::{Options, RequestFailure};
 use holdfast_testkit::{Script, sample};
 
 use crate::world::{
@@ -155,7 +155,7 @@ async fn what_cannot_be_read_is_not_sent_without_it() {
     gate.open();
     turns().await;
     world.store.set_down(false);
-    assert_failed!(caller.told().await, Failure::NotRun(..));
+    assert_failed!(caller.told().await, RequestFailure::NotRun(..));
     assert_eq!(world.runs(), 1);
     body(&world.ask(2, &results(&[id(1, 1)])).await);
     assert_eq!(handed(&world).len(), 1);
@@ -165,7 +165,7 @@ async fn what_cannot_be_read_is_not_sent_without_it() {
 async fn what_goes_along_unseen_is_held_for_as_if_it_filled_the_context() {
     let world = in_second_turn(called().funds(1_000)).await;
     let refused = world.ask(2, &results(&[id(1, 1)])).await;
-    assert_failed!(refused, Failure::InsufficientFunds { .. });
+    assert_failed!(refused, RequestFailure::InsufficientFunds { .. });
     body(&world.ask(3, &results(&["call_of_another".to_owned()])).await);
 }
 

@@ -11,12 +11,12 @@ use holdfast_domain::credential::{ApiKey, Credential};
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::{Change, Lease, Node, Operation, Receipt, SealedResult};
 use holdfast_domain::ports::{
-    Beat, Cause, CommitError, CreateError, Entry, KnownCredential, Leased, LedgerEntry, NewApiKey,
-    RotateError, Rotation, Standing, Unavailable,
+    Cause, CommitError, CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode,
+    LeasedOperation, LedgerEntry, NewApiKey, RotateError, Rotation, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Currency, Journal, Keys, Nodes, OperationId, PostingId, Snapshot,
+    ApiKeyId, ApiKeys, CredentialId, Currency, Journal, Nodes, OperationId, PostingId, Snapshot,
     Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::{Gate, MemoryJournal, sample};
@@ -50,10 +50,10 @@ pub(crate) struct Store {
 
 #[derive(Debug, thiserror::Error)]
 #[error("the test shut this door")]
-struct Shut;
+struct ClosedPort;
 
 fn shut() -> Cause {
-    Box::new(Shut)
+    Box::new(ClosedPort)
 }
 
 impl Store {
@@ -167,9 +167,9 @@ impl Store {
     /// Which process has a node's name.
     pub(crate) async fn lease_of(&self, name: &str) -> Option<Lease> {
         let nobody = sample::node(name);
-        match self.journal.beat(&nobody, Duration::ZERO, Entry::Renew).await.unwrap() {
-            Beat::Lost { lease, .. } => lease,
-            Beat::Held { .. } => panic!("nobody has the name"),
+        match self.journal.heartbeat(&nobody, Duration::ZERO, LeaseMode::Renew).await.unwrap() {
+            HeartbeatOutcome::Lost { lease, .. } => lease,
+            HeartbeatOutcome::Held { .. } => panic!("nobody has the name"),
         }
     }
 
@@ -226,7 +226,7 @@ impl Journal for Store {
         self.journal.due(limit).await
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable> {
         self.enter_open().await?;
         self.journal.leased_to(node).await
     }
@@ -243,10 +243,15 @@ impl Journal for Store {
 
 #[async_trait]
 impl Nodes for Store {
-    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+    async fn heartbeat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         self.n_beats.fetch_add(1, Ordering::Relaxed);
         self.enter(&self.beats).await.map_err(Unavailable)?;
-        self.journal.beat(node, lease, entry).await
+        self.journal.heartbeat(node, lease, entry).await
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
@@ -256,13 +261,13 @@ impl Nodes for Store {
 }
 
 #[async_trait]
-impl Keys for Store {
+impl ApiKeys for Store {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         self.credential_reads.fetch_add(1, Ordering::SeqCst);
         self.enter_open().await?;
         let added = self.credentials.lock().unwrap().get(&id).cloned();
         let Some(credential) = added else { return self.journal.credential(id).await };
-        let keys = Keys::list(&self.journal).await?;
+        let keys = ApiKeys::list(&self.journal).await?;
         let api_key = keys.into_iter().find(|key| key.id == credential.api_key).unwrap();
         Ok(Some(KnownCredential { credential, api_key, now: self.journal.now() }))
     }
@@ -279,8 +284,8 @@ impl Keys for Store {
         self.journal.rotate(credential, grace).await
     }
 
-    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
-        self.journal.standing(api_key).await
+    async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
+        self.journal.counters(api_key).await
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
@@ -288,7 +293,7 @@ impl Keys for Store {
     }
 
     async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        Keys::list(&self.journal).await
+        ApiKeys::list(&self.journal).await
     }
 }
 

@@ -10,16 +10,18 @@ use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
 use holdfast_domain::operation::{Phase, ProviderRefusal};
 use holdfast_domain::ports::{
-    Call, Entry, Failure as ProviderFailure, NotRun, Provider, Sink, Unknown,
+    Call, CallFailure as ProviderFailure, LeaseMode, NotRunProof, Provider, Sink, UnknownReason,
 };
 use holdfast_domain::request::Content;
 use holdfast_domain::usage::Meters;
-use holdfast_engine::{Answered, Failure, Reply};
+use holdfast_engine::{Reply, ReplyBody, RequestFailure};
 use holdfast_testkit::{Fault, sample};
 use tokio::time::sleep;
 
 use crate::store::Store;
-use crate::world::{Asking, HELLO, Setup, World, operation_id, pass, route, secs, setup, turns};
+use crate::world::{
+    HELLO, PendingReplies, Setup, World, operation_id, pass, route, secs, setup, turns,
+};
 
 const FUNDS: i64 = 1_000_000;
 const KEYS: u64 = 25;
@@ -44,12 +46,12 @@ impl Dice {
 }
 
 /// Runs, refuses, fails and takes its time by the dice, and counts the runs of each prompt.
-struct Fickle {
+struct FickleProvider {
     dice: Dice,
     runs: Arc<Mutex<BTreeMap<String, u32>>>,
 }
 
-impl Fickle {
+impl FickleProvider {
     fn count(&self, call: &Call) {
         let Some(Content::Text(prompt)) = &call.request.messages[0].content else {
             panic!("not a text");
@@ -59,21 +61,21 @@ impl Fickle {
 }
 
 #[async_trait]
-impl Provider for Fickle {
+impl Provider for FickleProvider {
     async fn run(
         &self,
         call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, ProviderFailure> {
-        sink.sending();
+        sink.on_send();
         let fate = self.dice.below(10);
         if fate < 3 {
-            return Err(ProviderFailure::NotRun(NotRun::RateLimited));
+            return Err(ProviderFailure::NotRun(NotRunProof::RateLimited));
         }
         self.count(call);
         sleep(secs(self.dice.below(20))).await;
         if fate == 3 {
-            return Err(ProviderFailure::Unknown(Unknown::Broken));
+            return Err(ProviderFailure::Unknown(UnknownReason::Broken));
         }
         if fate == 4 {
             return Err(ProviderFailure::Refused(ProviderRefusal::Request));
@@ -84,7 +86,7 @@ impl Provider for Fickle {
             finish: Some(FinishReason::Stop),
             ..ChoiceDelta::default()
         };
-        sink.delta(Delta::from(vec![said]));
+        sink.on_delta(Delta::from(vec![said]));
         Ok(Meters::text(7, self.dice.below(40)))
     }
 }
@@ -96,10 +98,14 @@ fn prompt(key: u64) -> String {
 /// A final answer: what a key's callers must all be told.
 fn last_word(reply: &Reply) -> Option<Bytes> {
     match &reply.outcome {
-        Ok(Answered::Completed(body) | Answered::Refused(_, body)) => Some(body.clone()),
-        Err(Failure::OutcomeUnknown(_)) => Some(Bytes::from_static(b"outcome unknown")),
-        Ok(Answered::Streamed(_))
-        | Err(Failure::OtherRequest | Failure::Unreadable(..) | Failure::Internal(_)) => {
+        Ok(ReplyBody::Completed(body) | ReplyBody::Refused(_, body)) => Some(body.clone()),
+        Err(RequestFailure::OutcomeUnknown(_)) => Some(Bytes::from_static(b"outcome unknown")),
+        Ok(ReplyBody::Streamed(_))
+        | Err(
+            RequestFailure::OtherRequest
+            | RequestFailure::Unreadable(..)
+            | RequestFailure::Internal(_),
+        ) => {
             panic!("{:?}", reply.outcome)
         }
         Err(_) => None,
@@ -115,7 +121,7 @@ struct Storm {
 
 impl Storm {
     fn process(&self) -> Setup {
-        let fickle = || Fickle { dice: self.dice.clone(), runs: Arc::clone(&self.runs) };
+        let fickle = || FickleProvider { dice: self.dice.clone(), runs: Arc::clone(&self.runs) };
         setup()
             .on(&self.store)
             .model(|model| model.routes = vec![route("one"), route("two")])
@@ -144,7 +150,7 @@ impl Storm {
     }
 
     async fn blow(&mut self, worlds: &[World]) {
-        let mut waiting: Vec<(u64, Asking)> = Vec::new();
+        let mut waiting: Vec<(u64, PendingReplies)> = Vec::new();
         for _request in 0..REQUESTS {
             self.weather();
             let key = 1 + self.dice.below(KEYS);
@@ -152,7 +158,7 @@ impl Storm {
             let world = &worlds[usize::try_from(self.dice.below(3)).unwrap()];
             let mut submission = world.submission(key, &body).await;
             submission.patience = secs(self.dice.below(30));
-            let asking = Asking::of(world, submission);
+            let asking = PendingReplies::of(world, submission);
             match self.dice.below(4) {
                 0 => {
                     turns().await;
@@ -212,7 +218,7 @@ async fn storm(seed: u64) {
     let mut worlds = [a, b, c];
     storm.blow(&worlds).await;
     // Its name is taken while it runs.
-    let taken = storm.process().shared("x").options(|options| options.entry = Entry::Take);
+    let taken = storm.process().shared("x").options(|options| options.entry = LeaseMode::Take);
     let taken = taken.start().await;
     storm.blow(&worlds).await;
     worlds[0] = taken;

@@ -5,12 +5,14 @@ mod endings;
 mod heads;
 
 use holdfast_domain::usage::Meters;
-use holdfast_engine::{Answered, Broken, Failure, Piece, Reply, Stream};
+use holdfast_engine::{
+    CompletionStream, Reply, ReplyBody, RequestFailure, StreamFailure, StreamItem,
+};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::task::JoinSet;
 
 use crate::world::{
-    ANSWER_COSTS, Asking, FUNDS, HELLO, PEER, assert_failed, bearer, body, credential,
+    ANSWER_COSTS, FUNDS, HELLO, PEER, PendingReplies, assert_failed, bearer, body, credential,
     operation_id, pass, says, secret, secs, setup, text, turns,
 };
 
@@ -21,9 +23,9 @@ const STREAM: &str =
 const METERED: &str = r#"{"model":"holdfast/sample","messages":[{"role":"user","content":"hello"}],"stream":true,"stream_options":{"include_usage":true}}"#;
 
 #[track_caller]
-fn stream(reply: Reply) -> Stream {
+fn stream(reply: Reply) -> CompletionStream {
     match reply.outcome {
-        Ok(Answered::Streamed(stream)) => *stream,
+        Ok(ReplyBody::Streamed(stream)) => *stream,
         other => panic!("no stream: {other:?}"),
     }
 }
@@ -34,15 +36,15 @@ fn hello(gates: &[&Gate; 2]) -> Script {
     Script::finishing(Meters::text(7, 2)).say("Hel").wait(first).say("lo").wait(last).stop()
 }
 
-async fn event(stream: &mut Stream) -> String {
+async fn event(stream: &mut CompletionStream) -> String {
     match stream.next().await {
-        Some(Piece::Event(event)) => String::from_utf8(event.to_vec()).unwrap(),
+        Some(StreamItem::Event(event)) => String::from_utf8(event.to_vec()).unwrap(),
         other => panic!("no event: {other:?}"),
     }
 }
 
 /// Whether nothing comes, after everybody had a turn.
-async fn is_silent(stream: &mut Stream) -> bool {
+async fn is_silent(stream: &mut CompletionStream) -> bool {
     tokio::select! {
         biased;
         _piece = stream.next() => false,
@@ -51,12 +53,14 @@ async fn is_silent(stream: &mut Stream) -> bool {
 }
 
 /// What is left of a stream, and why it broke, if it did.
-async fn rest(stream: &mut Stream) -> (Vec<String>, Option<Broken>) {
+async fn rest(stream: &mut CompletionStream) -> (Vec<String>, Option<StreamFailure>) {
     let mut events = Vec::new();
     loop {
         match stream.next().await {
-            Some(Piece::Event(event)) => events.push(String::from_utf8(event.to_vec()).unwrap()),
-            Some(Piece::Broken(broken)) => {
+            Some(StreamItem::Event(event)) => {
+                events.push(String::from_utf8(event.to_vec()).unwrap());
+            }
+            Some(StreamItem::Broken(broken)) => {
                 assert!(stream.next().await.is_none(), "nothing follows");
                 return (events, Some(broken));
             }
@@ -65,7 +69,7 @@ async fn rest(stream: &mut Stream) -> (Vec<String>, Option<Broken>) {
     }
 }
 
-async fn whole(mut stream: Stream) -> Vec<String> {
+async fn whole(mut stream: CompletionStream) -> Vec<String> {
     let (events, broken) = rest(&mut stream).await;
     assert!(broken.is_none(), "{broken:?}");
     events
@@ -274,10 +278,10 @@ async fn patience_is_for_the_first_piece() {
     joins.patience = secs(20);
     let mut hurried = joins.clone();
     hurried.patience = secs(4);
-    assert_failed!(world.engine.complete(hurried).await, Failure::InProgress(_));
+    assert_failed!(world.engine.complete(hurried).await, RequestFailure::InProgress(_));
     let broken = rest(&mut stream(world.engine.complete(joins.clone()).await)).await.1.unwrap();
-    assert!(matches!(&broken, Broken::Failed(Failure::InProgress(_))), "{broken:?}");
-    let asking = Asking::of(&world, joins);
+    assert!(matches!(&broken, StreamFailure::Failed(RequestFailure::InProgress(_))), "{broken:?}");
+    let asking = PendingReplies::of(&world, joins);
     turns().await;
     first.open();
     let joined = stream(asking.told().await);
@@ -294,12 +298,12 @@ async fn another_credential_does_not_hear_what_it_cannot_read_again() {
     let one = stream(world.ask(1, STREAM).await);
     world.store.add_credential(credential(3, sample::API_KEY, &secret(7)));
     let rotated = world.submission_of(&bearer(3), 1, STREAM).await;
-    let mut two = Asking::of(&world, rotated);
+    let mut two = PendingReplies::of(&world, rotated);
     assert!(two.is_waiting().await);
     first.open();
     last.open();
     assert_eq!(said(&whole(one).await), "Hello");
-    assert_failed!(two.told().await, Failure::ResultSealed(..));
+    assert_failed!(two.told().await, RequestFailure::ResultSealed(..));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{ProviderRefusal, Situation};
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
-use holdfast_engine::{LookUp, LookUpError, Readiness, ResultState};
+use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof, UnknownReason};
+use holdfast_engine::{LookupError, OperationLookup, Readiness, ResultState};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::time::{Instant, timeout};
 
@@ -15,12 +15,12 @@ use crate::world::{
     pass, says, secret, secs, setup, turns,
 };
 
-async fn look_up_as(world: &World, n: u8, key: u64) -> Result<LookUp, LookUpError> {
+async fn look_up_as(world: &World, n: u8, key: u64) -> Result<OperationLookup, LookupError> {
     let caller = world.engine.authenticate(&bearer(n).expose(), PEER).await.unwrap();
     world.engine.look_up(&caller, sample::request_key(key)).await
 }
 
-async fn look_up(world: &World) -> LookUp {
+async fn look_up(world: &World) -> OperationLookup {
     look_up_as(world, 1, 1).await.unwrap()
 }
 
@@ -38,7 +38,7 @@ async fn a_look_up_shows_a_completed_operation_with_its_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_look_up_shows_what_runs_and_what_is_open() {
     let gate = Gate::new();
-    let not_run = Script::failing(ProviderFailure::NotRun(NotRun::Connect)).wait(&gate);
+    let not_run = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect)).wait(&gate);
     let world = setup().script(not_run).start().await;
     let caller = world.asking(1, HELLO).await;
     gate.reached().await;
@@ -57,7 +57,7 @@ async fn a_look_up_shows_how_refused_and_abandoned_operations_ended() {
     let world = setup().script(refused).start().await;
     assert!(world.ask(1, HELLO).await.outcome.is_ok());
     assert!(matches!(look_up(&world).await.result, ResultState::Kept(_)));
-    let unknown = Script::failing(ProviderFailure::Unknown(Unknown::Broken));
+    let unknown = Script::failing(ProviderFailure::Unknown(UnknownReason::Broken));
     let world = setup().script(unknown).start().await;
     assert!(world.ask(1, HELLO).await.outcome.is_err());
     let seen = look_up(&world).await;
@@ -103,19 +103,19 @@ async fn a_look_up_of_content_that_does_not_open_says_so() {
         }
     });
     let seen = look_up_as(&world, 1, 1).await;
-    assert!(matches!(seen, Err(LookUpError::Unreadable(id, Some(_))) if id == operation_id(1)));
+    assert!(matches!(seen, Err(LookupError::Unreadable(id, Some(_))) if id == operation_id(1)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_is_there_for_its_own_api_key_alone() {
     let world = setup().script(says("hi")).start().await;
     body(&world.ask(1, HELLO).await);
-    assert!(matches!(look_up_as(&world, 2, 1).await, Err(LookUpError::NotFound)));
-    assert!(matches!(look_up_as(&world, 1, 2).await, Err(LookUpError::NotFound)));
+    assert!(matches!(look_up_as(&world, 2, 1).await, Err(LookupError::NotFound)));
+    assert!(matches!(look_up_as(&world, 1, 2).await, Err(LookupError::NotFound)));
     let caller = world.submission(1, HELLO).await.caller;
     world.store.set_down(true);
     let seen = world.engine.look_up(&caller, sample::request_key(1)).await;
-    assert!(matches!(seen, Err(LookUpError::Unavailable(_))));
+    assert!(matches!(seen, Err(LookupError::Unavailable(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn the_wallet_shows_what_is_available_and_what_is_held() {
     let wallet = world.engine.account(&bearer).await.unwrap().wallet;
     assert_eq!((wallet.available.get(), wallet.held.get()), (FUNDS - ANSWER_COSTS, 0));
     world.store.set_down(true);
-    assert!(matches!(world.engine.account(&bearer).await, Err(LookUpError::Unavailable(_))));
+    assert!(matches!(world.engine.account(&bearer).await, Err(LookupError::Unavailable(_))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,15 +13,15 @@ use holdfast_domain::credential::{Bearer, Credential, Grant};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::Contract;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Entry, NewApiKey, Provider};
+use holdfast_domain::ports::{LeaseMode, NewApiKey, Provider};
 use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Incarnation, Keys, NodeName, OperationId, Timestamp,
+    ApiKeyId, ApiKeys, CredentialId, Incarnation, NodeName, OperationId, Timestamp,
 };
 use holdfast_engine::{
-    Answered, Caller, Catalogue, CoolDown, Engine, Guarantee, InHand, Model, Offer, Options, Ports,
-    Price, Reply, Route, Rules, Secrets, StartError, Submission, Timeouts,
+    Caller, Catalogue, CoolDown, Engine, Guarantee, InFlight, Model, Options, Ports, Price, Reply,
+    ReplyBody, Route, Secrets, ServingConfig, ServingRules, StartError, Submission, Timeouts,
 };
 use holdfast_testkit::{Script, ScriptedProvider, sample};
 use tokio::task::JoinSet;
@@ -114,7 +114,7 @@ pub(crate) struct Setup {
     models: Vec<Model>,
     secrets: Secrets,
     options: Options,
-    rules: Rules,
+    rules: ServingRules,
     scripts: HashMap<&'static str, Vec<Script>>,
     others: BTreeMap<String, Arc<dyn Provider>>,
     unconfigured: Option<&'static str>,
@@ -133,7 +133,7 @@ pub(crate) fn setup() -> Setup {
                 name: NodeName::try_from("a").unwrap(),
                 incarnation: sample::fresh::<Incarnation>(),
             },
-            entry: Entry::Take,
+            entry: LeaseMode::Take,
             lease: Duration::from_secs(15),
             heartbeat: Duration::from_secs(4),
             relay: None,
@@ -143,7 +143,7 @@ pub(crate) fn setup() -> Setup {
             result_bytes: 1 << 20,
             result_bytes_per_key: 1 << 19,
         },
-        rules: Rules {
+        rules: ServingRules {
             answer_bytes: 1 << 30,
             operations_per_key: 1_024,
             waiters_per_operation: 256,
@@ -198,7 +198,7 @@ impl Setup {
         let name = NodeName::try_from(name).unwrap();
         self.options(|options| {
             options.node.name = name;
-            options.entry = Entry::TakeExpired;
+            options.entry = LeaseMode::TakeExpired;
         })
     }
 
@@ -264,7 +264,7 @@ impl Setup {
                 let scripts = self.scripts.remove(&*route.provider).unwrap_or_default();
                 let provider = ScriptedProvider::new(scripts);
                 let provider = match self.shape {
-                    Some(shape) => provider.wanting(shape),
+                    Some(shape) => provider.with_state_shape(shape),
                     None => provider,
                 };
                 (route.provider.clone(), Arc::new(provider))
@@ -284,7 +284,7 @@ impl Setup {
             wallets: Arc::<Store>::clone(&store),
         };
         let catalogue = Catalogue::new(self.models);
-        let offer = Offer::new(catalogue, providers, self.rules, None);
+        let offer = ServingConfig::new(catalogue, providers, self.rules, None);
         let engine = Engine::start(ports, self.secrets, self.options).await?;
         Ok(World { store, engine, offer: Arc::new(offer), scripted })
     }
@@ -295,7 +295,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<Store>,
     pub(crate) engine: Arc<Engine>,
     /// What requests are served by; a test may put another in its place.
-    pub(crate) offer: Arc<Offer>,
+    pub(crate) offer: Arc<ServingConfig>,
     scripted: BTreeMap<String, Arc<ScriptedProvider>>,
 }
 
@@ -309,7 +309,7 @@ impl World {
         let caller = self.engine.authenticate(&by.expose(), PEER).await.unwrap();
         Submission {
             offer: Arc::clone(&self.offer),
-            in_hand: Arc::new(self.take_in_hand(&caller).unwrap()),
+            in_flight: Arc::new(self.take_in_hand(&caller).unwrap()),
             caller,
             request_key: sample::request_key(key),
             body: Bytes::from(body.to_owned()),
@@ -318,8 +318,8 @@ impl World {
         }
     }
 
-    pub(crate) fn take_in_hand(&self, caller: &Caller) -> Option<InHand> {
-        self.engine.take_in_hand(&self.offer, caller)
+    pub(crate) fn take_in_hand(&self, caller: &Caller) -> Option<InFlight> {
+        self.engine.enter(&self.offer, caller)
     }
 
     /// Asks and waits for the answer.
@@ -332,8 +332,8 @@ impl World {
     }
 
     /// Asks on a task of its own.
-    pub(crate) async fn asking(&self, key: u64, body: &str) -> Asking {
-        Asking::of(self, self.submission(key, body).await)
+    pub(crate) async fn asking(&self, key: u64, body: &str) -> PendingReplies {
+        PendingReplies::of(self, self.submission(key, body).await)
     }
 
     /// How often a provider was called.
@@ -352,9 +352,9 @@ impl World {
 }
 
 /// A caller that waits.
-pub(crate) struct Asking(JoinSet<Reply>);
+pub(crate) struct PendingReplies(JoinSet<Reply>);
 
-impl Asking {
+impl PendingReplies {
     pub(crate) fn of(world: &World, submission: Submission) -> Self {
         let engine = Arc::clone(&world.engine);
         let mut task = JoinSet::new();
@@ -402,7 +402,7 @@ pub(crate) fn operation_id(key: u64) -> OperationId {
 #[track_caller]
 pub(crate) fn body(reply: &Reply) -> &Bytes {
     match &reply.outcome {
-        Ok(Answered::Completed(body)) => body,
+        Ok(ReplyBody::Completed(body)) => body,
         other => panic!("no completion: {other:?}"),
     }
 }

@@ -9,7 +9,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::model::PublicModelId;
 
-use super::value::{Amount, BadAmount, Moment};
+use super::value::{Amount, BadAmount, PeriodBound};
 
 /// No limit is larger: JSON's numbers end soon after.
 const COUNT_MAX: u64 = 1_000_000_000_000_000;
@@ -79,7 +79,7 @@ impl FromStr for Expiry {
         if let Ok(Span(span)) = text.parse() {
             return if span.is_zero() { Err(BadExpiry) } else { Ok(Self::After(span)) };
         }
-        let moment: Moment = text.parse().map_err(|_unreadable| BadExpiry)?;
+        let moment: PeriodBound = text.parse().map_err(|_unreadable| BadExpiry)?;
         Ok(Self::At(moment.at()))
     }
 }

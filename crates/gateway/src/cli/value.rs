@@ -157,15 +157,15 @@ pub(crate) struct BadReason;
 
 /// A bound of a period: a date, which is its first moment in UTC, or a moment of RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment(Timestamp);
+pub(crate) struct PeriodBound(Timestamp);
 
-impl Moment {
+impl PeriodBound {
     pub(crate) const fn at(self) -> Timestamp {
         self.0
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for PeriodBound {
     type Err = BadMoment;
 
     fn from_str(text: &str) -> Result<Self, BadMoment> {
@@ -307,10 +307,10 @@ mod tests {
             ("1970-01-01T00:00:00.000001001Z", 2),
             ("1969-12-31T23:59:59.9999995Z", 0),
         ] {
-            assert_eq!(text.parse(), Ok(Moment(Timestamp::from_micros(micros))), "{text}");
+            assert_eq!(text.parse(), Ok(PeriodBound(Timestamp::from_micros(micros))), "{text}");
         }
         for bad in ["", "2026", "2026-02-30", "2026-11-1", "2026-11-01T00:00:00", "01.11.2026"] {
-            assert!(bad.parse::<Moment>().is_err(), "{bad}");
+            assert!(bad.parse::<PeriodBound>().is_err(), "{bad}");
         }
     }
 

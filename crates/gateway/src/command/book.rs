@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use holdfast_store::Store;
-use holdfast_store::verify::{Mismatch, Progress, Subject, Terms};
+use holdfast_store::verify::{AuditOptions, Mismatch, Progress, Subject};
 use holdfast_wire::api::{MismatchView, VerificationView};
 
-use crate::failure::{Failure, Status};
+use crate::failure::{CommandFailure, Status};
 use crate::output::{Output, note};
 
 /// Between two lines that say how far it is.
@@ -19,7 +19,7 @@ pub(super) async fn verify(
     store: &Store,
     retention: Duration,
     progress: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let is_shown = progress || io::stderr().is_terminal();
     let mut told = Instant::now();
     let tell = move |Progress { operations, of }: Progress| {
@@ -29,7 +29,7 @@ pub(super) async fn verify(
             told = Instant::now();
         }
     };
-    let found = store.verify_by(Terms { retention }, tell).await;
+    let found = store.verify_by(AuditOptions { retention }, tell).await;
     let found = found.context("the book could not be read to its end")?;
     let mut mismatches: Vec<_> = found.mismatches.iter().map(mismatch).collect();
     if found.unlisted > 0 {
@@ -46,7 +46,7 @@ pub(super) async fn verify(
     fields.extend(mismatches.iter().map(|mismatch| ("mismatch", mismatch.text.clone())));
     let view = VerificationView::of(found.wallets, found.operations, found.transfers, mismatches);
     output.object(&view, &fields)?;
-    if ok { Ok(()) } else { Err(Failure::Told(Status::Failed)) }
+    if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
 }
 
 fn mismatch(mismatch: &Mismatch) -> MismatchView {

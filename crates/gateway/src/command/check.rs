@@ -10,13 +10,13 @@ use std::time::Duration;
 use anyhow::Context;
 use holdfast_providers::{
     Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
-    OpenAi, OpenAiOptions, Unreached,
+    OpenAi, OpenAiOptions, ProbeError,
 };
 use serde::Serialize;
 
 use self::routes::RouteView;
 use crate::config::{BadConfig, Config, ProviderKind};
-use crate::failure::{Failure, Status};
+use crate::failure::{CommandFailure, Status};
 use crate::output::Output;
 
 /// How long a provider may take to answer.
@@ -50,7 +50,7 @@ pub(super) async fn run(
     config: Result<Config, BadConfig>,
     file: Option<PathBuf>,
     probe: bool,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let file = file.map(|file| file.display().to_string());
     let config = match (config, output) {
         (Ok(config), _) => config,
@@ -63,12 +63,12 @@ pub(super) async fn run(
             let view =
                 CheckView { ok: false, file, providers: 0, models: 0, mistakes, probes, routes };
             output.object(&view, &[])?;
-            return Err(Failure::Told(Status::Usage));
+            return Err(CommandFailure::Told(Status::Usage));
         }
         (Err(error), _) => return Err(error.into()),
     };
     let (probes, routes) = match probe {
-        true => (Some(probes(&config).await?), Some(routes::called(&config).await?)),
+        true => (Some(probes(&config).await?), Some(routes::call_all(&config).await?)),
         false => (None, None),
     };
     let (providers, models) = (config.providers.len(), config.models.len());
@@ -88,7 +88,7 @@ pub(super) async fn run(
         && routes.iter().flatten().all(|route| route.ok);
     let view = CheckView { ok, file, providers, models, mistakes: Vec::new(), probes, routes };
     output.object(&view, &fields)?;
-    if ok { Ok(()) } else { Err(Failure::Told(Status::Failed)) }
+    if ok { Ok(()) } else { Err(CommandFailure::Told(Status::Failed)) }
 }
 
 /// Asks every provider, one after the other.
@@ -136,7 +136,7 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
 async fn probe(
     provider: String,
     has_key: bool,
-    asking: impl Future<Output = Result<u16, Unreached>>,
+    asking: impl Future<Output = Result<u16, ProbeError>>,
 ) -> ProbeView {
     let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, asking).await {
         Ok(Ok(status)) => (Some(status), read(status, has_key)),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::credential::{ApiKey, Balance, Bearer, Credential, Grant};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Credential, Grant};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::ports::{CreateError, NewApiKey, RotateError};
 use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, CredentialId, Journal, Keys, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Journal, Timestamp, WalletId};
 use holdfast_store::Store;
 use holdfast_store::report::LiveCredential;
 use holdfast_wire::api::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView, rfc3339};
@@ -20,7 +20,7 @@ use crate::cli::grant::{Expiry, Span};
 use crate::cli::value::{Name, Reference};
 use crate::config::Config;
 use crate::database;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 
 const KEEP: &str = "keep the key now: it is not stored and is not shown again";
@@ -30,7 +30,7 @@ pub(super) async fn run(
     config: &Config,
     store: &Store,
     command: cli::Key,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     match command {
         cli::Key::Issue(asked) => {
             let wallet = wallet::find(store, &asked.wallet).await?;
@@ -70,8 +70,8 @@ pub(super) async fn run(
     }
 }
 
-async fn list(output: Output, store: &Store) -> Result<(), Failure> {
-    let keys = Keys::list(store).await.context("API keys were not listed")?;
+async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
+    let keys = ApiKeys::list(store).await.context("API keys were not listed")?;
     let live = store.live_credentials().await.context("API keys were not listed")?;
     let mut credentials: BTreeMap<ApiKeyId, Vec<LiveCredential>> = BTreeMap::new();
     for credential in live {
@@ -107,10 +107,10 @@ async fn grant(
     store: &Store,
     wallet: &Wallet,
     asked: &cli::Issue,
-) -> Result<Grant, Failure> {
+) -> Result<Grant, CommandFailure> {
     for id in asked.models.iter().flat_map(|models| models.ids()) {
         let Some(model) = config.models.iter().find(|model| model.contract.model == *id) else {
-            return Err(Failure::Usage(anyhow!(
+            return Err(CommandFailure::Usage(anyhow!(
                 "nothing was issued: there is no model {id} in the configuration; configure it first"
             )));
         };
@@ -129,18 +129,19 @@ async fn grant(
         concurrency: asked.concurrency,
         spend: asked.spend_limit.map(cli::grant::SpendCap::limit),
     };
-    let balance = if asked.hide_balance { Balance::Hidden } else { Balance::Shown };
+    let balance =
+        if asked.hide_balance { BalanceVisibility::Hidden } else { BalanceVisibility::Shown };
     let models = asked.models.as_ref().map(|models| models.ids().clone());
     Ok(Grant { limits, models, balance, ends_at })
 }
 
 /// The moment of an end, which has to be in the future of the clock that will judge it.
-async fn end(store: &Store, expiry: Expiry) -> Result<Timestamp, Failure> {
+async fn end(store: &Store, expiry: Expiry) -> Result<Timestamp, CommandFailure> {
     let now = store.clock().await.context("the database's clock was not read")?;
     match expiry {
         Expiry::After(span) => Ok(now.after(span)),
         Expiry::At(at) if at > now => Ok(at),
-        Expiry::At(at) => Err(Failure::Usage(anyhow!(
+        Expiry::At(at) => Err(CommandFailure::Usage(anyhow!(
             "nothing was issued: {} has passed, by the database's clock it is {}",
             rfc3339(at),
             rfc3339(now)
@@ -169,7 +170,7 @@ pub(crate) async fn issue(
         Ok(key) => Ok((key, bearer)),
         Err(CreateError::NameTaken) => {
             let name = &key.name;
-            let revoked = Keys::list(store)
+            let revoked = ApiKeys::list(store)
                 .await?
                 .into_iter()
                 .any(|other| other.name == *name && other.revoked_at.is_some());
@@ -188,21 +189,21 @@ async fn rotate(
     store: &Store,
     key: &Reference,
     grace: Span,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let found = find(store, key).await?;
     let secrets = database::secrets(config, store, note).await?;
     let (credential, bearer) = credential(secrets.first(), found.id)?;
     let rotation = match store.rotate(&credential, grace.duration()).await {
         Ok(rotation) => rotation,
         Err(RotateError::Ended) => {
-            return Err(Failure::Failed(anyhow!(
+            return Err(CommandFailure::Failed(anyhow!(
                 "{} is revoked or past its end, and was not rotated: issue another API key",
                 found.name
             )));
         }
         Err(error @ (RotateError::NoKey | RotateError::Taken | RotateError::Unavailable(_))) => {
             let error = anyhow::Error::from(error).context("the API key was not rotated");
-            return Err(Failure::Failed(error));
+            return Err(CommandFailure::Failed(error));
         }
     };
     let (key, ends_at) = (&rotation.api_key, rotation.others_end_at);
@@ -239,7 +240,7 @@ fn credential(
 
 /// The API key of this id or name.
 pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result<ApiKey> {
-    let keys = Keys::list(store).await.context("the API key was not looked up")?;
+    let keys = ApiKeys::list(store).await.context("the API key was not looked up")?;
     let found = keys.into_iter().find(|key| match reference {
         Reference::Id(id) => key.id == ApiKeyId::from(*id),
         Reference::Name(name) => key.name == name.as_str(),

@@ -2,13 +2,13 @@
 
 use anyhow::{Context, anyhow};
 use holdfast_store::ServeLock;
-use holdfast_store::migrate::{self, IfFilled, SchemaError, Step};
+use holdfast_store::migrate::{self, IfFilled, MigrationStatus, SchemaError};
 use holdfast_wire::api::rfc3339;
 use serde::Serialize;
 
 use crate::cli::Migrate;
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 
 #[derive(Debug, Serialize)]
@@ -18,13 +18,17 @@ struct StepView {
     applied_at: Option<String>,
 }
 
-impl From<Step> for StepView {
-    fn from(step: Step) -> Self {
+impl From<MigrationStatus> for StepView {
+    fn from(step: MigrationStatus) -> Self {
         Self { version: step.version, name: step.name, applied_at: step.applied_at.map(rfc3339) }
     }
 }
 
-pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> Result<(), Failure> {
+pub(super) async fn run(
+    output: Output,
+    config: &Config,
+    command: &Migrate,
+) -> Result<(), CommandFailure> {
     let url = &config.database;
     match command {
         Migrate::Status => {
@@ -48,7 +52,7 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             let if_filled = if *yes { IfFilled::Delete } else { IfFilled::Refuse };
             let taken = migrate::down(url, if_filled).await;
             if let Err(error @ SchemaError::Filled(_)) = taken {
-                return Err(Failure::Usage(anyhow!(
+                return Err(CommandFailure::Usage(anyhow!(
                     "{NOTHING}: {error} for good; make a backup, and give --yes to delete them"
                 )));
             }
@@ -59,7 +63,7 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
     }
 }
 
-fn list(output: Output, steps: Vec<Step>) -> Result<(), Failure> {
+fn list(output: Output, steps: Vec<MigrationStatus>) -> Result<(), CommandFailure> {
     let views: Vec<_> = steps.into_iter().map(StepView::from).collect();
     let rows: Vec<_> = views
         .iter()

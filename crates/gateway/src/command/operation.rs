@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow};
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
-use holdfast_domain::{ApiKeyId, Journal, Keys, Micros, OperationId, RequestKey};
+use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Micros, OperationId, RequestKey};
 use holdfast_store::Store;
-use holdfast_store::report::{Filter, Listed, Scope};
+use holdfast_store::report::{Filter, OperationListing, Scope};
 use holdfast_wire::api::{OperationView, rfc3339};
 
 use super::key;
 use crate::cli::Show;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 
-pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<(), Failure> {
+pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<(), CommandFailure> {
     let name = show.id.uuid();
     let (id, otherwise) = match &show.api_key {
         None => (
@@ -26,7 +26,7 @@ pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<()
         ),
         Some(api_key) => {
             let request_key: RequestKey = name.to_string().parse().map_err(|error| {
-                Failure::Usage(anyhow!(
+                CommandFailure::Usage(anyhow!(
                     "{name} is {error}, so no Idempotency-Key: an operation id and a completion id go \
                      without --api-key"
                 ))
@@ -42,7 +42,7 @@ pub(super) async fn show(output: Output, store: &Store, show: Show) -> Result<()
     };
     let snapshot = store.load(id).await.context("the operation was not read")?;
     let Some(operation) = snapshot.operation else {
-        return Err(Failure::Failed(anyhow!(otherwise)));
+        return Err(CommandFailure::Failed(anyhow!(otherwise)));
     };
     let refunded = store.refunded(id).await.context("the refunds were not read")?;
     let situation = situation(&operation, snapshot.lease.as_ref(), snapshot.now);
@@ -55,7 +55,7 @@ pub(super) async fn list(
     store: &Store,
     stale: bool,
     limit: u32,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let scope = if stale { Scope::Stale } else { Scope::All };
     // One more tells whether there are more.
     let filter = Filter { scope, limit: limit.saturating_add(1) };
@@ -63,11 +63,11 @@ pub(super) async fn list(
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let is_cut = listed.len() > shown;
     listed.truncate(shown);
-    let keys = Keys::list(store).await.context("API keys were not read")?;
+    let keys = ApiKeys::list(store).await.context("API keys were not read")?;
     let names: BTreeMap<ApiKeyId, String> =
         keys.into_iter().map(|key| (key.id, key.name)).collect();
     let (mut views, mut rows) = (Vec::new(), Vec::new());
-    for Listed { operation, refunded, lease, now } in &listed {
+    for OperationListing { operation, refunded, lease, now } in &listed {
         let situation = situation(operation, lease.as_ref(), *now);
         views.push(OperationView::of(operation, situation).for_operator(operation, *refunded));
         let id = operation.api_key;

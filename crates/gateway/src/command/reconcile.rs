@@ -8,14 +8,14 @@ use anyhow::Context;
 use async_trait::async_trait;
 use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::{Node, Phase};
-use holdfast_domain::ports::{Entry, Pause};
+use holdfast_domain::ports::{LeaseMode, Pause};
 use holdfast_domain::{Incarnation, Journal, Nodes, OperationId};
 use holdfast_store::{LockError, ServeLock, Store};
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::serve;
 
@@ -31,7 +31,11 @@ struct ReconciledView {
     at_rest: bool,
 }
 
-pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result<(), Failure> {
+pub(super) async fn run(
+    output: Output,
+    config: &Config,
+    store: &Store,
+) -> Result<(), CommandFailure> {
     let views = match ServeLock::take(&config.database) {
         Ok(_) if config.database.file().is_none() => as_bystander(config, store).await?,
         Ok(_nobody_serves) => as_successor(config, store).await?,
@@ -64,7 +68,7 @@ pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Resul
 async fn as_successor(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
     let node =
         Node { name: serve::node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
-    let taken = store.beat(&node, config.operations.lease, Entry::Take).await;
+    let taken = store.heartbeat(&node, config.operations.lease, LeaseMode::Take).await;
     taken.context("the node's name was not taken")?;
     let views = all_due(store, Some(config.operations.orphan_grace)).await;
     let left = store.leave(&node).await.context("the node's name was not given back");
@@ -92,7 +96,7 @@ async fn all_due(
     store: &Store,
     orphan_grace: Option<Duration>,
 ) -> anyhow::Result<Vec<ReconciledView>> {
-    let conduct = Conduct { journal: store, pause: &Wait, orphan_grace };
+    let conduct = Conduct { journal: store, pause: &FixedPause, orphan_grace };
     let mut seen = BTreeSet::new();
     let mut views = Vec::new();
     loop {
@@ -114,10 +118,10 @@ async fn all_due(
 }
 
 /// The wait between two offers to a store that gave no verdict.
-struct Wait;
+struct FixedPause;
 
 #[async_trait]
-impl Pause for Wait {
+impl Pause for FixedPause {
     async fn pause(&self, _attempt: u32) {
         tokio::time::sleep(BETWEEN_OFFERS).await;
     }

@@ -1,15 +1,15 @@
 //! `holdfast usage report`: what was used and charged, for whoever sends the bills.
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_store::Store;
-use holdfast_store::usage::{By, Group, Totals, Usage};
+use holdfast_store::usage::{Group, GroupBy, Totals, UsageRow};
 use holdfast_wire::api::{CountsView, UsageOwner, UsageView, rfc3339};
 
 use crate::cli::{Format, Report, UsageBy};
 use crate::csv;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{self, Output};
 
 /// The names of the sums in a table, and of those that are amounts in CSV.
@@ -17,19 +17,23 @@ const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "co
 const AMOUNTS: [&str; 6] =
     ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
 
-pub(super) async fn report(output: Output, store: &Store, report: Report) -> Result<(), Failure> {
+pub(super) async fn report(
+    output: Output,
+    store: &Store,
+    report: Report,
+) -> Result<(), CommandFailure> {
     let period = report.period.period()?;
     let form = form(output, report.format)?;
     let by = match report.by {
-        UsageBy::Day => By::Day,
-        UsageBy::Model => By::Model,
-        UsageBy::Key => By::ApiKey,
-        UsageBy::Wallet => By::Wallet,
+        UsageBy::Day => GroupBy::Day,
+        UsageBy::Model => GroupBy::Model,
+        UsageBy::Key => GroupBy::ApiKey,
+        UsageBy::Wallet => GroupBy::Wallet,
     };
     let usages = store.usage(by, period).await.context("usage was not summed")?;
     match form {
-        Form::Csv => output::text(&spell_csv(by, &usages)),
-        Form::Output(output) => {
+        ReportFormat::Csv => output::text(&spell_csv(by, &usages)),
+        ReportFormat::Output(output) => {
             let views: Vec<_> = usages.iter().map(view).collect();
             let rows: Vec<_> = usages.iter().map(row).collect();
             output.list(&views, head(by), &rows)
@@ -38,25 +42,27 @@ pub(super) async fn report(output: Output, store: &Store, report: Report) -> Res
 }
 
 /// How a report is printed.
-enum Form {
+enum ReportFormat {
     Csv,
     Output(Output),
 }
 
-fn form(output: Output, format: Option<Format>) -> Result<Form, Failure> {
+fn form(output: Output, format: Option<Format>) -> Result<ReportFormat, CommandFailure> {
     match (format, output) {
-        (None, output) => Ok(Form::Output(output)),
-        (Some(Format::Json), _) => Ok(Form::Output(Output::Json)),
-        (Some(Format::Csv | Format::Table), Output::Json) => {
-            Err(Failure::Usage(anyhow!("--json prints JSON: leave it out or leave --format out")))
+        (None, output) => Ok(ReportFormat::Output(output)),
+        (Some(Format::Json), _) => Ok(ReportFormat::Output(Output::Json)),
+        (Some(Format::Csv | Format::Table), Output::Json) => Err(CommandFailure::Usage(anyhow!(
+            "--json prints JSON: leave it out or leave --format out"
+        ))),
+        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(ReportFormat::Csv),
+        (Some(Format::Table), Output::Table | Output::Plain) => {
+            Ok(ReportFormat::Output(Output::Table))
         }
-        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(Form::Csv),
-        (Some(Format::Table), Output::Table | Output::Plain) => Ok(Form::Output(Output::Table)),
     }
 }
 
-fn view(usage: &Usage) -> UsageView {
-    let Usage { group, currency, totals } = usage;
+fn view(usage: &UsageRow) -> UsageView {
+    let UsageRow { group, currency, totals } = usage;
     let (mut day, mut model, mut owner) = (None, None, None);
     match group {
         Group::Day(moment) => day = Some(date(*moment)),
@@ -90,26 +96,26 @@ fn view(usage: &Usage) -> UsageView {
     }
 }
 
-fn head(by: By) -> [&'static str; COLUMNS] {
+fn head(by: GroupBy) -> [&'static str; COLUMNS] {
     let group = match by {
-        By::Day => "day",
-        By::Model => "model",
-        By::ApiKey => "key",
-        By::Wallet => "wallet",
+        GroupBy::Day => "day",
+        GroupBy::Model => "model",
+        GroupBy::ApiKey => "key",
+        GroupBy::Wallet => "wallet",
     };
     let mut names = [group, "currency"]
         .into_iter()
         .chain(COUNTS)
-        .chain(Kind::ALL.map(Kind::label))
+        .chain(MeterKind::ALL.map(MeterKind::label))
         .chain(AMOUNTS);
     std::array::from_fn(|_column| names.next().unwrap_or_default())
 }
 
 /// A group, a currency, counts, meters and amounts.
-const COLUMNS: usize = 2 + COUNTS.len() + Kind::COUNT + AMOUNTS.len();
+const COLUMNS: usize = 2 + COUNTS.len() + MeterKind::COUNT + AMOUNTS.len();
 
-fn row(usage: &Usage) -> [String; COLUMNS] {
-    let Usage { group, currency, totals } = usage;
+fn row(usage: &UsageRow) -> [String; COLUMNS] {
+    let UsageRow { group, currency, totals } = usage;
     let group = match group {
         Group::Day(moment) => date(*moment),
         Group::Model(id) => id.clone(),
@@ -123,7 +129,7 @@ fn row(usage: &Usage) -> [String; COLUMNS] {
 }
 
 /// Operations by their outcome, then meters.
-fn counts(usage: &Usage) -> impl Iterator<Item = u64> {
+fn counts(usage: &UsageRow) -> impl Iterator<Item = u64> {
     let totals = usage.totals;
     [totals.completed, totals.refused, totals.abandoned, totals.estimated, totals.costed]
         .into_iter()
@@ -136,20 +142,21 @@ const fn amounts(totals: &Totals) -> [Micros; AMOUNTS.len()] {
     [charge, shortfall, refunded, provider_cost, margin, exposure]
 }
 
-fn spell_csv(by: By, usages: &[Usage]) -> String {
+fn spell_csv(by: GroupBy, usages: &[UsageRow]) -> String {
     let group: &[&str] = match by {
-        By::Day => &["day"],
-        By::Model => &["model"],
-        By::ApiKey => &["api_key_id", "api_key_name"],
-        By::Wallet => &["wallet_id", "wallet_name"],
+        GroupBy::Day => &["day"],
+        GroupBy::Model => &["model"],
+        GroupBy::ApiKey => &["api_key_id", "api_key_name"],
+        GroupBy::Wallet => &["wallet_id", "wallet_name"],
     };
     let amount_names = AMOUNTS.map(|name| format!("{name}_micros"));
     let names = group.iter().copied().chain(["currency"]).chain(COUNTS);
-    let names =
-        names.chain(Kind::ALL.map(Kind::label)).chain(amount_names.iter().map(String::as_str));
+    let names = names
+        .chain(MeterKind::ALL.map(MeterKind::label))
+        .chain(amount_names.iter().map(String::as_str));
     let mut text = csv::record(names);
     for usage in usages {
-        let Usage { group, currency, totals } = usage;
+        let UsageRow { group, currency, totals } = usage;
         let mut fields = match group {
             Group::Day(moment) => vec![date(*moment)],
             Group::Model(id) => vec![id.clone()],

@@ -12,12 +12,12 @@ use holdfast_store::Store;
 use holdfast_wire::api::{PostingView, WalletView};
 use uuid::Uuid;
 
-use self::posting::Booked;
+use self::posting::PostingReceipt;
 pub(crate) use self::posting::deposit;
 use crate::cli;
 use crate::cli::value::Reference;
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 
 pub(super) async fn run(
@@ -25,7 +25,7 @@ pub(super) async fn run(
     config: &Config,
     store: &Store,
     command: cli::Wallet,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     match command {
         cli::Wallet::Create { name, currency } => {
             let wallet = create(store, name.as_str(), currency).await?;
@@ -41,18 +41,18 @@ pub(super) async fn run(
         cli::Wallet::Deposit { wallet, amount, key } => {
             let wallet = find(store, &wallet).await?;
             let booked = deposit(store, &wallet, amount.micros(), posting_id(key)).await;
-            posted(output, store, booked).await
+            show_posting(output, store, booked).await
         }
         cli::Wallet::Refund { operation, amount, key } => {
             let (operation, amount) = (operation.operation(), amount.micros());
             let booked = posting::refund(store, operation, amount, posting_id(key)).await;
-            posted(output, store, booked).await
+            show_posting(output, store, booked).await
         }
         cli::Wallet::Adjust { wallet, amount, reason, key } => {
             let wallet = find(store, &wallet).await?;
             let (amount, reason) = (amount.micros(), reason.as_str());
             let booked = posting::adjust(store, &wallet, amount, reason, posting_id(key)).await;
-            posted(output, store, booked).await
+            show_posting(output, store, booked).await
         }
         cli::Wallet::Show { wallet } => show(output, &find(store, &wallet).await?),
         cli::Wallet::List => {
@@ -106,7 +106,7 @@ pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result
     found.ok_or_else(|| anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all"))
 }
 
-fn show(output: Output, wallet: &Wallet) -> Result<(), Failure> {
+fn show(output: Output, wallet: &Wallet) -> Result<(), CommandFailure> {
     output.object(&WalletView::for_operator(wallet), &fields(wallet))
 }
 
@@ -121,12 +121,12 @@ fn fields(wallet: &Wallet) -> [(&'static str, String); 5] {
 }
 
 /// A posting, and the wallet that it moved as it stands now.
-async fn posted(
+async fn show_posting(
     output: Output,
     store: &Store,
-    booked: Result<Booked, anyhow::Error>,
-) -> Result<(), Failure> {
-    let Booked { posting, replayed } = booked?;
+    booked: Result<PostingReceipt, anyhow::Error>,
+) -> Result<(), CommandFailure> {
+    let PostingReceipt { posting, replayed } = booked?;
     let kind = posting.kind.label();
     let wallet = Wallets::find(store, posting.wallet).await;
     let wallet = wallet.with_context(|| {

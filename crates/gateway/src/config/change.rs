@@ -81,9 +81,14 @@ impl Config {
 
     /// Takes what a running process can take from `other`, and keeps the rest.
     pub(crate) fn take(&mut self, other: Self) {
-        let super::Limits { commit_queue, result_bytes, result_bytes_per_key, .. } = self.limits;
-        let kept =
-            super::Limits { commit_queue, result_bytes, result_bytes_per_key, ..other.limits };
+        let super::LimitsConfig { commit_queue, result_bytes, result_bytes_per_key, .. } =
+            self.limits;
+        let kept = super::LimitsConfig {
+            commit_queue,
+            result_bytes,
+            result_bytes_per_key,
+            ..other.limits
+        };
         self.limits = kept;
         self.routes = other.routes;
         self.retention = other.retention;

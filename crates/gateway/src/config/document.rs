@@ -14,20 +14,20 @@ use holdfast_wire::nearest::nearest;
 /// a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
-    place: Place,
+    place: SourceLocation,
     what: String,
 }
 
 /// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SourceLocation {
     Line { file: String, line: usize },
     Variable(&'static str),
 }
 
 impl Mistake {
     /// One that was found after the file was read.
-    pub(crate) fn at(place: Place, what: impl fmt::Display) -> Self {
+    pub(crate) fn at(place: SourceLocation, what: impl fmt::Display) -> Self {
         Self { place, what: what.to_string() }
     }
 }
@@ -35,8 +35,8 @@ impl Mistake {
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Line { file, line } => write!(f, "{file}:{line}: {}", self.what),
-            Place::Variable(name) => write!(f, "{name} {}", self.what),
+            SourceLocation::Line { file, line } => write!(f, "{file}:{line}: {}", self.what),
+            SourceLocation::Variable(name) => write!(f, "{name} {}", self.what),
         }
     }
 }
@@ -76,8 +76,8 @@ impl<'a> Document<'a> {
         self.mistakes.borrow_mut().push((at, Mistake { place, what: what.into() }));
     }
 
-    fn place(&self, at: usize) -> Place {
-        Place::Line { file: self.file.to_owned(), line: self.line(at) }
+    fn place(&self, at: usize) -> SourceLocation {
+        SourceLocation::Line { file: self.file.to_owned(), line: self.line(at) }
     }
 
     fn line(&self, at: usize) -> usize {
@@ -87,7 +87,7 @@ impl<'a> Document<'a> {
 
     /// A mistake in an environment variable that overrides the file.
     pub(crate) fn mistake_in_variable(&self, name: &'static str, what: impl fmt::Display) {
-        let mistake = Mistake { place: Place::Variable(name), what: format!("is {what}") };
+        let mistake = Mistake { place: SourceLocation::Variable(name), what: format!("is {what}") };
         self.mistakes.borrow_mut().push((usize::MAX, mistake));
     }
 
@@ -136,7 +136,7 @@ impl<'d> Table<'d> {
     }
 
     /// Where the table stands.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> SourceLocation {
         self.document.place(self.at)
     }
 
@@ -221,7 +221,7 @@ impl<'d> Table<'d> {
             }
             let place =
                 if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
-            let meant = meant(written, known.iter().copied());
+            let meant = did_you_mean(written, known.iter().copied());
             let what = format!(
                 "unknown key `{}`{place}: {meant}known here are {}",
                 written.escape_debug(),
@@ -244,7 +244,7 @@ fn advice(message: &str) -> &'static str {
 }
 
 /// Asks whether the nearest of the known words was meant; nothing where none is near.
-pub(super) fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest(written, known);
     nearest.map_or_else(String::new, |nearest| format!("did you mean `{nearest}`? "))
 }

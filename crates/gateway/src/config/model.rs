@@ -5,14 +5,14 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::model::{Contract, PublicModelId, Restricted};
+use holdfast_domain::model::{Contract, PublicModelId, RestrictedField};
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Guarantee, Model, Route, Timeouts};
-use holdfast_providers::Simulated;
+use holdfast_providers::Simulator;
 
-use super::document::{Field, Table, meant};
+use super::document::{Field, Table, did_you_mean};
 use super::price::{PricePlaces, cost, prices};
-use super::process::Limits;
+use super::process::LimitsConfig;
 use super::provider::ProviderKind;
 
 /// Fewer tokens than the largest count that is believed of a report.
@@ -50,7 +50,7 @@ type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 pub(super) fn all(
     root: &Table<'_>,
     providers: &Providers<'_>,
-    limits: &Limits,
+    limits: &LimitsConfig,
 ) -> (Vec<Model>, PricePlaces) {
     let tables = root.tables("models");
     if tables.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn all(
 fn one(
     table: &Table<'_>,
     providers: &Providers<'_>,
-    limits: &Limits,
+    limits: &LimitsConfig,
     ids: &mut BTreeMap<PublicModelId, usize>,
     places: &mut PricePlaces,
 ) -> Option<Model> {
@@ -159,7 +159,7 @@ fn member(field: &Field<'_>) -> Option<String> {
         field.mistake("must not be empty");
         return None;
     }
-    if holdfast_wire::chat::request::knows(name) {
+    if holdfast_wire::chat::request::is_known_member(name) {
         let name = name.escape_debug();
         field.mistake(format_args!(
             "names `{name}`, which every model takes without it, or which `allow` is for: leave it out; \
@@ -171,12 +171,12 @@ fn member(field: &Field<'_>) -> Option<String> {
 }
 
 /// One of the fields that are refused unless a model allows them.
-fn restricted(field: &Field<'_>) -> Option<Restricted> {
+fn restricted(field: &Field<'_>) -> Option<RestrictedField> {
     let name = field.text()?;
-    let found = Restricted::ALL.into_iter().find(|restricted| restricted.label() == name);
+    let found = RestrictedField::ALL.into_iter().find(|restricted| restricted.label() == name);
     if found.is_none() {
-        let labels = Restricted::ALL.map(Restricted::label);
-        let (meant, known) = (meant(name, labels), labels.join(", "));
+        let labels = RestrictedField::ALL.map(RestrictedField::label);
+        let (meant, known) = (did_you_mean(name, labels), labels.join(", "));
         field.mistake(format_args!("names no field that needs allowing: {meant}those are {known}"));
     }
     found
@@ -270,7 +270,7 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<Route> {
             } else {
                 names.join(", ").escape_debug().to_string()
             };
-            let (meant, name) = (meant(name, names), name.escape_debug());
+            let (meant, name) = (did_you_mean(name, names), name.escape_debug());
             field.mistake(format_args!(
                 "names no provider: {meant}configured are {configured}; or write a table \
                  [providers.{name}]"
@@ -285,9 +285,9 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<Route> {
         if model.is_empty() {
             field.mistake("is empty: write what the provider calls the model");
         } else if matches!(kind, Some(ProviderKind::Simulated))
-            && !Simulated::MODELS.contains(&model)
+            && !Simulator::MODELS.contains(&model)
         {
-            let [one, other] = Simulated::MODELS;
+            let [one, other] = Simulator::MODELS;
             field.mistake(format_args!(
                 "must be \"{one}\" or \"{other}\", the simulated provider's models"
             ));

@@ -11,13 +11,13 @@ use super::process::parse_listen;
 
 /// `[node]`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Relaying {
+pub(crate) struct RelayConfig {
     pub(crate) listen: SocketAddr,
     /// Unset: where it listens.
     pub(crate) advertise: Option<NodeAddress>,
 }
 
-pub(super) fn node(table: &Table<'_>) -> Option<Relaying> {
+pub(super) fn node(table: &Table<'_>) -> Option<RelayConfig> {
     let listen = table
         .required("listen", "listen = \"10.0.0.1:8082\"")
         .and_then(|field| field.parse(parse_listen));
@@ -36,7 +36,10 @@ pub(super) fn node(table: &Table<'_>) -> Option<Relaying> {
         );
     }
     table.refuse_unknown();
-    Some(Relaying { listen: listen?, advertise: advertise.map_or(Some(None), |it| it.map(Some))? })
+    Some(RelayConfig {
+        listen: listen?,
+        advertise: advertise.map_or(Some(None), |it| it.map(Some))?,
+    })
 }
 
 /// Whoever serves a file has nobody to tell anything.

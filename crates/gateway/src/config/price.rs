@@ -4,19 +4,21 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::price::{PriceVersion, PriceVersionId, ProviderCost, Rates, Tariff, Tier};
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::price::{
+    PriceVersion, PriceVersionId, ProviderCost, Tariff, Tier, UnitPrices,
+};
+use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_domain::{Currency, Timestamp};
 use holdfast_engine::Price;
 use time::OffsetDateTime;
 use toml::de::DeValue;
 
-use super::document::{Field, Place, Table};
+use super::document::{Field, SourceLocation, Table};
 use super::model::refuse_misplaced;
 use super::value::spell_moment;
 
 /// Where each price version stands.
-pub(super) type PricePlaces = BTreeMap<PriceVersionId, Place>;
+pub(super) type PricePlaces = BTreeMap<PriceVersionId, SourceLocation>;
 
 /// Every price without a mistake, and where each stands.
 pub(super) fn prices(
@@ -98,7 +100,7 @@ fn tariff(table: &Table<'_>) -> Option<Tariff> {
     let tables = table.tables("tiers");
     let tiers: Vec<_> = tables.iter().map(|tier_of| tier(tier_of, first.as_ref())).collect();
     let tiers = tiers.into_iter().collect::<Option<Vec<_>>>()?;
-    match Tariff::tiered(first?, tiers) {
+    match Tariff::with_tiers(first?, tiers) {
         Ok(tariff) => Some(tariff),
         Err(error) => {
             if let Some(table) = tables.first() {
@@ -110,7 +112,7 @@ fn tariff(table: &Table<'_>) -> Option<Tariff> {
 }
 
 /// The rates of longer prompts; each image and request costs what it costs otherwise, if it does not say.
-fn tier(table: &Table<'_>, first: Option<&Rates>) -> Option<Tier> {
+fn tier(table: &Table<'_>, first: Option<&UnitPrices>) -> Option<Tier> {
     let above = table
         .required("above_prompt_tokens", "above_prompt_tokens = 200_000, the longest before it")
         .and_then(|field| field.count(1..=Meters::COUNT_MAX));
@@ -121,7 +123,7 @@ fn tier(table: &Table<'_>, first: Option<&Rates>) -> Option<Tier> {
 }
 
 /// A kind without a price costs what its general kind costs.
-fn rates(table: &Table<'_>, usual: Option<&Rates>) -> Option<Rates> {
+fn rates(table: &Table<'_>, usual: Option<&UnitPrices>) -> Option<UnitPrices> {
     let tokens = table.table("micros_per_million");
     if !tokens.is_present() {
         table.mistake(
@@ -143,21 +145,22 @@ fn rates(table: &Table<'_>, usual: Option<&Rates>) -> Option<Rates> {
         let usual = usual.map_or(0, |usual| usual.rate(kind));
         each.field(key).map_or(Some(usual), rate)
     };
-    let (request, image) = (each_of("request", Kind::Request), each_of("image", Kind::Image));
+    let (request, image) =
+        (each_of("request", MeterKind::Request), each_of("image", MeterKind::Image));
     each.refuse_unknown();
     let by_kind = |kind| match kind {
-        Kind::Input => input,
-        Kind::CachedInput => cached_input,
-        Kind::CacheWrite => cache_write,
-        Kind::AudioInput => audio_input,
-        Kind::Output => output,
-        Kind::Reasoning => reasoning,
-        Kind::AudioOutput => audio_output,
-        Kind::Request => request,
-        Kind::Image => image,
+        MeterKind::Input => input,
+        MeterKind::CachedInput => cached_input,
+        MeterKind::CacheWrite => cache_write,
+        MeterKind::AudioInput => audio_input,
+        MeterKind::Output => output,
+        MeterKind::Reasoning => reasoning,
+        MeterKind::AudioOutput => audio_output,
+        MeterKind::Request => request,
+        MeterKind::Image => image,
     };
-    let is_whole = Kind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
-    is_whole.then(|| Rates::by(|kind| by_kind(kind).unwrap_or(0))).flatten()
+    let is_whole = MeterKind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
+    is_whole.then(|| UnitPrices::from_fn(|kind| by_kind(kind).unwrap_or(0))).flatten()
 }
 
 fn rate(field: Field<'_>) -> Option<u64> {
@@ -167,5 +170,5 @@ fn rate(field: Field<'_>) -> Option<u64> {
         );
         return None;
     }
-    field.count(0..=Rates::RATE_MAX)
+    field.count(0..=UnitPrices::RATE_MAX)
 }

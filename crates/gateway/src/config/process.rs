@@ -25,7 +25,7 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// `[server]`
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerConfig {
     pub(crate) listen: SocketAddr,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
     pub(crate) node: Option<NodeName>,
@@ -38,14 +38,14 @@ pub(crate) struct Server {
 
 /// `[admin]`
 #[derive(Debug)]
-pub(crate) struct Admin {
+pub(crate) struct AdminConfig {
     pub(crate) listen: SocketAddr,
     pub(crate) token: Secret,
 }
 
 /// `[limits]`
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub(crate) struct LimitsConfig {
     pub(crate) header_bytes: usize,
     pub(crate) body_bytes: usize,
     pub(crate) header_time: Duration,
@@ -66,7 +66,7 @@ pub(crate) struct Limits {
 
 /// `[operations]`
 #[derive(Debug)]
-pub(crate) struct Operations {
+pub(crate) struct OperationsConfig {
     pub(crate) lease: Duration,
     pub(crate) heartbeat: Duration,
     pub(crate) orphan_grace: Duration,
@@ -74,7 +74,7 @@ pub(crate) struct Operations {
 
 /// `[retention]`
 #[derive(Debug)]
-pub(crate) struct Retention {
+pub(crate) struct RetentionConfig {
     pub(crate) results: Duration,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn routes(table: &Table<'_>) -> CoolDown {
 
 /// `[log]`
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
     /// In the syntax of `tracing_subscriber`'s `EnvFilter`; checked.
     pub(crate) level: String,
@@ -121,11 +121,11 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, BadListen> {
     text.parse().map_err(BadListen)
 }
 
-pub(super) fn server(table: &Table<'_>) -> Server {
+pub(super) fn server(table: &Table<'_>) -> ServerConfig {
     let listen = table.field("listen").and_then(|field| field.parse(parse_listen));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
-    let server = Server {
+    let server = ServerConfig {
         listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
         node,
         secrets,
@@ -162,7 +162,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
     Some(secrets)
 }
 
-pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
+pub(super) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
     let listen = table
         .required("listen", "listen = \"127.0.0.1:8081\"")
         .and_then(|field| field.parse(parse_listen));
@@ -178,7 +178,7 @@ pub(super) fn admin(table: &Table<'_>) -> Option<Admin> {
         None
     });
     table.refuse_unknown();
-    Some(Admin { listen: listen?, token: token? })
+    Some(AdminConfig { listen: listen?, token: token? })
 }
 
 /// A listener: the setting that says where it is, that, and its table.
@@ -219,14 +219,14 @@ pub(super) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     url
 }
 
-pub(super) fn limits(table: &Table<'_>) -> Limits {
+pub(super) fn limits(table: &Table<'_>) -> LimitsConfig {
     const MANY: u32 = 1 << 20;
     const LARGE: u32 = 1 << 30;
     let size = |key, bounds, default| {
         table.field(key).and_then(|field| field.size(bounds)).unwrap_or(default)
     };
     let connections = size("connections", 1..=MANY, 4_096);
-    let limits = Limits {
+    let limits = LimitsConfig {
         header_bytes: size("header_bytes", 1_024..=MANY, 32_768),
         body_bytes: size("body_bytes", 1_024..=LARGE, 1_048_576),
         header_time: span(table, "header_time", MILLISECOND..=HOUR, Duration::from_secs(10)),
@@ -253,8 +253,8 @@ pub(super) fn limits(table: &Table<'_>) -> Limits {
     limits
 }
 
-pub(super) fn operations(table: &Table<'_>) -> Operations {
-    let operations = Operations {
+pub(super) fn operations(table: &Table<'_>) -> OperationsConfig {
+    let operations = OperationsConfig {
         lease: span(table, "lease", SECOND..=HOUR, Duration::from_secs(15)),
         heartbeat: span(table, "heartbeat", MILLISECOND..=HOUR, Duration::from_secs(4)),
         orphan_grace: span(table, "orphan_grace", Duration::ZERO..=HOUR, Duration::from_secs(60)),
@@ -269,13 +269,13 @@ pub(super) fn operations(table: &Table<'_>) -> Operations {
     operations
 }
 
-pub(super) fn retention(table: &Table<'_>) -> Retention {
+pub(super) fn retention(table: &Table<'_>) -> RetentionConfig {
     let results = span(table, "results", SECOND..=KEPT_MAX, HOUR.saturating_mul(24));
     table.refuse_unknown();
-    Retention { results }
+    RetentionConfig { results }
 }
 
-pub(super) fn log(table: &Table<'_>) -> Log {
+pub(super) fn log(table: &Table<'_>) -> LogConfig {
     let format = table.field("format").and_then(|field| match field.text()? {
         "pretty" => Some(LogFormat::Pretty),
         "json" => Some(LogFormat::Json),
@@ -293,7 +293,7 @@ pub(super) fn log(table: &Table<'_>) -> Log {
         None
     });
     table.refuse_unknown();
-    Log {
+    LogConfig {
         format: format.unwrap_or(LogFormat::Pretty),
         level: level.unwrap_or_else(|| "info".to_owned()),
     }

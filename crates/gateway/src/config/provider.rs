@@ -10,7 +10,7 @@ use holdfast_providers::{
 };
 use holdfast_wire::chat::upstream::BoundField;
 
-use super::document::{Field, Table, meant};
+use super::document::{Field, Table, did_you_mean};
 
 /// A configured provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
         "azure-openai" => Some(azure(table)),
         "bedrock" => Some(bedrock(table)),
         other => {
-            let meant = meant(other, KINDS);
+            let meant = did_you_mean(other, KINDS);
             field.mistake(format_args!(
                 "is not available in this version: {meant}write \"openai\", for any server that speaks \
                  like it, \"anthropic\", \"gemini\", \"azure-openai\", \"bedrock\" or \"simulated\""

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Differs when a file was written, replaced by another, or stands behind a link that points elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     /// Looks at the file that a path leads to; nothing else can be looked at.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
@@ -28,7 +28,7 @@ impl Stamp {
     }
 }
 
-impl From<&Metadata> for Stamp {
+impl From<&Metadata> for FileStamp {
     fn from(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

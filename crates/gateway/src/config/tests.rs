@@ -5,8 +5,8 @@ mod contract;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use holdfast_domain::price::Rates;
-use holdfast_domain::usage::Kind;
+use holdfast_domain::price::UnitPrices;
+use holdfast_domain::usage::MeterKind;
 use holdfast_engine::Guarantee;
 
 use super::*;
@@ -119,7 +119,7 @@ fn no_part_of_a_call_may_take_longer_than_the_whole() {
 fn a_kind_without_a_price_costs_what_its_general_kind_costs() {
     let config = good(LEAST);
     let price = config.models.first().unwrap().prices.first().unwrap();
-    let rates = Kind::ALL.map(|kind| price.version.tariff.rates().rate(kind));
+    let rates = MeterKind::ALL.map(|kind| price.version.tariff.rates().rate(kind));
     assert_eq!(rates, [3, 3, 3, 3, 5, 5, 5, 0, 0]);
     assert_eq!(price.version.id.as_str(), "holdfast/sim-1/USD/2026-01-01T00:00:00Z");
     assert_eq!(price.effective_from.as_seconds(), 1_767_225_600);
@@ -152,7 +152,7 @@ fn longer_prompts_can_have_prices_of_their_own_and_a_route_a_cost() {
     let config = good(&text.replace("model = \"sim-1\"", cost));
     let model = config.models.first().unwrap();
     let tariff = &model.prices.first().unwrap().version.tariff;
-    let rates = |rates: &Rates| Kind::ALL.map(|kind| rates.rate(kind));
+    let rates = |rates: &UnitPrices| MeterKind::ALL.map(|kind| rates.rate(kind));
     assert_eq!(rates(tariff.rates()), [3, 3, 3, 3, 5, 5, 5, 8, 0]);
     let tiers: Vec<_> =
         tariff.tiers().iter().map(|t| (t.above_prompt_tokens, rates(&t.rates))).collect();
@@ -196,7 +196,7 @@ fn every_kind_can_have_its_own_price() {
         audio_input = 6, audio_output = 7 }\nmicros_each = { request = 8, image = 9 }";
     let config = good(&LEAST.replace("{ input = 3, output = 5 }", tokens));
     let price = config.models.first().unwrap().prices.first().unwrap();
-    let rates = Kind::ALL.map(|kind| price.version.tariff.rates().rate(kind));
+    let rates = MeterKind::ALL.map(|kind| price.version.tariff.rates().rate(kind));
     assert_eq!(rates, [1, 3, 4, 6, 2, 5, 7, 8, 9]);
 }
 

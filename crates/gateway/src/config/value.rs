@@ -33,7 +33,7 @@ impl std::fmt::Debug for Secret {
 /// A moment that prices begin at, and how it is spelled in the name of a price version: in UTC, so
 /// that one moment has one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct ConfigTimestamp {
     pub(crate) at: Timestamp,
     pub(crate) text: String,
 }
@@ -145,7 +145,7 @@ impl<'d> Field<'d> {
     }
 
     /// A date, a time of day and an offset.
-    pub(crate) fn moment(&self) -> Option<Moment> {
+    pub(crate) fn moment(&self) -> Option<ConfigTimestamp> {
         let moment = match self.value {
             DeValue::Datetime(datetime) => parse_moment(&datetime.to_string()),
             DeValue::String(_)
@@ -272,9 +272,9 @@ pub(super) fn spell_moment(at: Timestamp) -> String {
     moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| "?".to_owned())
 }
 
-fn parse_moment(text: &str) -> Option<Moment> {
+fn parse_moment(text: &str) -> Option<ConfigTimestamp> {
     let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.to_offset(UtcOffset::UTC);
     let micros = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000)).ok()?;
     let whole = moment.replace_microsecond(moment.microsecond()).ok()?;
-    Some(Moment { at: Timestamp::from_micros(micros), text: whole.format(&Rfc3339).ok()? })
+    Some(ConfigTimestamp { at: Timestamp::from_micros(micros), text: whole.format(&Rfc3339).ok()? })
 }

@@ -7,14 +7,14 @@ use uuid::Uuid;
 use super::say;
 use super::start::DEFAULT_NAME;
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// `issued`: the API key that was made with an empty database.
 pub(super) fn greet(
     config: &Config,
     address: SocketAddr,
     issued: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     say("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
     let data = config.database.file().map(|file| file.display().to_string());
     say(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;

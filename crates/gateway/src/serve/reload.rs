@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use holdfast_engine::Engine;
-use holdfast_http::Current;
+use holdfast_http::LiveConfig;
 use holdfast_store::Store;
 use metrics::counter;
 use tokio::signal::unix::Signal;
@@ -17,8 +17,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::start;
-use crate::config::{self, Change, Config, Stamp};
-use crate::failure::Failure;
+use crate::config::{self, Change, Config, FileStamp};
+use crate::failure::CommandFailure;
 use crate::telemetry::{self, LogLevel};
 
 /// Between two looks at the file. One that has changed is read once it has been at rest for as long,
@@ -38,12 +38,12 @@ pub(super) struct Reloader {
     file: PathBuf,
     running: Config,
     /// How the file looked before it was read last.
-    read: Option<Stamp>,
+    read: Option<FileStamp>,
     /// When it is read again although it looks the same.
     again: Option<Instant>,
     store: Store,
     engine: Arc<Engine>,
-    current: Arc<Current>,
+    current: Arc<LiveConfig>,
     log: LogLevel,
 }
 
@@ -53,13 +53,13 @@ impl Reloader {
         running: Config,
         store: Store,
         engine: Arc<Engine>,
-        current: Arc<Current>,
+        current: Arc<LiveConfig>,
         log: LogLevel,
     ) -> Option<Self> {
         let file = running.file.clone()?;
         for outcome in OUTCOMES {
             // Its first is seen as a change then.
-            counted(outcome, 0);
+            count_reload(outcome, 0);
         }
         let read = running.stamp;
         Some(Self { file, running, read, again: None, store, engine, current, log })
@@ -70,7 +70,7 @@ impl Reloader {
     pub(super) async fn run(mut self, mut hangup: Signal, end: CancellationToken) {
         let watching = async {
             while AssertUnwindSafe(self.watch(&mut hangup)).catch_unwind().await.is_err() {
-                counted(REFUSED, 1);
+                count_reload(REFUSED, 1);
                 tracing::error!("a reload panicked: the configuration that runs stays");
             }
         };
@@ -92,7 +92,7 @@ impl Reloader {
             };
             // Before the file is read: what is written meanwhile is another look.
             let file = self.file.clone();
-            let look = aside(move || Stamp::of(&file).ok()).await;
+            let look = run_blocking(move || FileStamp::of(&file).ok()).await;
             let is_due =
                 look != self.read || self.again.is_some_and(|again| again <= Instant::now());
             if asked || (is_due && look == last) {
@@ -107,27 +107,27 @@ impl Reloader {
         let outcome = match self.try_reload().await {
             Ok(change) if change.is_nothing() => UNCHANGED,
             Ok(_) => APPLIED,
-            Err(Failure::Failed(error)) => {
+            Err(CommandFailure::Failed(error)) => {
                 self.again = Some(Instant::now() + AGAIN);
                 let file = self.file.display();
                 tracing::warn!(%file, "not reloaded yet, tried again in {AGAIN:?}: {error:#}");
                 REFUSED
             }
             Err(failure) => {
-                self.refused(&failure);
+                self.log_refusal(&failure);
                 REFUSED
             }
         };
-        counted(outcome, 1);
+        count_reload(outcome, 1);
     }
 
     /// Nothing is changed before the last thing that can fail has gone well, and nothing is awaited
-    /// from then on. A [`Failure::Failed`] is no fault of the file.
-    async fn try_reload(&mut self) -> Result<Change, Failure> {
+    /// from then on. A [`CommandFailure::Failed`] is no fault of the file.
+    async fn try_reload(&mut self) -> Result<Change, CommandFailure> {
         let file = self.file.clone();
-        let next = aside(move || config::load_again(&file)).await?;
+        let next = run_blocking(move || config::load_again(&file)).await?;
         let change = self.running.change_to(&next);
-        tell(&change);
+        log_change(&change);
         if change.is_nothing() {
             if change.kept.is_empty() {
                 let file = self.file.display();
@@ -136,12 +136,12 @@ impl Reloader {
             return Ok(change);
         }
         let (before, providers) = (self.current.get(), self.running.providers.clone());
-        let made = aside(move || {
+        let made = run_blocking(move || {
             let serving = start::serving(&next, Some((&providers, &before.offer)))?;
             let told = telemetry::filter(&next.log.level)?;
             anyhow::Ok((next, serving, told))
         });
-        let (next, serving, told) = made.await.map_err(Failure::Usage)?;
+        let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
         start::pin_prices(&next, &self.store).await?;
         self.running.take(next);
         self.current.replace(serving);
@@ -149,17 +149,17 @@ impl Reloader {
         self.log.set(told);
         tracing::info!(
             file = %self.file.display(),
-            models_added = listed(&change.added),
-            models_removed = listed(&change.removed),
-            models_changed = listed(&change.changed),
-            settings = listed(&change.taken),
+            models_added = join_names(&change.added),
+            models_removed = join_names(&change.removed),
+            models_changed = join_names(&change.changed),
+            settings = join_names(&change.taken),
             "configuration reloaded"
         );
         Ok(change)
     }
 
     /// Every mistake has a line of its own.
-    fn refused(&self, failure: &Failure) {
+    fn log_refusal(&self, failure: &CommandFailure) {
         let message = failure.message().unwrap_or_default();
         for line in message.lines() {
             tracing::error!("not reloaded: {line}");
@@ -174,7 +174,7 @@ impl Reloader {
 
 /// Does what may wait for a file system, for as long as that takes, beside the tasks that serve. Panics
 /// where the work does. Given up, it goes on, and nobody hears of it.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(value) => value,
         Err(Ok(panic)) => resume_unwind(panic),
@@ -184,16 +184,16 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 /// What a line of the log says; nothing where there is nothing.
-fn listed(names: &[String]) -> Option<String> {
+fn join_names(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-fn counted(outcome: &'static str, times: u64) {
+fn count_reload(outcome: &'static str, times: u64) {
     counter!("holdfast_config_reloads_total", "outcome" => outcome).increment(times);
 }
 
 /// Warns of what is not taken, and of what was probably not meant.
-fn tell(change: &Change) {
+fn log_change(change: &Change) {
     for setting in &change.kept {
         tracing::warn!(
             setting,

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use anyhow::Context;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Entry, PinError};
+use holdfast_domain::ports::{LeaseMode, PinError};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{
-    Currency, Incarnation, Keys, Micros, NodeAddress, PostingId, Prices, Wallets,
+    ApiKeys, Currency, Incarnation, Micros, NodeAddress, PostingId, Prices, Wallets,
 };
-use holdfast_engine::{Catalogue, Engine, Offer, Options, Ports, RelayOptions, Rules, Secrets};
-use holdfast_http::{Direct, Serving};
+use holdfast_engine::{
+    Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
+};
+use holdfast_http::{DirectTransport, HttpConfig};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
@@ -22,8 +24,8 @@ use super::{files, node_name};
 use crate::command::{key, wallet};
 use crate::config::{Config, ProviderKind};
 use crate::database;
-use crate::failure::Failure;
-use crate::provider::made;
+use crate::failure::CommandFailure;
+use crate::provider::build;
 
 /// What the first wallet of an embedded default and its first API key are called.
 pub(super) const DEFAULT_NAME: &str = "default";
@@ -46,15 +48,15 @@ pub(super) async fn store(config: &Config, lock: Arc<ServeLock>) -> anyhow::Resu
 }
 
 /// A price version that is known keeps its numbers: others are a mistake of the configuration.
-pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), Failure> {
+pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), CommandFailure> {
     let prices = config.models.iter().flat_map(|model| &model.prices);
     let versions: Vec<_> = prices.map(|price| price.version.clone()).collect();
     store.pin(&versions).await.map_err(|error| match error {
         PinError::Conflict(ref version) => match config.price_mistake(version, &error) {
             Some(mistake) => mistake.into(),
-            None => Failure::Usage(error.into()),
+            None => CommandFailure::Usage(error.into()),
         },
-        PinError::Unavailable(_) => Failure::Failed(error.into()),
+        PinError::Unavailable(_) => CommandFailure::Failed(error.into()),
     })
 }
 
@@ -65,7 +67,7 @@ pub(super) async fn first_key(
     store: &Store,
     secret: &ServerSecret,
 ) -> anyhow::Result<Option<String>> {
-    if !Keys::list(store).await?.is_empty() {
+    if !ApiKeys::list(store).await?.is_empty() {
         return Ok(None);
     }
     let wallets = Wallets::list(store).await?;
@@ -102,7 +104,11 @@ pub(super) async fn engine(
     let options = Options {
         node,
         // The lock of a file proves that nobody else has the name.
-        entry: if config.database.file().is_some() { Entry::Take } else { Entry::TakeExpired },
+        entry: if config.database.file().is_some() {
+            LeaseMode::Take
+        } else {
+            LeaseMode::TakeExpired
+        },
         lease: config.operations.lease,
         heartbeat: config.operations.heartbeat,
         heartbeat_runtime: Some(heartbeat_runtime()?),
@@ -122,7 +128,7 @@ fn relay(config: &Config, listens: SocketAddr) -> anyhow::Result<RelayOptions> {
         Some(address) => address,
         None => NodeAddress::try_from(listens.to_string().as_str()).context("node.listen")?,
     };
-    Ok(RelayOptions { address, transport: Arc::new(Direct) })
+    Ok(RelayOptions { address, transport: Arc::new(DirectTransport) })
 }
 
 /// A thread with a runtime for the heartbeats alone. It ends with the process: other work may await
@@ -142,26 +148,27 @@ fn heartbeat_runtime() -> anyhow::Result<Handle> {
 /// stays the same one, with its connections.
 pub(super) fn serving(
     config: &Config,
-    before: Option<(&BTreeMap<String, ProviderKind>, &Offer)>,
-) -> anyhow::Result<Serving> {
+    before: Option<(&BTreeMap<String, ProviderKind>, &ServingConfig)>,
+) -> anyhow::Result<HttpConfig> {
     let provider = |(name, kind): (&String, &ProviderKind)| {
         let same = before.filter(|(kinds, _offer)| kinds.get(name) == Some(kind));
         let provider = match same.and_then(|(_kinds, offer)| offer.providers.get(name)) {
             Some(provider) => Arc::clone(provider),
-            None => made(kind).with_context(|| format!("provider {name}"))?,
+            None => build(kind).with_context(|| format!("provider {name}"))?,
         };
         Ok((name.clone(), provider))
     };
     let providers = config.providers.iter().map(provider).collect::<anyhow::Result<_>>()?;
     let limits = &config.limits;
-    let rules = Rules {
+    let rules = ServingRules {
         operations_per_key: limits.operations_per_key,
         waiters_per_operation: limits.waiters_per_operation,
         answer_bytes: limits.answer_bytes,
         cool_down: config.routes,
     };
     let catalogue = Catalogue::new(config.models.iter().cloned());
-    let offer = Offer::new(catalogue, providers, rules, before.map(|(_kinds, offer)| offer));
+    let offer =
+        ServingConfig::new(catalogue, providers, rules, before.map(|(_kinds, offer)| offer));
     let options = holdfast_http::Options {
         header_bytes: limits.header_bytes,
         body_bytes: limits.body_bytes,
@@ -176,7 +183,7 @@ pub(super) fn serving(
     };
     files::allow(config);
     let trusted = config.server.trusted_proxies.as_slice().into();
-    Ok(Serving { options, trusted, offer: Arc::new(offer) })
+    Ok(HttpConfig { options, trusted, offer: Arc::new(offer) })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use futures_util::stream;
 use futures_util::{FutureExt, StreamExt};
 use holdfast_domain::NodeAddress;
 use holdfast_domain::ports::{Cause, Unavailable};
-use holdfast_engine::{Asked, RelayAnswer, RelayRequest, RelayTransport};
+use holdfast_engine::{RelayAnswer, RelayFuture, RelayRequest, RelayTransport};
 use http::header::HOST;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
@@ -28,10 +28,10 @@ const READ_AHEAD: usize = 32 << 10;
 
 /// Reaches other nodes by their addresses.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Direct;
+pub struct DirectTransport;
 
-impl RelayTransport for Direct {
-    fn ask(&self, address: NodeAddress, request: RelayRequest) -> Asked {
+impl RelayTransport for DirectTransport {
+    fn ask(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture {
         let answer = async move {
             let asked = timeout(ANSWER, ask(&address, &request)).await;
             asked.unwrap_or_else(|elapsed| Err(elapsed.into())).map_err(Unavailable)

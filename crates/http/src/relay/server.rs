@@ -13,10 +13,10 @@ use tokio_util::task::TaskTracker;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
 use crate::Options;
-use crate::current::Current;
-use crate::reply::Answer;
+use crate::live_config::LiveConfig;
+use crate::reply::HttpResponse;
+use crate::response_body::ResponseBody;
 use crate::serve::{accept, connection, finish};
-use crate::streamed::Body;
 
 /// Connections at once: as many as there may be relays, and some that are refused. More are closed unheard.
 const CONNECTIONS: usize = 320;
@@ -29,7 +29,7 @@ const HEADER_BYTES: usize = 4_096;
 pub async fn serve_nodes(
     listener: TcpListener,
     engine: Arc<Engine>,
-    current: Arc<Current>,
+    current: Arc<LiveConfig>,
     shutdown: CancellationToken,
 ) {
     let connections = TaskTracker::new();
@@ -54,19 +54,19 @@ pub async fn serve_nodes(
     finish(&connections).await;
 }
 
-fn answer(engine: &Engine, current: &Current, request: &Request<Incoming>) -> Answer {
+fn answer(engine: &Engine, current: &LiveConfig, request: &Request<Incoming>) -> HttpResponse {
     let waiters_max = current.get().offer.rules.waiters_per_operation;
-    let relay = asked(request).and_then(|asked| engine.relay(&asked, waiters_max));
+    let relay = parse_request(request).and_then(|asked| engine.relay(&asked, waiters_max));
     let mut answer = match relay {
         Some(relay) => {
-            let mut answer = Response::new(Body::Records(relay.records));
+            let mut answer = Response::new(ResponseBody::Records(relay.records));
             if let Ok(nonce) = HeaderValue::try_from(relay.nonce.to_string()) {
                 answer.headers_mut().insert(NONCE, nonce);
             }
             answer
         }
         None => {
-            let mut answer = Response::new(Body::from(""));
+            let mut answer = Response::new(ResponseBody::from(""));
             *answer.status_mut() = StatusCode::NOT_FOUND;
             answer
         }
@@ -76,7 +76,7 @@ fn answer(engine: &Engine, current: &Current, request: &Request<Incoming>) -> An
 }
 
 /// What a request asks; `None` for any that is not another node's.
-fn asked(request: &Request<Incoming>) -> Option<RelayRequest> {
+fn parse_request(request: &Request<Incoming>) -> Option<RelayRequest> {
     let operation = request.uri().path().strip_prefix(TAPE)?.parse().ok()?;
     if request.method() != Method::GET {
         return None;

@@ -4,39 +4,39 @@
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
-use holdfast_wire::chat::upstream::{Completion, Unreadable};
+use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 
-use super::usage::Usage;
-use crate::reading::{append, next_call, says_something, text};
-use crate::thoughts::{Thought, Thoughts};
+use super::usage::TokenUsage;
+use crate::reading::{append, has_content, next_call, text};
+use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
+pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, UnreadableReason> {
     let answer = parse_answer(body)?;
     if answer.get("error").is_some() {
-        return Err(Unreadable::Error);
+        return Err(UnreadableReason::Error);
     }
-    let blocks = answer.get("content").and_then(Node::as_array).ok_or(Unreadable::Choices)?;
+    let blocks = answer.get("content").and_then(Node::as_array).ok_or(UnreadableReason::Choices)?;
     let mut choice = ChoiceDelta::default();
-    let mut thoughts = Thoughts::default();
+    let mut thoughts = PendingReasoning::default();
     for block in blocks {
         add(&mut choice, &mut thoughts, block)?;
     }
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let finish = text(&answer, "stop_reason").and_then(finish).ok_or(Unreadable::Finish)?;
+    let finish = text(&answer, "stop_reason").and_then(finish).ok_or(UnreadableReason::Finish)?;
     if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
-        return Err(Unreadable::ToolCalls);
+        return Err(UnreadableReason::ToolCalls);
     }
     choice.finish = Some(finish);
-    let mut usage = Usage::default();
+    let mut usage = TokenUsage::default();
     if let Some(told) = answer.get("usage") {
         usage.take(told);
     }
     // Text that cost no token is not believed.
-    let is_silent = !says_something(&choice);
+    let is_silent = !has_content(&choice);
     let meters = usage.meters().filter(|meters| is_silent || meters.completion_tokens() > 0);
     let delta = Delta { service_tier: usage.tier, ..Delta::from(vec![choice]) };
     Ok(Completion { delta, meters })
@@ -44,46 +44,46 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
 
 fn add(
     choice: &mut ChoiceDelta,
-    thoughts: &mut Thoughts,
+    thoughts: &mut PendingReasoning,
     block: &Node<'_>,
-) -> Result<(), Unreadable> {
+) -> Result<(), UnreadableReason> {
     match text(block, "type") {
         Some("text") => {
             thoughts.text();
             append(&mut choice.content, text(block, "text"))?;
         }
         Some("thinking") => {
-            let said = text(block, "thinking").ok_or(Unreadable::Content)?;
+            let said = text(block, "thinking").ok_or(UnreadableReason::Content)?;
             append(&mut choice.reasoning, Some(said))?;
             let signature = text(block, "signature").map(str::to_owned);
-            thoughts.add(Thought::Said { text: said.to_owned(), signature });
+            thoughts.add(ReasoningBlock::Said { text: said.to_owned(), signature });
         }
         Some("redacted_thinking") => thoughts.redacted(text(block, "data")),
         Some("tool_use") => {
             let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
-            let input = block.get("input").ok_or(Unreadable::ToolCalls)?;
+            let input = block.get("input").ok_or(UnreadableReason::ToolCalls)?;
             choice.tool_calls.push(ToolCallDelta {
                 index: next_call(&mut n_calls)?,
                 kind: Some(ToolKind::Function),
-                name: Some(text(block, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+                name: Some(text(block, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
                 input: Some(input.to_string()),
-                state: thoughts.before_call(spell),
+                state: thoughts.before_call(render_reasoning),
             });
         }
-        Some(_) | None => return Err(Unreadable::Content),
+        Some(_) | None => return Err(UnreadableReason::Content),
     }
     Ok(())
 }
 
 /// A thought as it came and is wanted back.
-pub(super) fn spell(thought: &Thought) -> Draft<'_> {
+pub(super) fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     match thought {
-        Thought::Said { text, signature } => Draft::object([
+        ReasoningBlock::Said { text, signature } => Draft::object([
             Some(("type", Draft::from("thinking"))),
             Some(("thinking", text.as_str().into())),
             signature.as_deref().map(|signature| ("signature", signature.into())),
         ]),
-        Thought::Redacted(data) => Draft::object([
+        ReasoningBlock::Redacted(data) => Draft::object([
             ("type", Draft::from("redacted_thinking")),
             ("data", data.as_str().into()),
         ]),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::ports::{Arrival, Call, Unsupported};
+use holdfast_domain::ports::{Call, ResponseMode, UnsupportedParam};
 use holdfast_domain::request::{
     Function, JsonSchema, Message, Modalities, ReasoningEffort, Request, ResponseFormat,
     ServiceTier, ToolChoice, ToolKind, ToolMode, Verbosity,
@@ -11,13 +11,13 @@ use holdfast_domain::request::{
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
-use super::turns::Spoken;
+use super::turns::MessagesEncoder;
 use crate::turns::{self, Conversation};
-use crate::unable::{
-    LEFT_OUT, NO_PARAMETERS, asks_for_other, extras, offered, refuse, unsupported,
+use crate::unsupported::{
+    LEFT_OUT, NO_PARAMETERS, callable_functions, extras, is_non_default, refuse, unsupported,
 };
 
-type Member<'a> = (&'a str, Draft<'a>);
+type MessagesField<'a> = (&'a str, Draft<'a>);
 
 /// Members that are written here: an extra field of such a name would stand there twice.
 const WRITTEN: [&str; 15] = [
@@ -39,11 +39,11 @@ const WRITTEN: [&str; 15] = [
 ];
 
 /// The body for a call.
-pub(crate) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, Unsupported> {
+pub(crate) fn render(call: &Call, sampling: bool) -> Result<Vec<u8>, UnsupportedParam> {
     let mut members =
         vec![("model", Draft::from(&*call.model)), ("max_tokens", call.max_output_tokens.into())];
     members.extend(translate(&call.request, sampling, &call.states)?);
-    if call.arrival == Arrival::Streamed {
+    if call.response_mode == ResponseMode::Streamed {
         members.push(("stream", true.into()));
     }
     Ok(Draft::object(members).to_bytes())
@@ -54,7 +54,7 @@ pub(super) fn translate<'a>(
     request: &'a Request,
     sampling: bool,
     states: &'a ProviderStates,
-) -> Result<Vec<Member<'a>>, Unsupported> {
+) -> Result<Vec<MessagesField<'a>>, UnsupportedParam> {
     refuse_what_has_no_place(request)?;
     let mut members = conversation(&request.messages, states)?;
     members.extend(tools(request)?);
@@ -69,7 +69,7 @@ pub(super) fn translate<'a>(
     Ok(members)
 }
 
-fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
+fn refuse_what_has_no_place(request: &Request) -> Result<(), UnsupportedParam> {
     // Every field is named, so that a new one has to be thought of.
     let Request {
         model: _,
@@ -110,8 +110,8 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
     } = request;
     refuse([
         ("n", *n != 1, "1 for this model"),
-        ("presence_penalty", asks_for_other(*presence_penalty, 0), LEFT_OUT),
-        ("frequency_penalty", asks_for_other(*frequency_penalty, 0), LEFT_OUT),
+        ("presence_penalty", is_non_default(*presence_penalty, 0), LEFT_OUT),
+        ("frequency_penalty", is_non_default(*frequency_penalty, 0), LEFT_OUT),
         ("seed", seed.is_some(), LEFT_OUT),
         ("metadata", !metadata.is_empty(), LEFT_OUT),
         ("logprobs", *logprobs, "false for this model"),
@@ -135,8 +135,8 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
 fn conversation<'a>(
     messages: &'a [Message],
     states: &'a ProviderStates,
-) -> Result<Vec<Member<'a>>, Unsupported> {
-    let Conversation { system, turns } = turns::translate(messages, Spoken::new(states))?;
+) -> Result<Vec<MessagesField<'a>>, UnsupportedParam> {
+    let Conversation { system, turns } = turns::translate(messages, MessagesEncoder::new(states))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("system", system.into()));
@@ -145,8 +145,8 @@ fn conversation<'a>(
     Ok(members)
 }
 
-fn tools(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
-    let offered: Vec<_> = offered(request)?.into_iter().map(tool_of).collect();
+fn tools(request: &Request) -> Result<Vec<MessagesField<'_>>, UnsupportedParam> {
+    let offered: Vec<_> = callable_functions(request)?.into_iter().map(tool_of).collect();
     let mut members = Vec::new();
     if !offered.is_empty() {
         members.push(("tools", offered.into()));
@@ -190,19 +190,19 @@ fn choice(request: &Request) -> Option<Draft<'_>> {
 
 /// Current models have no sampling parameters. One is the default of both, and says nothing.
 fn sampled<'a>(
-    members: &mut Vec<Member<'a>>,
+    members: &mut Vec<MessagesField<'a>>,
     request: &'a Request,
     sampling: bool,
-) -> Result<(), Unsupported> {
+) -> Result<(), UnsupportedParam> {
     for (name, value) in [("temperature", request.temperature), ("top_p", request.top_p)] {
-        let Some(number) = value.filter(|_number| asks_for_other(value, 1)) else { continue };
+        let Some(number) = value.filter(|_number| is_non_default(value, 1)) else { continue };
         if !sampling {
             return Err(unsupported(name.to_owned(), "1 or left out for this model"));
         }
         if !number.is_within(0, 1) {
             return Err(unsupported(name.to_owned(), "a number from 0 to 1 for this model"));
         }
-        if thinks(request) {
+        if has_thinking(request) {
             return Err(unsupported(name.to_owned(), "left out where the model reasons"));
         }
         members.push((name, number.into()));
@@ -210,12 +210,12 @@ fn sampled<'a>(
     Ok(())
 }
 
-fn thinks(request: &Request) -> bool {
+fn has_thinking(request: &Request) -> bool {
     request.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None)
 }
 
 /// How long it thinks, and the shape of what it says.
-fn output(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+fn output(request: &Request) -> Result<Vec<MessagesField<'_>>, UnsupportedParam> {
     let effort = match request.reasoning_effort {
         None | Some(ReasoningEffort::None) => None,
         Some(ReasoningEffort::Minimal) => {
@@ -260,7 +260,7 @@ fn must_call(request: &Request) -> bool {
     }
 }
 
-fn format(format: &ResponseFormat) -> Result<Draft<'_>, Unsupported> {
+fn format(format: &ResponseFormat) -> Result<Draft<'_>, UnsupportedParam> {
     let ResponseFormat::JsonSchema(JsonSchema { name: _, description, schema, strict: _ }) = format
     else {
         let rule = "text or json_schema for this model";
@@ -277,7 +277,7 @@ fn format(format: &ResponseFormat) -> Result<Draft<'_>, Unsupported> {
     Ok(Draft::object([("type", "json_schema".into()), ("schema", schema.into())]))
 }
 
-fn service(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+fn service(request: &Request) -> Result<Vec<MessagesField<'_>>, UnsupportedParam> {
     let mut members = Vec::new();
     let users: BTreeSet<_> = request.user.iter().chain(&request.safety_identifier).collect();
     if users.len() > 1 {

@@ -7,26 +7,26 @@ use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::usage::Meters;
-use holdfast_wire::chat::upstream::Unreadable;
+use holdfast_wire::chat::upstream::UnreadableReason;
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use super::answer::{finish, spell};
-use super::usage::Usage;
-use crate::reading::{append, count, more_of, next_call, says_something, text};
-use crate::server::{Heard, Pieces};
-use crate::thoughts::Thoughts;
+use super::answer::{finish, render_reasoning};
+use super::usage::TokenUsage;
+use crate::reading::{append, count, has_content, input_delta, next_call, text};
+use crate::reasoning::PendingReasoning;
+use crate::server::{EventOutcome, StreamParser};
 
 /// What was said so far.
 #[derive(Default)]
-pub(super) struct Stream {
+pub(super) struct MessageStream {
     /// Blocks that have not ended, by their place.
     open: BTreeMap<u64, Block>,
-    thoughts: Thoughts,
+    thoughts: PendingReasoning,
     n_calls: u32,
     has_text: bool,
     says_something: bool,
-    usage: Usage,
+    usage: TokenUsage,
     finish: Option<FinishReason>,
 }
 
@@ -47,39 +47,39 @@ enum Input {
 }
 
 /// Follows the answer to a call.
-pub(super) fn follow(_call: &Call) -> Box<dyn Pieces> {
-    Box::new(Stream::default())
+pub(super) fn follow(_call: &Call) -> Box<dyn StreamParser> {
+    Box::new(MessageStream::default())
 }
 
-impl Pieces for Stream {
-    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+impl StreamParser for MessageStream {
+    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
         let event = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match text(&event, "type") {
             Some("message_start") => self.report(event.get("message")),
             Some("content_block_start") => self.begin(&event, &mut choice)?,
-            Some("content_block_delta") => self.gain(&event, &mut choice)?,
+            Some("content_block_delta") => self.apply_delta(&event, &mut choice)?,
             Some("content_block_stop") => self.end_block(&event, &mut choice)?,
             Some("message_delta") => self.conclude(&event, &mut choice)?,
-            Some("message_stop") => return Ok(Heard::Last),
-            Some("error") => return Err(Unreadable::Error),
+            Some("message_stop") => return Ok(EventOutcome::Last),
+            Some("error") => return Err(UnreadableReason::Error),
             // It keeps the connection alive, or is of a kind that its documentation says may come.
             Some(_) => {}
-            None => return Err(Unreadable::Content),
+            None => return Err(UnreadableReason::Content),
         }
-        self.says_something |= says_something(&choice);
+        self.says_something |= has_content(&choice);
         let service_tier = choice.finish.and(self.usage.tier);
-        Ok(Heard::from(Delta { service_tier, ..Delta::from(vec![choice]) }))
+        Ok(EventOutcome::from(Delta { service_tier, ..Delta::from(vec![choice]) }))
     }
 
     fn is_whole(&self) -> bool {
         self.finish.is_some()
     }
 
-    fn end(&self) -> Result<Option<Meters>, Unreadable> {
-        let finish = self.finish.ok_or(Unreadable::Finish)?;
+    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+        let finish = self.finish.ok_or(UnreadableReason::Finish)?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
-            return Err(Unreadable::ToolCalls);
+            return Err(UnreadableReason::ToolCalls);
         }
         // Text that cost no token is not believed.
         let meters = self.usage.meters();
@@ -87,15 +87,19 @@ impl Pieces for Stream {
     }
 }
 
-impl Stream {
+impl MessageStream {
     fn report(&mut self, of: Option<&Node<'_>>) {
         if let Some(usage) = of.and_then(|of| of.get("usage")) {
             self.usage.take(usage);
         }
     }
 
-    fn begin(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
-        let block = event.get("content_block").ok_or(Unreadable::Content)?;
+    fn begin(
+        &mut self,
+        event: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
+        let block = event.get("content_block").ok_or(UnreadableReason::Content)?;
         let place = place(event)?;
         let begun = match text(block, "type") {
             Some("text") => {
@@ -105,7 +109,7 @@ impl Stream {
                 Block::Text
             }
             Some("thinking") => {
-                self.thoughts.gain(place, text(block, "thinking"), text(block, "signature"));
+                self.thoughts.append(place, text(block, "thinking"), text(block, "signature"));
                 Block::Thinking
             }
             Some("redacted_thinking") => {
@@ -117,62 +121,76 @@ impl Stream {
                 choice.tool_calls.push(ToolCallDelta {
                     index: number,
                     kind: Some(ToolKind::Function),
-                    name: Some(text(block, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+                    name: Some(text(block, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
                     input: None,
-                    state: self.thoughts.before_call(spell),
+                    state: self.thoughts.before_call(render_reasoning),
                 });
                 Block::Call(number, Input::None)
             }
-            Some(_) | None => return Err(Unreadable::Content),
+            Some(_) | None => return Err(UnreadableReason::Content),
         };
         self.open.insert(place, begun);
         Ok(())
     }
 
-    fn gain(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
-        let delta = event.get("delta").ok_or(Unreadable::Content)?;
+    fn apply_delta(
+        &mut self,
+        event: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
+        let delta = event.get("delta").ok_or(UnreadableReason::Content)?;
         let place = place(event)?;
-        let block = self.open.get_mut(&place).ok_or(Unreadable::Content)?;
+        let block = self.open.get_mut(&place).ok_or(UnreadableReason::Content)?;
         match (text(delta, "type"), block) {
             (Some("text_delta"), Block::Text) => append(&mut choice.content, text(delta, "text"))?,
             (Some("thinking_delta"), Block::Thinking) => {
                 let said = text(delta, "thinking");
                 append(&mut choice.reasoning, said)?;
-                self.thoughts.gain(place, said, None);
+                self.thoughts.append(place, said, None);
             }
             (Some("input_json_delta"), Block::Call(number, input)) => {
-                let piece = text(delta, "partial_json").ok_or(Unreadable::ToolCalls)?;
+                let piece = text(delta, "partial_json").ok_or(UnreadableReason::ToolCalls)?;
                 if !piece.is_empty() {
                     *input = Input::Some;
-                    choice.tool_calls.push(more_of(*number, piece));
+                    choice.tool_calls.push(input_delta(*number, piece));
                 }
             }
             (Some("signature_delta"), Block::Thinking) => {
-                self.thoughts.gain(place, None, text(delta, "signature"));
+                self.thoughts.append(place, None, text(delta, "signature"));
             }
             // Sources, and signatures of nothing that is wanted back.
             (Some("signature_delta" | "citations_delta"), _) => {}
-            (Some(_) | None, _) => return Err(Unreadable::Content),
+            (Some(_) | None, _) => return Err(UnreadableReason::Content),
         }
         Ok(())
     }
 
     /// A call without input has an empty one.
-    fn end_block(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+    fn end_block(
+        &mut self,
+        event: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
         let place = place(event)?;
         match self.open.remove(&place) {
-            Some(Block::Call(number, Input::None)) => choice.tool_calls.push(more_of(number, "{}")),
+            Some(Block::Call(number, Input::None)) => {
+                choice.tool_calls.push(input_delta(number, "{}"));
+            }
             Some(Block::Thinking) => self.thoughts.end(place),
             Some(Block::Call(_, Input::Some) | Block::Text) | None => {}
         }
         Ok(())
     }
 
-    fn conclude(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+    fn conclude(
+        &mut self,
+        event: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
         self.report(Some(event));
         let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
         let Some(reason) = reason else { return Ok(()) };
-        self.finish = Some(finish(reason).ok_or(Unreadable::Finish)?);
+        self.finish = Some(finish(reason).ok_or(UnreadableReason::Finish)?);
         choice.finish = self.finish;
         if !self.has_text && self.n_calls == 0 {
             choice.content = Some(String::new());
@@ -181,6 +199,6 @@ impl Stream {
     }
 }
 
-fn place(event: &Node<'_>) -> Result<u64, Unreadable> {
-    count(event, "index").flatten().ok_or(Unreadable::Content)
+fn place(event: &Node<'_>) -> Result<u64, UnreadableReason> {
+    count(event, "index").flatten().ok_or(UnreadableReason::Content)
 }

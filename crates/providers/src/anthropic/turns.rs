@@ -1,13 +1,13 @@
 //! How Anthropic spells what is said in a conversation, and what it cannot take of it.
 
-use holdfast_domain::ports::Unsupported;
-use holdfast_domain::request::{Content, Item, Part, ToolCall};
+use holdfast_domain::ports::UnsupportedParam;
+use holdfast_domain::request::{Content, ContentPart, Item, ToolCall};
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
-use crate::thoughts;
-use crate::turns::{Blocks, Spelling};
-use crate::unable::{LEFT_OUT, data_url};
+use crate::reasoning;
+use crate::turns::{Blocks, TurnEncoder};
+use crate::unsupported::{LEFT_OUT, data_url};
 
 /// Places in a prompt that may be marked for the cache.
 const MARKS_MAX: usize = 4;
@@ -15,20 +15,20 @@ const MARKS_MAX: usize = 4;
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Spells as Anthropic does.
-pub(super) struct Spoken<'a> {
+pub(super) struct MessagesEncoder<'a> {
     /// What came with earlier calls.
     states: &'a ProviderStates,
     /// Marks for the cache so far.
     marks: usize,
 }
 
-impl<'a> Spoken<'a> {
+impl<'a> MessagesEncoder<'a> {
     pub(super) const fn new(states: &'a ProviderStates) -> Self {
         Self { states, marks: 0 }
     }
 }
 
-impl<'a> Spelling<'a> for Spoken<'a> {
+impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
     const MODEL: &'static str = "assistant";
     const BLOCKS: &'static str = "content";
 
@@ -40,8 +40,8 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         &mut self,
         blocks: &mut Blocks<'a>,
         at: usize,
-        part: &'a Part,
-    ) -> Result<(), Unsupported> {
+        part: &'a ContentPart,
+    ) -> Result<(), UnsupportedParam> {
         let member = |name: &str| format!("content[{at}].{name}");
         let mut block = match &part.item {
             Item::Text(text) | Item::Refusal(text) if text.is_empty() => return Ok(()),
@@ -93,13 +93,13 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         blocks: &mut Blocks<'a>,
         at: usize,
         (call, input): (&'a ToolCall, &'a str),
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         let ToolCall { id, name, .. } = call;
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
         }
         if let Some(state) = self.states.get(id) {
-            thoughts::put_back(blocks, state);
+            reasoning::restore(blocks, state);
         }
         blocks.all.push(Draft::object([
             ("type", Draft::from("tool_use")),
@@ -115,7 +115,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         blocks: &mut Blocks<'a>,
         call_id: &'a str,
         content: Option<&'a Content>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         if !is_id(call_id) {
             return blocks.refused("tool_call_id", ID);
         }
@@ -142,7 +142,7 @@ fn text_of(text: &str) -> [(&'static str, Draft<'_>); 2] {
 
 fn picture(url: &str) -> Option<Draft<'_>> {
     if let Some((media, data)) = data_url(url) {
-        return PICTURES.contains(&media.as_str()).then(|| sent_along(media, data));
+        return PICTURES.contains(&media.as_str()).then(|| base64_source(media, data));
     }
     let is_web = |scheme: &str| {
         url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
@@ -153,10 +153,10 @@ fn picture(url: &str) -> Option<Draft<'_>> {
 
 fn document(url: &str) -> Option<Draft<'_>> {
     let (media, data) = data_url(url)?;
-    (media == "application/pdf").then(|| sent_along(media, data))
+    (media == "application/pdf").then(|| base64_source(media, data))
 }
 
-fn sent_along(media: String, data: &str) -> Draft<'_> {
+fn base64_source(media: String, data: &str) -> Draft<'_> {
     Draft::object([
         ("type", Draft::from("base64")),
         ("media_type", media.into()),

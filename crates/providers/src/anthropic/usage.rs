@@ -2,14 +2,14 @@
 //! read from it; its output tokens include those that it thought.
 
 use holdfast_domain::request::ServiceTier;
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_wire::json::Node;
 
 use crate::reading::{count, text};
 
 /// The newest of each count: within a stream each is told in full, and not every time.
 #[derive(Default)]
-pub(super) struct Usage {
+pub(super) struct TokenUsage {
     input: Option<u64>,
     output: Option<u64>,
     cached: Option<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Usage {
     pub(super) tier: Option<ServiceTier>,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Takes note of a report.
     pub(super) fn take(&mut self, usage: &Node<'_>) {
         let details = usage.get("output_tokens_details");
@@ -46,14 +46,14 @@ impl Usage {
         let (input, output) = (self.input?, self.output?);
         let thought = self.thought.unwrap_or(0);
         let said = output.checked_sub(thought).filter(|_said| !self.is_wrong)?;
-        Meters::by(|kind| match kind {
-            Kind::Input => input,
-            Kind::CachedInput => self.cached.unwrap_or(0),
-            Kind::CacheWrite => self.written.unwrap_or(0),
-            Kind::Output => said,
-            Kind::Reasoning => thought,
-            Kind::Request => 1,
-            Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
+        Meters::from_fn(|kind| match kind {
+            MeterKind::Input => input,
+            MeterKind::CachedInput => self.cached.unwrap_or(0),
+            MeterKind::CacheWrite => self.written.unwrap_or(0),
+            MeterKind::Output => said,
+            MeterKind::Reasoning => thought,
+            MeterKind::Request => 1,
+            MeterKind::AudioInput | MeterKind::AudioOutput | MeterKind::Image => 0,
         })
     }
 }

@@ -6,35 +6,35 @@ use std::collections::BTreeMap;
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
-use holdfast_domain::usage::{Kind, Meters};
-use holdfast_wire::chat::upstream::{Completion, Unreadable};
+use holdfast_domain::usage::{MeterKind, Meters};
+use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
-use crate::reading::{append, count, more_of, next_call, says_something, text};
-use crate::server::{Heard, Pieces};
-use crate::thoughts::{Thought, Thoughts};
+use crate::reading::{append, count, has_content, input_delta, next_call, text};
+use crate::reasoning::{PendingReasoning, ReasoningBlock};
+use crate::server::{EventOutcome, StreamParser};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> {
+pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, UnreadableReason> {
     let answer = parse_answer(body)?;
     let message = answer.get("output").and_then(|output| output.get("message"));
     let blocks = message.and_then(|message| message.get("content")).and_then(Node::as_array);
     let mut choice = ChoiceDelta::default();
-    let mut thoughts = Thoughts::default();
-    for block in blocks.ok_or(Unreadable::Choices)? {
+    let mut thoughts = PendingReasoning::default();
+    for block in blocks.ok_or(UnreadableReason::Choices)? {
         add(&mut choice, &mut thoughts, block)?;
     }
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let finish = text(&answer, "stopReason").and_then(finish).ok_or(Unreadable::Finish)?;
+    let finish = text(&answer, "stopReason").and_then(finish).ok_or(UnreadableReason::Finish)?;
     if finish == FinishReason::ToolCalls && choice.tool_calls.is_empty() {
-        return Err(Unreadable::ToolCalls);
+        return Err(UnreadableReason::ToolCalls);
     }
     choice.finish = Some(finish);
     // Text that cost no token is not believed.
-    let is_silent = !says_something(&choice);
+    let is_silent = !has_content(&choice);
     let meters = answer.get("usage").and_then(meters);
     let meters = meters.filter(|meters| is_silent || meters.completion_tokens() > 0);
     Ok(Completion { delta: Delta::from(vec![choice]), meters })
@@ -42,9 +42,9 @@ pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, Unreadable> 
 
 fn add(
     choice: &mut ChoiceDelta,
-    thoughts: &mut Thoughts,
+    thoughts: &mut PendingReasoning,
     block: &Node<'_>,
-) -> Result<(), Unreadable> {
+) -> Result<(), UnreadableReason> {
     if block.get("text").is_some() {
         thoughts.text();
         return append(&mut choice.content, text(block, "text"));
@@ -55,48 +55,50 @@ fn add(
             return Ok(());
         };
         let signature = text(said, "signature").map(str::to_owned);
-        let said = text(said, "text").ok_or(Unreadable::Content)?;
+        let said = text(said, "text").ok_or(UnreadableReason::Content)?;
         append(&mut choice.reasoning, Some(said))?;
-        thoughts.add(Thought::Said { text: said.to_owned(), signature });
+        thoughts.add(ReasoningBlock::Said { text: said.to_owned(), signature });
         return Ok(());
     }
-    let call = block.get("toolUse").ok_or(Unreadable::Content)?;
+    let call = block.get("toolUse").ok_or(UnreadableReason::Content)?;
     let mut n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
     let input = call.get("input").map_or_else(|| "{}".to_owned(), Node::to_string);
     choice.tool_calls.push(ToolCallDelta {
         index: next_call(&mut n_calls)?,
         kind: Some(ToolKind::Function),
-        name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+        name: Some(text(call, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
         input: Some(input),
-        state: thoughts.before_call(spell),
+        state: thoughts.before_call(render_reasoning),
     });
     Ok(())
 }
 
 /// A thought as it came and is wanted back.
-fn spell(thought: &Thought) -> Draft<'_> {
+fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     let thought = match thought {
-        Thought::Said { text, signature } => {
+        ReasoningBlock::Said { text, signature } => {
             let signature = signature.as_deref().map(|signature| ("signature", signature.into()));
             let said = Draft::object([Some(("text", text.as_str().into())), signature]);
             Draft::object([("reasoningText", said)])
         }
-        Thought::Redacted(data) => Draft::object([("redactedContent", data.as_str().into())]),
+        ReasoningBlock::Redacted(data) => {
+            Draft::object([("redactedContent", data.as_str().into())])
+        }
     };
     Draft::object([("reasoningContent", thought)])
 }
 
 /// Follows the answer to a call.
-pub(super) fn follow(_call: &Call) -> Box<dyn Pieces> {
-    Box::new(Stream::default())
+pub(super) fn follow(_call: &Call) -> Box<dyn StreamParser> {
+    Box::new(ConverseStream::default())
 }
 
 /// What was said so far.
 #[derive(Default)]
-struct Stream {
+struct ConverseStream {
     /// Calls that have not ended, by the place of their block: the number, and whether input has come.
     open: BTreeMap<u64, (u32, Input)>,
-    thoughts: Thoughts,
+    thoughts: PendingReasoning,
     n_calls: u32,
     has_text: bool,
     says_something: bool,
@@ -110,58 +112,62 @@ enum Input {
     Some,
 }
 
-impl Pieces for Stream {
-    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
+impl StreamParser for ConverseStream {
+    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
         let said = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match event.name {
             b"contentBlockStart" => self.begin(&said, &mut choice)?,
-            b"contentBlockDelta" => self.gain(&said, &mut choice)?,
+            b"contentBlockDelta" => self.apply_delta(&said, &mut choice)?,
             b"contentBlockStop" => self.end_block(&said, &mut choice)?,
             b"messageStop" => self.conclude(&said, &mut choice)?,
             // The usage comes after the end, and nothing after the usage.
             b"metadata" => {
                 self.meters = said.get("usage").and_then(meters);
-                return Ok(Heard::Last);
+                return Ok(EventOutcome::Last);
             }
             _ => {}
         }
-        self.says_something |= says_something(&choice);
-        Ok(Heard::from(Delta::from(vec![choice])))
+        self.says_something |= has_content(&choice);
+        Ok(EventOutcome::from(Delta::from(vec![choice])))
     }
 
     fn is_whole(&self) -> bool {
         self.finish.is_some()
     }
 
-    fn end(&self) -> Result<Option<Meters>, Unreadable> {
-        let finish = self.finish.ok_or(Unreadable::Finish)?;
+    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+        let finish = self.finish.ok_or(UnreadableReason::Finish)?;
         if finish == FinishReason::ToolCalls && self.n_calls == 0 {
-            return Err(Unreadable::ToolCalls);
+            return Err(UnreadableReason::ToolCalls);
         }
         // Text that cost no token is not believed.
         Ok(self.meters.filter(|meters| !self.says_something || meters.completion_tokens() > 0))
     }
 }
 
-impl Stream {
-    fn begin(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+impl ConverseStream {
+    fn begin(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), UnreadableReason> {
         let begun = said.get("start");
         let Some(call) = begun.and_then(|begun| begun.get("toolUse")) else { return Ok(()) };
         let number = next_call(&mut self.n_calls)?;
         choice.tool_calls.push(ToolCallDelta {
             index: number,
             kind: Some(ToolKind::Function),
-            name: Some(text(call, "name").ok_or(Unreadable::ToolCalls)?.to_owned()),
+            name: Some(text(call, "name").ok_or(UnreadableReason::ToolCalls)?.to_owned()),
             input: None,
-            state: self.thoughts.before_call(spell),
+            state: self.thoughts.before_call(render_reasoning),
         });
         self.open.insert(place(said)?, (number, Input::None));
         Ok(())
     }
 
-    fn gain(&mut self, event: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
-        let delta = event.get("delta").ok_or(Unreadable::Content)?;
+    fn apply_delta(
+        &mut self,
+        event: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
+        let delta = event.get("delta").ok_or(UnreadableReason::Content)?;
         if delta.get("text").is_some() {
             self.has_text = true;
             self.thoughts.text();
@@ -173,33 +179,42 @@ impl Stream {
             if thought.get("redactedContent").is_some() {
                 self.thoughts.redacted(text(thought, "redactedContent"));
             } else {
-                self.thoughts.gain(place(event)?, said, text(thought, "signature"));
+                self.thoughts.append(place(event)?, said, text(thought, "signature"));
             }
             return Ok(());
         }
-        let call = delta.get("toolUse").ok_or(Unreadable::Content)?;
-        let piece = text(call, "input").ok_or(Unreadable::ToolCalls)?;
-        let (number, input) = self.open.get_mut(&place(event)?).ok_or(Unreadable::ToolCalls)?;
+        let call = delta.get("toolUse").ok_or(UnreadableReason::Content)?;
+        let piece = text(call, "input").ok_or(UnreadableReason::ToolCalls)?;
+        let (number, input) =
+            self.open.get_mut(&place(event)?).ok_or(UnreadableReason::ToolCalls)?;
         if !piece.is_empty() {
             *input = Input::Some;
-            choice.tool_calls.push(more_of(*number, piece));
+            choice.tool_calls.push(input_delta(*number, piece));
         }
         Ok(())
     }
 
     /// A call without input has an empty one.
-    fn end_block(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+    fn end_block(
+        &mut self,
+        said: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
         let place = place(said)?;
         if let Some((number, Input::None)) = self.open.remove(&place) {
-            choice.tool_calls.push(more_of(number, "{}"));
+            choice.tool_calls.push(input_delta(number, "{}"));
         }
         self.thoughts.end(place);
         Ok(())
     }
 
-    fn conclude(&mut self, said: &Node<'_>, choice: &mut ChoiceDelta) -> Result<(), Unreadable> {
+    fn conclude(
+        &mut self,
+        said: &Node<'_>,
+        choice: &mut ChoiceDelta,
+    ) -> Result<(), UnreadableReason> {
         let reason = text(said, "stopReason").and_then(finish);
-        self.finish = Some(reason.ok_or(Unreadable::Finish)?);
+        self.finish = Some(reason.ok_or(UnreadableReason::Finish)?);
         choice.finish = self.finish;
         if !self.has_text && self.n_calls == 0 {
             choice.content = Some(String::new());
@@ -208,8 +223,8 @@ impl Stream {
     }
 }
 
-fn place(said: &Node<'_>) -> Result<u64, Unreadable> {
-    count(said, "contentBlockIndex").flatten().ok_or(Unreadable::Content)
+fn place(said: &Node<'_>) -> Result<u64, UnreadableReason> {
+    count(said, "contentBlockIndex").flatten().ok_or(UnreadableReason::Content)
 }
 
 /// Why it ended, in the words that callers know. A call or an output that the model made wrongly is no
@@ -230,12 +245,15 @@ fn meters(usage: &Node<'_>) -> Option<Meters> {
     let input = count(usage, "inputTokens")??;
     let output = count(usage, "outputTokens")??;
     let (cached, written) = (of("cacheReadInputTokens")?, of("cacheWriteInputTokens")?);
-    Meters::by(|kind| match kind {
-        Kind::Input => input,
-        Kind::CachedInput => cached,
-        Kind::CacheWrite => written,
-        Kind::Output => output,
-        Kind::Request => 1,
-        Kind::Reasoning | Kind::AudioInput | Kind::AudioOutput | Kind::Image => 0,
+    Meters::from_fn(|kind| match kind {
+        MeterKind::Input => input,
+        MeterKind::CachedInput => cached,
+        MeterKind::CacheWrite => written,
+        MeterKind::Output => output,
+        MeterKind::Request => 1,
+        MeterKind::Reasoning
+        | MeterKind::AudioInput
+        | MeterKind::AudioOutput
+        | MeterKind::Image => 0,
     })
 }

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use holdfast_domain::ports::Unreadable;
+use holdfast_domain::ports::UnreadableReason;
 use holdfast_wire::sse::Event;
 
 /// Two lengths and their checksum.
@@ -33,8 +33,8 @@ impl Frames {
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
-        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, Unreadable>,
-    ) -> Result<ControlFlow<()>, Unreadable> {
+        mut take: impl FnMut(Event<'_>) -> Result<ControlFlow<()>, UnreadableReason>,
+    ) -> Result<ControlFlow<()>, UnreadableReason> {
         self.buffer.extend_from_slice(bytes);
         let mut rest = self.buffer.as_slice();
         while let Some((frame, after)) = first(rest, self.bytes_max)? {
@@ -58,31 +58,32 @@ struct Frame<'a> {
 }
 
 /// The first frame and what follows it; nothing where it has not come whole.
-fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, Unreadable> {
+fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, UnreadableReason> {
     let Some(prelude) = bytes.get(..PRELUDE) else { return Ok(None) };
     let [length, header_length, sum] = [0, 4, 8].map(|at| number(prelude, at).unwrap_or(0));
-    let lengths = prelude.get(..8).ok_or(Unreadable::Framing)?;
-    let size = |number: u32| usize::try_from(number).map_err(|_huge| Unreadable::Framing);
+    let lengths = prelude.get(..8).ok_or(UnreadableReason::Framing)?;
+    let size = |number: u32| usize::try_from(number).map_err(|_huge| UnreadableReason::Framing);
     let (length, header_length) = (size(length)?, size(header_length)?);
     if checksum(lengths) != sum {
-        return Err(Unreadable::Framing);
+        return Err(UnreadableReason::Framing);
     }
     if length > bytes_max {
-        return Err(Unreadable::LongEvent);
+        return Err(UnreadableReason::LongEvent);
     }
     let Some((frame, after)) = bytes.split_at_checked(length) else { return Ok(None) };
-    let end = length.checked_sub(CHECKSUM).ok_or(Unreadable::Framing)?;
-    let (said, sum) = frame.split_at_checked(end).ok_or(Unreadable::Framing)?;
+    let end = length.checked_sub(CHECKSUM).ok_or(UnreadableReason::Framing)?;
+    let (said, sum) = frame.split_at_checked(end).ok_or(UnreadableReason::Framing)?;
     if number(sum, 0) != Some(checksum(said)) {
-        return Err(Unreadable::Framing);
+        return Err(UnreadableReason::Framing);
     }
-    let said = said.get(PRELUDE..).ok_or(Unreadable::Framing)?;
-    let (headers, payload) = said.split_at_checked(header_length).ok_or(Unreadable::Framing)?;
+    let said = said.get(PRELUDE..).ok_or(UnreadableReason::Framing)?;
+    let (headers, payload) =
+        said.split_at_checked(header_length).ok_or(UnreadableReason::Framing)?;
     Ok(Some((Frame { name: name(headers)?, payload }, after)))
 }
 
 /// The type of the event, or `error` for anything else that is told.
-fn name(mut headers: &[u8]) -> Result<&[u8], Unreadable> {
+fn name(mut headers: &[u8]) -> Result<&[u8], UnreadableReason> {
     let (mut is_event, mut name) = (false, &b""[..]);
     while !headers.is_empty() {
         let header = take(&mut headers, 1)?;
@@ -100,7 +101,7 @@ fn name(mut headers: &[u8]) -> Result<&[u8], Unreadable> {
                 length.fold(0, |length, byte| length * 256 + usize::from(*byte))
             }
             Some(9) => 16,
-            Some(_) | None => return Err(Unreadable::Framing),
+            Some(_) | None => return Err(UnreadableReason::Framing),
         };
         let value = take(&mut headers, length)?;
         match header {
@@ -112,8 +113,8 @@ fn name(mut headers: &[u8]) -> Result<&[u8], Unreadable> {
     Ok(if is_event { name } else { b"error" })
 }
 
-fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Unreadable> {
-    let (taken, rest) = bytes.split_at_checked(length).ok_or(Unreadable::Framing)?;
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], UnreadableReason> {
+    let (taken, rest) = bytes.split_at_checked(length).ok_or(UnreadableReason::Framing)?;
     *bytes = rest;
     Ok(taken)
 }
@@ -200,7 +201,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut wrong = whole.clone();
             wrong[at] ^= 1;
-            assert_eq!(first(&wrong, 1_000), Err(Unreadable::Framing), "{at}");
+            assert_eq!(first(&wrong, 1_000), Err(UnreadableReason::Framing), "{at}");
         }
     }
 
@@ -208,6 +209,6 @@ mod tests {
     fn a_frame_that_is_too_long_is_broken() {
         let whole = frame(&EVENT, "{}");
         assert!(first(&whole, whole.len()).is_ok());
-        assert_eq!(first(&whole, whole.len() - 1), Err(Unreadable::LongEvent));
+        assert_eq!(first(&whole, whole.len() - 1), Err(UnreadableReason::LongEvent));
     }
 }

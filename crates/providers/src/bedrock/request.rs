@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::ports::{Call, Unsupported};
+use holdfast_domain::ports::{Call, UnsupportedParam};
 use holdfast_domain::request::{
     Function, JsonSchema, Modalities, Request, ResponseFormat, ServiceTier, ToolChoice, ToolMode,
     Verbosity,
@@ -11,11 +11,13 @@ use holdfast_domain::request::{
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
-use super::turns::Spoken;
+use super::turns::ConverseEncoder;
 use crate::turns::{self, Conversation};
-use crate::unable::{LEFT_OUT, NO_PARAMETERS, extras, offered, refuse, unsupported};
+use crate::unsupported::{
+    LEFT_OUT, NO_PARAMETERS, callable_functions, extras, refuse, unsupported,
+};
 
-type Member<'a> = (&'a str, Draft<'a>);
+type ConverseField<'a> = (&'a str, Draft<'a>);
 
 /// Members that are written here: an extra field of such a name would stand there twice.
 const WRITTEN: [&str; 8] = [
@@ -30,14 +32,14 @@ const WRITTEN: [&str; 8] = [
 ];
 
 /// What a request becomes: its own members, and those of the inference's configuration.
-pub(super) struct Translated<'a> {
-    members: Vec<Member<'a>>,
-    inference: Vec<Member<'a>>,
+pub(super) struct ConverseRequest<'a> {
+    members: Vec<ConverseField<'a>>,
+    inference: Vec<ConverseField<'a>>,
 }
 
 /// The body for a call. The model's name is part of the address.
-pub(crate) fn render(call: &Call) -> Result<Vec<u8>, Unsupported> {
-    let Translated { mut members, mut inference } = translate(&call.request, &call.states)?;
+pub(crate) fn render(call: &Call) -> Result<Vec<u8>, UnsupportedParam> {
+    let ConverseRequest { mut members, mut inference } = translate(&call.request, &call.states)?;
     inference.insert(0, ("maxTokens", call.max_output_tokens.into()));
     members.push(("inferenceConfig", Draft::Object(inference)));
     Ok(Draft::Object(members).to_bytes())
@@ -47,9 +49,10 @@ pub(crate) fn render(call: &Call) -> Result<Vec<u8>, Unsupported> {
 pub(super) fn translate<'a>(
     request: &'a Request,
     states: &'a ProviderStates,
-) -> Result<Translated<'a>, Unsupported> {
+) -> Result<ConverseRequest<'a>, UnsupportedParam> {
     refuse_what_has_no_place(request)?;
-    let Conversation { system, turns } = turns::translate(&request.messages, Spoken::new(states))?;
+    let Conversation { system, turns } =
+        turns::translate(&request.messages, ConverseEncoder::new(states))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("system", system.into()));
@@ -64,10 +67,10 @@ pub(super) fn translate<'a>(
         members.push(("requestMetadata", pairs(&request.metadata)));
     }
     members.extend(extras(request, &WRITTEN)?);
-    Ok(Translated { members, inference: inference(request)? })
+    Ok(ConverseRequest { members, inference: inference(request)? })
 }
 
-fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
+fn refuse_what_has_no_place(request: &Request) -> Result<(), UnsupportedParam> {
     // Every field is named, so that a new one has to be thought of.
     let Request {
         model: _,
@@ -107,7 +110,7 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
         extras: _,
     } = request;
     let alone = *parallel_tool_calls == Some(false) && !tools.is_empty();
-    let other = crate::unable::asks_for_other;
+    let other = crate::unsupported::is_non_default;
     refuse([
         ("n", *n != 1, "1 for this model"),
         ("presence_penalty", other(*presence_penalty, 0), LEFT_OUT),
@@ -135,9 +138,9 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
     ])
 }
 
-fn tools(request: &Request) -> Result<Option<Draft<'_>>, Unsupported> {
+fn tools(request: &Request) -> Result<Option<Draft<'_>>, UnsupportedParam> {
     let spec = |function| Draft::object([("toolSpec", tool_of(function))]);
-    let offered: Vec<_> = offered(request)?.into_iter().map(spec).collect();
+    let offered: Vec<_> = callable_functions(request)?.into_iter().map(spec).collect();
     if offered.is_empty() {
         return Ok(None);
     }
@@ -175,7 +178,7 @@ fn tool_of(function: &Function) -> Draft<'_> {
 }
 
 /// How the answer is made, but for its length.
-fn inference(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+fn inference(request: &Request) -> Result<Vec<ConverseField<'_>>, UnsupportedParam> {
     let mut members = Vec::new();
     for (field, name, value) in
         [("temperature", "temperature", request.temperature), ("top_p", "topP", request.top_p)]
@@ -193,7 +196,7 @@ fn inference(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
     Ok(members)
 }
 
-fn format(format: &ResponseFormat) -> Result<Draft<'_>, Unsupported> {
+fn format(format: &ResponseFormat) -> Result<Draft<'_>, UnsupportedParam> {
     let ResponseFormat::JsonSchema(JsonSchema { name, description, schema, strict: _ }) = format
     else {
         let rule = "text or json_schema for this model";
@@ -212,7 +215,7 @@ fn format(format: &ResponseFormat) -> Result<Draft<'_>, Unsupported> {
     Ok(Draft::object([("type", "json_schema".into()), ("structure", structure)]))
 }
 
-fn tier(request: &Request) -> Result<Option<Draft<'_>>, Unsupported> {
+fn tier(request: &Request) -> Result<Option<Draft<'_>>, UnsupportedParam> {
     let tier = match request.service_tier {
         None | Some(ServiceTier::Auto) => return Ok(None),
         Some(tier @ (ServiceTier::Default | ServiceTier::Flex | ServiceTier::Priority)) => {

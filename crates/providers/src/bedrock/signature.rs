@@ -73,7 +73,7 @@ pub(crate) struct Signer {
 }
 
 /// What is to be signed.
-pub(crate) struct Unsigned<'a> {
+pub(crate) struct SignableRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) body: &'a [u8],
@@ -86,7 +86,12 @@ impl Signer {
 
     /// Adds the headers that sign a request at a moment; none where it has no host or a key is no text of a
     /// header, and the server refuses it then.
-    pub(crate) fn sign(&self, unsigned: &Unsigned<'_>, at: SystemTime, headers: &mut HeaderMap) {
+    pub(crate) fn sign(
+        &self,
+        unsigned: &SignableRequest<'_>,
+        at: SystemTime,
+        headers: &mut HeaderMap,
+    ) {
         let Ok(moment) = OffsetDateTime::from(at).format(MOMENT) else { return };
         let Some(host) = host(unsigned.uri) else { return };
         let token = self.keys.session_token.as_deref();
@@ -104,14 +109,14 @@ impl Signer {
         }
     }
 
-    fn authorization(&self, unsigned: &Unsigned<'_>, host: &str, moment: &str) -> String {
+    fn authorization(&self, unsigned: &SignableRequest<'_>, host: &str, moment: &str) -> String {
         let (mut names, mut lines) =
             ("host;x-amz-date".to_owned(), format!("host:{host}\nx-amz-date:{moment}\n"));
         if let Some(token) = &self.keys.session_token {
             names.push_str(";x-amz-security-token");
             lines.push_str(&format!("x-amz-security-token:{token}\n"));
         }
-        let Unsigned { method, uri, body } = unsigned;
+        let SignableRequest { method, uri, body } = unsigned;
         // The path is encoded once more than it is sent.
         let path = uri.path().split('/').map(segment).collect::<Vec<_>>().join("/");
         let query = uri.query().unwrap_or_default();
@@ -165,7 +170,11 @@ mod tests {
         let (signer, at) = suite(None);
         let uri = Uri::from_static("https://example.amazonaws.com/");
         let mut headers = HeaderMap::new();
-        signer.sign(&Unsigned { method: &Method::GET, uri: &uri, body: b"" }, at, &mut headers);
+        signer.sign(
+            &SignableRequest { method: &Method::GET, uri: &uri, body: b"" },
+            at,
+            &mut headers,
+        );
         assert_eq!(headers[DATE], "20150830T123600Z");
         assert_eq!(
             headers[AUTHORIZATION],
@@ -186,7 +195,8 @@ mod tests {
             ("http://h:8080/model/a%3A0/converse", "{ }"),
         ] {
             let uri = uri.parse().unwrap();
-            let unsigned = Unsigned { method: &Method::POST, uri: &uri, body: body.as_bytes() };
+            let unsigned =
+                SignableRequest { method: &Method::POST, uri: &uri, body: body.as_bytes() };
             let mut headers = HeaderMap::new();
             signer.sign(&unsigned, at, &mut headers);
             assert_eq!(headers[TOKEN], "a-token");

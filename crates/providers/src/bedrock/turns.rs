@@ -1,13 +1,13 @@
 //! How Bedrock spells what is said in a conversation, and what it cannot take of it.
 
-use holdfast_domain::ports::Unsupported;
-use holdfast_domain::request::{Content, Item, Part, ToolCall};
+use holdfast_domain::ports::UnsupportedParam;
+use holdfast_domain::request::{Content, ContentPart, Item, ToolCall};
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
-use crate::thoughts;
-use crate::turns::{Blocks, Spelling};
-use crate::unable::{LEFT_OUT, data_url};
+use crate::reasoning;
+use crate::turns::{Blocks, TurnEncoder};
+use crate::unsupported::{LEFT_OUT, data_url};
 
 const PICTURES: [(&str, &str); 4] =
     [("image/png", "png"), ("image/jpeg", "jpeg"), ("image/gif", "gif"), ("image/webp", "webp")];
@@ -19,20 +19,20 @@ const DOCUMENTS: [(&str, &str); 4] = [
 ];
 
 /// Spells as Bedrock does.
-pub(super) struct Spoken<'a> {
+pub(super) struct ConverseEncoder<'a> {
     /// What came with earlier calls.
     states: &'a ProviderStates,
     /// Documents so far: each has a name, and no two the same.
     documents: usize,
 }
 
-impl<'a> Spoken<'a> {
+impl<'a> ConverseEncoder<'a> {
     pub(super) const fn new(states: &'a ProviderStates) -> Self {
         Self { states, documents: 0 }
     }
 }
 
-impl<'a> Spelling<'a> for Spoken<'a> {
+impl<'a> TurnEncoder<'a> for ConverseEncoder<'a> {
     const MODEL: &'static str = "assistant";
     const BLOCKS: &'static str = "content";
 
@@ -44,8 +44,8 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         &mut self,
         blocks: &mut Blocks<'a>,
         at: usize,
-        part: &'a Part,
-    ) -> Result<(), Unsupported> {
+        part: &'a ContentPart,
+    ) -> Result<(), UnsupportedParam> {
         let member = |name: &str| format!("content[{at}].{name}");
         match &part.item {
             Item::Text(text) | Item::Refusal(text) => blocks.text(self, text),
@@ -53,7 +53,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
                 return blocks.refused(&member("image_url.detail"), "auto for this model");
             }
             Item::Image { url, detail: None } => {
-                let Some(picture) = sent_along(url, &PICTURES, None) else {
+                let Some(picture) = inline_data_url(url, &PICTURES, None) else {
                     let rule = "a data: URL of a PNG, JPEG, GIF or WebP in base64 for this model";
                     return blocks.refused(&member("image_url.url"), rule);
                 };
@@ -70,7 +70,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
                 // A name of the caller's could be read as an instruction.
                 let name = format!("document {}", self.documents);
                 let document =
-                    data.as_deref().and_then(|url| sent_along(url, &DOCUMENTS, Some(name)));
+                    data.as_deref().and_then(|url| inline_data_url(url, &DOCUMENTS, Some(name)));
                 let Some(document) = document else {
                     let rule =
                         "a data: URL of a PDF, a text, Markdown or CSV in base64 for this model";
@@ -94,13 +94,13 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         blocks: &mut Blocks<'a>,
         at: usize,
         (call, input): (&'a ToolCall, &'a str),
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         let ToolCall { id, name, .. } = call;
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
         }
         if let Some(state) = self.states.get(id) {
-            thoughts::put_back(blocks, state);
+            reasoning::restore(blocks, state);
         }
         let call = Draft::object([
             ("toolUseId", Draft::from(id.as_str())),
@@ -116,12 +116,13 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         blocks: &mut Blocks<'a>,
         call_id: &'a str,
         content: Option<&'a Content>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         if !is_id(call_id) {
             return blocks.refused("tool_call_id", ID);
         }
-        let is_bare =
-            |part: &Part| matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none();
+        let is_bare = |part: &ContentPart| {
+            matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none()
+        };
         if let Some(Content::Parts(parts)) = content
             && !parts.iter().all(is_bare)
         {
@@ -142,7 +143,7 @@ fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
-fn sent_along<'a>(
+fn inline_data_url<'a>(
     url: &'a str,
     known: &[(&str, &'static str)],
     name: Option<String>,

@@ -7,46 +7,46 @@ use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::state::ProviderState;
-use holdfast_domain::usage::{Kind, Meters};
-use holdfast_wire::chat::upstream::{CHOICES_MAX, Completion, Unreadable};
+use holdfast_domain::usage::{MeterKind, Meters};
+use holdfast_wire::chat::upstream::{CHOICES_MAX, Completion, UnreadableReason};
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
 use crate::reading::{append, count, next_call, text};
-use crate::server::{Heard, Pieces};
+use crate::server::{EventOutcome, StreamParser};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], call: &Call) -> Result<Completion, Unreadable> {
-    let mut stream = Box::new(Stream::new(call.request.n));
+pub(super) fn read(body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
+    let mut stream = Box::new(GenerateStream::new(call.request.n));
     let delta = stream.piece(body)?;
     Ok(Completion { delta, meters: stream.end()? })
 }
 
 /// Follows the answer to a call.
-pub(super) fn follow(call: &Call) -> Box<dyn Pieces> {
-    Box::new(Stream::new(call.request.n))
+pub(super) fn follow(call: &Call) -> Box<dyn StreamParser> {
+    Box::new(GenerateStream::new(call.request.n))
 }
 
 /// What was said so far.
-struct Stream {
+struct GenerateStream {
     n: u32,
-    candidates: BTreeMap<u32, Said>,
+    candidates: BTreeMap<u32, CandidateState>,
     /// What the newest report says; each is in full.
     meters: Option<Meters>,
 }
 
 /// What a candidate has said so far.
 #[derive(Default)]
-struct Said {
+struct CandidateState {
     n_calls: u32,
     has_text: bool,
     says_something: bool,
     finish: Option<FinishReason>,
 }
 
-impl Pieces for Stream {
-    fn read(&mut self, event: Event<'_>) -> Result<Heard, Unreadable> {
-        self.piece(event.data).map(Heard::from)
+impl StreamParser for GenerateStream {
+    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
+        self.piece(event.data).map(EventOutcome::from)
     }
 
     /// Some models tell an end with every piece: only the end of the body says that nothing follows.
@@ -54,12 +54,12 @@ impl Pieces for Stream {
         false
     }
 
-    fn end(&self) -> Result<Option<Meters>, Unreadable> {
+    fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         if !(0..self.n).eq(self.candidates.keys().copied()) {
-            return Err(Unreadable::Choices);
+            return Err(UnreadableReason::Choices);
         }
         if !self.candidates.values().all(|said| said.finish.is_some()) {
-            return Err(Unreadable::Finish);
+            return Err(UnreadableReason::Finish);
         }
         // Text that cost no token is not believed.
         let says_something = self.candidates.values().any(|said| said.says_something);
@@ -67,22 +67,22 @@ impl Pieces for Stream {
     }
 }
 
-impl Stream {
+impl GenerateStream {
     const fn new(n: u32) -> Self {
         Self { n, candidates: BTreeMap::new(), meters: None }
     }
 
-    fn piece(&mut self, data: &[u8]) -> Result<Delta, Unreadable> {
+    fn piece(&mut self, data: &[u8]) -> Result<Delta, UnreadableReason> {
         let answer = parse_answer(data)?;
         if answer.get("error").is_some() {
-            return Err(Unreadable::Error);
+            return Err(UnreadableReason::Error);
         }
         if let Some(usage) = answer.get("usageMetadata") {
             self.meters = meters(usage);
         }
         let listed = answer.get("candidates").and_then(Node::as_array).unwrap_or_default();
         if listed.len() > CHOICES_MAX {
-            return Err(Unreadable::Choices);
+            return Err(UnreadableReason::Choices);
         }
         let mut choices = Vec::with_capacity(listed.len());
         for candidate in listed {
@@ -98,37 +98,37 @@ impl Stream {
     /// The prompt was refused, so nothing was said.
     fn filtered(&mut self, index: u32) -> ChoiceDelta {
         let finish = Some(FinishReason::ContentFilter);
-        self.candidates.insert(index, Said { finish, ..Said::default() });
+        self.candidates.insert(index, CandidateState { finish, ..CandidateState::default() });
         ChoiceDelta { index, content: Some(String::new()), finish, ..ChoiceDelta::default() }
     }
 
-    fn candidate(&mut self, candidate: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+    fn candidate(&mut self, candidate: &Node<'_>) -> Result<ChoiceDelta, UnreadableReason> {
         let index = match candidate.get("index") {
             None => Some(0),
             Some(index) => index.as_number().and_then(|index| index.parse().ok()),
         };
-        let index = index.filter(|index| *index < self.n).ok_or(Unreadable::Choices)?;
+        let index = index.filter(|index| *index < self.n).ok_or(UnreadableReason::Choices)?;
         let said = self.candidates.entry(index).or_default();
         let mut choice = ChoiceDelta { index, ..ChoiceDelta::default() };
         let parts = candidate.get("content").and_then(|content| content.get("parts"));
         let parts = match parts {
             None => &[][..],
-            Some(parts) => parts.as_array().ok_or(Unreadable::Content)?,
+            Some(parts) => parts.as_array().ok_or(UnreadableReason::Content)?,
         };
         for part in parts {
             said.add(&mut choice, part)?;
         }
         if let Some(reason) = text(candidate, "finishReason") {
-            said.conclude(&mut choice, finish(reason).ok_or(Unreadable::Finish)?);
+            said.conclude(&mut choice, finish(reason).ok_or(UnreadableReason::Finish)?);
         }
         Ok(choice)
     }
 }
 
-impl Said {
-    fn add(&mut self, choice: &mut ChoiceDelta, part: &Node<'_>) -> Result<(), Unreadable> {
+impl CandidateState {
+    fn add(&mut self, choice: &mut ChoiceDelta, part: &Node<'_>) -> Result<(), UnreadableReason> {
         if let Some(call) = part.get("functionCall") {
-            let name = text(call, "name").ok_or(Unreadable::ToolCalls)?;
+            let name = text(call, "name").ok_or(UnreadableReason::ToolCalls)?;
             let input = call.get("args").map_or_else(|| "{}".to_owned(), Node::to_string);
             choice.tool_calls.push(ToolCallDelta {
                 index: next_call(&mut self.n_calls)?,
@@ -198,20 +198,20 @@ fn meters(usage: &Node<'_>) -> Option<Meters> {
     let is_included = total.is_some() && total == prompt.checked_add(candidates);
     let said = if is_included { candidates.checked_sub(thought)? } else { candidates };
     let read_anew = prompt.checked_sub(cached)?;
-    let heard = heard(usage)?.min(read_anew);
-    Meters::by(|kind| match kind {
-        Kind::Input => read_anew.saturating_sub(heard),
-        Kind::CachedInput => cached,
-        Kind::AudioInput => heard,
-        Kind::Output => said,
-        Kind::Reasoning => thought,
-        Kind::Request => 1,
-        Kind::CacheWrite | Kind::AudioOutput | Kind::Image => 0,
+    let heard = audio_prompt_tokens(usage)?.min(read_anew);
+    Meters::from_fn(|kind| match kind {
+        MeterKind::Input => read_anew.saturating_sub(heard),
+        MeterKind::CachedInput => cached,
+        MeterKind::AudioInput => heard,
+        MeterKind::Output => said,
+        MeterKind::Reasoning => thought,
+        MeterKind::Request => 1,
+        MeterKind::CacheWrite | MeterKind::AudioOutput | MeterKind::Image => 0,
     })
 }
 
 /// Prompt tokens of audio.
-fn heard(usage: &Node<'_>) -> Option<u64> {
+fn audio_prompt_tokens(usage: &Node<'_>) -> Option<u64> {
     let Some(details) = usage.get("promptTokensDetails") else { return Some(0) };
     let details = details.as_array()?.iter();
     let of_audio = details.filter(|detail| text(detail, "modality") == Some("AUDIO"));

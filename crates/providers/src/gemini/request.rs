@@ -1,7 +1,7 @@
 //! What Gemini is sent for a request. Every field has its place there, or means what its absence means
 //! there too, or is refused: none is dropped.
 
-use holdfast_domain::ports::{Call, Unsupported};
+use holdfast_domain::ports::{Call, UnsupportedParam};
 use holdfast_domain::request::{
     Function, JsonSchema, Modalities, ReasoningEffort, Request, ResponseFormat, ServiceTier,
     ToolChoice, ToolMode, Verbosity,
@@ -9,11 +9,11 @@ use holdfast_domain::request::{
 use holdfast_domain::state::ProviderStates;
 use holdfast_wire::json::Draft;
 
-use super::turns::Spoken;
+use super::turns::ContentsEncoder;
 use crate::turns::{self, Conversation};
-use crate::unable::{LEFT_OUT, extras, offered, refuse, unsupported};
+use crate::unsupported::{LEFT_OUT, callable_functions, extras, refuse, unsupported};
 
-type Member<'a> = (&'a str, Draft<'a>);
+type GenerateField<'a> = (&'a str, Draft<'a>);
 
 /// Members that are written here, in either spelling: an extra field of such a name would stand there
 /// twice.
@@ -37,14 +37,14 @@ const CANDIDATES_MAX: u32 = 8;
 const STOPS_MAX: usize = 5;
 
 /// What a request becomes: its own members, and those of the generation's configuration.
-pub(super) struct Translated<'a> {
-    members: Vec<Member<'a>>,
-    generation: Vec<Member<'a>>,
+pub(super) struct GenerateRequest<'a> {
+    members: Vec<GenerateField<'a>>,
+    generation: Vec<GenerateField<'a>>,
 }
 
 /// The body for a call. The model's name is part of the address.
-pub(crate) fn render(call: &Call, skip_signatures: bool) -> Result<Vec<u8>, Unsupported> {
-    let Translated { mut members, mut generation } =
+pub(crate) fn render(call: &Call, skip_signatures: bool) -> Result<Vec<u8>, UnsupportedParam> {
+    let GenerateRequest { mut members, mut generation } =
         translate(&call.request, skip_signatures, &call.states)?;
     generation.insert(0, ("maxOutputTokens", call.max_output_tokens.into()));
     members.push(("generationConfig", Draft::Object(generation)));
@@ -56,10 +56,10 @@ pub(super) fn translate<'a>(
     request: &'a Request,
     skip_signatures: bool,
     states: &'a ProviderStates,
-) -> Result<Translated<'a>, Unsupported> {
+) -> Result<GenerateRequest<'a>, UnsupportedParam> {
     refuse_what_has_no_place(request)?;
     let Conversation { system, turns } =
-        turns::translate(&request.messages, Spoken::new(skip_signatures, states))?;
+        turns::translate(&request.messages, ContentsEncoder::new(skip_signatures, states))?;
     let mut members = Vec::new();
     if !system.is_empty() {
         members.push(("systemInstruction", Draft::object([("parts", system.into())])));
@@ -78,10 +78,10 @@ pub(super) fn translate<'a>(
     };
     members.extend(tier.map(|tier| ("serviceTier", tier.into())));
     members.extend(extras(request, &WRITTEN)?);
-    Ok(Translated { members, generation: generation(request)? })
+    Ok(GenerateRequest { members, generation: generation(request)? })
 }
 
-fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
+fn refuse_what_has_no_place(request: &Request) -> Result<(), UnsupportedParam> {
     // Every field is named, so that a new one has to be thought of.
     let Request {
         model: _,
@@ -151,8 +151,8 @@ fn refuse_what_has_no_place(request: &Request) -> Result<(), Unsupported> {
     ])
 }
 
-fn tools(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
-    let offered = offered(request)?;
+fn tools(request: &Request) -> Result<Vec<GenerateField<'_>>, UnsupportedParam> {
+    let offered = callable_functions(request)?;
     let is_strict = offered.iter().any(|function| function.strict == Some(true));
     let offered: Vec<_> = offered.into_iter().map(tool_of).collect();
     if offered.is_empty() {
@@ -174,7 +174,7 @@ fn tool_of(function: &Function) -> Draft<'_> {
 }
 
 /// Calls that must keep to their schema do so where the model has to call, and where it is told to.
-fn mode(request: &Request, is_strict: bool) -> Option<Vec<Member<'_>>> {
+fn mode(request: &Request, is_strict: bool) -> Option<Vec<GenerateField<'_>>> {
     let free = if is_strict { Some("VALIDATED") } else { None };
     let (mode, only) = match &request.tool_choice {
         None => (free?, None),
@@ -191,7 +191,7 @@ fn mode(request: &Request, is_strict: bool) -> Option<Vec<Member<'_>>> {
 }
 
 /// How the answer is made, but for its length.
-fn generation(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
+fn generation(request: &Request) -> Result<Vec<GenerateField<'_>>, UnsupportedParam> {
     let mut members = Vec::new();
     if request.n != 1 {
         members.push(("candidateCount", u64::from(request.n).into()));
@@ -217,7 +217,7 @@ fn generation(request: &Request) -> Result<Vec<Member<'_>>, Unsupported> {
     Ok(members)
 }
 
-fn schema(format: &ResponseFormat) -> Result<Option<Draft<'_>>, Unsupported> {
+fn schema(format: &ResponseFormat) -> Result<Option<Draft<'_>>, UnsupportedParam> {
     let ResponseFormat::JsonSchema(JsonSchema { name: _, description, schema, strict: _ }) = format
     else {
         return Ok(None);
@@ -233,7 +233,7 @@ fn schema(format: &ResponseFormat) -> Result<Option<Draft<'_>>, Unsupported> {
     Ok(Some(schema.into()))
 }
 
-fn thinking(request: &Request) -> Result<Option<Draft<'_>>, Unsupported> {
+fn thinking(request: &Request) -> Result<Option<Draft<'_>>, UnsupportedParam> {
     let level = match request.reasoning_effort {
         None => return Ok(None),
         Some(ReasoningEffort::None) => {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::ports::Unsupported;
-use holdfast_domain::request::{Content, Item, Part, RecordingFormat, ToolCall};
+use holdfast_domain::ports::UnsupportedParam;
+use holdfast_domain::request::{Content, ContentPart, Item, RecordingFormat, ToolCall};
 use holdfast_domain::state::{ProviderState, ProviderStates};
 use holdfast_wire::json::Draft;
 
-use crate::turns::{Blocks, Spelling};
-use crate::unable::{LEFT_OUT, data_url};
+use crate::turns::{Blocks, TurnEncoder};
+use crate::unsupported::{LEFT_OUT, data_url};
 
 const PICTURES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
 const DOCUMENTS: [&str; 2] = ["application/pdf", "text/plain"];
@@ -17,7 +17,7 @@ const DOCUMENTS: [&str; 2] = ["application/pdf", "text/plain"];
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Spells as Gemini does.
-pub(super) struct Spoken<'a> {
+pub(super) struct ContentsEncoder<'a> {
     skip_signatures: bool,
     /// The signatures that earlier calls came with.
     states: &'a ProviderStates,
@@ -25,13 +25,13 @@ pub(super) struct Spoken<'a> {
     called: BTreeMap<&'a str, &'a str>,
 }
 
-impl<'a> Spoken<'a> {
+impl<'a> ContentsEncoder<'a> {
     pub(super) const fn new(skip_signatures: bool, states: &'a ProviderStates) -> Self {
         Self { skip_signatures, states, called: BTreeMap::new() }
     }
 }
 
-impl<'a> Spelling<'a> for Spoken<'a> {
+impl<'a> TurnEncoder<'a> for ContentsEncoder<'a> {
     const MODEL: &'static str = "model";
     const BLOCKS: &'static str = "parts";
 
@@ -43,8 +43,8 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         &mut self,
         blocks: &mut Blocks<'a>,
         at: usize,
-        part: &'a Part,
-    ) -> Result<(), Unsupported> {
+        part: &'a ContentPart,
+    ) -> Result<(), UnsupportedParam> {
         let member = |name: &str| format!("content[{at}].{name}");
         if part.cache_breakpoint.is_some() {
             return blocks.refused(&member("prompt_cache_breakpoint"), LEFT_OUT);
@@ -55,7 +55,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
                 return blocks.refused(&member("image_url.detail"), "auto for this model");
             }
             Item::Image { url, detail: None } => {
-                let Some(picture) = sent_along(url, &PICTURES) else {
+                let Some(picture) = inline_data_url(url, &PICTURES) else {
                     let rule =
                         "a data: URL of a PNG, JPEG, WebP, HEIC or HEIF in base64 for this model";
                     return blocks.refused(&member("image_url.url"), rule);
@@ -73,7 +73,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
                 return blocks.refused(&member("file.file_id"), LEFT_OUT);
             }
             Item::File { id: None, name: _, data } => {
-                let document = data.as_deref().and_then(|url| sent_along(url, &DOCUMENTS));
+                let document = data.as_deref().and_then(|url| inline_data_url(url, &DOCUMENTS));
                 let Some(document) = document else {
                     let rule = "a data: URL of a PDF or a plain text in base64 for this model";
                     return blocks.refused(&member("file.file_data"), rule);
@@ -89,7 +89,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         blocks: &mut Blocks<'a>,
         at: usize,
         (call, input): (&'a ToolCall, &'a str),
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         let ToolCall { id, name, .. } = call;
         self.called.insert(id, name);
         let call = Draft::object([
@@ -110,12 +110,12 @@ impl<'a> Spelling<'a> for Spoken<'a> {
         blocks: &mut Blocks<'a>,
         call_id: &'a str,
         content: Option<&'a Content>,
-    ) -> Result<(), Unsupported> {
+    ) -> Result<(), UnsupportedParam> {
         let Some(name) = self.called.get(call_id).copied() else {
             return blocks.refused("tool_call_id", "the id of an earlier call for this model");
         };
         let texts: Vec<_> = content.into_iter().flat_map(Content::texts).collect();
-        let is_text = |part: &Part| matches!(part.item, Item::Text(_));
+        let is_text = |part: &ContentPart| matches!(part.item, Item::Text(_));
         if let Some(Content::Parts(parts)) = content
             && !parts.iter().all(|part| is_text(part) && part.cache_breakpoint.is_none())
         {
@@ -132,7 +132,7 @@ impl<'a> Spelling<'a> for Spoken<'a> {
     }
 }
 
-fn sent_along<'a>(url: &'a str, known: &[&str]) -> Option<Draft<'a>> {
+fn inline_data_url<'a>(url: &'a str, known: &[&str]) -> Option<Draft<'a>> {
     let (media, data) = data_url(url)?;
     known.contains(&media.as_str()).then(|| inline(media, data))
 }

@@ -1,39 +1,39 @@
 //! What an error of Azure OpenAI proves. Its names are OpenAI's, where it has any.
 
-use holdfast_domain::ports::Failure;
+use holdfast_domain::ports::CallFailure;
 use holdfast_wire::chat::upstream::read_error;
 
-use super::{ACCOUNT, CONTEXT_LENGTH, RATE_LIMITED, REQUEST, Row, first, is_named};
-use crate::server::Rejected;
+use super::{ACCOUNT, CONTEXT_LENGTH, ProofRow, RATE_LIMITED, REQUEST, first, is_named};
+use crate::server::ErrorResponse;
 
 /// No code in particular.
 const ANY: &[&str] = &[];
 
 /// With one of these codes, or any where there are none.
 #[rustfmt::skip]
-const TABLE: &[Row<&[&str]>] = &[
+const TABLE: &[ProofRow<&[&str]>] = &[
     // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not run.
-    Row(429, &["insufficient_quota"], ACCOUNT),
+    ProofRow(429, &["insufficient_quota"], ACCOUNT),
     // Azure's guide to quotas: the deployment's tokens or requests a minute are used up.
-    Row(429, ANY, RATE_LIMITED),
+    ProofRow(429, ANY, RATE_LIMITED),
     // Azure's REST reference: the key or the token is wrong.
-    Row(401, ANY, ACCOUNT),
+    ProofRow(401, ANY, ACCOUNT),
     // Azure's guide to networks and roles: this address or this identity may not.
-    Row(403, ANY, ACCOUNT),
+    ProofRow(403, ANY, ACCOUNT),
     // Azure's `DeploymentNotFound`; any wrong path: the route is wrong.
-    Row(404, ANY, ACCOUNT),
+    ProofRow(404, ANY, ACCOUNT),
     // OpenAI's error guide, `context_length_exceeded`.
-    Row(400, &["context_length_exceeded"], CONTEXT_LENGTH),
+    ProofRow(400, &["context_length_exceeded"], CONTEXT_LENGTH),
     // Azure's guide to content filters, `content_filter`: the prompt; OpenAI's error guide: the rest.
-    Row(400, ANY, REQUEST),
+    ProofRow(400, ANY, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
-    Row(413, ANY, REQUEST),
+    ProofRow(413, ANY, REQUEST),
     // OpenAI's clients, UnprocessableEntityError.
-    Row(422, ANY, REQUEST),
+    ProofRow(422, ANY, REQUEST),
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(rejected: &Rejected) -> Failure {
+pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let error = read_error(&rejected.body);
     first(TABLE, rejected.status, |codes| is_named(&error, codes))
 }

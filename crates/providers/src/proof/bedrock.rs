@@ -1,13 +1,16 @@
 //! What an error of Amazon Bedrock proves. "Troubleshooting" is the page on error codes in its user guide;
 //! the name of an error is a header of its answer.
 
-use holdfast_domain::ports::Failure;
+use holdfast_domain::ports::CallFailure;
 
-use super::{ACCOUNT, CONTEXT_LENGTH, RATE_LIMITED, REQUEST, Row, Says, Told, first};
-use crate::server::Rejected;
+use super::{
+    ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
+    first,
+};
+use crate::server::ErrorResponse;
 
 /// Told as a bad request, and a matter of the account or of who signs.
-const ACCOUNTS: Says = Says::Name(&[
+const ACCOUNTS: ErrorPattern = ErrorPattern::Name(&[
     "IncompleteSignature",
     "IncompleteSignatureException",
     "InvalidAction",
@@ -17,32 +20,32 @@ const ACCOUNTS: Says = Says::Name(&[
 ]);
 
 /// The texts of its error: Bedrock's own, and that of Anthropic's models there.
-const TOO_LONG: Says = Says::Message(&["Input is too long", "prompt is too long"]);
+const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["Input is too long", "prompt is too long"]);
 
 /// The first row that fits counts.
 #[rustfmt::skip]
-const TABLE: &[Row<Says>] = &[
+const TABLE: &[ProofRow<ErrorPattern>] = &[
     // Troubleshooting, ThrottlingException: denied for the account's quotas. ModelNotReadyException: the
     // model does not serve requests yet.
-    Row(429, Says::Anything, RATE_LIMITED),
+    ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
     // AWS's common errors, UnrecognizedClientException: the credential.
-    Row(401, Says::Anything, ACCOUNT),
+    ProofRow(401, ErrorPattern::Anything, ACCOUNT),
     // Troubleshooting, AccessDeniedException: no permission, or a session that has ended.
-    Row(403, Says::Anything, ACCOUNT),
+    ProofRow(403, ErrorPattern::Anything, ACCOUNT),
     // Troubleshooting, ResourceNotFoundException: the model, or the path.
-    Row(404, Says::Anything, ACCOUNT),
+    ProofRow(404, ErrorPattern::Anything, ACCOUNT),
     // Troubleshooting, under these names: how the request is signed, and the account's quotas.
-    Row(400, ACCOUNTS, ACCOUNT),
+    ProofRow(400, ACCOUNTS, ACCOUNT),
     // Troubleshooting, ValidationException; the texts of its error.
-    Row(400, TOO_LONG, CONTEXT_LENGTH),
+    ProofRow(400, TOO_LONG, CONTEXT_LENGTH),
     // Troubleshooting, ValidationException: the request.
-    Row(400, Says::Anything, REQUEST),
+    ProofRow(400, ErrorPattern::Anything, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
-    Row(413, Says::Anything, REQUEST),
+    ProofRow(413, ErrorPattern::Anything, REQUEST),
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(rejected: &Rejected) -> Failure {
-    let told = Told::named(rejected);
-    first(TABLE, rejected.status, |says| told.fits(says))
+pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
+    let told = UpstreamErrorBody::from_header(rejected);
+    first(TABLE, rejected.status, |says| told.matches(says))
 }

@@ -1,10 +1,12 @@
 //! What an error of OpenAI's, or of a server that speaks like it, proves.
 
-use holdfast_domain::ports::Failure;
+use holdfast_domain::ports::CallFailure;
 use holdfast_wire::chat::upstream::read_error;
 
-use super::{ACCOUNT, CONTEXT_LENGTH, OVERLOADED, RATE_LIMITED, REQUEST, Row, first, is_named};
-use crate::server::Rejected;
+use super::{
+    ACCOUNT, CONTEXT_LENGTH, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST, first, is_named,
+};
+use crate::server::ErrorResponse;
 
 /// No code in particular.
 const ANY: &[&str] = &[];
@@ -25,36 +27,36 @@ const CONTEXT: &[&str] = &["context_length_exceeded", "exceed_context_size_error
 
 /// With one of these codes, or any where there are none.
 #[rustfmt::skip]
-const TABLE: &[Row<&[&str]>] = &[
+const TABLE: &[ProofRow<&[&str]>] = &[
     // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not run.
-    Row(429, BILLING, ACCOUNT),
+    ProofRow(429, BILLING, ACCOUNT),
     // OpenAI's API reference, TooManyRequests with Retry-After; error guide, "429 - rate limit".
-    Row(429, ANY, RATE_LIMITED),
+    ProofRow(429, ANY, RATE_LIMITED),
     // OpenAI's error guide, "401": key, organization or address are not allowed.
-    Row(401, ANY, ACCOUNT),
+    ProofRow(401, ANY, ACCOUNT),
     // DeepSeek and OpenRouter: no balance. OpenAI has no 402.
-    Row(402, ANY, ACCOUNT),
+    ProofRow(402, ANY, ACCOUNT),
     // OpenAI's error guide, "403": the region or the key's permissions.
-    Row(403, ANY, ACCOUNT),
+    ProofRow(403, ANY, ACCOUNT),
     // OpenAI's error guide, `model_not_found`; any wrong path: the route is wrong.
-    Row(404, ANY, ACCOUNT),
+    ProofRow(404, ANY, ACCOUNT),
     // OpenAI's error guide, "503 - server_is_overloaded": not enough capacity to process the request.
     // No other 503 says that nothing was processed.
-    Row(503, &["server_is_overloaded"], OVERLOADED),
+    ProofRow(503, &["server_is_overloaded"], OVERLOADED),
     // OpenAI's error guide, `context_length_exceeded`; llama.cpp's server tests.
-    Row(400, CONTEXT, CONTEXT_LENGTH),
-    Row(413, CONTEXT, CONTEXT_LENGTH),
-    Row(422, CONTEXT, CONTEXT_LENGTH),
+    ProofRow(400, CONTEXT, CONTEXT_LENGTH),
+    ProofRow(413, CONTEXT, CONTEXT_LENGTH),
+    ProofRow(422, CONTEXT, CONTEXT_LENGTH),
     // OpenAI's error guide, `invalid_request_error`: parameters, values, content policy.
-    Row(400, ANY, REQUEST),
+    ProofRow(400, ANY, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
-    Row(413, ANY, REQUEST),
+    ProofRow(413, ANY, REQUEST),
     // OpenAI's clients, UnprocessableEntityError; Mistral's and vLLM's validation errors.
-    Row(422, ANY, REQUEST),
+    ProofRow(422, ANY, REQUEST),
 ];
 
 /// What an answer proves that is not a 200.
-pub(crate) fn of_status(rejected: &Rejected) -> Failure {
+pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let error = read_error(&rejected.body);
     first(TABLE, rejected.status, |codes| is_named(&error, codes))
 }

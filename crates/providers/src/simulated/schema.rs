@@ -20,7 +20,7 @@ const LENGTH_MAX: usize = 256;
 pub(super) fn minimal(schema: &str, said: &str) -> String {
     let mut text = String::new();
     match json::parse_answer(schema.as_bytes()) {
-        Ok(root) => Writer { root: &root, said, text: &mut text }.root_object(),
+        Ok(root) => SampleWriter { root: &root, said, text: &mut text }.root_object(),
         Err(_unreadable) => text.push_str("{}"),
     }
     text
@@ -31,13 +31,13 @@ pub(super) fn quoted(text: &str) -> String {
     Node::String(Cow::Borrowed(text)).to_string()
 }
 
-struct Writer<'s, 'a> {
+struct SampleWriter<'s, 'a> {
     root: &'s Node<'a>,
     said: &'s str,
     text: &'s mut String,
 }
 
-impl<'s, 'a> Writer<'s, 'a> {
+impl<'s, 'a> SampleWriter<'s, 'a> {
     /// What is asked for as a whole is an object.
     fn root_object(&mut self) {
         let schema = self.resolved(self.root);

@@ -18,14 +18,14 @@ pub(super) struct Script {
     /// To fail once per prompt before anything was accepted.
     pub(super) fail_once: bool,
     /// What to do then.
-    pub(super) act: Act,
+    pub(super) act: Action,
     /// The last user message without its directives.
     pub(super) text: String,
 }
 
 /// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Action {
     /// Answer and report usage.
     Answer,
     /// Refuse for good.
@@ -71,7 +71,7 @@ impl Script {
             slow: None,
             pace: None,
             fail_once: false,
-            act: Act::Answer,
+            act: Action::Answer,
             text: String::new(),
         };
         let mut text = Vec::new();
@@ -79,8 +79,9 @@ impl Script {
             match line.trim().strip_prefix("[[sim:") {
                 Some(rest) => {
                     let directive = rest.trim_end_matches(']').trim();
-                    let obeyed = rest.ends_with("]]").then(|| script.obey(directive)).flatten();
-                    obeyed.ok_or_else(|| BadScript { message: at, directive: shown(directive) })?;
+                    let obeyed = rest.ends_with("]]").then(|| script.apply(directive)).flatten();
+                    obeyed
+                        .ok_or_else(|| BadScript { message: at, directive: excerpt(directive) })?;
                 }
                 None => text.push(line),
             }
@@ -90,38 +91,38 @@ impl Script {
     }
 
     /// Takes a directive; `None` for one that is none, or contradicts an earlier one.
-    fn obey(&mut self, directive: &str) -> Option<()> {
+    fn apply(&mut self, directive: &str) -> Option<()> {
         let act = match directive {
-            "refuse" => Act::Refuse,
-            "context-overflow" => Act::ContextOverflow,
-            "fail-before" => Act::FailBefore,
-            "fail-after" => Act::FailAfter,
-            "break" => Act::Break,
-            "stall" => Act::Stall,
-            "no-usage" => Act::NoUsage,
-            "absurd-usage" => Act::AbsurdUsage,
-            "overrun" => Act::Overrun,
+            "refuse" => Action::Refuse,
+            "context-overflow" => Action::ContextOverflow,
+            "fail-before" => Action::FailBefore,
+            "fail-after" => Action::FailAfter,
+            "break" => Action::Break,
+            "stall" => Action::Stall,
+            "no-usage" => Action::NoUsage,
+            "absurd-usage" => Action::AbsurdUsage,
+            "overrun" => Action::Overrun,
             "fail-before-once" if !self.fail_once => {
                 self.fail_once = true;
                 return Some(());
             }
-            timed => return self.obey_timed(timed),
+            timed => return self.apply_timed(timed),
         };
         match std::mem::replace(&mut self.act, act) {
-            Act::Answer => Some(()),
-            Act::Refuse
-            | Act::ContextOverflow
-            | Act::FailBefore
-            | Act::FailAfter
-            | Act::Break
-            | Act::Stall
-            | Act::NoUsage
-            | Act::AbsurdUsage
-            | Act::Overrun => None,
+            Action::Answer => Some(()),
+            Action::Refuse
+            | Action::ContextOverflow
+            | Action::FailBefore
+            | Action::FailAfter
+            | Action::Break
+            | Action::Stall
+            | Action::NoUsage
+            | Action::AbsurdUsage
+            | Action::Overrun => None,
         }
     }
 
-    fn obey_timed(&mut self, directive: &str) -> Option<()> {
+    fn apply_timed(&mut self, directive: &str) -> Option<()> {
         let (what, wait) = directive.split_once(' ')?;
         let place = match what {
             "slow" => &mut self.slow,
@@ -136,7 +137,7 @@ impl Script {
 }
 
 /// The beginning of a directive, of what directives are made of.
-fn shown(directive: &str) -> String {
+fn excerpt(directive: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ' ';
     let chars = directive.chars().take(SHOWN_CHARS_MAX);
     chars.map(|c| if is_plain(c) { c } else { '?' }).collect()

@@ -9,28 +9,28 @@ use holdfast_domain::request::{
 };
 use holdfast_wire::json;
 
-use super::{Simulated, schema};
+use super::{Simulator, schema};
 
 /// A tool that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Use {
-    form: Form,
+pub(super) struct ToolUse {
+    form: CallForm,
     pub(super) name: String,
     parameters: Option<Opaque>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum CallForm {
     Tool(ToolKind),
     /// The older form.
     Function,
 }
 
-impl Use {
+impl ToolUse {
     /// The tool that is forced, or else the first that may be called; `None` where the model has none to
     /// call, or is told what a tool has said and may answer that.
     pub(super) fn of(call: &Call) -> Option<Self> {
-        if &*call.model != Simulated::TOOLS_MODEL {
+        if &*call.model != Simulator::TOOLS_MODEL {
             return None;
         }
         let request = &*call.request;
@@ -43,7 +43,7 @@ impl Use {
         let name = Some(self.name.clone());
         let choice = ChoiceDelta { index, ..ChoiceDelta::default() };
         match self.form {
-            Form::Tool(kind) => {
+            CallForm::Tool(kind) => {
                 let input = Some(match kind {
                     ToolKind::Function => self.arguments(said),
                     ToolKind::Custom => said.to_owned(),
@@ -56,7 +56,7 @@ impl Use {
                     ..choice
                 }
             }
-            Form::Function => {
+            CallForm::Function => {
                 let arguments = Some(self.arguments(said));
                 ChoiceDelta {
                     function_call: Some(FunctionCallDelta { name, arguments }),
@@ -76,7 +76,7 @@ impl Use {
 
 /// What a tool has said to the model that calls tools, where that came last.
 pub(super) fn answered(call: &Call) -> Option<String> {
-    let last = call.request.messages.last().filter(|_| &*call.model == Simulated::TOOLS_MODEL)?;
+    let last = call.request.messages.last().filter(|_| &*call.model == Simulator::TOOLS_MODEL)?;
     match last.role {
         Role::Tool { .. } | Role::Function => {
             let texts = last.content.iter().flat_map(Content::texts);
@@ -86,19 +86,19 @@ pub(super) fn answered(call: &Call) -> Option<String> {
     }
 }
 
-fn tool(request: &Request, is_answered: bool) -> Option<Use> {
-    let first = || request.tools.first().map(offered);
+fn tool(request: &Request, is_answered: bool) -> Option<ToolUse> {
+    let first = || request.tools.first().map(of_tool);
     match &request.tool_choice {
         Some(ToolChoice::Mode(ToolMode::None)) => None,
         Some(ToolChoice::Mode(ToolMode::Auto)) | None => first().filter(|_| !is_answered),
         Some(ToolChoice::Mode(ToolMode::Required)) => first(),
-        Some(ToolChoice::Named { kind, name }) => named(request, *kind, name),
+        Some(ToolChoice::Named { kind, name }) => find_named(request, *kind, name),
         Some(ToolChoice::Allowed { mode, tools }) => {
             let is_free = *mode != ToolMode::Required && is_answered;
             let allowed = tools.iter().find_map(|tool| {
                 let tool = json::parse_answer(tool.as_str().as_bytes()).ok()?;
                 [ToolKind::Function, ToolKind::Custom].into_iter().find_map(|kind| {
-                    named(request, kind, tool.get(kind.label())?.get("name")?.as_str()?)
+                    find_named(request, kind, tool.get(kind.label())?.get("name")?.as_str()?)
                 })
             });
             allowed.filter(|_| !is_free)
@@ -106,31 +106,31 @@ fn tool(request: &Request, is_answered: bool) -> Option<Use> {
     }
 }
 
-fn named(request: &Request, kind: ToolKind, name: &str) -> Option<Use> {
-    let mut offers = request.tools.iter().map(offered);
-    offers.find(|offer| offer.form == Form::Tool(kind) && offer.name == name)
+fn find_named(request: &Request, kind: ToolKind, name: &str) -> Option<ToolUse> {
+    let mut offers = request.tools.iter().map(of_tool);
+    offers.find(|offer| offer.form == CallForm::Tool(kind) && offer.name == name)
 }
 
-fn offered(tool: &Tool) -> Use {
+fn of_tool(tool: &Tool) -> ToolUse {
     match tool {
-        Tool::Function(function) => of_function(function, Form::Tool(ToolKind::Function)),
+        Tool::Function(function) => of_function(function, CallForm::Tool(ToolKind::Function)),
         Tool::Custom(CustomTool { name, .. }) => {
-            Use { form: Form::Tool(ToolKind::Custom), name: name.clone(), parameters: None }
+            ToolUse { form: CallForm::Tool(ToolKind::Custom), name: name.clone(), parameters: None }
         }
     }
 }
 
-fn of_function(function: &Function, form: Form) -> Use {
+fn of_function(function: &Function, form: CallForm) -> ToolUse {
     let Function { name, parameters, .. } = function;
-    Use { form, name: name.clone(), parameters: parameters.clone() }
+    ToolUse { form, name: name.clone(), parameters: parameters.clone() }
 }
 
-fn function(request: &Request, is_answered: bool) -> Option<Use> {
+fn function(request: &Request, is_answered: bool) -> Option<ToolUse> {
     let mut functions = request.functions.iter();
     let found = match &request.function_call {
         Some(FunctionChoice::None) => None,
         Some(FunctionChoice::Auto) | None => functions.next().filter(|_| !is_answered),
         Some(FunctionChoice::Named(name)) => functions.find(|function| function.name == *name),
     };
-    found.map(|function| of_function(function, Form::Function))
+    found.map(|function| of_function(function, CallForm::Function))
 }

@@ -33,19 +33,19 @@ pub(super) struct Connector {
 }
 
 /// A connection, and how requests are addressed on it.
-pub(super) struct Connected {
-    pub(super) stream: Stream,
-    pub(super) relayed: Option<Relayed>,
+pub(super) struct ConnectedStream {
+    pub(super) stream: MaybeTlsStream,
+    pub(super) relayed: Option<ProxyRelay>,
 }
 
 /// What a proxy is told that relays requests to a server without TLS.
 #[derive(Clone)]
-pub(super) struct Relayed {
+pub(super) struct ProxyRelay {
     pub(super) authorization: Option<HeaderValue>,
 }
 
 /// The bytes of a connection.
-pub(super) enum Stream {
+pub(super) enum MaybeTlsStream {
     Plain(TcpStream),
     Encrypted(Box<TlsStream<TcpStream>>),
 }
@@ -77,34 +77,37 @@ impl Connector {
     }
 
     /// A new connection to the server of this address. Cancel safe.
-    pub(super) async fn connect(&self, server: &Uri) -> Result<Connected, ConnectError> {
+    pub(super) async fn connect(&self, server: &Uri) -> Result<ConnectedStream, ConnectError> {
         let host = bare(server.host().ok_or(ConnectError::NoHost)?);
         let is_encrypted = server.scheme_str() == Some("https");
         let port = server.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
         let proxy = self.proxies.to(server);
         let (at, at_port) = proxy.map_or((host, port), |proxy| (proxy.host.as_str(), proxy.port));
-        let mut tcp = reach(at, at_port).await?;
+        let mut tcp = connect_tcp(at, at_port).await?;
         if !is_encrypted {
             let authorization = |proxy: &Proxy| proxy.authorization.clone();
-            let relayed = proxy.map(|proxy| Relayed { authorization: authorization(proxy) });
-            return Ok(Connected { stream: Stream::Plain(tcp), relayed });
+            let relayed = proxy.map(|proxy| ProxyRelay { authorization: authorization(proxy) });
+            return Ok(ConnectedStream { stream: MaybeTlsStream::Plain(tcp), relayed });
         }
         if let Some(proxy) = proxy {
             tunnel(&mut tcp, proxy, server.host().unwrap_or(host), port).await?;
         }
         let name = ServerName::try_from(host.to_owned()).map_err(ConnectError::Name)?;
         let encrypted = self.tls.connect(name, tcp).await.map_err(ConnectError::Tls)?;
-        Ok(Connected { stream: Stream::Encrypted(Box::new(encrypted)), relayed: None })
+        Ok(ConnectedStream {
+            stream: MaybeTlsStream::Encrypted(Box::new(encrypted)),
+            relayed: None,
+        })
     }
 }
 
-async fn reach(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let found = lookup_host((host, port)).await.map_err(ConnectError::NotFound)?;
-    first_of(by_turns(found)).await.map_err(ConnectError::Unreached)
+    first_of(interleave(found)).await.map_err(ConnectError::Unreached)
 }
 
 /// Addresses of both kinds by turns: one of the kinds may lead nowhere.
-fn by_turns(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+fn interleave(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let (sixes, fours): (Vec<_>, Vec<_>) = addresses.partition(SocketAddr::is_ipv6);
     let (mut sixes, mut fours) = (sixes.into_iter(), fours.into_iter());
     let mut by_turns = Vec::new();
@@ -188,7 +191,7 @@ fn status(answer: &[u8]) -> Option<String> {
     is_status.then(|| status.to_owned())
 }
 
-impl Stream {
+impl MaybeTlsStream {
     /// Whether the server has chosen HTTP/2.
     pub(super) fn is_http2(&self) -> bool {
         match self {
@@ -198,7 +201,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for MaybeTlsStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -211,7 +214,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for MaybeTlsStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -266,7 +269,7 @@ mod tests {
     fn both_kinds_of_addresses_take_turns() {
         let order = |addresses: &[&str]| {
             let addresses = addresses.iter().map(|address| address.parse().unwrap());
-            by_turns(addresses).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            interleave(addresses).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         let mixed = ["[::1]:1", "[::2]:1", "[::3]:1", "1.1.1.1:1"];
         assert_eq!(order(&mixed), "[::1]:1 1.1.1.1:1 [::2]:1 [::3]:1");

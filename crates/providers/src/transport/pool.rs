@@ -18,9 +18,9 @@ use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::connect::{Connected, Connector, Relayed, Stream};
-use super::shared::{Share, Shared};
-use super::{Lost, Prompt, host};
+use super::connect::{ConnectedStream, Connector, MaybeTlsStream, ProxyRelay};
+use super::shared::{Http2Connection, Http2Handle};
+use super::{ExchangeError, TrackedBody, host};
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -31,58 +31,58 @@ const IDLE_MAX: usize = 1_024;
 pub(super) struct Pool {
     connector: Connector,
     idle_max: Duration,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<PoolState>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct PoolState {
     /// What idles, the longest first.
-    idle: Vec<Idle>,
+    idle: Vec<IdleConnection>,
     /// What others may use at the same time.
-    shared: Vec<Shared>,
+    shared: Vec<Http2Connection>,
     /// Whether a task closes what idles too long. It ends when there is nothing left.
     is_swept: bool,
 }
 
-struct Idle {
-    connection: Box<Connection>,
+struct IdleConnection {
+    connection: Box<Http1Connection>,
     since: Instant,
 }
 
 /// What a call is sent on.
-pub(super) enum Line {
+pub(super) enum PooledConnection {
     /// HTTP/1.1, all of it. In a box: it goes from hand to hand.
-    Own(Box<Connection>),
+    Own(Box<Http1Connection>),
     /// HTTP/2, a share of it.
-    Shared(Share),
+    Shared(Http2Handle),
 }
 
 /// How a request is addressed.
-pub(super) enum Form<'a> {
+pub(super) enum RequestTarget<'a> {
     /// By its path alone.
     Path,
     /// By all of its address.
     Whole,
     /// By all of its address, to a proxy.
-    Relayed(&'a Relayed),
+    Relayed(&'a ProxyRelay),
 }
 
 /// A connection that nobody else uses.
-pub(super) struct Connection {
+pub(super) struct Http1Connection {
     server: Uri,
     /// What the server is called in every request; none where its address names none.
     host: Option<HeaderValue>,
-    relayed: Option<Relayed>,
-    sender: SendRequest<Prompt>,
-    driver: Box<http1::Connection<TokioIo<Stream>, Prompt>>,
+    relayed: Option<ProxyRelay>,
+    sender: SendRequest<TrackedBody>,
+    driver: Box<http1::Connection<TokioIo<MaybeTlsStream>, TrackedBody>>,
 }
 
 /// The body of an answer. It has its line until it ends; one of its own it drives, and then gives it back.
-pub(super) struct Answer {
+pub(super) struct ResponseBody {
     body: Incoming,
-    line: Option<Line>,
+    line: Option<PooledConnection>,
     idle_max: Duration,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<PoolState>>,
 }
 
 impl fmt::Debug for Pool {
@@ -103,51 +103,54 @@ impl Pool {
         &self,
         server: &Uri,
         connect: Duration,
-    ) -> Result<Line, BoxError> {
+    ) -> Result<PooledConnection, BoxError> {
         // Nobody speaks HTTP/2 without TLS here.
         if server.scheme_str() == Some("https")
             && let Some(share) = self.share(server)
         {
-            return Ok(Line::Shared(share));
+            return Ok(PooledConnection::Shared(share));
         }
         match self.idle(server) {
-            Some(connection) => Ok(Line::Own(connection)),
+            Some(connection) => Ok(PooledConnection::Own(connection)),
             // In a box: every request would be moved about with room for what few come to.
             None => timeout(connect, Box::pin(self.connect(server.clone()))).await?,
         }
     }
 
     /// Sends a request that is addressed as the line wants it.
-    pub(super) async fn ask(
+    pub(super) async fn send(
         &self,
-        line: Line,
-        request: Box<Request<Prompt>>,
-    ) -> Result<Response<Answer>, Lost> {
+        line: PooledConnection,
+        request: Box<Request<TrackedBody>>,
+    ) -> Result<Response<ResponseBody>, ExchangeError> {
         let (response, line) = match line {
-            Line::Own(mut connection) => {
-                let response = connection.ask(request).await.ok_or(Lost::Broken)?;
-                (response, Line::Own(connection))
+            PooledConnection::Own(mut connection) => {
+                let response = connection.send(request).await.ok_or(ExchangeError::Broken)?;
+                (response, PooledConnection::Own(connection))
             }
             // In a box, too: it would be room in every request.
-            Line::Shared(mut share) => (Box::pin(share.ask(*request)).await?, Line::Shared(share)),
+            PooledConnection::Shared(mut share) => {
+                (Box::pin(share.send(*request)).await?, PooledConnection::Shared(share))
+            }
         };
         let (idle_max, kept) = (self.idle_max, Arc::clone(&self.kept));
-        Ok(response.map(|body| Answer { body, line: Some(line), idle_max, kept }))
+        Ok(response.map(|body| ResponseBody { body, line: Some(line), idle_max, kept }))
     }
 
     /// A share of a connection that others use, or used last.
-    fn share(&self, server: &Uri) -> Option<Share> {
+    fn share(&self, server: &Uri) -> Option<Http2Handle> {
         let kept = lock(&self.kept);
-        let fits = |shared: &&Shared| shared.is_to(server) && shared.has_room(self.idle_max);
-        kept.shared.iter().find(fits).map(Shared::share)
+        let fits =
+            |shared: &&Http2Connection| shared.is_to(server) && shared.has_room(self.idle_max);
+        kept.shared.iter().find(fits).map(Http2Connection::share)
     }
 
     /// The one that was used last.
-    fn idle(&self, server: &Uri) -> Option<Box<Connection>> {
+    fn idle(&self, server: &Uri) -> Option<Box<Http1Connection>> {
         loop {
-            let Idle { mut connection, since } = {
+            let IdleConnection { mut connection, since } = {
                 let mut kept = lock(&self.kept);
-                let same = |idle: &Idle| idle.connection.is_to(server);
+                let same = |idle: &IdleConnection| idle.connection.is_to(server);
                 let at = kept.idle.iter().rposition(same)?;
                 kept.idle.remove(at)
             };
@@ -157,22 +160,28 @@ impl Pool {
         }
     }
 
-    async fn connect(&self, server: Uri) -> Result<Line, BoxError> {
-        let Connected { stream, relayed } = self.connector.connect(&server).await?;
+    async fn connect(&self, server: Uri) -> Result<PooledConnection, BoxError> {
+        let ConnectedStream { stream, relayed } = self.connector.connect(&server).await?;
         if stream.is_http2() {
-            let shared = Shared::new(server, stream).await?;
+            let shared = Http2Connection::new(server, stream).await?;
             let share = shared.share();
             lock(&self.kept).keep(&self.kept, self.idle_max, |kept| kept.shared.push(shared));
-            return Ok(Line::Shared(share));
+            return Ok(PooledConnection::Shared(share));
         }
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
         let driver = Box::new(driver);
         let host = host(&server).and_then(|host| HeaderValue::try_from(host).ok());
-        Ok(Line::Own(Box::new(Connection { server, host, relayed, sender, driver })))
+        Ok(PooledConnection::Own(Box::new(Http1Connection {
+            server,
+            host,
+            relayed,
+            sender,
+            driver,
+        })))
     }
 }
 
-impl Kept {
+impl PoolState {
     /// Keeps something, and sees to it that it is closed when it has idled too long.
     fn keep(&mut self, kept: &Arc<Mutex<Self>>, idle_max: Duration, put: impl FnOnce(&mut Self)) {
         put(self);
@@ -183,7 +192,7 @@ impl Kept {
     }
 }
 
-impl Line {
+impl PooledConnection {
     /// What the server is called in a header here.
     pub(super) const fn host(&self) -> Option<&HeaderValue> {
         match self {
@@ -193,20 +202,20 @@ impl Line {
     }
 
     /// How a request is addressed here.
-    pub(super) const fn form(&self) -> Form<'_> {
+    pub(super) const fn form(&self) -> RequestTarget<'_> {
         match self {
             Self::Own(connection) => match &connection.relayed {
-                None => Form::Path,
-                Some(relayed) => Form::Relayed(relayed),
+                None => RequestTarget::Path,
+                Some(relayed) => RequestTarget::Relayed(relayed),
             },
-            Self::Shared(_) => Form::Whole,
+            Self::Shared(_) => RequestTarget::Whole,
         }
     }
 }
 
-impl Connection {
+impl Http1Connection {
     /// Sends a request. `None`: the connection broke.
-    async fn ask(&mut self, request: Box<Request<Prompt>>) -> Option<Response<Incoming>> {
+    async fn send(&mut self, request: Box<Request<TrackedBody>>) -> Option<Response<Incoming>> {
         let Self { sender, driver, .. } = self;
         let mut response = pin!(sender.send_request(*request));
         poll_fn(|context| {
@@ -234,10 +243,10 @@ impl Connection {
     }
 }
 
-impl Answer {
+impl ResponseBody {
     /// Keeps the connection for the next request, if it can serve one.
     fn give_back(&mut self) {
-        let Some(Line::Own(mut connection)) = self.line.take() else { return };
+        let Some(PooledConnection::Own(mut connection)) = self.line.take() else { return };
         if self.idle_max.is_zero() || !connection.is_open() {
             return;
         }
@@ -245,12 +254,12 @@ impl Answer {
             if kept.idle.len() >= IDLE_MAX {
                 kept.idle.remove(0);
             }
-            kept.idle.push(Idle { connection, since: Instant::now() });
+            kept.idle.push(IdleConnection { connection, since: Instant::now() });
         });
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -260,7 +269,7 @@ impl Body for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let mut read = Pin::new(&mut self.body).poll_frame(context);
         if read.is_pending()
-            && let Some(Line::Own(connection)) = &mut self.line
+            && let Some(PooledConnection::Own(connection)) = &mut self.line
         {
             // What was read before it ended is there all the same.
             if Pin::new(&mut *connection.driver).poll(context).is_ready() {
@@ -286,13 +295,13 @@ impl Body for Answer {
 }
 
 /// Closes what idles too long, until nothing idles or nobody is left who could use it.
-async fn sweep(kept: Weak<Mutex<Kept>>, idle_max: Duration) {
+async fn sweep(kept: Weak<Mutex<PoolState>>, idle_max: Duration) {
     loop {
         sleep(idle_max).await;
         let Some(kept) = kept.upgrade() else { return };
         let mut kept = lock(&kept);
         let now = Instant::now();
-        let is_old = |idle: &Idle| now.duration_since(idle.since) >= idle_max;
+        let is_old = |idle: &IdleConnection| now.duration_since(idle.since) >= idle_max;
         let n_old = kept.idle.partition_point(is_old);
         kept.idle.drain(..n_old);
         kept.shared.retain(|shared| !shared.is_done(idle_max));
@@ -304,6 +313,6 @@ async fn sweep(kept: Weak<Mutex<Kept>>, idle_max: Duration) {
 }
 
 /// Never held across an await.
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+fn lock(kept: &Mutex<PoolState>) -> MutexGuard<'_, PoolState> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }

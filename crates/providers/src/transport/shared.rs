@@ -15,8 +15,8 @@ use hyper::rt::Executor;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::time::Instant;
 
-use super::connect::Stream;
-use super::{Lost, Prompt};
+use super::connect::MaybeTlsStream;
+use super::{ExchangeError, TrackedBody};
 
 /// The most calls that share a connection, whatever its server allows.
 const STREAMS_MAX: usize = 100;
@@ -25,29 +25,29 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A connection that is there for whoever wants to call its server.
-pub(super) struct Shared {
+pub(super) struct Http2Connection {
     server: Uri,
-    sender: SendRequest<Prompt>,
+    sender: SendRequest<TrackedBody>,
     /// How many calls the server takes at once.
     max: Arc<AtomicUsize>,
-    calls: Arc<Calls>,
+    calls: Arc<CallTracker>,
 }
 
 /// What is known of the calls of a connection. Whoever else has it is one of them.
-struct Calls {
+struct CallTracker {
     /// When the last of them has ended.
     ended: Mutex<Instant>,
 }
 
 /// One call's share of a connection.
-pub(super) struct Share {
-    sender: SendRequest<Prompt>,
-    calls: Arc<Calls>,
+pub(super) struct Http2Handle {
+    sender: SendRequest<TrackedBody>,
+    calls: Arc<CallTracker>,
 }
 
-impl Shared {
+impl Http2Connection {
     /// Speaks HTTP/2 on a new connection.
-    pub(super) async fn new(server: Uri, stream: Stream) -> hyper::Result<Self> {
+    pub(super) async fn new(server: Uri, stream: MaybeTlsStream) -> hyper::Result<Self> {
         let (sender, driver) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_EVERY)
@@ -65,7 +65,7 @@ impl Shared {
             })
             .await;
         });
-        let calls = Arc::new(Calls { ended: Mutex::new(Instant::now()) });
+        let calls = Arc::new(CallTracker { ended: Mutex::new(Instant::now()) });
         Ok(Self { server, sender, max, calls })
     }
 
@@ -86,8 +86,8 @@ impl Shared {
         self.sender.is_closed() || (self.n_calls() == 0 && idles())
     }
 
-    pub(super) fn share(&self) -> Share {
-        Share { sender: self.sender.clone(), calls: Arc::clone(&self.calls) }
+    pub(super) fn share(&self) -> Http2Handle {
+        Http2Handle { sender: self.sender.clone(), calls: Arc::clone(&self.calls) }
     }
 
     fn n_calls(&self) -> usize {
@@ -95,27 +95,28 @@ impl Shared {
     }
 }
 
-impl Calls {
+impl CallTracker {
     fn ended(&self) -> Instant {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Share {
+impl Drop for Http2Handle {
     fn drop(&mut self) {
         *self.calls.ended.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }
 
-impl Share {
+impl Http2Handle {
     /// Sends a request, whose address is whole. Dropping the future resets its stream.
-    pub(super) async fn ask(
+    pub(super) async fn send(
         &mut self,
-        request: Request<Prompt>,
-    ) -> Result<Response<Incoming>, Lost> {
+        request: Request<TrackedBody>,
+    ) -> Result<Response<Incoming>, ExchangeError> {
         let answered = self.sender.send_request(request).await;
-        answered
-            .map_err(|error| if is_unprocessed(&error) { Lost::Unprocessed } else { Lost::Broken })
+        answered.map_err(|error| {
+            if is_unprocessed(&error) { ExchangeError::Unprocessed } else { ExchangeError::Broken }
+        })
     }
 }
 

@@ -1,11 +1,11 @@
 //! What Bedrock is shown of who asks: a key of its own as it is, an account's by a signature.
 
-use holdfast_domain::ports::{Arrival, Call};
+use holdfast_domain::ports::{Call, ResponseMode};
 use holdfast_providers::{AwsKeys, Bedrock, BedrockOptions, Region, ServerOptions, UpstreamKey};
 
 use crate::calls::{call, request, run};
 use crate::openai::server;
-use crate::upstream::{Reply, Upstream, answer};
+use crate::upstream::{ScriptedReply, Upstream, answer};
 
 const ANSWER: &str = r#"{"output":{"message":{"role":"assistant","content":[{"text":"Hello."}]}},
     "stopReason":"end_turn","usage":{"inputTokens":9,"outputTokens":3}}"#;
@@ -19,14 +19,15 @@ fn keys() -> AwsKeys {
 }
 
 /// The head of what is sent for one call.
-async fn head(api_key: Option<&str>, keys: Option<AwsKeys>, arrival: Arrival) -> String {
-    let upstream = Upstream::start(Reply::Send(answer(200, ANSWER))).await;
+async fn head(api_key: Option<&str>, keys: Option<AwsKeys>, arrival: ResponseMode) -> String {
+    let upstream = Upstream::start(ScriptedReply::Send(answer(200, ANSWER))).await;
     let api_key = api_key.map(|key| UpstreamKey::try_from(key).unwrap());
     let server = ServerOptions { api_key, ..server(&upstream.base_url()) };
     let region = Region::try_from("eu-central-1").unwrap();
     let bedrock = Bedrock::new(BedrockOptions { server, region, keys }).unwrap();
     assert!(!format!("{bedrock:?}").contains("a-secret"));
-    let asked = Call { model: "acme.large-1:0".into(), arrival, ..call(request("hi")) };
+    let asked =
+        Call { model: "acme.large-1:0".into(), response_mode: arrival, ..call(request("hi")) };
     // A server that knows no streams answers whole.
     assert_eq!(run(&bedrock, &asked).await.usage(), Some((9, 3)));
     upstream.arrived()[0].head.clone()
@@ -34,7 +35,7 @@ async fn head(api_key: Option<&str>, keys: Option<AwsKeys>, arrival: Arrival) ->
 
 #[tokio::test]
 async fn a_key_of_its_own_is_shown_as_it_is() {
-    let head = head(Some("bedrock-key"), None, Arrival::Whole).await;
+    let head = head(Some("bedrock-key"), None, ResponseMode::Whole).await;
     assert!(head.starts_with("POST /v1/model/acme.large-1%3A0/converse HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("authorization: Bearer bedrock-key\r\n"), "{head}");
     assert!(!head.contains("x-amz-"), "{head}");
@@ -42,7 +43,7 @@ async fn a_key_of_its_own_is_shown_as_it_is() {
 
 #[tokio::test]
 async fn a_request_is_signed_with_the_accounts_keys() {
-    let head = head(None, Some(keys()), Arrival::Streamed).await;
+    let head = head(None, Some(keys()), ResponseMode::Streamed).await;
     let line = "POST /v1/model/acme.large-1%3A0/converse-stream HTTP/1.1\r\n";
     assert!(head.starts_with(line), "{head}");
     assert!(head.contains("authorization: AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/"), "{head}");

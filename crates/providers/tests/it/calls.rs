@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink};
+use holdfast_domain::ports::{Call, CallFailure, Provider, ResponseMode, Sink};
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
@@ -28,20 +28,20 @@ pub(crate) fn call(request: Request) -> Call {
         max_output_tokens: 1_000,
         context_tokens: 8_000,
         connect: Duration::from_secs(5),
-        arrival: Arrival::Whole,
+        response_mode: ResponseMode::Whole,
         states: ProviderStates::new(),
     }
 }
 
 /// What became of a call.
-pub(crate) struct Ran {
-    pub(crate) outcome: Result<Option<Meters>, Failure>,
+pub(crate) struct CallResult {
+    pub(crate) outcome: Result<Option<Meters>, CallFailure>,
     pub(crate) answer: Answer,
     /// Whether the sink was told of the sending.
     pub(crate) was_sent: bool,
 }
 
-impl Ran {
+impl CallResult {
     /// The text and the end of each choice.
     pub(crate) fn choices(&self) -> Vec<(&str, Option<FinishReason>)> {
         let said = self.answer.choices();
@@ -55,24 +55,24 @@ impl Ran {
     }
 }
 
-pub(crate) async fn run(provider: &dyn Provider, call: &Call) -> Ran {
-    let mut heard = Heard::default();
+pub(crate) async fn run(provider: &dyn Provider, call: &Call) -> CallResult {
+    let mut heard = RecordingSink::default();
     let outcome = provider.run(call, &mut heard).await;
-    Ran { outcome, answer: heard.answer, was_sent: heard.was_sent }
+    CallResult { outcome, answer: heard.answer, was_sent: heard.was_sent }
 }
 
 #[derive(Default)]
-struct Heard {
+struct RecordingSink {
     answer: Answer,
     was_sent: bool,
 }
 
-impl Sink for Heard {
-    fn sending(&mut self) {
+impl Sink for RecordingSink {
+    fn on_send(&mut self) {
         self.was_sent = true;
     }
 
-    fn delta(&mut self, delta: Delta) {
+    fn on_delta(&mut self, delta: Delta) {
         self.answer.append(delta);
     }
 }

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use holdfast_domain::answer::Answer;
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Arrival, Call, Failure, Provider};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
-use holdfast_domain::state::{Kept, Origin, ProviderState, ProviderStates};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::ports::{Call, CallFailure, Provider, ResponseMode};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
+use holdfast_domain::state::{CallStates, Origin, ProviderState, ProviderStates};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
     Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Bedrock, BedrockOptions, Gemini,
@@ -30,10 +30,10 @@ use holdfast_wire::chat::upstream::BoundField;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::calls::{Ran, call, run};
+use crate::calls::{CallResult, call, run};
 use crate::frames::frame;
 use crate::openai::server;
-use crate::upstream::{Reply, Upstream, answer, frames};
+use crate::upstream::{ScriptedReply, Upstream, answer, frames};
 
 /// Fewer are no coverage of a kind.
 const CASES_MIN: usize = 15;
@@ -114,22 +114,23 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     let request = parse(&fs::read(case.join("request.json")).unwrap()).unwrap().request;
     let pieces = pieces(case);
     let answered = match &pieces {
-        None => Reply::Send(answered(case)),
-        Some(pieces) => Reply::Bytes(frames(pieces, true)),
+        None => ScriptedReply::Send(answered(case)),
+        Some(pieces) => ScriptedReply::Bytes(frames(pieces, true)),
     };
     let upstream = Upstream::start(answered).await;
     let options = read(case, "options").unwrap_or_default();
     let provider = make(server_at(&upstream), &options);
     let expected = read(case, "reply");
-    if let Err(unsupported) = provider.can(&request) {
+    if let Err(unsupported) = provider.check_supported(&request) {
         let told = json!({"unsupported": unsupported.param});
         return compare("what is refused", Some(told), expected);
     }
     let bound = request.max_output_tokens.unwrap_or(1_000);
     let model = "upstream-model".into();
-    let arrival = if pieces.is_none() { Arrival::Whole } else { Arrival::Streamed };
+    let arrival = if pieces.is_none() { ResponseMode::Whole } else { ResponseMode::Streamed };
     let states = states_of(read(case, "states"));
-    let asked = Call { model, max_output_tokens: bound, arrival, states, ..call(request) };
+    let asked =
+        Call { model, max_output_tokens: bound, response_mode: arrival, states, ..call(request) };
     let ran = run(&*provider, &asked).await;
     let arrived = upstream.arrived();
     assert_eq!(arrived.len(), 1, "{}", case.display());
@@ -143,12 +144,13 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     compare("what is told", Some(told), expected)?;
     let pieces = pieces.filter(|_pieces| is_answered).unwrap_or_default();
     for length in 0..pieces.len() {
-        let upstream = Upstream::start(Reply::Bytes(frames(&pieces[..length], false))).await;
+        let upstream =
+            Upstream::start(ScriptedReply::Bytes(frames(&pieces[..length], false))).await;
         let cut = run(&*make(server_at(&upstream), &options), &asked).await;
         match cut.outcome {
             // What is missing is at most the usage.
             Ok(_) => assert_eq!(cut.answer, choices, "{} cut at {length}", case.display()),
-            Err(Failure::Unknown(_)) => {}
+            Err(CallFailure::Unknown(_)) => {}
             Err(failure) => panic!("{} cut at {length}: {failure}", case.display()),
         }
     }
@@ -163,7 +165,7 @@ fn states_of(states: Option<Value>) -> ProviderStates {
 
 /// By the ids that callers get.
 fn kept_of(answer: &Answer) -> Value {
-    let kept = Kept::of(answer, Origin::of("shape", "provider", "model"));
+    let kept = CallStates::of(answer, Origin::of("shape", "provider", "model"));
     let states = kept.into_iter().flat_map(|kept| kept.states);
     states.map(|(at, state)| (operation().tool_call_id(at), json!(state.as_str()))).collect()
 }
@@ -212,18 +214,18 @@ fn read(case: &Path, file: &str) -> Option<Value> {
 }
 
 /// What the caller gets, as the gateway makes it.
-fn reply(call: &Call, ran: Ran) -> Value {
+fn reply(call: &Call, ran: CallResult) -> Value {
     let meters = match ran.outcome {
         Ok(meters) => meters,
         Err(failure) => {
-            let is_whole = call.arrival == Arrival::Whole;
+            let is_whole = call.response_mode == ResponseMode::Whole;
             assert!(!is_whole || ran.answer.is_empty(), "a failure that says something");
             return json!({"failure": label(failure)});
         }
     };
     let mut answer = ran.answer;
-    assert!(answer.is_whole(call.request.n));
-    answer.keep_to(&call.request);
+    assert!(answer.is_complete(call.request.n));
+    answer.retain_requested(&call.request);
     let mut body = completion(call, &answer, meters.unwrap_or_default());
     if meters.is_none() {
         body["usage"] = Value::Null;
@@ -231,11 +233,11 @@ fn reply(call: &Call, ran: Ran) -> Value {
     body
 }
 
-fn label(failure: Failure) -> &'static str {
+fn label(failure: CallFailure) -> &'static str {
     match failure {
-        Failure::Refused(ProviderRefusal::Request) => "refused_request",
-        Failure::Refused(ProviderRefusal::ContextLength) => "refused_context_length",
-        Failure::NotRun(_) | Failure::Unknown(_) => failure.label(),
+        CallFailure::Refused(ProviderRefusal::Request) => "refused_request",
+        CallFailure::Refused(ProviderRefusal::ContextLength) => "refused_context_length",
+        CallFailure::NotRun(_) | CallFailure::Unknown(_) => failure.label(),
     }
 }
 
@@ -243,20 +245,20 @@ fn label(failure: Failure) -> &'static str {
 fn completion(call: &Call, answer: &Answer, meters: Meters) -> Value {
     let usd = "USD".parse().unwrap();
     let model = &call.request.model;
-    let rates = Rates::by(|kind| match kind {
-        Kind::Input => 2_000_000,
-        Kind::CachedInput => 1_000_000,
-        Kind::CacheWrite => 3_000_000,
-        Kind::AudioInput => 4_000_000,
-        Kind::Output => 5_000_000,
-        Kind::Reasoning => 7_000_000,
-        Kind::AudioOutput => 8_000_000,
-        Kind::Request | Kind::Image => 0,
+    let rates = UnitPrices::from_fn(|kind| match kind {
+        MeterKind::Input => 2_000_000,
+        MeterKind::CachedInput => 1_000_000,
+        MeterKind::CacheWrite => 3_000_000,
+        MeterKind::AudioInput => 4_000_000,
+        MeterKind::Output => 5_000_000,
+        MeterKind::Reasoning => 7_000_000,
+        MeterKind::AudioOutput => 8_000_000,
+        MeterKind::Request | MeterKind::Image => 0,
     });
     let id = PriceVersionId::new(model, usd, "2026-01-01T00:00:00Z");
     let price = PriceVersion { id, currency: usd, tariff: rates.unwrap().into() };
     let source = MetersSource::Reported;
-    let metered = Metered { meters, source, provider_cost: None };
+    let metered = MeterReading { meters, source, provider_cost: None };
     let usage = UsageRecord::of(metered, &price, Micros::MAX);
     let created = Timestamp::from_micros(1_767_225_600_000_000);
     let body = render(&CompletionView { id: operation(), created, model, answer, usage: &usage });

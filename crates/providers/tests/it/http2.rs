@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Builder, SendResponse};
-use holdfast_domain::ports::{Failure, NotRun, Unknown};
+use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason};
 use holdfast_providers::{OpenAi, ServerOptions};
 use http::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,12 +23,12 @@ use crate::calls::{call, request, run};
 use crate::openai::{COMPLETION, completion, options, server, settle};
 use crate::upstream::Upstream;
 
-const CONNECT: Failure = Failure::NotRun(NotRun::Connect);
-const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
+const CONNECT: CallFailure = CallFailure::NotRun(NotRunProof::Connect);
+const BROKEN: CallFailure = CallFailure::Unknown(UnknownReason::Broken);
 
 /// What the server does with a request that it has read.
 #[derive(Clone, Copy)]
-enum Then {
+enum ServerAction {
     Answer,
     /// Resets the stream, for this reason.
     Reset(Reason),
@@ -40,30 +40,31 @@ enum Then {
     GoAway(u32),
 }
 
-struct Server {
+struct Http2Server {
     address: SocketAddr,
     root: CertificateDer<'static>,
-    seen: Arc<Seen>,
+    seen: Arc<ServerState>,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Seen {
-    then: Mutex<Vec<Then>>,
+struct ServerState {
+    then: Mutex<Vec<ServerAction>>,
     /// Of each request its connection, its line, its authority and the size of its body.
     arrived: Mutex<Vec<(usize, String, usize)>>,
     connections: Mutex<usize>,
     requested: Notify,
 }
 
-impl Server {
+impl Http2Server {
     /// The last thing to do is done for all further requests as well.
-    async fn start(then: &[Then], streams_max: u32) -> Self {
+    async fn start(then: &[ServerAction], streams_max: u32) -> Self {
         let authority = Authority::new();
         let tls = authority.acceptor_of("localhost", &["h2", "http/1.1"]);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Seen { then: Mutex::new(then.to_vec()), ..Seen::default() });
+        let seen =
+            Arc::new(ServerState { then: Mutex::new(then.to_vec()), ..ServerState::default() });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, tls, Arc::clone(&seen), streams_max));
         Self { address, root: authority.root(), seen, _tasks: tasks }
@@ -84,7 +85,7 @@ impl Server {
     }
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, seen: Arc<Seen>, streams_max: u32) {
+async fn accept(listener: TcpListener, tls: TlsAcceptor, seen: Arc<ServerState>, streams_max: u32) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
@@ -93,7 +94,7 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, seen: Arc<Seen>, stream
     }
 }
 
-async fn serve(stream: TcpStream, tls: TlsAcceptor, seen: Arc<Seen>, streams_max: u32) {
+async fn serve(stream: TcpStream, tls: TlsAcceptor, seen: Arc<ServerState>, streams_max: u32) {
     let mut stream = tls.accept(stream).await.unwrap();
     let number = {
         let mut connections = seen.connections.lock().unwrap();
@@ -101,7 +102,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, seen: Arc<Seen>, streams_max
         *connections
     };
     let first = seen.then.lock().unwrap().first().copied();
-    if let Some(Then::GoAway(last)) = first {
+    if let Some(ServerAction::GoAway(last)) = first {
         go_away(&mut stream, &seen, last).await;
         return;
     }
@@ -118,7 +119,7 @@ async fn answer(
     number: usize,
     request: Request<h2::RecvStream>,
     mut respond: SendResponse<Bytes>,
-    seen: Arc<Seen>,
+    seen: Arc<ServerState>,
 ) {
     let line = format!("{} {}", request.method(), request.uri());
     assert!(!request.headers().contains_key("host"), "{request:?}");
@@ -135,22 +136,26 @@ async fn answer(
     seen.requested.notify_one();
     let head = Response::builder().header("content-type", "application/json").body(()).unwrap();
     match then {
-        Then::Answer => {
+        ServerAction::Answer => {
             let mut stream = respond.send_response(head, false).unwrap();
             stream.send_data(COMPLETION.into(), true).unwrap();
         }
-        Then::Reset(reason) => respond.send_reset(reason),
-        Then::Begin(reason) => {
+        ServerAction::Reset(reason) => respond.send_reset(reason),
+        ServerAction::Begin(reason) => {
             let mut stream = respond.send_response(head, false).unwrap();
             settle().await;
             stream.send_reset(reason);
         }
-        Then::Hang | Then::GoAway(_) => std::future::pending().await,
+        ServerAction::Hang | ServerAction::GoAway(_) => std::future::pending().await,
     }
 }
 
 /// Goes away as soon as a request comes, and hangs up when the client does.
-async fn go_away(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), seen: &Seen, last: u32) {
+async fn go_away(
+    stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin),
+    seen: &ServerState,
+    last: u32,
+) {
     const PREFACE: usize = 24;
     const HEADERS: u8 = 1;
     stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
@@ -178,7 +183,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn calls_share_a_connection() {
-    let server = Server::start(&[Then::Answer], 100).await;
+    let server = Http2Server::start(&[ServerAction::Answer], 100).await;
     let client = server.client(LONG);
     let (one, two) = (call(request("hi")), call(request("there")));
     assert_eq!(run(&client, &one).await.usage(), Some((9, 3)));
@@ -192,7 +197,9 @@ async fn calls_share_a_connection() {
 
 #[tokio::test]
 async fn no_connection_has_more_calls_than_its_server_takes() {
-    let server = Server::start(&[Then::Answer, Then::Hang, Then::Answer], 1).await;
+    let server =
+        Http2Server::start(&[ServerAction::Answer, ServerAction::Hang, ServerAction::Answer], 1)
+            .await;
     let client = server.client(LONG);
     // From now on it is known how many it takes.
     run(&client, &call(request("first"))).await.outcome.unwrap();
@@ -212,7 +219,7 @@ async fn no_connection_has_more_calls_than_its_server_takes() {
 
 #[tokio::test]
 async fn a_dropped_call_leaves_the_connection_to_the_others() {
-    let server = Server::start(&[Then::Hang, Then::Answer], 100).await;
+    let server = Http2Server::start(&[ServerAction::Hang, ServerAction::Answer], 100).await;
     let client = server.client(LONG);
     let asked = call(request("hi"));
     tokio::select! {
@@ -225,7 +232,7 @@ async fn a_dropped_call_leaves_the_connection_to_the_others() {
 
 #[tokio::test]
 async fn a_connection_that_idles_is_not_used_again() {
-    let server = Server::start(&[Then::Answer], 100).await;
+    let server = Http2Server::start(&[ServerAction::Answer], 100).await;
     let client = server.client(Duration::from_millis(50));
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     tokio::time::pause();
@@ -236,8 +243,8 @@ async fn a_connection_that_idles_is_not_used_again() {
 }
 
 /// One request arrives, and proves this.
-async fn check(then: Then, failure: Failure) {
-    let server = Server::start(&[then], 100).await;
+async fn check(then: ServerAction, failure: CallFailure) {
+    let server = Http2Server::start(&[then], 100).await;
     let ran = run(&server.client(LONG), &call(request("hi"))).await;
     assert_eq!((ran.outcome, ran.was_sent), (Err(failure), true));
     assert_eq!(server.arrived().len(), 1);
@@ -245,28 +252,28 @@ async fn check(then: Then, failure: Failure) {
 
 #[tokio::test]
 async fn a_refused_stream_is_not_run() {
-    check(Then::Reset(Reason::REFUSED_STREAM), CONNECT).await;
+    check(ServerAction::Reset(Reason::REFUSED_STREAM), CONNECT).await;
 }
 
 #[tokio::test]
 async fn a_stream_that_is_reset_otherwise_or_later_is_unknown() {
-    check(Then::Reset(Reason::INTERNAL_ERROR), BROKEN).await;
-    check(Then::Reset(Reason::CANCEL), BROKEN).await;
-    check(Then::Reset(Reason::ENHANCE_YOUR_CALM), BROKEN).await;
-    check(Then::Begin(Reason::INTERNAL_ERROR), BROKEN).await;
-    check(Then::Begin(Reason::REFUSED_STREAM), BROKEN).await;
+    check(ServerAction::Reset(Reason::INTERNAL_ERROR), BROKEN).await;
+    check(ServerAction::Reset(Reason::CANCEL), BROKEN).await;
+    check(ServerAction::Reset(Reason::ENHANCE_YOUR_CALM), BROKEN).await;
+    check(ServerAction::Begin(Reason::INTERNAL_ERROR), BROKEN).await;
+    check(ServerAction::Begin(Reason::REFUSED_STREAM), BROKEN).await;
 }
 
 #[tokio::test]
 async fn a_server_that_goes_away_has_not_run_what_came_after_its_last_stream() {
     // The call is stream 1.
-    check(Then::GoAway(0), CONNECT).await;
+    check(ServerAction::GoAway(0), CONNECT).await;
 }
 
 #[tokio::test]
 async fn a_server_that_goes_away_may_have_run_its_last_stream() {
-    check(Then::GoAway(1), BROKEN).await;
-    check(Then::GoAway((1 << 31) - 1), BROKEN).await;
+    check(ServerAction::GoAway(1), BROKEN).await;
+    check(ServerAction::GoAway((1 << 31) - 1), BROKEN).await;
 }
 
 #[tokio::test]

@@ -9,14 +9,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use holdfast_domain::answer::{Delta, FinishReason};
-use holdfast_domain::ports::{Call, Failure, NotRun, Provider, Sink, Unknown, Unreadable};
+use holdfast_domain::ports::{
+    Call, CallFailure, NotRunProof, Provider, Sink, UnknownReason, UnreadableReason,
+};
 use holdfast_domain::request::Request;
 use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, ServerOptions, UpstreamKey};
 use holdfast_wire::chat::upstream::BoundField;
 use tokio::task::coop::consume_budget;
 
 use crate::calls::{call, request, run};
-use crate::upstream::{Reply, Upstream, answer};
+use crate::upstream::{ScriptedReply, Upstream, answer};
 
 pub(crate) const COMPLETION: &str = r#"{
     "id": "chatcmpl-upstream", "object": "chat.completion", "created": 1, "model": "gpt-upstream",
@@ -28,8 +30,8 @@ pub(crate) const COMPLETION: &str = r#"{
     "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
 }"#;
 
-pub(crate) fn completion() -> Reply {
-    Reply::Send(answer(200, COMPLETION))
+pub(crate) fn completion() -> ScriptedReply {
+    ScriptedReply::Send(answer(200, COMPLETION))
 }
 
 pub(crate) fn server(base_url: &str) -> ServerOptions {
@@ -63,7 +65,7 @@ async fn answers_with_content_and_usage() {
 #[tokio::test]
 async fn an_answer_without_usage_is_an_answer() {
     let body = COMPLETION.replace("\"usage\"", "\"costs\"");
-    let upstream = Upstream::start(Reply::Send(answer(200, &body))).await;
+    let upstream = Upstream::start(ScriptedReply::Send(answer(200, &body))).await;
     let ran = run(&client(&upstream), &call(request("hi"))).await;
     assert_eq!(ran.choices(), [("Hello.", Some(FinishReason::Stop))]);
     assert_eq!(ran.usage(), None);
@@ -152,7 +154,7 @@ async fn closes_a_connection_that_idles() {
 
 #[tokio::test]
 async fn a_dropped_call_is_cut_upstream() {
-    let upstream = Upstream::start(Reply::SendAndHang(String::new())).await;
+    let upstream = Upstream::start(ScriptedReply::SendAndHang(String::new())).await;
     let client = client(&upstream);
     let asked = call(request("hi"));
     tokio::select! {
@@ -164,14 +166,14 @@ async fn a_dropped_call_is_cut_upstream() {
 }
 
 /// Only keeps whether it was told of the sending.
-struct Told<'a>(&'a AtomicBool);
+struct SendingFlag<'a>(&'a AtomicBool);
 
-impl Sink for Told<'_> {
-    fn sending(&mut self) {
+impl Sink for SendingFlag<'_> {
+    fn on_send(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    fn delta(&mut self, _delta: Delta) {}
+    fn on_delta(&mut self, _delta: Delta) {}
 }
 
 #[tokio::test]
@@ -187,7 +189,7 @@ async fn what_a_connection_takes_is_told_in_that_poll_however_little_its_task_ma
         run(&client, &asked).await.outcome.unwrap();
         settle().await;
         let told = AtomicBool::new(false);
-        let mut sink = Told(&told);
+        let mut sink = SendingFlag(&told);
         let mut running = pin!(client.run(&asked, &mut sink));
         let polled = poll_fn(|context| {
             for _unit in left..BUDGET {
@@ -208,7 +210,7 @@ async fn what_a_connection_takes_is_told_in_that_poll_however_little_its_task_ma
 
 #[tokio::test]
 async fn connecting_is_bounded_and_answering_is_not() {
-    let upstream = Upstream::start(Reply::SendAndHang(String::new())).await;
+    let upstream = Upstream::start(ScriptedReply::SendAndHang(String::new())).await;
     let client = client(&upstream);
     let connect = Duration::from_millis(500);
     let asked = Call { connect, ..call(request("hi")) };
@@ -227,7 +229,10 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
     let upstream = Upstream::start(completion()).await;
     for (response_bytes_max, failure) in [
         (COMPLETION.len(), None),
-        (COMPLETION.len() - 1, Some(Failure::Unknown(Unknown::Unreadable(Unreadable::Long)))),
+        (
+            COMPLETION.len() - 1,
+            Some(CallFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Long))),
+        ),
     ] {
         let options = options(ServerOptions { response_bytes_max, ..server(&upstream.base_url()) });
         let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
@@ -239,14 +244,17 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
 async fn asks_for_as_many_choices_as_the_request() {
     let upstream = Upstream::start(completion()).await;
     let ran = run(&client(&upstream), &call(Request { n: 2, ..request("hi") })).await;
-    assert_eq!(ran.outcome, Err(Failure::Unknown(Unknown::Unreadable(Unreadable::Choices))));
+    assert_eq!(
+        ran.outcome,
+        Err(CallFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
+    );
     assert_eq!(ran.choices(), []);
     assert!(upstream.arrived()[0].body.contains("\"n\":2"));
 }
 
 #[tokio::test]
 async fn a_pooled_connection_that_the_server_closed_is_not_used() {
-    let upstream = Upstream::start(Reply::SendAndClose(answer(200, COMPLETION))).await;
+    let upstream = Upstream::start(ScriptedReply::SendAndClose(answer(200, COMPLETION))).await;
     let client = client(&upstream);
     for calls in 1..=3 {
         run(&client, &call(request("hi"))).await.outcome.unwrap();
@@ -301,7 +309,7 @@ async fn no_log_tells_what_was_said_or_by_whom() {
     // For the whole process: a subscriber of one thread misses events that others registered first.
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let quoting = r#"{"error":{"code":"invalid_value","message":"you said prompt-words"}}"#;
-    for reply in [completion(), Reply::Send(answer(400, quoting))] {
+    for reply in [completion(), ScriptedReply::Send(answer(400, quoting))] {
         let upstream = Upstream::start(reply).await;
         let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
         let options = options(ServerOptions { api_key, ..server(&upstream.base_url()) });
@@ -336,5 +344,8 @@ async fn nothing_is_sent_where_connecting_takes_too_long() {
     let url = format!("https://localhost:{}/v1", silent.local_addr().unwrap().port());
     let asked = Call { connect: Duration::from_millis(100), ..call(request("hi")) };
     let ran = run(&OpenAi::new(options(server(&url))).unwrap(), &asked).await;
-    assert_eq!((ran.outcome, ran.was_sent), (Err(Failure::NotRun(NotRun::Connect)), false));
+    assert_eq!(
+        (ran.outcome, ran.was_sent),
+        (Err(CallFailure::NotRun(NotRunProof::Connect)), false)
+    );
 }

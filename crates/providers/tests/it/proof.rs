@@ -2,7 +2,7 @@
 //! was sent once at most.
 
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Failure, NotRun, Unknown, Unreadable};
+use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
 use holdfast_providers::{OpenAi, ServerOptions};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -11,19 +11,19 @@ use tokio::time::Instant;
 use crate::authority::Authority;
 use crate::calls::{call, request, run};
 use crate::openai::{completion, options, server};
-use crate::upstream::{Reply, Upstream, answer};
+use crate::upstream::{ScriptedReply, Upstream, answer};
 
-const CONNECT: Failure = Failure::NotRun(NotRun::Connect);
-const ACCOUNT: Failure = Failure::NotRun(NotRun::Account);
-const RATE_LIMITED: Failure = Failure::NotRun(NotRun::RateLimited);
-const OVERLOADED: Failure = Failure::NotRun(NotRun::Overloaded);
-const REQUEST: Failure = Failure::Refused(ProviderRefusal::Request);
-const CONTEXT_LENGTH: Failure = Failure::Refused(ProviderRefusal::ContextLength);
-const STATUS: Failure = Failure::Unknown(Unknown::Status);
-const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
+const CONNECT: CallFailure = CallFailure::NotRun(NotRunProof::Connect);
+const ACCOUNT: CallFailure = CallFailure::NotRun(NotRunProof::Account);
+const RATE_LIMITED: CallFailure = CallFailure::NotRun(NotRunProof::RateLimited);
+const OVERLOADED: CallFailure = CallFailure::NotRun(NotRunProof::Overloaded);
+const REQUEST: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
+const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::ContextLength);
+const STATUS: CallFailure = CallFailure::Unknown(UnknownReason::Status);
+const BROKEN: CallFailure = CallFailure::Unknown(UnknownReason::Broken);
 
 /// Asks once and expects this failure, nothing said, and one request upstream.
-async fn check(reply: Reply, failure: Failure) {
+async fn check(reply: ScriptedReply, failure: CallFailure) {
     let upstream = Upstream::start(reply).await;
     let client = OpenAi::new(options(server(&upstream.base_url()))).unwrap();
     let ran = run(&client, &call(request("hi"))).await;
@@ -32,8 +32,8 @@ async fn check(reply: Reply, failure: Failure) {
     assert!(ran.was_sent);
 }
 
-async fn check_status(status: u16, body: &str, failure: Failure) {
-    check(Reply::Send(answer(status, body)), failure).await;
+async fn check_status(status: u16, body: &str, failure: CallFailure) {
+    check(ScriptedReply::Send(answer(status, body)), failure).await;
 }
 
 fn error(code: &str) -> String {
@@ -115,7 +115,7 @@ async fn a_status_without_a_row_proves_nothing() {
 
 #[tokio::test]
 async fn a_success_without_content_proves_nothing() {
-    check(Reply::Send("HTTP/1.1 204 Empty\r\n\r\n".to_owned()), STATUS).await;
+    check(ScriptedReply::Send("HTTP/1.1 204 Empty\r\n\r\n".to_owned()), STATUS).await;
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let head =
             format!("HTTP/1.1 {status} Elsewhere\r\nlocation: {location}\r\ncontent-length: 0");
-        check(Reply::Send(format!("{head}\r\n\r\n")), STATUS).await;
+        check(ScriptedReply::Send(format!("{head}\r\n\r\n")), STATUS).await;
     }
     assert_eq!(elsewhere.connections(), 0);
 }
@@ -133,13 +133,14 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn the_status_counts_where_its_body_breaks_hangs_or_never_ends() {
     let head = "HTTP/1.1 429 Slow\r\ncontent-length: 1000000\r\n\r\n";
-    check(Reply::SendAndClose(head.to_owned()), RATE_LIMITED).await;
-    check(Reply::SendAndHang(head.to_owned()), RATE_LIMITED).await;
+    check(ScriptedReply::SendAndClose(head.to_owned()), RATE_LIMITED).await;
+    check(ScriptedReply::SendAndHang(head.to_owned()), RATE_LIMITED).await;
     let filler = " ".repeat(1_000_000);
-    check(Reply::Send(format!("{head}{filler}")), RATE_LIMITED).await;
+    check(ScriptedReply::Send(format!("{head}{filler}")), RATE_LIMITED).await;
     // Without its body, nothing says that a 503 was not processed.
     let head = "HTTP/1.1 503 Busy\r\ncontent-length: 1000000\r\n\r\n";
-    check(Reply::SendAndClose(head.to_owned() + &error("server_is_overloaded")), STATUS).await;
+    check(ScriptedReply::SendAndClose(head.to_owned() + &error("server_is_overloaded")), STATUS)
+        .await;
 }
 
 #[tokio::test]
@@ -147,33 +148,41 @@ async fn a_200_that_is_no_whole_completion_is_unreadable() {
     let choice =
         r#"{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}"#;
     for (body, why) in [
-        (String::new(), Unreadable::Json),
-        ("data: {}\n\n".to_owned(), Unreadable::Json),
-        ("null".to_owned(), Unreadable::Choices),
-        ("{}".to_owned(), Unreadable::Choices),
-        (error("server_error"), Unreadable::Error),
+        (String::new(), UnreadableReason::Json),
+        ("data: {}\n\n".to_owned(), UnreadableReason::Json),
+        ("null".to_owned(), UnreadableReason::Choices),
+        ("{}".to_owned(), UnreadableReason::Choices),
+        (error("server_error"), UnreadableReason::Error),
         (
             format!(r#"{{"choices":[{choice}],"error":{{"code":502,"message":"no"}}}}"#),
-            Unreadable::Error,
+            UnreadableReason::Error,
         ),
-        (r#"{"choices":[]}"#.to_owned(), Unreadable::Choices),
-        (format!(r#"{{"choices":[{choice},{choice}]}}"#), Unreadable::Choices),
-        (format!(r#"{{"choices":[{choice}]"#), Unreadable::Json),
-        (format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")), Unreadable::Finish),
+        (r#"{"choices":[]}"#.to_owned(), UnreadableReason::Choices),
+        (format!(r#"{{"choices":[{choice},{choice}]}}"#), UnreadableReason::Choices),
+        (format!(r#"{{"choices":[{choice}]"#), UnreadableReason::Json),
+        (
+            format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "null")),
+            UnreadableReason::Finish,
+        ),
         (
             format!(r#"{{"choices":[{}]}}"#, choice.replace("\"stop\"", "\"error\"")),
-            Unreadable::Finish,
+            UnreadableReason::Finish,
         ),
-        (format!(r#"{{"junk":[{}0]}}"#, "0,".repeat(200_000)), Unreadable::Values),
+        (format!(r#"{{"junk":[{}0]}}"#, "0,".repeat(200_000)), UnreadableReason::Values),
     ] {
-        check_status(200, &body, Failure::Unknown(Unknown::Unreadable(why))).await;
+        check_status(200, &body, CallFailure::Unknown(UnknownReason::Unreadable(why))).await;
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_unreadable() {
     let body = " ".repeat(ServerOptions::RESPONSE_BYTES_MAX + 1);
-    check_status(200, &body, Failure::Unknown(Unknown::Unreadable(Unreadable::Long))).await;
+    check_status(
+        200,
+        &body,
+        CallFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Long)),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -181,10 +190,10 @@ async fn a_connection_that_breaks_after_the_request_proves_nothing() {
     let whole = answer(200, "0123456789");
     let chunked = "HTTP/1.1 200 Fine\r\ntransfer-encoding: chunked\r\n\r\n5\r\n01234\r\n";
     for cut in ["", "HTT", "HTTP/1.1 200 Fine\r\ncontent-", &whole[..whole.len() - 1], chunked] {
-        check(Reply::SendAndClose(cut.to_owned()), BROKEN).await;
+        check(ScriptedReply::SendAndClose(cut.to_owned()), BROKEN).await;
     }
-    check(Reply::Reset, BROKEN).await;
-    check(Reply::Send("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned()), BROKEN).await;
+    check(ScriptedReply::Reset, BROKEN).await;
+    check(ScriptedReply::Send("SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned()), BROKEN).await;
 }
 
 #[tokio::test]

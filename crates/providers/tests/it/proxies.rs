@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdfast_domain::ports::{Call, Failure, NotRun, Unknown};
+use holdfast_domain::ports::{Call, CallFailure, NotRunProof, UnknownReason};
 use holdfast_providers::{OpenAi, Proxies, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use crate::authority::Authority;
 use crate::calls::{call, request, run};
 use crate::openai::{completion, options, server};
-use crate::upstream::{Reply, Upstream, answer};
+use crate::upstream::{ScriptedReply, Upstream, answer};
 
-const CONNECT: Failure = Failure::NotRun(NotRun::Connect);
+const CONNECT: CallFailure = CallFailure::NotRun(NotRunProof::Connect);
 /// `user:pass`.
 const CREDENTIALS: &str = "Basic dXNlcjpwYXNz";
 
@@ -131,12 +131,12 @@ async fn a_server_without_tls_is_asked_by_a_proxy_that_is_told_its_whole_address
 #[tokio::test]
 async fn what_a_proxy_tells_in_the_place_of_a_server_proves_nothing() {
     for status in [401, 403, 429] {
-        let upstream = Upstream::start(Reply::Send(answer(status, "{}"))).await;
+        let upstream = Upstream::start(ScriptedReply::Send(answer(status, "{}"))).await;
         let url = format!("http://{}", upstream.address);
         let proxies = Proxies::read(&|name| (name == "http_proxy").then(|| url.clone())).unwrap();
         let options = options(ServerOptions { proxies, ..server("http://api.test:8080/v1") });
         let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
-        assert_eq!(ran.outcome, Err(Failure::Unknown(Unknown::Status)), "{status}");
+        assert_eq!(ran.outcome, Err(CallFailure::Unknown(UnknownReason::Status)), "{status}");
     }
 }
 

@@ -3,33 +3,33 @@
 use std::time::Duration;
 
 use holdfast_domain::answer::FinishReason;
-use holdfast_domain::hold::Bound;
+use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::ports::{Call, Failure, NotRun, Unknown};
-use holdfast_domain::request::{Content, Part, Reply, Request, Role};
+use holdfast_domain::ports::{Call, CallFailure, NotRunProof, UnknownReason};
+use holdfast_domain::request::{AssistantMessage, Content, ContentPart, Request, Role};
 use holdfast_domain::usage::Meters;
-use holdfast_providers::Simulated;
+use holdfast_providers::Simulator;
 use tokio::time::Instant;
 
-use crate::calls::{Ran, call, message, request, run};
+use crate::calls::{CallResult, call, message, request, run};
 
-const REFUSED: Failure = Failure::Refused(ProviderRefusal::Request);
-const NOT_RUN: Failure = Failure::NotRun(NotRun::Overloaded);
+const REFUSED: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
+const NOT_RUN: CallFailure = CallFailure::NotRun(NotRunProof::Overloaded);
 
-async fn say(request: Request) -> Ran {
-    run(&Simulated::new(), &call(request)).await
+async fn say(request: Request) -> CallResult {
+    run(&Simulator::new(), &call(request)).await
 }
 
 #[track_caller]
-fn check(ran: &Ran, text: &str, finish: FinishReason) {
+fn check(ran: &CallResult, text: &str, finish: FinishReason) {
     assert_eq!(ran.choices(), [(text, Some(finish))]);
 }
 
 #[tokio::test]
 async fn echoes_the_last_user_message_and_counts_every_message() {
     let mut request = request("first");
-    request.messages.push(message(Role::Assistant(Reply::default()), "aye"));
+    request.messages.push(message(Role::Assistant(AssistantMessage::default()), "aye"));
     request.messages.push(message(Role::User, "second"));
     request.messages.push(message(Role::System, "be kind"));
     let ran = say(request).await;
@@ -49,7 +49,7 @@ async fn answers_a_prompt_that_says_nothing() {
 async fn joins_the_parts_of_a_message() {
     let mut request = request("");
     let parts =
-        ["one", "[[sim: no-usage]]", "two"].map(|text| Part::from(text.to_owned())).to_vec();
+        ["one", "[[sim: no-usage]]", "two"].map(|text| ContentPart::from(text.to_owned())).to_vec();
     request.messages[0].content = Some(Content::Parts(parts));
     let ran = say(request).await;
     check(&ran, "You said: one\ntwo", FinishReason::Stop);
@@ -76,7 +76,7 @@ async fn ends_before_the_first_stop_sequence() {
 #[tokio::test]
 async fn ends_at_the_token_bound_of_each_choice() {
     let bounded = Call { max_output_tokens: 3, ..call(Request { n: 2, ..request("hello there") }) };
-    let ran = run(&Simulated::new(), &bounded).await;
+    let ran = run(&Simulator::new(), &bounded).await;
     let length = Some(FinishReason::Length);
     assert_eq!(ran.choices(), [("You said: he", length), ("(choice 2) Y", length)]);
     assert_eq!(ran.usage(), Some((3, 6)));
@@ -85,7 +85,7 @@ async fn ends_at_the_token_bound_of_each_choice() {
 #[tokio::test]
 async fn a_bound_that_just_fits_is_not_reached() {
     let bounded = Call { max_output_tokens: 3, ..call(request("hi")) };
-    check(&run(&Simulated::new(), &bounded).await, "You said: hi", FinishReason::Stop);
+    check(&run(&Simulator::new(), &bounded).await, "You said: hi", FinishReason::Stop);
 }
 
 #[tokio::test]
@@ -93,13 +93,13 @@ async fn a_stop_sequence_within_the_bound_comes_first() {
     let stop = vec!["two".to_owned()];
     let bounded =
         Call { max_output_tokens: 5, ..call(Request { stop, ..request("one two three") }) };
-    check(&run(&Simulated::new(), &bounded).await, "You said: one ", FinishReason::Stop);
+    check(&run(&Simulator::new(), &bounded).await, "You said: one ", FinishReason::Stop);
 }
 
 #[tokio::test]
 async fn the_bound_never_cuts_a_character() {
     let bounded = Call { max_output_tokens: 3, ..call(request("né€")) };
-    let ran = run(&Simulated::new(), &bounded).await;
+    let ran = run(&Simulator::new(), &bounded).await;
     check(&ran, "You said: n", FinishReason::Length);
     assert_eq!(ran.usage(), Some((2, 3)));
 }
@@ -111,7 +111,7 @@ async fn usage_fits_into_the_hold_of_the_strictest_contract() {
         Contract { prompt_overhead_tokens: Some(0), ..Contract::new(model, 1, u64::MAX, 1_000) };
     for text in ["", "a", "a much longer text with é and €", "[[sim: slow 1ms]]\nx"] {
         let request = Request { n: 2, ..request(text) };
-        let bound = Bound::of(&request.facts(), &contract);
+        let bound = UsageBound::of(&request.cost_factors(), &contract);
         let (prompt, completion) = say(request).await.usage().unwrap();
         assert!(prompt <= bound.prompt_tokens && completion <= bound.all_output_tokens());
     }
@@ -119,7 +119,7 @@ async fn usage_fits_into_the_hold_of_the_strictest_contract() {
 
 #[tokio::test]
 async fn the_same_call_gets_the_same_answer() {
-    let provider = Simulated::new();
+    let provider = Simulator::new();
     let once = run(&provider, &call(request("again"))).await;
     let twice = run(&provider, &call(request("again"))).await;
     assert_eq!((once.answer, once.outcome), (twice.answer, twice.outcome));
@@ -127,17 +127,17 @@ async fn the_same_call_gets_the_same_answer() {
 
 #[tokio::test]
 async fn an_unknown_model_is_the_routes_mistake() {
-    let ran = run(&Simulated::new(), &Call { model: "sim-9".into(), ..call(request("hi")) }).await;
-    assert_eq!(ran.outcome, Err(Failure::NotRun(NotRun::Account)));
+    let ran = run(&Simulator::new(), &Call { model: "sim-9".into(), ..call(request("hi")) }).await;
+    assert_eq!(ran.outcome, Err(CallFailure::NotRun(NotRunProof::Account)));
 }
 
 #[tokio::test]
 async fn fails_as_directed_and_says_nothing() {
     for (directive, failure) in [
         ("refuse", REFUSED),
-        ("context-overflow", Failure::Refused(ProviderRefusal::ContextLength)),
+        ("context-overflow", CallFailure::Refused(ProviderRefusal::ContextLength)),
         ("fail-before", NOT_RUN),
-        ("fail-after", Failure::Unknown(Unknown::Status)),
+        ("fail-after", CallFailure::Unknown(UnknownReason::Status)),
     ] {
         let ran = say(request(&format!("hi\n  [[sim: {directive}]]  "))).await;
         assert_eq!(ran.outcome, Err(failure), "{directive}");
@@ -148,7 +148,7 @@ async fn fails_as_directed_and_says_nothing() {
 #[tokio::test]
 async fn breaks_in_the_middle_of_every_choice() {
     let ran = say(Request { n: 2, ..request("[[sim: break]]\nhalf") }).await;
-    assert_eq!(ran.outcome, Err(Failure::Unknown(Unknown::Broken)));
+    assert_eq!(ran.outcome, Err(CallFailure::Unknown(UnknownReason::Broken)));
     assert_eq!(ran.choices(), [("You sai", None), ("(choice 2) Y", None)]);
 }
 
@@ -172,7 +172,7 @@ async fn overruns_every_hold() {
 
 #[tokio::test]
 async fn fails_once_for_each_prompt() {
-    let provider = Simulated::new();
+    let provider = Simulator::new();
     for text in ["one\n[[sim: fail-before-once]]", "two\n[[sim: fail-before-once]]"] {
         let first = run(&provider, &call(request(text))).await;
         assert_eq!(first.outcome, Err(NOT_RUN));
@@ -188,7 +188,7 @@ async fn fails_once_for_each_prompt() {
 
 #[tokio::test]
 async fn forgets_the_oldest_prompt_that_failed_once() {
-    let provider = Simulated::new();
+    let provider = Simulator::new();
     let prompt = |n: u32| call(request(&format!("[[sim: fail-before-once]]\n{n}")));
     for n in 0..=1_024 {
         assert_eq!(run(&provider, &prompt(n)).await.outcome, Err(NOT_RUN));
@@ -239,7 +239,7 @@ async fn refuses_what_only_looks_like_a_directive() {
 #[tokio::test]
 async fn directives_count_in_the_last_user_message_alone() {
     let mut request = request("[[sim: refuse]]");
-    request.messages.push(message(Role::Assistant(Reply::default()), "[[sim: refuse]]"));
+    request.messages.push(message(Role::Assistant(AssistantMessage::default()), "[[sim: refuse]]"));
     request.messages.push(message(Role::User, "say [[sim: refuse]]"));
     check(&say(request).await, "You said: say [[sim: refuse]]", FinishReason::Stop);
 }

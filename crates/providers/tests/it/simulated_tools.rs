@@ -1,12 +1,12 @@
 //! The simulated model that calls tools: which one, with what, and what it says of the result.
 
 use holdfast_domain::answer::FinishReason;
-use holdfast_domain::ports::{Arrival, Call};
-use holdfast_domain::request::{Reply, Request, Role};
-use holdfast_providers::Simulated;
+use holdfast_domain::ports::{Call, ResponseMode};
+use holdfast_domain::request::{AssistantMessage, Request, Role};
+use holdfast_providers::Simulator;
 use holdfast_wire::chat::request::parse;
 
-use crate::calls::{Ran, call, message, run};
+use crate::calls::{CallResult, call, message, run};
 
 const TOOLS: &str = r#""tools":[
     {"type":"function","function":{"name":"look","parameters":{"type":"object","required":
@@ -27,11 +27,11 @@ fn request(members: &str) -> Request {
 }
 
 fn asked(request: Request) -> Call {
-    Call { model: Simulated::TOOLS_MODEL.into(), ..call(request) }
+    Call { model: Simulator::TOOLS_MODEL.into(), ..call(request) }
 }
 
 /// The name and the input of what the first choice calls, and its end.
-fn called(ran: &Ran) -> (Option<(String, String)>, Option<FinishReason>) {
+fn called(ran: &CallResult) -> (Option<(String, String)>, Option<FinishReason>) {
     let choice = ran.answer.choices().next().unwrap().1;
     let tool = choice.tool_calls.get(&0).map(|call| (call.name.clone(), call.input.clone()));
     let function = choice.function_call.as_ref();
@@ -40,11 +40,11 @@ fn called(ran: &Ran) -> (Option<(String, String)>, Option<FinishReason>) {
 }
 
 async fn check(members: &str, name: &str, input: &str, finish: FinishReason) {
-    let ran = run(&Simulated::new(), &asked(request(members))).await;
+    let ran = run(&Simulator::new(), &asked(request(members))).await;
     let expected = Some((name.to_owned(), input.to_owned()));
     assert_eq!(called(&ran), (expected, Some(finish)), "{members}");
-    let streamed = Call { arrival: Arrival::Streamed, ..asked(request(members)) };
-    let pieces = run(&Simulated::new(), &streamed).await;
+    let streamed = Call { response_mode: ResponseMode::Streamed, ..asked(request(members)) };
+    let pieces = run(&Simulator::new(), &streamed).await;
     assert_eq!((pieces.answer, pieces.outcome), (ran.answer, ran.outcome), "{members}");
 }
 
@@ -73,10 +73,10 @@ async fn calls_the_first_tool_or_the_one_that_is_forced() {
 async fn says_something_where_there_is_nothing_to_call() {
     let none = format!(r#"{TOOLS},"tool_choice":"none""#);
     for members in [none.as_str(), r#""n":1"#] {
-        let ran = run(&Simulated::new(), &asked(request(members))).await;
+        let ran = run(&Simulator::new(), &asked(request(members))).await;
         assert_eq!(ran.choices(), [("You said: hi \"you\"", Some(FinishReason::Stop))]);
     }
-    let ran = run(&Simulated::new(), &call(request(TOOLS))).await;
+    let ran = run(&Simulator::new(), &call(request(TOOLS))).await;
     assert_eq!(ran.choices(), [("You said: hi \"you\"", Some(FinishReason::Stop))], "sim-1");
 }
 
@@ -84,26 +84,26 @@ async fn says_something_where_there_is_nothing_to_call() {
 async fn says_what_the_tool_said_unless_it_has_to_call_again() {
     let after = |members: &str| {
         let mut request = request(members);
-        request.messages.push(message(Role::Assistant(Reply::default()), ""));
+        request.messages.push(message(Role::Assistant(AssistantMessage::default()), ""));
         let call_id = "call_1".to_owned();
         request.messages.push(message(Role::Tool { call_id }, "seven"));
         request
     };
-    let ran = run(&Simulated::new(), &asked(after(TOOLS))).await;
+    let ran = run(&Simulator::new(), &asked(after(TOOLS))).await;
     assert_eq!(ran.choices(), [("The tool said: seven", Some(FinishReason::Stop))]);
     let required = format!(r#"{TOOLS},"tool_choice":"required""#);
-    let ran = run(&Simulated::new(), &asked(after(&required))).await;
+    let ran = run(&Simulator::new(), &asked(after(&required))).await;
     assert_eq!(called(&ran).1, Some(FinishReason::ToolCalls));
 }
 
 #[tokio::test]
 async fn counts_names_and_inputs_and_keeps_to_the_bound() {
     let members = r#""n":2,"tools":[{"type":"function","function":{"name":"lookup","parameters":{"required":["q"]}}}]"#;
-    let ran = run(&Simulated::new(), &asked(request(members))).await;
+    let ran = run(&Simulator::new(), &asked(request(members))).await;
     // lookup: 2; {"q":"hi \"you\""}: 20 bytes, 5.
     assert_eq!(ran.usage().unwrap().1, 14);
     let bounded = Call { max_output_tokens: 3, ..asked(request(members)) };
-    let ran = run(&Simulated::new(), &bounded).await;
+    let ran = run(&Simulator::new(), &bounded).await;
     let cut = Some(("lookup".to_owned(), "{\"q\":\"".to_owned()));
     assert_eq!(called(&ran), (cut, Some(FinishReason::Length)));
 }

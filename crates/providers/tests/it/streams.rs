@@ -4,19 +4,21 @@
 use std::sync::Arc;
 
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
-use holdfast_domain::ports::{Arrival, Call, Failure, Provider, Sink, Unknown, Unreadable};
+use holdfast_domain::ports::{
+    Call, CallFailure, Provider, ResponseMode, Sink, UnknownReason, UnreadableReason,
+};
 use holdfast_domain::request::Request;
 use holdfast_providers::{BaseUrl, OpenAi, OpenAiOptions, ServerOptions};
 use tokio::sync::Notify;
 
-use crate::calls::{Ran, call, request, run};
-use crate::upstream::{Reply, Upstream, answer, stream, unended};
+use crate::calls::{CallResult, call, request, run};
+use crate::upstream::{ScriptedReply, Upstream, answer, stream, unended};
 
-const fn unreadable(why: Unreadable) -> Failure {
-    Failure::Unknown(Unknown::Unreadable(why))
+const fn unreadable(why: UnreadableReason) -> CallFailure {
+    CallFailure::Unknown(UnknownReason::Unreadable(why))
 }
 
-const BROKEN: Failure = Failure::Unknown(Unknown::Broken);
+const BROKEN: CallFailure = CallFailure::Unknown(UnknownReason::Broken);
 
 const ROLE: &str = r#"data: {"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}
 
@@ -35,10 +37,10 @@ fn client(upstream: &Upstream) -> OpenAi {
 }
 
 fn streamed(text: &str) -> Call {
-    Call { arrival: Arrival::Streamed, ..call(request(text)) }
+    Call { response_mode: ResponseMode::Streamed, ..call(request(text)) }
 }
 
-async fn hear(reply: Reply) -> Ran {
+async fn hear(reply: ScriptedReply) -> CallResult {
     let upstream = Upstream::start(reply).await;
     let ran = run(&client(&upstream), &streamed("hi")).await;
     assert_eq!(upstream.arrived().len(), 1, "sent once, whatever came of it");
@@ -46,14 +48,15 @@ async fn hear(reply: Reply) -> Ran {
 }
 
 #[track_caller]
-fn check(ran: &Ran, usage: Option<(u64, u64)>) {
+fn check(ran: &CallResult, usage: Option<(u64, u64)>) {
     assert_eq!(ran.choices(), [("Hello.", Some(FinishReason::Stop))]);
     assert_eq!(ran.usage(), usage);
 }
 
 #[tokio::test]
 async fn a_stream_is_asked_for_and_read() {
-    let upstream = Upstream::start(Reply::Send(stream(&[ROLE, HEL, LO, STOP, USAGE, DONE]))).await;
+    let upstream =
+        Upstream::start(ScriptedReply::Send(stream(&[ROLE, HEL, LO, STOP, USAGE, DONE]))).await;
     let client = client(&upstream);
     for _call in 0..2 {
         check(&run(&client, &streamed("hi")).await, Some((9, 3)));
@@ -72,46 +75,46 @@ async fn pieces_of_any_size_are_one_stream() {
     let whole =
         [": OPENROUTER PROCESSING\n\n", ROLE, HEL, "data:\n\n", LO, STOP, USAGE, DONE].concat();
     let bytes: Vec<_> = whole.split_inclusive(|_: char| true).collect();
-    check(&hear(Reply::Send(stream(&[&whole]))).await, Some((9, 3)));
-    check(&hear(Reply::Send(stream(&bytes))).await, Some((9, 3)));
+    check(&hear(ScriptedReply::Send(stream(&[&whole]))).await, Some((9, 3)));
+    check(&hear(ScriptedReply::Send(stream(&bytes))).await, Some((9, 3)));
     let at_once = format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n{whole}");
-    check(&hear(Reply::SendAndClose(at_once)).await, Some((9, 3)));
+    check(&hear(ScriptedReply::SendAndClose(at_once)).await, Some((9, 3)));
 }
 
 #[tokio::test]
 async fn the_word_that_it_ends_may_be_missing_and_so_may_the_usage() {
-    check(&hear(Reply::Send(stream(&[HEL, LO, STOP, USAGE]))).await, Some((9, 3)));
-    check(&hear(Reply::Send(stream(&[HEL, LO, STOP]))).await, None);
-    check(&hear(Reply::Send(stream(&[HEL, LO, STOP, DONE]))).await, None);
+    check(&hear(ScriptedReply::Send(stream(&[HEL, LO, STOP, USAGE]))).await, Some((9, 3)));
+    check(&hear(ScriptedReply::Send(stream(&[HEL, LO, STOP]))).await, None);
+    check(&hear(ScriptedReply::Send(stream(&[HEL, LO, STOP, DONE]))).await, None);
     // Everything was said: how the connection ends proves nothing against it.
-    check(&hear(Reply::SendAndClose(unended(&[HEL, LO, STOP]))).await, None);
-    check(&hear(Reply::SendAndClose(unended(&[HEL, LO, STOP, USAGE]))).await, Some((9, 3)));
-    check(&hear(Reply::Send(stream(&[HEL, LO, STOP, "data: ...\n\n"]))).await, None);
+    check(&hear(ScriptedReply::SendAndClose(unended(&[HEL, LO, STOP]))).await, None);
+    check(&hear(ScriptedReply::SendAndClose(unended(&[HEL, LO, STOP, USAGE]))).await, Some((9, 3)));
+    check(&hear(ScriptedReply::Send(stream(&[HEL, LO, STOP, "data: ...\n\n"]))).await, None);
 }
 
 #[tokio::test]
 async fn what_follows_the_end_is_not_waited_for() {
     let reply = unended(&[HEL, LO, STOP, USAGE, DONE]);
-    check(&hear(Reply::SendAndHang(reply)).await, Some((9, 3)));
+    check(&hear(ScriptedReply::SendAndHang(reply)).await, Some((9, 3)));
 }
 
 #[tokio::test]
 async fn an_answer_that_comes_whole_is_an_answer_too() {
     let whole = r#" {"choices":[{"index":0,"message":{"content":"Hello."},"finish_reason":"stop"}],
         "usage":{"prompt_tokens":9,"completion_tokens":3}}"#;
-    check(&hear(Reply::Send(answer(200, whole))).await, Some((9, 3)));
+    check(&hear(ScriptedReply::Send(answer(200, whole))).await, Some((9, 3)));
     let (space, rest) = whole.split_at(1);
-    check(&hear(Reply::Send(stream(&[space, rest]))).await, Some((9, 3)));
-    let error = hear(Reply::Send(answer(200, r#"{"error":{"message":"no"}}"#))).await;
-    assert_eq!(error.outcome, Err(unreadable(Unreadable::Error)));
+    check(&hear(ScriptedReply::Send(stream(&[space, rest]))).await, Some((9, 3)));
+    let error = hear(ScriptedReply::Send(answer(200, r#"{"error":{"message":"no"}}"#))).await;
+    assert_eq!(error.outcome, Err(unreadable(UnreadableReason::Error)));
 }
 
 #[tokio::test]
 async fn a_refusal_is_no_stream() {
-    let refused = hear(Reply::Send(answer(400, "{}"))).await;
-    assert!(matches!(refused.outcome, Err(Failure::Refused(_))));
-    let turned_away = hear(Reply::Send(answer(429, "{}"))).await;
-    assert!(matches!(turned_away.outcome, Err(Failure::NotRun(_))));
+    let refused = hear(ScriptedReply::Send(answer(400, "{}"))).await;
+    assert!(matches!(refused.outcome, Err(CallFailure::Refused(_))));
+    let turned_away = hear(ScriptedReply::Send(answer(429, "{}"))).await;
+    assert!(matches!(turned_away.outcome, Err(CallFailure::NotRun(_))));
     assert_eq!((refused.choices(), turned_away.choices()), (vec![], vec![]));
 }
 
@@ -120,15 +123,18 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
     let error = "data: {\"error\":{\"message\":\"m\",\"code\":500}}\n\n";
     let named = "event: error\ndata: {}\n\n";
     for (reply, failure) in [
-        (Reply::SendAndClose(unended(&[HEL])), BROKEN),
-        (Reply::SendAndClose(unended(&[HEL, "data: {\"cho"])), BROKEN),
-        (Reply::Send(stream(&[HEL])), unreadable(Unreadable::Finish)),
-        (Reply::Send(stream(&[HEL, DONE])), unreadable(Unreadable::Finish)),
-        (Reply::Send(stream(&[HEL, error, DONE])), unreadable(Unreadable::Error)),
-        (Reply::Send(stream(&[HEL, named, STOP, DONE])), unreadable(Unreadable::Error)),
+        (ScriptedReply::SendAndClose(unended(&[HEL])), BROKEN),
+        (ScriptedReply::SendAndClose(unended(&[HEL, "data: {\"cho"])), BROKEN),
+        (ScriptedReply::Send(stream(&[HEL])), unreadable(UnreadableReason::Finish)),
+        (ScriptedReply::Send(stream(&[HEL, DONE])), unreadable(UnreadableReason::Finish)),
+        (ScriptedReply::Send(stream(&[HEL, error, DONE])), unreadable(UnreadableReason::Error)),
         (
-            Reply::Send(stream(&[HEL, "data: {\"choices\":\n\n", STOP])),
-            unreadable(Unreadable::Json),
+            ScriptedReply::Send(stream(&[HEL, named, STOP, DONE])),
+            unreadable(UnreadableReason::Error),
+        ),
+        (
+            ScriptedReply::Send(stream(&[HEL, "data: {\"choices\":\n\n", STOP])),
+            unreadable(UnreadableReason::Json),
         ),
     ] {
         let ran = hear(reply).await;
@@ -136,11 +142,11 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
         assert_eq!(ran.choices(), [("Hel", None)]);
     }
     for (reply, failure) in [
-        (Reply::SendAndClose(unended(&[])), BROKEN),
-        (Reply::Send(stream(&[])), unreadable(Unreadable::Choices)),
-        (Reply::Send(stream(&["<html>no</html>"])), unreadable(Unreadable::Choices)),
-        (Reply::Send(stream(&[DONE])), unreadable(Unreadable::Choices)),
-        (Reply::Reset, BROKEN),
+        (ScriptedReply::SendAndClose(unended(&[])), BROKEN),
+        (ScriptedReply::Send(stream(&[])), unreadable(UnreadableReason::Choices)),
+        (ScriptedReply::Send(stream(&["<html>no</html>"])), unreadable(UnreadableReason::Choices)),
+        (ScriptedReply::Send(stream(&[DONE])), unreadable(UnreadableReason::Choices)),
+        (ScriptedReply::Reset, BROKEN),
     ] {
         let ran = hear(reply).await;
         assert_eq!(ran.outcome, Err(failure));
@@ -151,17 +157,22 @@ async fn a_stream_that_does_not_come_to_its_end_is_unknown() {
 #[tokio::test]
 async fn every_choice_has_to_come_to_its_end() {
     let other = HEL.replace("\"index\":0", "\"index\":1");
-    let upstream = Upstream::start(Reply::Send(stream(&[HEL, &other, STOP, USAGE, DONE]))).await;
-    let call = Call { arrival: Arrival::Streamed, ..call(Request { n: 2, ..request("hi") }) };
-    assert_eq!(run(&client(&upstream), &call).await.outcome, Err(unreadable(Unreadable::Finish)));
+    let upstream =
+        Upstream::start(ScriptedReply::Send(stream(&[HEL, &other, STOP, USAGE, DONE]))).await;
+    let call =
+        Call { response_mode: ResponseMode::Streamed, ..call(Request { n: 2, ..request("hi") }) };
+    assert_eq!(
+        run(&client(&upstream), &call).await.outcome,
+        Err(unreadable(UnreadableReason::Finish))
+    );
 }
 
 #[tokio::test]
 async fn an_event_is_no_longer_than_it_may_be() {
     let whole = [HEL, LO, STOP];
     let longest = whole.iter().map(|event| event.trim_end().len()).max().unwrap();
-    let upstream = Upstream::start(Reply::Send(stream(&whole))).await;
-    let too_long = unreadable(Unreadable::LongEvent);
+    let upstream = Upstream::start(ScriptedReply::Send(stream(&whole))).await;
+    let too_long = unreadable(UnreadableReason::LongEvent);
     for (event_bytes_max, failure) in [(longest, None), (longest - 1, Some(too_long))] {
         let base_url = BaseUrl::try_from(upstream.base_url().as_str()).unwrap();
         let server = ServerOptions { event_bytes_max, ..ServerOptions::new(base_url.clone()) };
@@ -179,9 +190,9 @@ struct Listener {
 }
 
 impl Sink for Listener {
-    fn sending(&mut self) {}
+    fn on_send(&mut self) {}
 
-    fn delta(&mut self, delta: Delta) {
+    fn on_delta(&mut self, delta: Delta) {
         self.answer.append(delta);
         self.heard.notify_one();
     }
@@ -189,7 +200,7 @@ impl Sink for Listener {
 
 #[tokio::test]
 async fn a_piece_is_told_when_it_comes_and_a_dropped_call_hangs_up() {
-    let upstream = Upstream::start(Reply::SendAndHang(unended(&[HEL]))).await;
+    let upstream = Upstream::start(ScriptedReply::SendAndHang(unended(&[HEL]))).await;
     let client = client(&upstream);
     let mut listener = Listener::default();
     let heard = Arc::clone(&listener.heard);

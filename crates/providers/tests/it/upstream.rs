@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// What the server does with each request that it has read.
 #[derive(Clone)]
-pub(crate) enum Reply {
+pub(crate) enum ScriptedReply {
     /// Sends this and keeps the connection.
     Send(String),
     /// Sends this and closes the connection.
@@ -64,7 +64,7 @@ pub(crate) fn frames(pieces: &[Vec<u8>], is_ended: bool) -> Vec<u8> {
 
 /// A request as it arrived.
 #[derive(Clone)]
-pub(crate) struct Arrived {
+pub(crate) struct ReceivedRequest {
     pub(crate) head: String,
     pub(crate) body: String,
 }
@@ -72,31 +72,31 @@ pub(crate) struct Arrived {
 /// The server. Dropping it ends it.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<UpstreamState>,
     _tasks: JoinSet<()>,
 }
 
-struct Shared {
-    reply: Reply,
+struct UpstreamState {
+    reply: ScriptedReply,
     tls: Option<TlsAcceptor>,
-    arrived: Mutex<Vec<Arrived>>,
+    arrived: Mutex<Vec<ReceivedRequest>>,
     connections: Mutex<usize>,
     requested: Notify,
     closed: Semaphore,
 }
 
 impl Upstream {
-    pub(crate) async fn start(reply: Reply) -> Self {
+    pub(crate) async fn start(reply: ScriptedReply) -> Self {
         Self::listen(reply, None).await
     }
 
-    pub(crate) async fn start_tls(reply: Reply, tls: TlsAcceptor) -> Self {
+    pub(crate) async fn start_tls(reply: ScriptedReply, tls: TlsAcceptor) -> Self {
         Self::listen(reply, Some(tls)).await
     }
 
-    async fn listen(reply: Reply, tls: Option<TlsAcceptor>) -> Self {
+    async fn listen(reply: ScriptedReply, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(UpstreamState {
             reply,
             tls,
             arrived: Mutex::default(),
@@ -116,7 +116,7 @@ impl Upstream {
     }
 
     /// Every request that has arrived whole.
-    pub(crate) fn arrived(&self) -> Vec<Arrived> {
+    pub(crate) fn arrived(&self) -> Vec<ReceivedRequest> {
         self.shared.arrived.lock().unwrap().clone()
     }
 
@@ -141,7 +141,7 @@ async fn within<T>(waited_for: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), waited_for).await.expect("it never happened")
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<UpstreamState>) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
@@ -150,8 +150,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    if matches!(shared.reply, Reply::Reset) {
+async fn serve(stream: TcpStream, shared: Arc<UpstreamState>) {
+    if matches!(shared.reply, ScriptedReply::Reset) {
         stream.set_zero_linger().unwrap();
     }
     match &shared.tls {
@@ -167,37 +167,37 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 /// Answers until the client hangs up or the reply says otherwise.
-async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &Shared) {
+async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, shared: &UpstreamState) {
     while let Some(request) = read_request(&mut stream).await {
         shared.arrived.lock().unwrap().push(request);
         shared.requested.notify_one();
         let (bytes, then) = match &shared.reply {
-            Reply::Send(text) => (text.as_bytes(), Then::Stay),
-            Reply::SendAndClose(text) => (text.as_bytes(), Then::Close),
-            Reply::SendAndHang(text) => (text.as_bytes(), Then::Hang),
-            Reply::Bytes(bytes) => (bytes.as_slice(), Then::Close),
-            Reply::Reset => (&b""[..], Then::Close),
+            ScriptedReply::Send(text) => (text.as_bytes(), AfterReply::Stay),
+            ScriptedReply::SendAndClose(text) => (text.as_bytes(), AfterReply::Close),
+            ScriptedReply::SendAndHang(text) => (text.as_bytes(), AfterReply::Hang),
+            ScriptedReply::Bytes(bytes) => (bytes.as_slice(), AfterReply::Close),
+            ScriptedReply::Reset => (&b""[..], AfterReply::Close),
         };
         // The client may have hung up already; what it makes of that is its own test.
         if stream.write_all(bytes).await.is_err() || stream.flush().await.is_err() {
             return;
         }
         match then {
-            Then::Stay => {}
-            Then::Close => return,
-            Then::Hang => drop(stream.read(&mut [0; 1]).await),
+            AfterReply::Stay => {}
+            AfterReply::Close => return,
+            AfterReply::Hang => drop(stream.read(&mut [0; 1]).await),
         }
     }
 }
 
-enum Then {
+enum AfterReply {
     Stay,
     Close,
     Hang,
 }
 
 /// One request with a `content-length`, or nothing when the client hung up.
-async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Arrived> {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -205,7 +205,10 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Arrived> 
             let head = String::from_utf8(head.to_vec()).unwrap();
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             if body.len() == length.unwrap().parse::<usize>().unwrap() {
-                return Some(Arrived { head, body: String::from_utf8(body.to_vec()).unwrap() });
+                return Some(ReceivedRequest {
+                    head,
+                    body: String::from_utf8(body.to_vec()).unwrap(),
+                });
             }
         }
         match stream.read_buf(&mut bytes).await {

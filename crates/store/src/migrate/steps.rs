@@ -2,7 +2,7 @@
 
 use holdfast_domain::Timestamp;
 
-use super::Step;
+use super::MigrationStatus;
 use crate::dialect::Dialect;
 
 /// One step of the schema.
@@ -62,7 +62,7 @@ impl Migration {
         blake3::hash(up.as_bytes()).as_bytes().to_vec()
     }
 
-    pub(super) fn step(&self, applied_at: Option<Timestamp>) -> Step {
-        Step { version: self.version, name: self.name.to_owned(), applied_at }
+    pub(super) fn step(&self, applied_at: Option<Timestamp>) -> MigrationStatus {
+        MigrationStatus { version: self.version, name: self.name.to_owned(), applied_at }
     }
 }

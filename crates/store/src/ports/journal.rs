@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::{Change, Node, Receipt, SealedResult};
-use holdfast_domain::ports::{CommitError, Leased, Unavailable};
+use holdfast_domain::ports::{CommitError, LeasedOperation, Unavailable};
 use holdfast_domain::{ClaimId, Journal, OperationId, Snapshot, Timestamp};
 use sea_orm::QueryResult;
 
 use crate::dialect::{Dialect, blob};
 use crate::job::sealed_bytes;
 use crate::rows::{self, BadRow, Cells};
-use crate::{Store, Writing, unavailable};
+use crate::{Store, WriteBackend, unavailable};
 
 /// Statements that are asked often, spelled once for a database.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct JournalStatements {
     pub(crate) load: String,
     pub(crate) result: String,
     pub(crate) clock: String,
@@ -24,7 +24,7 @@ pub(crate) struct Texts {
     pub(crate) leased_to: String,
 }
 
-impl Texts {
+impl JournalStatements {
     pub(crate) fn of(dialect: Dialect) -> Self {
         let clock = dialect.clock();
         let load = format!(
@@ -79,7 +79,7 @@ impl Journal for Store {
     }
 
     async fn clock(&self) -> Result<Timestamp, Unavailable> {
-        let rows = self.glance(&self.texts().clock, []).await?;
+        let rows = self.quick_query(&self.texts().clock, []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         Ok(self.seen(Cells::new(row).timestamp().map_err(unavailable)?))
     }
@@ -91,8 +91,8 @@ impl Journal for Store {
             return Err(CommitError::TooLarge);
         }
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.offer(change).await,
-            Writing::Postgres(postgres) => postgres.offer(change).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.offer(change).await,
+            WriteBackend::Postgres(postgres) => postgres.offer(change).await,
         }
     }
 
@@ -102,12 +102,12 @@ impl Journal for Store {
         rows.iter().map(id).collect::<Result<_, _>>().map_err(unavailable)
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable> {
         let values = [node.name.as_str().into(), blob(node.incarnation.to_bytes())];
         let rows = self.query(&self.texts().leased_to, values).await?;
         let leased = |row| {
             let mut cells = Cells::new(row);
-            Ok(Leased {
+            Ok(LeasedOperation {
                 operation: OperationId::from_bytes(cells.bytes()?),
                 claim: ClaimId::from_bytes(cells.bytes()?),
                 cancel_asked: cells.int()? != 0,
@@ -118,8 +118,8 @@ impl Journal for Store {
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.purge(age, limit).await,
-            Writing::Postgres(postgres) => postgres.purge(age, limit).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.purge(age, limit).await,
+            WriteBackend::Postgres(postgres) => postgres.purge(age, limit).await,
         }
     }
 }

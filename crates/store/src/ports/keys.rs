@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential};
-use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::limits::{Counter, CounterReadings};
 use holdfast_domain::ports::{
-    CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Standing, Unavailable,
+    CounterSnapshot, CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Unavailable,
 };
-use holdfast_domain::{ApiKeyId, CredentialId, Keys, Timestamp};
+use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Timestamp};
 use sea_orm::QueryResult;
 
 use crate::dialect::{Bind, blob};
 use crate::rows::{self, BadRow, Cells};
-use crate::{Store, Writing, unavailable};
+use crate::{Store, WriteBackend, unavailable};
 
 pub(crate) const STANDING: &str = "SELECT counter, used FROM counters WHERE api_key_id = $1
     AND (counter, window_start) IN (VALUES ($2, $3), ($4, $5), ($6, $7), ($8, $9), ($10, $11),
     ($12, $13))";
 
 #[async_trait]
-impl Keys for Store {
+impl ApiKeys for Store {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let sql = format!(
             "SELECT {}, {}, {} FROM credentials AS c
@@ -29,15 +29,15 @@ impl Keys for Store {
             rows::CREDENTIAL,
             rows::API_KEY
         );
-        let rows = self.glance(&sql, [blob(id.to_bytes())]).await?;
+        let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
         let known = rows.first().map(known).transpose().map_err(unavailable)?;
         Ok(known.map(|known| KnownCredential { now: self.seen(known.now), ..known }))
     }
 
     async fn issue(&self, key: &NewApiKey, credential: &Credential) -> Result<ApiKey, CreateError> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.issue(key, credential).await,
-            Writing::Postgres(postgres) => postgres.issue(key, credential).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.issue(key, credential).await,
+            WriteBackend::Postgres(postgres) => postgres.issue(key, credential).await,
         }
     }
 
@@ -47,12 +47,12 @@ impl Keys for Store {
         grace: Duration,
     ) -> Result<Rotation, RotateError> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.rotate(credential, grace).await,
-            Writing::Postgres(postgres) => postgres.rotate(credential, grace).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.rotate(credential, grace).await,
+            WriteBackend::Postgres(postgres) => postgres.rotate(credential, grace).await,
         }
     }
 
-    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+    async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
         let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
         let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);
@@ -63,19 +63,20 @@ impl Keys for Store {
         });
         let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
         let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
-        let nothing: Tally = Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
+        let nothing: CounterReadings =
+            Counter::ALL.into_iter().map(|counter| (counter, 0)).collect();
         let tally = rows.iter().try_fold(nothing, |tally, row| {
             let mut cells = Cells::new(row);
             let counter = rows::counter(cells.int()?).ok_or(BadRow::Value(0))?;
             Ok(tally.with(counter, cells.int()?))
         });
-        Ok(Standing { tally: tally.map_err(|bad: BadRow| unavailable(bad))?, now })
+        Ok(CounterSnapshot { counters: tally.map_err(|bad: BadRow| unavailable(bad))?, now })
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.revoke(api_key).await,
-            Writing::Postgres(postgres) => postgres.revoke(api_key).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.revoke(api_key).await,
+            WriteBackend::Postgres(postgres) => postgres.revoke(api_key).await,
         }
     }
 

@@ -4,33 +4,38 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
 use holdfast_domain::{NodeAddress, Nodes};
 
 use crate::dialect::blob;
 use crate::rows::Cells;
-use crate::{Store, Writing, unavailable};
+use crate::{Store, WriteBackend, unavailable};
 
 #[async_trait]
 impl Nodes for Store {
-    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+    async fn heartbeat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.beat(node, lease, entry).await,
-            Writing::Postgres(postgres) => postgres.beat(node, lease, entry).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.beat(node, lease, entry).await,
+            WriteBackend::Postgres(postgres) => postgres.beat(node, lease, entry).await,
         }
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.leave(node).await,
-            Writing::Postgres(postgres) => postgres.leave(node).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.leave(node).await,
+            WriteBackend::Postgres(postgres) => postgres.leave(node).await,
         }
     }
 
     async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.advertise(node, address).await,
-            Writing::Postgres(postgres) => postgres.advertise(node, address).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.advertise(node, address).await,
+            WriteBackend::Postgres(postgres) => postgres.advertise(node, address).await,
         }
     }
 

@@ -5,14 +5,14 @@ use holdfast_domain::Prices;
 use holdfast_domain::ports::PinError;
 use holdfast_domain::price::PriceVersion;
 
-use crate::{Store, Writing};
+use crate::{Store, WriteBackend};
 
 #[async_trait]
 impl Prices for Store {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.pin(versions).await,
-            Writing::Postgres(postgres) => postgres.pin(versions).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.pin(versions).await,
+            WriteBackend::Postgres(postgres) => postgres.pin(versions).await,
         }
     }
 }

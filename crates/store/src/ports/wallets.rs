@@ -11,7 +11,7 @@ use crate::dialect::blob;
 use crate::reading::statement;
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::Period;
-use crate::{Store, Writing, unavailable};
+use crate::{Store, WriteBackend, unavailable};
 
 #[async_trait]
 impl Wallets for Store {
@@ -22,14 +22,14 @@ impl Wallets for Store {
         currency: Currency,
     ) -> Result<Wallet, CreateError> {
         match self.writing() {
-            Writing::Sqlite(sqlite) => sqlite.create_wallet(id, name, currency).await,
-            Writing::Postgres(postgres) => postgres.create_wallet(id, name, currency).await,
+            WriteBackend::Sqlite(sqlite) => sqlite.create_wallet(id, name, currency).await,
+            WriteBackend::Postgres(postgres) => postgres.create_wallet(id, name, currency).await,
         }
     }
 
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", rows::WALLET);
-        let rows = self.glance(&sql, [blob(id.to_bytes())]).await?;
+        let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
         let wallet = |row| rows::wallet(&mut Cells::new(row));
         rows.first().map(wallet).transpose().map_err(unavailable)
     }

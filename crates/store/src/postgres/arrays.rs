@@ -84,12 +84,12 @@ impl Columns {
 /// blobs of one length, its names, its other blobs and its texts.
 #[derive(Default)]
 pub(super) struct Rows {
-    ints: Group,
-    fixed: Group,
-    names: Vec<Names>,
+    ints: ColumnGroup,
+    fixed: ColumnGroup,
+    names: Vec<NameColumn>,
     next_name: usize,
-    blobs: Group,
-    texts: Group,
+    blobs: ColumnGroup,
+    texts: ColumnGroup,
     count: usize,
     /// For how many rows a column has room from the start.
     expected: usize,
@@ -97,12 +97,12 @@ pub(super) struct Rows {
 
 /// The columns of one kind, and which of them the next cell is of.
 #[derive(Default)]
-struct Group {
+struct ColumnGroup {
     columns: Vec<Vec<u8>>,
     next: usize,
 }
 
-impl Group {
+impl ColumnGroup {
     /// The column of the next cell, which is there. A new one gets this much room.
     fn next(&mut self, room: usize) -> Option<&mut Vec<u8>> {
         if self.columns.len() <= self.next {
@@ -127,7 +127,7 @@ impl Group {
 
 /// A column of names.
 #[derive(Default)]
-struct Names {
+struct NameColumn {
     /// The place of each name among all, counted from one.
     known: BTreeMap<Box<str>, i64>,
     /// All of them, in the order of their places.
@@ -136,7 +136,7 @@ struct Names {
     places: Vec<u8>,
 }
 
-impl Names {
+impl NameColumn {
     fn place(&mut self, name: &str) -> i64 {
         if let Some(place) = self.known.get(name) {
             return *place;
@@ -229,7 +229,7 @@ impl Rows {
     pub(super) fn opt_name(&mut self, name: Option<&str>) -> &mut Self {
         if self.names.len() <= self.next_name {
             let places = Vec::with_capacity(self.expected.saturating_mul(int(0).len()));
-            self.names.push(Names { places, ..Names::default() });
+            self.names.push(NameColumn { places, ..NameColumn::default() });
         }
         if let Some(names) = self.names.get_mut(self.next_name) {
             let place = name.map_or(0, |name| names.place(name));
@@ -278,12 +278,12 @@ impl Rows {
     /// Adds what [`Columns::table`] names.
     fn add_to(self, arguments: &mut PgArguments) -> Result<(), BoxDynError> {
         let Self { ints, fixed, names, blobs, texts, count, .. } = self;
-        let arrays = |group: Group, element| {
+        let arrays = |group: ColumnGroup, element| {
             group.columns.into_iter().map(move |cells| Array { element, cells, count })
         };
         arrays(ints, Element::Int).try_for_each(|array| arguments.add(array))?;
         fixed.columns.into_iter().try_for_each(|cells| arguments.add(cells))?;
-        for Names { known, all, places } in names {
+        for NameColumn { known, all, places } in names {
             arguments.add(Array { element: Element::Int, cells: places, count })?;
             arguments.add(Array { element: Element::Text, cells: all, count: known.len() })?;
         }

@@ -13,13 +13,13 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
 use super::arrays::{Rows, arguments};
-use super::begin::{self, Begun};
+use super::begin::{self, BatchStart};
 use super::connect::{WRITE_STATEMENT, within};
 use super::pack;
 use super::reads::PRICES;
-use super::runs::Runs;
-use super::statements::{Judged, PARTS, Texts, to_be_changed};
-use crate::judge::{Passed, Refused};
+use super::row_cache::RowCache;
+use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
+use crate::judge::{Acceptance, Rejection};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
@@ -37,14 +37,14 @@ const COMMIT: &str = "EXECUTE holdfast_stands; COMMIT";
 
 /// What the writer remembers from batch to batch.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    texts: Texts,
+pub(super) struct BatchCache {
+    texts: StatementTexts,
     /// Price versions never change, so those that were read once need not be read again.
     prices: HashMap<PriceVersionId, PriceVersion>,
     /// The moment of the last batch, and when that was: windows of counters are read from there on.
     last: Option<(Timestamp, Instant)>,
     /// Rows of operations that run.
-    runs: Runs,
+    runs: RowCache,
 }
 
 /// For so long windows are read from the last batch on. After that other processes may have counted
@@ -53,7 +53,7 @@ const RECENT: Duration = Duration::from_secs(60);
 
 /// What is certain when a batch did not go through.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum BatchError {
     /// Nothing was committed, and the rows may say something else by now: judge again.
     Changed(sqlx::Error),
     /// Nothing was committed, and rows were remembered, not read; they are forgotten now: judge again.
@@ -70,12 +70,12 @@ pub(super) enum Failure {
 }
 
 /// What became of each change, in their order.
-pub(super) type Verdicts = Vec<Result<Receipt, Refused>>;
+pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 
 /// The rows are not the ones that were judged.
 #[derive(Debug, thiserror::Error)]
 #[error("{changed} rows were changed instead of {judged}")]
-struct OtherRows {
+struct RowCountMismatch {
     changed: i64,
     judged: i64,
 }
@@ -83,13 +83,13 @@ struct OtherRows {
 /// A change does not pass by what is remembered of its row.
 #[derive(Debug, thiserror::Error)]
 #[error("a change was refused by what is remembered of its operation")]
-struct Remembered;
+struct StaleRow;
 
-impl Memory {
+impl BatchCache {
     /// Forgets what holds on one connection only: the next one may lead to a server that has lost what was
     /// committed last, price versions too, and has given its numbers to others.
     pub(super) fn change_connection(&mut self) {
-        self.runs = Runs::default();
+        self.runs = RowCache::default();
         self.prices.clear();
     }
 
@@ -104,10 +104,10 @@ impl Memory {
 /// what was remembered of their rows is forgotten.
 pub(super) async fn begin(
     connection: &mut PgConnection,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     changes: &[&Change],
     lock_timeout: Duration,
-) -> Result<Begun, sqlx::Error> {
+) -> Result<BatchStart, sqlx::Error> {
     let known = memory.runs.take(changes);
     let begun = begin::begin(connection, changes, known, memory.since(), lock_timeout).await?;
     memory.last = Some((begun.now, Instant::now()));
@@ -119,45 +119,45 @@ pub(super) async fn begin(
 /// unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
-    memory: &mut Memory,
-    begun: Begun,
+    memory: &mut BatchCache,
+    begun: BatchStart,
     changes: &[&Change],
-) -> Result<Verdicts, Failure> {
+) -> Result<Verdicts, BatchError> {
     let is_misled = !begun.known.is_empty();
-    match commit_knowing(connection, memory, begun, changes).await {
-        Err(Failure::Changed(error) | Failure::Refused(error)) if is_misled => {
-            Err(Failure::Misled(error))
+    match commit_with_cache(connection, memory, begun, changes).await {
+        Err(BatchError::Changed(error) | BatchError::Refused(error)) if is_misled => {
+            Err(BatchError::Misled(error))
         }
         committed => committed,
     }
 }
 
 /// Commits these changes. A row that was known and is another one by now is not written, which is counted.
-async fn commit_knowing(
+async fn commit_with_cache(
     connection: &mut PgConnection,
-    memory: &mut Memory,
-    begun: Begun,
+    memory: &mut BatchCache,
+    begun: BatchStart,
     changes: &[&Change],
-) -> Result<Verdicts, Failure> {
-    let Begun { mut book, known, now, numbers } = begun;
+) -> Result<Verdicts, BatchError> {
+    let BatchStart { mut book, known, now, numbers } = begun;
     let read = read_prices(connection, memory, changes).await;
-    read.map_err(Failure::before_commit)?;
+    read.map_err(BatchError::before_commit)?;
     for price in prices(changes) {
         if let Some(price) = memory.prices.get(&price.id) {
             book.prices.insert(price.id.clone(), price.clone());
         }
     }
     reach(Step::BatchBegun);
-    let mut verdicts: Vec<Result<Passed, Refused>> =
+    let mut verdicts: Vec<Result<Acceptance, Rejection>> =
         changes.iter().map(|change| book.judge(change, now)).collect();
-    let is_misled = |(change, verdict): (&&Change, &Result<Passed, Refused>)| match change {
+    let is_misled = |(change, verdict): (&&Change, &Result<Acceptance, Rejection>)| match change {
         Change::Operation(transition) => {
             verdict.is_err() && known.contains_key(&transition.operation)
         }
         Change::Posting(_) => false,
     };
     if changes.iter().zip(&verdicts).any(is_misled) {
-        return Err(Failure::Misled(sqlx::Error::Decode(Box::new(Remembered))));
+        return Err(BatchError::Misled(sqlx::Error::Decode(Box::new(StaleRow))));
     }
     number(changes, &mut verdicts, numbers);
     let passed = || {
@@ -166,23 +166,23 @@ async fn commit_knowing(
     };
     let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
-        rollback(connection).await.map_err(Failure::Unavailable)?;
+        rollback(connection).await.map_err(BatchError::Unavailable)?;
     } else {
         let written = write(connection, memory, writes, now).await?;
         reach(Step::BatchWritten);
-        answered(connection.execute(COMMIT)).await.map_err(Failure::of_commit)?;
+        answered(connection.execute(COMMIT)).await.map_err(BatchError::of_commit)?;
         reach(Step::BatchCommitted);
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
         memory.prices.extend(book.moved.prices);
         passed().for_each(|(change, passed)| memory.runs.remember(change, passed));
     }
     let receipt =
-        |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
+        |passed: Acceptance| Receipt { version: passed.version, at: now, counters: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
 }
 
 /// Gives new operations that passed these numbers, of which there are enough.
-fn number(changes: &[&Change], verdicts: &mut [Result<Passed, Refused>], numbers: Vec<i64>) {
+fn number(changes: &[&Change], verdicts: &mut [Result<Acceptance, Rejection>], numbers: Vec<i64>) {
     let mut numbers = numbers.into_iter();
     for (change, verdict) in changes.iter().zip(verdicts) {
         if let (Change::Operation(_), Ok(passed)) = (change, verdict) {
@@ -206,7 +206,7 @@ pub(super) async fn answered<T>(
 /// Reads the price versions that were never read before.
 async fn read_prices(
     connection: &mut PgConnection,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     changes: &[&Change],
 ) -> Result<(), sqlx::Error> {
     let mut unknown = Rows::default();
@@ -246,25 +246,25 @@ pub(super) fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
 /// Writes everything, and sees that the rows that have to be there were there: how many rows were written.
 async fn write(
     connection: &mut PgConnection,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     writes: [Rows; PARTS],
     now: Timestamp,
-) -> Result<i64, Failure> {
-    let Judged { counted, added } = to_be_changed(&writes);
+) -> Result<i64, BatchError> {
+    let ExpectedCounts { counted, added } = expected_counts(&writes);
     let text = memory.texts.write(&writes);
-    let given = arguments(Some(now.as_micros()), writes).map_err(Failure::before_commit)?;
+    let given = arguments(Some(now.as_micros()), writes).map_err(BatchError::before_commit)?;
     let query = query_with(AssertSqlSafe(text), given);
-    let row = answered(connection.fetch_one(query)).await.map_err(Failure::before_commit)?;
-    let changed: i64 = row.try_get(0).map_err(Failure::Unavailable)?;
+    let row = answered(connection.fetch_one(query)).await.map_err(BatchError::before_commit)?;
+    let changed: i64 = row.try_get(0).map_err(BatchError::Unavailable)?;
     if changed == counted {
         Ok(changed.saturating_add(added))
     } else {
-        let other = OtherRows { changed, judged: counted };
-        Err(Failure::Changed(sqlx::Error::Decode(Box::new(other))))
+        let other = RowCountMismatch { changed, judged: counted };
+        Err(BatchError::Changed(sqlx::Error::Decode(Box::new(other))))
     }
 }
 
-impl Failure {
+impl BatchError {
     /// Before COMMIT was sent the server undoes everything.
     pub(super) fn before_commit(error: sqlx::Error) -> Self {
         if is_race(&error) {
@@ -308,8 +308,8 @@ pub(super) fn is_locked(error: &sqlx::Error) -> bool {
 }
 
 /// Whether the rows that were written are other ones than those that were judged.
-pub(super) fn are_other_rows(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Decode(error) if error.is::<OtherRows>())
+pub(super) fn is_row_mismatch(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Decode(error) if error.is::<RowCountMismatch>())
 }
 
 /// Whether the server will not have this connection write any more: it is a standby by now (25), or
@@ -344,13 +344,13 @@ mod tests {
         connection.execute("SELECT 1 / 0").await.unwrap_err();
         let refused = connection.execute(COMMIT).await.unwrap_err();
         assert!(has_code(&refused, &["25P02"]), "{refused}");
-        assert!(matches!(Failure::of_commit(refused), Failure::Uncertain(_)));
+        assert!(matches!(BatchError::of_commit(refused), BatchError::Uncertain(_)));
     }
 
     #[test]
     fn windows_are_read_from_the_last_batch_on_while_it_is_recent() {
         let unknown = Timestamp::from_micros(i64::MAX);
-        let mut memory = Memory::default();
+        let mut memory = BatchCache::default();
         assert_eq!(memory.since(), unknown);
         memory.last = Some((sample::NOW, Instant::now()));
         assert_eq!(memory.since(), sample::NOW);

@@ -17,10 +17,10 @@ use super::arrays::{Rows, arguments, push_hex};
 use super::batch::{ANSWER, answered, has_code, is_refusal, rollback};
 use super::connect::{WRITE_STATEMENT, within};
 use super::reads::{
-    CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW, STANDS,
-    WALLET_ROW, Wanted, prepare_reads,
+    BatchReads, CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW,
+    STANDS, WALLET_ROW, prepare_reads,
 };
-use crate::judge::{Balance, Book, Charged, Row, windows};
+use crate::judge::{Book, OperationRow, RefundBase, WalletBalance, windows};
 use crate::rows;
 
 /// Isolation is said, whatever the server's default is: a statement sees what was committed before it
@@ -33,11 +33,11 @@ const READING: Duration = WRITE_STATEMENT.saturating_add(Duration::from_secs(1))
 
 /// What a batch begins with.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct BatchStart {
     /// Its wallets that exist, which are locked, and the other rows that its changes touch.
     pub(super) book: Book,
     /// The rows in it that were remembered, not read.
-    pub(super) known: BTreeMap<OperationId, Row>,
+    pub(super) known: BTreeMap<OperationId, OperationRow>,
     /// The moment after the wallets were locked.
     pub(super) now: Timestamp,
     /// For its new operations.
@@ -58,15 +58,15 @@ pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::E
 pub(super) async fn begin(
     connection: &mut PgConnection,
     changes: &[&Change],
-    known: BTreeMap<OperationId, Row>,
+    known: BTreeMap<OperationId, OperationRow>,
     mut since: Timestamp,
     lock_timeout: Duration,
-) -> Result<Begun, sqlx::Error> {
+) -> Result<BatchStart, sqlx::Error> {
     let wallets: BTreeSet<WalletId> = changes.iter().map(|change| change.wallet()).collect();
     let book = Book { operations: known.clone(), ..Book::default() };
-    let mut begun = Begun { book, known, now: Timestamp::from_micros(0), numbers: Vec::new() };
-    let all = wanted(since, changes, &begun.known);
-    let patience = patience(wallets.len(), lock_timeout, all.has_rows());
+    let mut begun = BatchStart { book, known, now: Timestamp::from_micros(0), numbers: Vec::new() };
+    let all = plan_reads(since, changes, &begun.known);
+    let patience = reply_timeout(wallets.len(), lock_timeout, all.has_rows());
     begun.read(connection, lock(&wallets), &all, patience).await?;
     if i64::try_from(begun.numbers.len()) != Ok(all.numbers) {
         return Err(decode(6, BadCell));
@@ -75,8 +75,8 @@ pub(super) async fn begin(
     // back meanwhile: then they are read once more, from where it is now.
     while begun.now < since && !all.counters.is_empty() {
         since = begun.now;
-        let counters = wanted(since, changes, &begun.known).counters;
-        let again = Wanted { counters, ..Wanted::with_room(0) };
+        let counters = plan_reads(since, changes, &begun.known).counters;
+        let again = BatchReads { counters, ..BatchReads::with_room(0) };
         begun.read(connection, String::new(), &again, ANSWER).await?;
     }
     Ok(begun)
@@ -85,7 +85,7 @@ pub(super) async fn begin(
 /// Whether beginning failed by what its statements met, not by the connection that they came on: another
 /// one meets the same. A connection has ended (08, 57P), leads to a standby (25), has lost what was prepared (26)
 /// or has plans that are out of date (0A).
-pub(super) fn is_met(error: &sqlx::Error) -> bool {
+pub(super) fn is_statement_error(error: &sqlx::Error) -> bool {
     let was_told = error.as_database_error().is_some();
     is_refusal(error) || was_told && !has_code(error, &["08", "57P", "25", "26", "0A"])
 }
@@ -108,7 +108,7 @@ pub(super) async fn held(
 
 /// A connection that says nothing may be dead, or wait for one wallet after the other, or read. The server
 /// ends a statement that takes too long.
-fn patience(wallets: usize, lock_timeout: Duration, reads: bool) -> Duration {
+fn reply_timeout(wallets: usize, lock_timeout: Duration, reads: bool) -> Duration {
     let locks = lock_timeout.saturating_mul(u32::try_from(wallets).unwrap_or(u32::MAX));
     let rest = if reads { READING } else { BEGINNING };
     locks.saturating_add(rest).min(ANSWER)
@@ -127,8 +127,12 @@ fn lock(wallets: &BTreeSet<WalletId>) -> String {
 }
 
 /// What is to be looked for, where these rows are known.
-fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, Row>) -> Wanted {
-    let mut wanted = Wanted::with_room(changes.len());
+fn plan_reads(
+    since: Timestamp,
+    changes: &[&Change],
+    known: &BTreeMap<OperationId, OperationRow>,
+) -> BatchReads {
+    let mut wanted = BatchReads::with_room(changes.len());
     // Changes of one API key look for the same.
     let mut counters = BTreeSet::new();
     for change in changes {
@@ -161,13 +165,13 @@ fn wanted(since: Timestamp, changes: &[&Change], known: &BTreeMap<OperationId, R
     wanted
 }
 
-impl Begun {
+impl BatchStart {
     /// Reads what is wanted, after what this text says.
     async fn read(
         &mut self,
         connection: &mut PgConnection,
         mut text: String,
-        wanted: &Wanted,
+        wanted: &BatchReads,
         patience: Duration,
     ) -> Result<(), sqlx::Error> {
         wanted.ask(&mut text);
@@ -189,7 +193,7 @@ impl Begun {
                 let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
                 let (seq, version) = (int(3)?, Version::new(number));
                 let claim = ClaimId::from_bytes(row.try_get(2)?);
-                book.operations.insert(id, Row { seq, version, claim });
+                book.operations.insert(id, OperationRow { seq, version, claim });
             }
             COUNTER_ROW => {
                 let api_key = ApiKeyId::from_bytes(row.try_get(1)?);
@@ -204,12 +208,12 @@ impl Begun {
                 let id = OperationId::from_bytes(row.try_get(1)?);
                 let wallet = WalletId::from_bytes(row.try_get(2)?);
                 let (charge, refunded) = (Micros::new(int(3)?), Micros::new(int(4)?));
-                book.charged.insert(id, Charged { wallet, charge, refunded });
+                book.charged.insert(id, RefundBase { wallet, charge, refunded });
             }
             WALLET_ROW => {
                 let id = WalletId::from_bytes(row.try_get(1)?);
                 let (available, held) = (Micros::new(int(2)?), Micros::new(int(3)?));
-                book.wallets.insert(id, Balance { available, held });
+                book.wallets.insert(id, WalletBalance { available, held });
             }
             _ => return Err(decode(0, BadCell)),
         }
@@ -247,11 +251,11 @@ mod tests {
     #[test]
     fn a_wait_for_locks_or_rows_is_not_taken_for_a_dead_connection() {
         let lock_timeout = Duration::from_millis(250);
-        assert_eq!(patience(1, lock_timeout, false), Duration::from_millis(5_250));
-        assert_eq!(patience(20, lock_timeout, false), Duration::from_secs(10));
-        assert_eq!(patience(4, lock_timeout, true), Duration::from_secs(12));
-        assert_eq!(patience(512, lock_timeout, false), ANSWER);
-        assert_eq!(patience(1, Duration::MAX, true), ANSWER);
+        assert_eq!(reply_timeout(1, lock_timeout, false), Duration::from_millis(5_250));
+        assert_eq!(reply_timeout(20, lock_timeout, false), Duration::from_secs(10));
+        assert_eq!(reply_timeout(4, lock_timeout, true), Duration::from_secs(12));
+        assert_eq!(reply_timeout(512, lock_timeout, false), ANSWER);
+        assert_eq!(reply_timeout(1, Duration::MAX, true), ANSWER);
     }
 
     #[test]
@@ -260,12 +264,12 @@ mod tests {
         let claim = |n| sample::claim().request_key(sample::request_key(n)).limits(limits);
         let changes = [1, 2, 3].map(|n| sample::admission(&claim(n).build()));
         let changes: Vec<&Change> = changes.iter().map(AsRef::as_ref).collect();
-        let found = wanted(sample::NOW, &changes, &BTreeMap::new());
+        let found = plan_reads(sample::NOW, &changes, &BTreeMap::new());
         assert_eq!((found.operations.count(), found.counters.count()), (3, 1));
         let known = changes.iter().take(2).map(|change| operation_change(change));
-        let row = |of| Row::after(of, 1, Version::FIRST).unwrap();
+        let row = |of| OperationRow::after(of, 1, Version::FIRST).unwrap();
         let known = known.map(|of| (of.operation, row(of))).collect();
-        let found = wanted(sample::NOW, &changes, &known);
+        let found = plan_reads(sample::NOW, &changes, &known);
         assert_eq!((found.operations.count(), found.counters.count()), (1, 1), "two are known");
     }
 }

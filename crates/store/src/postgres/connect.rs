@@ -17,7 +17,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor, Row as _};
 
 use super::batch::is_lost;
-use super::line::AUDIT_STATEMENT;
+use super::pool::AUDIT_STATEMENT;
 use crate::ConnectError;
 
 /// Microseconds since the epoch by the server's clock, read as the expression is evaluated: after the
@@ -62,7 +62,7 @@ struct IsStandby;
 
 /// A connection for migrations, and for looking at what is there, as a pool of one. It says at once what
 /// is wrong, where a pool would try again and again.
-pub(crate) async fn single(
+pub(crate) async fn connect_single(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
@@ -80,7 +80,7 @@ pub(crate) async fn single(
         .record_stmt_in_spans(false)
         // Not written into another URL, where it would be decoded again.
         .map_sqlx_postgres_opts(move |_from_url| url.clone())
-        .map_sqlx_postgres_before_acquire(|connection, _| Box::pin(is_well(connection)))
+        .map_sqlx_postgres_before_acquire(|connection, _| Box::pin(is_healthy(connection)))
         .map_sqlx_postgres_pool_opts(move |options| {
             options.after_connect(move |connection, _| Box::pin(set(connection, session)))
         });
@@ -144,7 +144,7 @@ async fn connected(url: &PgConnectOptions, session: Session) -> Result<PgConnect
 }
 
 /// How a read of several statements begins, which all see one moment.
-pub(super) fn one_moment() -> AssertSqlSafe<String> {
+pub(super) fn begin_snapshot() -> AssertSqlSafe<String> {
     let statement = AUDIT_STATEMENT.as_millis();
     AssertSqlSafe(format!(
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -197,7 +197,7 @@ async fn follows(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 
 /// Whether a connection that was kept can be used: a statement of its own is a transaction of its own
 /// there, and the server still is no standby.
-pub(super) async fn is_well(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+pub(super) async fn is_healthy(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let asked = "SELECT now() = statement_timestamp() AND NOT pg_is_in_recovery()";
     connection.fetch_one(asked).await?.try_get(0)
 }

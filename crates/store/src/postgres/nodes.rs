@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
-use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
 use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
 use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
@@ -44,13 +44,15 @@ impl Postgres {
         &self,
         node: &Node,
         lease: Duration,
-        entry: Entry,
-    ) -> Result<Beat, Unavailable> {
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         let node = node.clone();
         let beat = self.beats.run(move |connection| {
             Box::pin(async move {
                 match enter(connection, &node, lease, entry).await? {
-                    Some((ends_at, now)) => Ok(Beat::Held { lease: Lease { node, ends_at }, now }),
+                    Some((ends_at, now)) => {
+                        Ok(HeartbeatOutcome::Held { lease: Lease { node, ends_at }, now })
+                    }
                     None => lost(connection, node).await,
                 }
             })
@@ -100,12 +102,12 @@ async fn enter(
     connection: &mut PgConnection,
     node: &Node,
     lease: Duration,
-    entry: Entry,
+    entry: LeaseMode,
 ) -> Result<Option<(Timestamp, Timestamp)>, sqlx::Error> {
     let sql = match entry {
-        Entry::Take => &TAKE,
-        Entry::TakeExpired => &TAKE_EXPIRED,
-        Entry::Renew => &RENEW,
+        LeaseMode::Take => &TAKE,
+        LeaseMode::TakeExpired => &TAKE_EXPIRED,
+        LeaseMode::Renew => &RENEW,
     };
     let sql = format!("{} RETURNING ends_at, ends_at - $3", **sql);
     let row = sqlx::query(AssertSqlSafe(sql))
@@ -117,7 +119,7 @@ async fn enter(
     row.map(|row| Ok((moment(&row, 0)?, moment(&row, 1)?))).transpose()
 }
 
-async fn lost(connection: &mut PgConnection, node: Node) -> Result<Beat, sqlx::Error> {
+async fn lost(connection: &mut PgConnection, node: Node) -> Result<HeartbeatOutcome, sqlx::Error> {
     let row = sqlx::query(AssertSqlSafe(STANDING.as_str()))
         .bind(node.name.as_str())
         .fetch_one(connection)
@@ -131,7 +133,7 @@ async fn lost(connection: &mut PgConnection, node: Node) -> Result<Beat, sqlx::E
         }
         None => None,
     };
-    Ok(Beat::Lost { lease, now: moment(&row, 0)? })
+    Ok(HeartbeatOutcome::Lost { lease, now: moment(&row, 0)? })
 }
 
 fn moment(row: &PgRow, at: usize) -> Result<Timestamp, sqlx::Error> {

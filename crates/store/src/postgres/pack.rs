@@ -3,25 +3,25 @@
 
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
-    Admission, Attempt, Change, Effect, ProviderRefusal, SealedResult, Start, Transition,
+    Admission, Attempt, Change, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition,
 };
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::usage::{Kind, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MetersSource, UsageRecord};
 use holdfast_domain::{ClaimId, Timestamp};
 
 use super::arrays::Rows;
 use super::statements::Writes;
-use crate::judge::{Moved, Passed};
+use crate::judge::{Acceptance, BookDeltas};
 use crate::rows;
 
 /// The rows of every part, of so many changes at most.
 pub(super) fn writes<'c>(
     expected: usize,
-    passed: impl Iterator<Item = (&'c Change, Passed)>,
-    moved: &Moved,
+    passed: impl Iterator<Item = (&'c Change, Acceptance)>,
+    moved: &BookDeltas,
     now: Timestamp,
 ) -> Writes {
-    let mut pack = Pack { writes: Writes::with_room(expected), now };
+    let mut pack = WritePacker { writes: Writes::with_room(expected), now };
     for (change, passed) in passed {
         match change {
             Change::Operation(transition) => pack.transition(transition, passed),
@@ -42,20 +42,26 @@ pub(super) fn writes<'c>(
     pack.writes
 }
 
-struct Pack {
+struct WritePacker {
     writes: Writes,
     now: Timestamp,
 }
 
-impl Pack {
-    fn transition(&mut self, transition: &Transition, passed: Passed) {
+impl WritePacker {
+    fn transition(&mut self, transition: &Transition, passed: Acceptance) {
         // Whoever is new and passed has been given a number.
         let seq = passed.seq.unwrap_or(0);
         let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
         // Nobody has another's, and nobody makes the same one twice: no need to compare more.
         let judged = transition.claim.map_or([0; 16], ClaimId::to_bytes);
-        let end =
-            |phase, is_finished, usage| End { judged, seq, expected, phase, is_finished, usage };
+        let end = |phase, is_finished, usage| EndUpdate {
+            judged,
+            seq,
+            expected,
+            phase,
+            is_finished,
+            usage,
+        };
         match &transition.effect {
             Effect::Admit(admission) => self.admission(seq, transition, admission),
             Effect::Reopen(start) => self.reopening(seq, expected, transition, start),
@@ -117,14 +123,25 @@ impl Pack {
         put_start(rows, start, self.now);
     }
 
-    fn reopening(&mut self, seq: i64, expected: i64, transition: &Transition, start: &Start) {
+    fn reopening(
+        &mut self,
+        seq: i64,
+        expected: i64,
+        transition: &Transition,
+        start: &GenerationStart,
+    ) {
         let rows = self.writes.reopenings.row();
         rows.int(seq).int(expected).int(i64::from(transition.generation));
         rows.fixed(&transition.claim.map_or([0; 16], ClaimId::to_bytes));
         put_start(rows, start, self.now);
     }
 
-    fn ending(&mut self, end: &End<'_>, refusal: Option<ProviderRefusal>, attempts: &[Attempt]) {
+    fn ending(
+        &mut self,
+        end: &EndUpdate<'_>,
+        refusal: Option<ProviderRefusal>,
+        attempts: &[Attempt],
+    ) {
         let rows = self.writes.endings.row();
         rows.int(end.seq).int(end.expected).int(i64::from(end.is_finished));
         rows.fixed(&end.judged).name(end.phase);
@@ -144,7 +161,7 @@ impl Pack {
                 })
             }
             None => {
-                for _ in Kind::ALL {
+                for _ in MeterKind::ALL {
                     rows.no_int();
                 }
                 rows.no_int().no_int().no_int();
@@ -178,7 +195,7 @@ impl Pack {
 
     fn price(&mut self, price: &PriceVersion) {
         let rows = self.writes.prices.row();
-        for kind in Kind::ALL {
+        for kind in MeterKind::ALL {
             rows.int(signed(price.tariff.rates().rate(kind)));
         }
         let tiers = rows::tariff::tiers_text(&price.tariff);
@@ -187,7 +204,7 @@ impl Pack {
 }
 
 /// What the end of a run writes into its operation's row.
-struct End<'c> {
+struct EndUpdate<'c> {
     judged: [u8; 16],
     seq: i64,
     expected: i64,
@@ -196,7 +213,7 @@ struct End<'c> {
     usage: Option<&'c UsageRecord>,
 }
 
-fn put_start(rows: &mut Rows, start: &Start, now: Timestamp) {
+fn put_start(rows: &mut Rows, start: &GenerationStart, now: Timestamp) {
     rows.int(start.hold.get())
         .int(i64::from(start.reserved.counters()))
         .int(signed(start.reserved.tokens()))

@@ -8,7 +8,7 @@ use super::arrays::Rows;
 use super::connect::BY_INDEX;
 use super::connect::tests::server;
 use super::reads::{LOCK, PRICES, READ_ALL, read};
-use super::statements::Texts;
+use super::statements::StatementTexts;
 
 const UP: [&str; 2] = [
     include_str!("../../migrations/postgres/0001_ledger.up.sql"),
@@ -74,7 +74,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         rows.row();
         rows
     };
-    let mut texts = Texts::default();
+    let mut texts = StatementTexts::default();
     let read = read(READ_ALL);
     let write = texts.write(&std::array::from_fn(|_part| some()));
     for state in STATES {

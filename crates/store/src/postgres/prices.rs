@@ -2,7 +2,7 @@
 
 use holdfast_domain::ports::PinError;
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
@@ -62,7 +62,7 @@ async fn pin(
         let mut query = sqlx::query(INSERT)
             .bind(version.id.as_str().to_owned())
             .bind(version.currency.as_str().to_owned());
-        for kind in Kind::ALL {
+        for kind in MeterKind::ALL {
             query =
                 query.bind(i64::try_from(version.tariff.rates().rate(kind)).unwrap_or(i64::MAX));
         }

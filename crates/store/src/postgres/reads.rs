@@ -37,7 +37,7 @@ pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_i
     FROM prices WHERE price_version = ANY($1)";
 
 /// What a batch looks for beside its wallets and prices.
-pub(super) struct Wanted {
+pub(super) struct BatchReads {
     /// Operations that are new, if they pass: as many numbers are asked for.
     pub(super) numbers: i64,
     pub(super) operations: Rows,
@@ -53,7 +53,7 @@ const WINDOW: Columns = Columns {
     ..Columns::NONE
 };
 
-/// In the order of [`Wanted`]; a row is a tag, two ids and three integers, and beside the clock the numbers. Each
+/// In the order of [`BatchReads`]; a row is a tag, two ids and three integers, and beside the clock the numbers. Each
 /// cell is of the type that the clock's row has: otherwise all rows were passed through a step of their own.
 const READS: [(Columns, &str); 4] = [
     (
@@ -88,7 +88,7 @@ const READS: [(Columns, &str); 4] = [
 /// All parts of [`READS`].
 pub(super) const READ_ALL: u16 = (1 << READS.len()) - 1;
 
-/// Prepares whatever [`Wanted::ask`] executes. The server plans it when it is used first.
+/// Prepares whatever [`BatchReads::ask`] executes. The server plans it when it is used first.
 pub(super) fn prepare_reads() -> String {
     (0..=READ_ALL)
         .map(|parts| format!("PREPARE holdfast_read_{parts} AS {};\n", read(parts)))
@@ -114,7 +114,7 @@ pub(super) fn read(parts: u16) -> String {
     text
 }
 
-impl Wanted {
+impl BatchReads {
     /// Nothing yet, for so many changes.
     pub(super) fn with_room(expected: usize) -> Self {
         let [operations, counters, postings, charged] =

@@ -35,15 +35,15 @@ pub(super) struct Writes {
 }
 
 /// A part of the writing statement: `{v}` are its rows.
-struct Write {
+struct WritePart {
     columns: Columns,
     sql: &'static str,
-    hits: Hits,
+    hits: RowCheck,
 }
 
 /// How many rows a part changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hits {
+enum RowCheck {
     /// One for each that it is given, or the statement fails: it adds them.
     All,
     /// One for each that it is given, or else nothing must be committed: the server counts.
@@ -60,8 +60,8 @@ const EXPECTED: Columns =
 pub(super) const PARTS: usize = 15;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
-const WRITES: [Write; PARTS] = [
-    Write {
+const WRITES: [WritePart; PARTS] = [
+    WritePart {
         columns: Columns {
             ints: &[
                 "input",
@@ -81,9 +81,9 @@ const WRITES: [Write; PARTS] = [
               audio_input, output, reasoning, audio_output, request, image, tiers)
               SELECT price_version, currency, input, cached_input, cache_write, audio_input, output,
               reasoning, audio_output, request, image, tiers FROM {v}",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: Columns {
             ints: &[
                 "seq",
@@ -116,9 +116,9 @@ const WRITES: [Write; PARTS] = [
               fingerprint_version, contract, fingerprint, body_digest, $1, 1, price_version, hold,
               reserved_counters, reserved_tokens, claim, node, incarnation, $1, deadline,
               'leased', 1, 0, '[]' FROM {v}",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: Columns {
             ints: &[
                 "seq",
@@ -141,9 +141,9 @@ const WRITES: [Write; PARTS] = [
               deadline = v.deadline, attempts = '[]'
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'open'",
-        hits: Hits::Counted,
+        hits: RowCheck::Counted,
     },
-    Write {
+    WritePart {
         columns: Columns {
             ints: &[
                 "seq",
@@ -176,42 +176,42 @@ const WRITES: [Write; PARTS] = [
               provider_cost = v.provider_cost, refusal = v.refusal
               FROM {v} WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'leased'",
-        hits: Hits::Counted,
+        hits: RowCheck::Counted,
     },
-    Write {
+    WritePart {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET phase = 'completed', version = o.version + 1,
               finished_at = $1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'recorded'",
-        hits: Hits::Counted,
+        hits: RowCheck::Counted,
     },
-    Write {
+    WritePart {
         columns: EXPECTED,
         sql: "UPDATE operations AS o SET cancel_asked = 1, version = o.version + 1 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
               AND o.version = v.expected AND o.phase = 'leased'",
-        hits: Hits::Counted,
+        hits: RowCheck::Counted,
     },
-    Write {
+    WritePart {
         columns: NUMBER,
         // These numbers are new: with `ON CONFLICT` each would be looked for first.
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v}",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: NUMBER,
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v} ON CONFLICT DO NOTHING",
         // What it is for is to be found. Whether an operation may run is said by its own row.
-        hits: Hits::Found,
+        hits: RowCheck::Found,
     },
-    Write {
+    WritePart {
         columns: NUMBER,
         sql: "DELETE FROM running WHERE op_seq = ANY(ARRAY(SELECT op_seq FROM {v}))",
         // A row that is missing here must not keep an ending from being committed.
-        hits: Hits::Found,
+        hits: RowCheck::Found,
     },
-    Write {
+    WritePart {
         columns: Columns {
             ints: &["op_seq", "format", "is_finished"],
             fixed: &[("credential_id", 16), ("nonce", 12)],
@@ -221,22 +221,22 @@ const WRITES: [Write; PARTS] = [
         sql: "INSERT INTO results (op_seq, credential_id, format, nonce, sealed, finished_at)
               SELECT op_seq, credential_id, format, nonce, sealed,
               CASE is_finished WHEN 1 THEN $1 END FROM {v}",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: NUMBER,
         sql: "UPDATE results AS r SET finished_at = $1 FROM {v}
               WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
         // A result that somebody took away does not keep the money held.
-        hits: Hits::Found,
+        hits: RowCheck::Found,
     },
-    Write {
+    WritePart {
         columns: Columns { ints: &["op_seq", "leg", "amount"], ..Columns::NONE },
         sql: "INSERT INTO transfers (op_seq, leg, amount, created_at)
               SELECT op_seq, leg, amount, $1 FROM {v}",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: Columns {
             ints: &["amount"],
             fixed: &[("id", 16), ("wallet_id", 16)],
@@ -246,9 +246,9 @@ const WRITES: [Write; PARTS] = [
         },
         sql: "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason, created_at)
               SELECT id, wallet_id, kind, operation_id, amount, reason, $1 FROM {v}",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: Columns {
             ints: &["counter", "window_start", "used"],
             fixed: &[("api_key_id", 16)],
@@ -258,23 +258,23 @@ const WRITES: [Write; PARTS] = [
               SELECT api_key_id, counter, window_start, used FROM {v}
               ON CONFLICT (api_key_id, counter, window_start)
               DO UPDATE SET used = excluded.used",
-        hits: Hits::All,
+        hits: RowCheck::All,
     },
-    Write {
+    WritePart {
         columns: Columns { ints: &["available", "held"], fixed: &[("id", 16)], ..Columns::NONE },
         sql: "UPDATE wallets AS w SET available = w.available + v.available,
               held = w.held + v.held FROM {v} WHERE w.id = ANY(ARRAY[v.id])",
-        hits: Hits::Counted,
+        hits: RowCheck::Counted,
     },
 ];
 
 /// The texts of writing statements by the parts that are in them, made once each.
 #[derive(Debug, Default)]
-pub(super) struct Texts(HashMap<u16, Arc<str>>);
+pub(super) struct StatementTexts(HashMap<u16, Arc<str>>);
 
-impl Texts {
+impl StatementTexts {
     /// Writes; the one row that comes back says how many rows the parts have changed that are
-    /// [`Hits::Counted`]. `$1` is the moment.
+    /// [`RowCheck::Counted`]. `$1` is the moment.
     pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
         debug_assert!(WRITES.iter().zip(writes).all(|(write, rows)| rows.are_of(&write.columns)));
         let make = || {
@@ -285,7 +285,7 @@ impl Texts {
                     continue;
                 }
                 let sql = write.sql.replace("{v}", &write.columns.table(bind));
-                if write.hits == Hits::Counted {
+                if write.hits == RowCheck::Counted {
                     parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
                     counts.push(format!("(SELECT count(*) FROM w{at})"));
                 } else {
@@ -308,19 +308,19 @@ pub(super) fn present<'r>(
 
 /// How many rows are to be changed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Judged {
+pub(super) struct ExpectedCounts {
     /// By the parts whose rows the server counts.
     pub(super) counted: i64,
     /// By those that change all or fail.
     pub(super) added: i64,
 }
 
-pub(super) fn to_be_changed(writes: &[Rows; PARTS]) -> Judged {
+pub(super) fn expected_counts(writes: &[Rows; PARTS]) -> ExpectedCounts {
     let of = |hits| {
         let parts = WRITES.iter().zip(writes).filter(|(write, _)| write.hits == hits);
         parts.map(|(_, rows)| i64::try_from(rows.count()).unwrap_or(i64::MAX)).sum()
     };
-    Judged { counted: of(Hits::Counted), added: of(Hits::All) }
+    ExpectedCounts { counted: of(RowCheck::Counted), added: of(RowCheck::All) }
 }
 
 impl Writes {
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn what_is_not_counted_adds_all_of_its_rows_or_may_miss_some() {
-        for Write { sql, hits, .. } in &WRITES {
+        for WritePart { sql, hits, .. } in &WRITES {
             let added = sql.starts_with("INSERT INTO ") && !sql.contains("NOTHING");
             let every_row =
                 sql.ends_with("FROM {v}") || sql.ends_with("DO UPDATE SET used = excluded.used");
@@ -383,9 +383,9 @@ mod tests {
                     || sql.starts_with(&format!("UPDATE {table} "))
             });
             let fits = match hits {
-                Hits::All => added && every_row,
-                Hits::Counted => sql.starts_with("UPDATE "),
-                Hits::Found => !of_money,
+                RowCheck::All => added && every_row,
+                RowCheck::Counted => sql.starts_with("UPDATE "),
+                RowCheck::Found => !of_money,
             };
             assert!(fits, "{hits:?}: {sql}");
         }

@@ -17,11 +17,11 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::aside::Aside;
-use super::batch::{self, Failure, Memory};
-use super::begin::{self, Begun};
+use super::batch::{self, BatchCache, BatchError};
+use super::begin::{self, BatchStart};
 use super::connect;
-use crate::job::{BATCH_MAX, Job, Misfits, answer_all, take_batch};
+use super::lock_queue::LockQueue;
+use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
 /// How often callers may run before a batch is closed.
@@ -41,8 +41,8 @@ pub(super) struct Writer {
     url: PgConnectOptions,
     lock_timeout: Duration,
     connection: Option<PgConnection>,
-    memory: Memory,
-    pub(super) misfits: Misfits,
+    memory: BatchCache,
+    pub(super) misfits: Quarantine,
     /// Whether the last attempt to connect led to no server that writes.
     pub(super) is_cut_off: bool,
 }
@@ -50,10 +50,10 @@ pub(super) struct Writer {
 /// The server was not reached.
 #[derive(Debug, thiserror::Error)]
 #[error("the database server cannot be reached")]
-pub(super) struct CutOff;
+pub(super) struct UnreachableServer;
 
 /// What became of an attempt at a batch.
-pub(super) enum Tried {
+pub(super) enum BatchOutcome {
     /// Everybody has a verdict.
     Answered,
     /// Nothing was committed, because of one of these.
@@ -66,7 +66,7 @@ pub(super) enum Tried {
 pub(super) async fn run(
     mut writer: Writer,
     mut jobs: mpsc::Receiver<Job>,
-    aside: Aside,
+    aside: LockQueue,
     closing: CancellationToken,
 ) {
     let mut arrived = VecDeque::new();
@@ -86,7 +86,7 @@ pub(super) async fn run(
         arrived.extend(taken);
         gather(&mut jobs, &mut arrived).await;
         loop {
-            aside.take_from(&mut arrived);
+            aside.divert(&mut arrived);
             if arrived.is_empty() {
                 break;
             }
@@ -105,8 +105,8 @@ impl Writer {
             url: url.clone(),
             lock_timeout,
             connection: None,
-            memory: Memory::default(),
-            misfits: Misfits::default(),
+            memory: BatchCache::default(),
+            misfits: Quarantine::default(),
             is_cut_off: false,
         }
     }
@@ -131,26 +131,26 @@ impl Writer {
 
     /// A change that does not fit the tables must not take the others with it: what fails is halved until
     /// it stands alone. What somebody else keeps locked goes aside.
-    async fn commit_batch(&mut self, batch: Vec<Job>, aside: &Aside) {
+    async fn commit_batch(&mut self, batch: Vec<Job>, aside: &LockQueue) {
         let mut waiting = vec![batch];
         while let Some(batch) = waiting.pop() {
             match self.try_batch(batch).await {
-                Tried::Answered => {}
-                Tried::Bad(alone, error) if alone.len() <= 1 => {
+                BatchOutcome::Answered => {}
+                BatchOutcome::Bad(alone, error) if alone.len() <= 1 => {
                     self.misfits.note(&alone);
-                    answer_bad(alone, error);
+                    reject_alone(alone, error);
                 }
-                Tried::Bad(several, _error) => waiting.extend(halves(several)),
-                Tried::Locked(mut batch, error) => {
+                BatchOutcome::Bad(several, _error) => waiting.extend(split_half(several)),
+                BatchOutcome::Locked(mut batch, error) => {
                     let held = self.held(&batch).await;
                     let is_held = |job: &mut Job| held.contains(&job.change().wallet());
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
                     tracing::info!(%error, changes = kept.len(), "somebody else keeps wallets locked");
                     if kept.is_empty() {
                         // It is another row, or a whole table: there they are tried wallet by wallet.
-                        aside.put(batch);
+                        aside.push(batch);
                     } else {
-                        aside.put(kept);
+                        aside.push(kept);
                         waiting.push(batch);
                     }
                 }
@@ -172,15 +172,15 @@ impl Writer {
     }
 
     /// Tries until it is not somebody else's change that stands in the way.
-    pub(super) async fn try_batch(&mut self, mut batch: Vec<Job>) -> Tried {
+    pub(super) async fn try_batch(&mut self, mut batch: Vec<Job>) -> BatchOutcome {
         if batch.is_empty() {
-            return Tried::Answered;
+            return BatchOutcome::Answered;
         }
         let started = Instant::now();
         let mut tries = TRIES;
         loop {
             for job in &mut batch {
-                job.set_in_hand(true);
+                job.set_in_flight(true);
             }
             let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
             let failure = match self.commit_changes(&changes).await {
@@ -189,44 +189,44 @@ impl Writer {
                     for (job, verdict) in batch.into_iter().zip(verdicts) {
                         job.answer(verdict.map_err(CommitError::from));
                     }
-                    return Tried::Answered;
+                    return BatchOutcome::Answered;
                 }
                 Err(failure) => failure,
             };
-            if !matches!(failure, Failure::Uncertain(_)) {
+            if !matches!(failure, BatchError::Uncertain(_)) {
                 for job in &mut batch {
-                    job.set_in_hand(false);
+                    job.set_in_flight(false);
                 }
             }
             match failure {
                 // What misled is forgotten, so this comes once.
-                Failure::Misled(error) => self.undo(&error).await,
-                Failure::Changed(error) => {
+                BatchError::Misled(error) => self.undo(&error).await,
+                BatchError::Changed(error) => {
                     self.undo(&error).await;
                     tries = tries.saturating_sub(1);
                     if tries == 0 {
-                        return Tried::Bad(batch, error);
+                        return BatchOutcome::Bad(batch, error);
                     }
                 }
-                Failure::Refused(error) => {
+                BatchError::Refused(error) => {
                     self.undo(&error).await;
-                    return Tried::Bad(batch, error);
+                    return BatchOutcome::Bad(batch, error);
                 }
-                Failure::Locked(error) => {
+                BatchError::Locked(error) => {
                     self.undo(&error).await;
-                    return Tried::Locked(batch, error);
+                    return BatchOutcome::Locked(batch, error);
                 }
-                Failure::Unavailable(error) => {
+                BatchError::Unavailable(error) => {
                     tracing::warn!(%error, "a batch was not committed");
                     self.undo(&error).await;
                     answer_all(batch, error, CommitError::Unavailable);
-                    return Tried::Answered;
+                    return BatchOutcome::Answered;
                 }
-                Failure::Uncertain(error) => {
+                BatchError::Uncertain(error) => {
                     tracing::error!(%error, "a commit is uncertain");
                     self.connection = None;
                     answer_all(batch, error, CommitError::Uncertain);
-                    return Tried::Answered;
+                    return BatchOutcome::Answered;
                 }
             }
         }
@@ -243,44 +243,44 @@ impl Writer {
         }
     }
 
-    async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, Failure> {
+    async fn commit_changes(&mut self, changes: &[&Change]) -> Result<batch::Verdicts, BatchError> {
         let begun = self.begin(changes).await?;
         match &mut self.connection {
             Some(connection) => batch::commit(connection, &mut self.memory, begun, changes).await,
-            None => Err(Failure::Unavailable(sqlx::Error::WorkerCrashed)),
+            None => Err(BatchError::Unavailable(sqlx::Error::WorkerCrashed)),
         }
     }
 
     /// Begins a transaction for these changes. A connection that was kept may have ended while nothing was to
     /// do: then on another one.
-    async fn begin(&mut self, changes: &[&Change]) -> Result<Begun, Failure> {
+    async fn begin(&mut self, changes: &[&Change]) -> Result<BatchStart, BatchError> {
         let Self { memory, lock_timeout, .. } = self;
         if let Some(mut kept) = self.connection.take() {
             match batch::begin(&mut kept, memory, changes, *lock_timeout).await {
-                Err(error) if !begin::is_met(&error) => {
+                Err(error) if !begin::is_statement_error(&error) => {
                     tracing::info!(%error, "the writer connects anew");
                 }
                 begun => {
                     self.connection = Some(kept);
-                    return begun.map_err(Failure::before_commit);
+                    return begun.map_err(BatchError::before_commit);
                 }
             }
         }
         self.is_cut_off = true;
         memory.change_connection();
         let connected = connect(&self.url, *lock_timeout).await;
-        let mut connection = connected.map_err(Failure::Unavailable)?;
+        let mut connection = connected.map_err(BatchError::Unavailable)?;
         let begun = batch::begin(&mut connection, memory, changes, *lock_timeout).await;
-        if begun.as_ref().err().is_none_or(begin::is_met) {
+        if begun.as_ref().err().is_none_or(begin::is_statement_error) {
             self.is_cut_off = false;
             self.connection = Some(connection);
         }
-        begun.map_err(Failure::before_commit)
+        begun.map_err(BatchError::before_commit)
     }
 }
 
 /// The second one first: what is taken from the end comes in its order.
-pub(super) fn halves(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
+pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
     let later = batch.split_off(batch.len() / 2);
     [later, batch]
 }
@@ -303,7 +303,7 @@ fn turn_away(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     while let Ok(job) = jobs.try_recv() {
         arrived.push_back(job);
     }
-    answer_all(arrived.drain(..), CutOff, CommitError::Unavailable);
+    answer_all(arrived.drain(..), UnreachableServer, CommitError::Unavailable);
 }
 
 /// Takes in what has arrived, and what those send who were answered last.
@@ -321,13 +321,13 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
 /// A change that was tried alone and does not fit the tables. What refuses it is its hold, its ending or its
 /// settlement that is there already, a row that is another one, or a reason that nobody thought of: none of them
 /// goes away by itself, and a result whose settlement is refused is recorded. The rest is about the server.
-pub(super) fn answer_bad(alone: Vec<Job>, error: sqlx::Error) {
+pub(super) fn reject_alone(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
     let constraint = error.as_database_error().and_then(|told| told.constraint());
     let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
     let verdict: fn(Cause) -> CommitError = if is_of_wallet && batch::has_code(&error, &[CHECK]) {
         |_cause| CommitError::InsufficientFunds
-    } else if batch::are_other_rows(&error) || batch::has_code(&error, &["22", "23"]) {
+    } else if batch::is_row_mismatch(&error) || batch::has_code(&error, &["22", "23"]) {
         |_cause| CommitError::Collision
     } else {
         CommitError::Unavailable

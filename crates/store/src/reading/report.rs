@@ -8,7 +8,7 @@ use holdfast_domain::{ApiKeyId, CredentialId, Micros, OperationId};
 use sea_orm::QueryResult;
 
 use crate::dialect::blob;
-use crate::report::{Filter, Listed, LiveCredential, Outstanding, Scope};
+use crate::report::{Filter, LiveCredential, OperationListing, OutstandingHolds, Scope};
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, unavailable};
 
@@ -18,7 +18,7 @@ impl Store {
     /// # Errors
     ///
     /// Where the database cannot be read.
-    pub async fn operations(&self, filter: &Filter) -> Result<Vec<Listed>, Unavailable> {
+    pub async fn operations(&self, filter: &Filter) -> Result<Vec<OperationListing>, Unavailable> {
         let scope = match filter.scope {
             Scope::All => "TRUE".to_owned(),
             Scope::Stale => format!(
@@ -65,7 +65,7 @@ impl Store {
     /// # Errors
     ///
     /// Where the database cannot be read.
-    pub async fn outstanding(&self) -> Result<Outstanding, Unavailable> {
+    pub async fn outstanding(&self) -> Result<OutstandingHolds, Unavailable> {
         let clock = self.dialect().clock();
         let sql = format!(
             "SELECT p.currency, {clock}, count(*), CAST(sum(o.hold) AS bigint), min(o.admitted_at)
@@ -73,7 +73,7 @@ impl Store {
              WHERE {} GROUP BY p.currency",
             self.dialect().is_running()
         );
-        let mut outstanding = Outstanding::default();
+        let mut outstanding = OutstandingHolds::default();
         for row in self.query(&sql, []).await? {
             add(&mut outstanding, &row).map_err(unavailable)?;
         }
@@ -94,12 +94,12 @@ impl Store {
     }
 }
 
-fn listed(row: &QueryResult) -> Result<Listed, BadRow> {
+fn listed(row: &QueryResult) -> Result<OperationListing, BadRow> {
     let mut cells = Cells::new(row);
     let now = cells.timestamp()?;
     let refunded = cells.micros()?;
     let lease = rows::lease(&mut cells)?;
-    Ok(Listed { operation: rows::operation(&mut cells)?, refunded, lease, now })
+    Ok(OperationListing { operation: rows::operation(&mut cells)?, refunded, lease, now })
 }
 
 fn live(row: &QueryResult) -> Result<LiveCredential, BadRow> {
@@ -114,7 +114,7 @@ fn live(row: &QueryResult) -> Result<LiveCredential, BadRow> {
 }
 
 /// Adds what is held of one currency.
-fn add(outstanding: &mut Outstanding, row: &QueryResult) -> Result<(), BadRow> {
+fn add(outstanding: &mut OutstandingHolds, row: &QueryResult) -> Result<(), BadRow> {
     let mut cells = Cells::new(row);
     let (currency, now) = (rows::currency(&mut cells)?, cells.timestamp()?);
     outstanding.count = outstanding.count.saturating_add(cells.small()?);

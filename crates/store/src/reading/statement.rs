@@ -8,11 +8,11 @@ use holdfast_domain::ports::{LedgerEntry, LedgerSource, Unavailable};
 use holdfast_domain::{Micros, OperationId, PostingId};
 use sea_orm::QueryResult;
 
-use super::{Failed, Read};
+use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::dialect::{Bind, blob};
 use crate::rows::{self, BadRow, Cells};
-use crate::statement::{Balance, Period, Statement};
+use crate::statement::{Period, Statement, StatementBalance};
 
 /// The last transfers of a wallet in a period, oldest first. Those of one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.
@@ -56,27 +56,28 @@ impl Store {
         period: Period,
         limit: u32,
     ) -> Result<Statement, Unavailable> {
-        self.at_one_moment(move |db| Box::pin(read(db, wallet, period, limit))).await
+        self.read_transaction(move |db| Box::pin(read(db, wallet, period, limit))).await
     }
 }
 
 async fn read(
-    db: &mut Read,
+    db: &mut ReadTransaction,
     wallet: WalletId,
     period: Period,
     limit: u32,
-) -> Result<Statement, Failed> {
+) -> Result<Statement, ReadError> {
     let values = values(wallet, period, limit);
     let [id, from, to, _limit] = values.clone();
     let sums = db.query(SUMS, [id, from, to]).await?;
     let lines = db.query(LINES, values).await?;
-    let (closing, count) = sums.first().map_or(Ok((NOTHING, 0)), closing).map_err(Failed::Row)?;
-    let lines = lines.iter().map(line).collect::<Result<Vec<_>, _>>().map_err(Failed::Row)?;
+    let (closing, count) =
+        sums.first().map_or(Ok((NOTHING, 0)), closing).map_err(ReadError::Row)?;
+    let lines = lines.iter().map(line).collect::<Result<Vec<_>, _>>().map_err(ReadError::Row)?;
     let shown = u64::try_from(lines.len()).unwrap_or(u64::MAX);
-    Statement::of(lines, count.saturating_sub(shown), closing).map_err(Failed::Transfers)
+    Statement::of(lines, count.saturating_sub(shown), closing).map_err(ReadError::Transfers)
 }
 
-const NOTHING: Balance = Balance { available: Micros::ZERO, held: Micros::ZERO };
+const NOTHING: StatementBalance = StatementBalance { available: Micros::ZERO, held: Micros::ZERO };
 
 /// What [`LINES`] is asked with.
 pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Bind; 4] {
@@ -84,9 +85,9 @@ pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Bind; 4] 
     [blob(wallet.to_bytes()), from.into(), to.into(), i64::from(limit).into()]
 }
 
-fn closing(row: &QueryResult) -> Result<(Balance, u64), BadRow> {
+fn closing(row: &QueryResult) -> Result<(StatementBalance, u64), BadRow> {
     let mut cells = Cells::new(row);
-    let balance = Balance { available: cells.micros()?, held: cells.micros()? };
+    let balance = StatementBalance { available: cells.micros()?, held: cells.micros()? };
     Ok((balance, cells.small()?))
 }
 

@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ApiKeyId, Currency, WalletId};
 use sea_orm::QueryResult;
 
-use super::{Failed, Read};
+use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::Period;
-use crate::usage::{By, DAY_MICROS, Part, Sums, Totals, Usage};
+use crate::usage::{DAY_MICROS, GroupBy, GroupKey, Sums, Totals, UsageRow};
 
 /// Operations that are summed at once.
 const PAGE: i64 = 20_000;
@@ -32,39 +32,43 @@ impl Store {
     /// # Errors
     ///
     /// Where the database cannot be read, or a sum does not fit into 64 bits.
-    pub async fn usage(&self, by: By, period: Period) -> Result<Vec<Usage>, Unavailable> {
-        self.at_one_moment(move |db| Box::pin(read(db, by, period))).await
+    pub async fn usage(&self, by: GroupBy, period: Period) -> Result<Vec<UsageRow>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(read(db, by, period))).await
     }
 }
 
-async fn read(db: &mut Read, by: By, period: Period) -> Result<Vec<Usage>, Failed> {
+async fn read(
+    db: &mut ReadTransaction,
+    by: GroupBy,
+    period: Period,
+) -> Result<Vec<UsageRow>, ReadError> {
     let sql = page(by);
     let (from, to) = period.bounds();
     let last = db.query(LAST, []).await?;
-    let last = last.first().map_or(Ok(0), |row| Cells::new(row).int()).map_err(Failed::Row)?;
+    let last = last.first().map_or(Ok(0), |row| Cells::new(row).int()).map_err(ReadError::Row)?;
     let mut sums = Sums::default();
     let mut after = 0;
     while after < last {
         let until = last.min(after.saturating_add(PAGE));
         let values = [after.into(), until.into(), from.into(), to.into()];
         for row in db.query(&sql, values).await? {
-            let (part, currency, totals) = summed(by, &row).map_err(Failed::Row)?;
-            sums.add(part, currency, &totals).map_err(Failed::Usage)?;
+            let (part, currency, totals) = summed(by, &row).map_err(ReadError::Row)?;
+            sums.add(part, currency, &totals).map_err(ReadError::Usage)?;
         }
         after = until;
     }
-    Ok(sums.named(&names(db, by).await?))
+    Ok(sums.with_names(&names(db, by).await?))
 }
 
 /// Sums over a page. Operations come first in the join, whatever the planner thinks of wallets.
-pub(crate) fn page(by: By) -> String {
+pub(crate) fn page(by: GroupBy) -> String {
     let part = match by {
-        By::Day => format!("o.finished_at / {DAY_MICROS}"),
-        By::Model => "o.model".to_owned(),
-        By::ApiKey => "o.api_key_id".to_owned(),
-        By::Wallet => "o.wallet_id".to_owned(),
+        GroupBy::Day => format!("o.finished_at / {DAY_MICROS}"),
+        GroupBy::Model => "o.model".to_owned(),
+        GroupBy::ApiKey => "o.api_key_id".to_owned(),
+        GroupBy::Wallet => "o.wallet_id".to_owned(),
     };
-    let meters = Kind::ALL.map(|kind| sum(&format!("o.{}", kind.label()))).join(", ");
+    let meters = MeterKind::ALL.map(|kind| sum(&format!("o.{}", kind.label()))).join(", ");
     format!(
         "SELECT {part} AS part, w.currency,
             count(*) FILTER (WHERE o.phase = 'completed'),
@@ -90,18 +94,18 @@ fn sum(of: &str) -> String {
     format!("CAST(coalesce(sum({of}), 0) AS bigint)")
 }
 
-fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow> {
+fn summed(by: GroupBy, row: &QueryResult) -> Result<(GroupKey, Currency, Totals), BadRow> {
     let mut cells = Cells::new(row);
     let part = match by {
-        By::Day => Part::Day(cells.int()?),
-        By::Model => Part::Model(cells.text()?),
-        By::ApiKey => Part::ApiKey(ApiKeyId::from_bytes(cells.bytes()?)),
-        By::Wallet => Part::Wallet(WalletId::from_bytes(cells.bytes()?)),
+        GroupBy::Day => GroupKey::Day(cells.int()?),
+        GroupBy::Model => GroupKey::Model(cells.text()?),
+        GroupBy::ApiKey => GroupKey::ApiKey(ApiKeyId::from_bytes(cells.bytes()?)),
+        GroupBy::Wallet => GroupKey::Wallet(WalletId::from_bytes(cells.bytes()?)),
     };
     let currency = rows::currency(&mut cells)?;
     let (completed, refused, abandoned) = (cells.small()?, cells.small()?, cells.small()?);
     let estimated = cells.small()?;
-    let mut meters = [0; Kind::COUNT];
+    let mut meters = [0; MeterKind::COUNT];
     for count in &mut meters {
         *count = cells.small()?;
     }
@@ -126,15 +130,18 @@ fn summed(by: By, row: &QueryResult) -> Result<(Part, Currency, Totals), BadRow>
 }
 
 /// The names of what is grouped by id.
-async fn names(db: &mut Read, by: By) -> Result<BTreeMap<[u8; 16], String>, Failed> {
+async fn names(
+    db: &mut ReadTransaction,
+    by: GroupBy,
+) -> Result<BTreeMap<[u8; 16], String>, ReadError> {
     let sql = match by {
-        By::Day | By::Model => return Ok(BTreeMap::new()),
-        By::ApiKey => "SELECT id, name FROM api_keys",
-        By::Wallet => "SELECT id, name FROM wallets",
+        GroupBy::Day | GroupBy::Model => return Ok(BTreeMap::new()),
+        GroupBy::ApiKey => "SELECT id, name FROM api_keys",
+        GroupBy::Wallet => "SELECT id, name FROM wallets",
     };
     let name = |row: &QueryResult| {
         let mut cells = Cells::new(row);
         Ok((cells.bytes()?, cells.text()?))
     };
-    db.query(sql, []).await?.iter().map(name).collect::<Result<_, _>>().map_err(Failed::Row)
+    db.query(sql, []).await?.iter().map(name).collect::<Result<_, _>>().map_err(ReadError::Row)
 }

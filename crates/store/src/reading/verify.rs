@@ -11,14 +11,17 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use sea_orm::QueryResult;
 
-use super::{Failed, Read};
+use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::dialect::Dialect;
 use crate::judge::Window;
 use crate::ports::wallets::posting;
 use crate::rows::{self, BadRow, Cells};
-use crate::verify::transfers::{Line, Sums, Transfers};
-use crate::verify::{Audit, Dossier, Kept, Progress, StoredResult, Subject, Terms, Verification};
+use crate::verify::transfers::{AuditEntry, Sums, Transfers};
+use crate::verify::{
+    Audit, AuditOptions, AuditedOperation, Progress, RetentionBound, StoredResult, Subject,
+    Verification,
+};
 
 /// Operations read at once.
 const PAGE: i64 = 1_000;
@@ -43,7 +46,7 @@ impl Store {
     ///
     /// Where the database cannot be read. What is wrong in it is no error.
     pub async fn verify(&self) -> Result<Verification, Unavailable> {
-        self.verify_by(Terms { retention: Duration::MAX }, |_progress| {}).await
+        self.verify_by(AuditOptions { retention: Duration::MAX }, |_progress| {}).await
     }
 
     /// The same by these terms. How far it is, is told after each page.
@@ -53,18 +56,18 @@ impl Store {
     /// As [`Self::verify`].
     pub async fn verify_by(
         &self,
-        terms: Terms,
+        terms: AuditOptions,
         told: impl FnMut(Progress) + Send + 'static,
     ) -> Result<Verification, Unavailable> {
-        self.at_one_moment(move |db| Box::pin(audit(db, terms, told))).await
+        self.read_transaction(move |db| Box::pin(audit(db, terms, told))).await
     }
 }
 
 async fn audit(
-    db: &mut Read,
-    terms: Terms,
+    db: &mut ReadTransaction,
+    terms: AuditOptions,
     told: impl FnMut(Progress) + Send,
-) -> Result<Verification, Failed> {
+) -> Result<Verification, ReadError> {
     let mut audit = begin(db, terms).await?;
     for row in db.query(&format!("SELECT {} FROM wallets AS w", rows::WALLET), []).await? {
         let mut cells = Cells::new(&row);
@@ -91,15 +94,15 @@ async fn audit(
     }
     operations(db, &mut audit, told).await?;
     for row in db.query(COUNTERS, []).await? {
-        let (window, used) = counter(&row).map_err(Failed::Row)?;
+        let (window, used) = counter(&row).map_err(ReadError::Row)?;
         audit.counter(window, used);
     }
     let orphans = db.query(ORPHANS, []).await?;
     let orphans = orphans.first().map_or(Ok(0), |row| Cells::new(row).small());
-    Ok(audit.finish(orphans.map_err(Failed::Row)?))
+    Ok(audit.finish(orphans.map_err(ReadError::Row)?))
 }
 
-async fn begin(db: &mut Read, terms: Terms) -> Result<Audit, Failed> {
+async fn begin(db: &mut ReadTransaction, terms: AuditOptions) -> Result<Audit, ReadError> {
     let sql = format!("SELECT {}, (SELECT min(finished_at) FROM results)", db.dialect().clock());
     let rows = db.query(&sql, []).await?;
     let read = |row: &QueryResult| {
@@ -107,17 +110,17 @@ async fn begin(db: &mut Read, terms: Terms) -> Result<Audit, Failed> {
         Ok((cells.timestamp()?, cells.opt_timestamp()?))
     };
     let moments = rows.first().map_or(Ok((Timestamp::from_micros(0), None)), read);
-    let (now, oldest) = moments.map_err(Failed::Row)?;
+    let (now, oldest) = moments.map_err(ReadError::Row)?;
     let age = i64::try_from(terms.retention.as_micros()).unwrap_or(i64::MAX);
     let due = Timestamp::from_micros(now.as_micros().saturating_sub(age));
-    Ok(Audit::new(Kept { oldest, due }, now))
+    Ok(Audit::new(RetentionBound { oldest, due }, now))
 }
 
 async fn operations(
-    db: &mut Read,
+    db: &mut ReadTransaction,
     audit: &mut Audit,
     mut told: impl FnMut(Progress),
-) -> Result<(), Failed> {
+) -> Result<(), ReadError> {
     let sql = format!(
         "SELECT o.seq, CASE WHEN {} THEN CAST(1 AS bigint) ELSE 0 END, r.op_seq, r.finished_at,
          o.released, {}
@@ -129,7 +132,7 @@ async fn operations(
         rows::OPERATION
     );
     let of = db.query("SELECT count(*) FROM operations", []).await?;
-    let of = of.first().map_or(Ok(0), |row| Cells::new(row).small()).map_err(Failed::Row)?;
+    let of = of.first().map_or(Ok(0), |row| Cells::new(row).small()).map_err(ReadError::Row)?;
     let mut transfers = Cursor::default();
     let mut after = None;
     loop {
@@ -138,7 +141,7 @@ async fn operations(
             return Ok(());
         }
         for row in &page {
-            let seq = Cells::new(row).int().map_err(Failed::Row)?;
+            let seq = Cells::new(row).int().map_err(ReadError::Row)?;
             let next = after.map_or(1, |after: i64| after.saturating_add(1));
             // SQLite gives each row the next number. Sequences of a server have gaps.
             if db.dialect() == Dialect::Sqlite && seq > next {
@@ -166,7 +169,7 @@ async fn operations(
 /// All transfers, in the order of their operations, a page at a time.
 #[derive(Debug)]
 struct Cursor {
-    page: VecDeque<(i64, Result<Line, BadRow>)>,
+    page: VecDeque<(i64, Result<AuditEntry, BadRow>)>,
     after: (i64, i64),
     is_over: bool,
 }
@@ -181,10 +184,10 @@ impl Cursor {
     /// Sums and checks those of the operation with this number, and passes by those of numbers before it.
     async fn check(
         &mut self,
-        db: &mut Read,
+        db: &mut ReadTransaction,
         seq: i64,
-        dossier: &Dossier,
-    ) -> Result<Result<Sums, BadRow>, Failed> {
+        dossier: &AuditedOperation,
+    ) -> Result<Result<Sums, BadRow>, ReadError> {
         let mut transfers = Transfers::of(&dossier.operation);
         let mut bad = None;
         loop {
@@ -204,13 +207,13 @@ impl Cursor {
         Ok(bad.map_or_else(|| Ok(transfers.finish()), Err))
     }
 
-    async fn read(&mut self, db: &mut Read) -> Result<(), Failed> {
+    async fn read(&mut self, db: &mut ReadTransaction) -> Result<(), ReadError> {
         let (seq, leg) = self.after;
         let page = db.query(TRANSFERS, [seq.into(), leg.into(), TRANSFERS_PAGE.into()]).await?;
         self.is_over = page.is_empty();
         for row in &page {
             let mut cells = Cells::new(row);
-            let mut number = || cells.int().map_err(Failed::Row);
+            let mut number = || cells.int().map_err(ReadError::Row);
             self.after = (number()?, number()?);
             self.page.push_back((self.after.0, line(self.after.1, &mut cells)));
         }
@@ -218,13 +221,13 @@ impl Cursor {
     }
 }
 
-fn line(leg: i64, cells: &mut Cells<'_>) -> Result<Line, BadRow> {
+fn line(leg: i64, cells: &mut Cells<'_>) -> Result<AuditEntry, BadRow> {
     let (generation, kind) = rows::transfer(leg).ok_or(BadRow::Value(1))?;
     let transfer = Transfer::new(kind, cells.micros()?);
-    Ok(Line { generation, transfer, at: cells.timestamp()? })
+    Ok(AuditEntry { generation, transfer, at: cells.timestamp()? })
 }
 
-fn dossier(row: &QueryResult) -> Result<Dossier, BadRow> {
+fn dossier(row: &QueryResult) -> Result<AuditedOperation, BadRow> {
     let mut cells = Cells::new(row);
     cells.skip(1);
     let is_listed = cells.int()? == 1;
@@ -236,7 +239,7 @@ fn dossier(row: &QueryResult) -> Result<Dossier, BadRow> {
         }
     };
     let released = Micros::new(cells.opt_int()?.unwrap_or(0));
-    Ok(Dossier { operation: rows::operation(&mut cells)?, released, result, is_listed })
+    Ok(AuditedOperation { operation: rows::operation(&mut cells)?, released, result, is_listed })
 }
 
 fn counter(row: &QueryResult) -> Result<(Window, i64), BadRow> {
@@ -247,8 +250,8 @@ fn counter(row: &QueryResult) -> Result<(Window, i64), BadRow> {
     Ok((window, cells.int()?))
 }
 
-fn id<T>(row: &QueryResult, at: usize, read: fn([u8; 16]) -> T) -> Result<T, Failed> {
+fn id<T>(row: &QueryResult, at: usize, read: fn([u8; 16]) -> T) -> Result<T, ReadError> {
     let mut cells = Cells::new(row);
     cells.skip(at);
-    cells.bytes().map(read).map_err(Failed::Row)
+    cells.bytes().map(read).map_err(ReadError::Row)
 }

@@ -1,26 +1,26 @@
 //! Rates and tiers of a price version as columns: the rates one each, the tiers in one text, a line for
 //! each tier: its threshold, then its rates in the order of the columns.
 
-use holdfast_domain::price::{Rates, Tariff, Tier};
-use holdfast_domain::usage::Kind;
+use holdfast_domain::price::{Tariff, Tier, UnitPrices};
+use holdfast_domain::usage::MeterKind;
 
 use super::{BadRow, Cells, of_kind};
 
 /// Reads the rates and the tiers.
 pub(super) fn read(cells: &mut Cells<'_>) -> Result<Tariff, BadRow> {
     let at = cells.next;
-    let rates = cells.counts()?.and_then(|rates| Rates::by(|kind| of_kind(&rates, kind)));
+    let rates = cells.counts()?.and_then(|rates| UnitPrices::from_fn(|kind| of_kind(&rates, kind)));
     let rates = rates.ok_or(BadRow::Value(at))?;
     cells.parse(|text: String| {
         let tiers = text.lines().map(tier).collect::<Option<_>>()?;
-        Tariff::tiered(rates, tiers).ok()
+        Tariff::with_tiers(rates, tiers).ok()
     })
 }
 
 /// The tiers as the text that [`read`] reads.
 pub(crate) fn tiers_text(tariff: &Tariff) -> String {
     let tier = |tier: &Tier| {
-        let rates = Kind::ALL.map(|kind| tier.rates.rate(kind).to_string()).join(" ");
+        let rates = MeterKind::ALL.map(|kind| tier.rates.rate(kind).to_string()).join(" ");
         format!("{} {rates}", tier.above_prompt_tokens)
     };
     tariff.tiers().iter().map(tier).collect::<Vec<_>>().join("\n")
@@ -30,7 +30,7 @@ fn tier(line: &str) -> Option<Tier> {
     let numbers = line.split(' ').map(|number| number.parse().ok());
     let numbers = numbers.collect::<Option<Vec<u64>>>()?;
     let (above_prompt_tokens, rates) = numbers.split_first()?;
-    let rates: &[u64; Kind::COUNT] = rates.try_into().ok()?;
-    let rates = Rates::by(|kind| of_kind(rates, kind))?;
+    let rates: &[u64; MeterKind::COUNT] = rates.try_into().ok()?;
+    let rates = UnitPrices::from_fn(|kind| of_kind(rates, kind))?;
     Some(Tier { above_prompt_tokens: *above_prompt_tokens, rates })
 }

@@ -12,26 +12,26 @@ use holdfast_failpoint::{Step, reach};
 
 use super::clock::Clock;
 use super::connect::{CONSTRAINT, ERROR, TOO_BIG};
-use super::errand::WriteError;
 use super::statements::Statements;
-use crate::judge::{Book, Passed, Refused, Row, windows};
+use super::write_task::WriteError;
+use crate::judge::{Acceptance, Book, OperationRow, Rejection, windows};
 use crate::metrics;
 
 /// What the writer remembers from batch to batch.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct BatchCache {
     /// Price versions never change, so those that were read once need not be read again.
     prices: HashMap<PriceVersionId, PriceVersion>,
     /// The operations that the writer has left leased, so that their ends need not look for them.
     /// Another process may have written them since: then they have another version, which is
     /// noticed as they are written.
-    leased: HashMap<OperationId, Row>,
+    leased: HashMap<OperationId, OperationRow>,
     pub(super) clock: Arc<Clock>,
 }
 
 /// What is certain when a batch did not go through.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum BatchError {
     /// Nothing was committed; one of the changes does not fit the tables.
     Constraint(WriteError),
     /// Nothing was committed; the database does not work.
@@ -41,22 +41,22 @@ pub(super) enum Failure {
 }
 
 /// What became of each change, in their order.
-pub(super) type Verdicts = Vec<Result<Receipt, Refused>>;
+pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 
-impl Memory {
+impl BatchCache {
     pub(super) fn new(clock: Arc<Clock>) -> Self {
         Self { prices: HashMap::new(), leased: HashMap::new(), clock }
     }
 
     /// The row of a transition that was judged by the version that was written last. What expects
     /// another one reads the row: it may know more.
-    fn row(&self, transition: &Transition) -> Option<Row> {
+    fn row(&self, transition: &Transition) -> Option<OperationRow> {
         let row = self.leased.get(&transition.operation)?;
-        transition.stands_on(Some((row.version, row.claim))).then_some(*row)
+        transition.matches_row(Some((row.version, row.claim))).then_some(*row)
     }
 
     /// Whether a change was judged by a row that was not read.
-    fn stands_for(&self, change: &Change) -> bool {
+    fn has_cached_row(&self, change: &Change) -> bool {
         match change {
             Change::Operation(transition) => self.row(transition).is_some(),
             Change::Posting(_) => false,
@@ -75,7 +75,7 @@ impl Memory {
     }
 
     /// Remembers what a transition has left leased.
-    fn note(&mut self, transition: &Transition, row: Row) {
+    fn remember(&mut self, transition: &Transition, row: OperationRow) {
         match &transition.effect {
             Effect::Admit(_) | Effect::Reopen(_) | Effect::AskCancel => {
                 self.leased.insert(transition.operation, row);
@@ -96,14 +96,14 @@ impl Memory {
 /// failure other than `Uncertain` the transaction is over.
 pub(super) fn commit(
     statements: &mut Statements<'_>,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     changes: &[&Change],
-) -> Result<Verdicts, Failure> {
+) -> Result<Verdicts, BatchError> {
     let result = attempt_or_roll_back(statements, memory, changes);
     let Err(failure) = &result else { return result };
     // What was remembered may be so no longer. With rows that were read a change fails for its own sake.
     let had_rows = !std::mem::take(&mut memory.leased).is_empty();
-    if had_rows && matches!(failure, Failure::Constraint(_)) {
+    if had_rows && matches!(failure, BatchError::Constraint(_)) {
         return attempt_or_roll_back(statements, memory, changes);
     }
     result
@@ -111,61 +111,65 @@ pub(super) fn commit(
 
 fn attempt_or_roll_back(
     statements: &mut Statements<'_>,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     changes: &[&Change],
-) -> Result<Verdicts, Failure> {
+) -> Result<Verdicts, BatchError> {
     let result = attempt(statements, memory, changes);
-    if let Err(Failure::Constraint(_) | Failure::Unavailable(_)) = &result {
-        statements.rollback().map_err(|error| Failure::Unavailable(error.into()))?;
+    if let Err(BatchError::Constraint(_) | BatchError::Unavailable(_)) = &result {
+        statements.rollback().map_err(|error| BatchError::Unavailable(error.into()))?;
     }
     result
 }
 
 fn attempt(
     statements: &mut Statements<'_>,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     changes: &[&Change],
-) -> Result<Verdicts, Failure> {
-    statements.begin().map_err(Failure::of)?;
-    let (mut book, mut now) = read(statements, memory, changes).map_err(Failure::of)?;
+) -> Result<Verdicts, BatchError> {
+    statements.begin().map_err(BatchError::of)?;
+    let (mut book, mut now) = read(statements, memory, changes).map_err(BatchError::of)?;
     reach(Step::BatchBegun);
     let mut verdicts = judge(&mut book, changes, now);
-    let refuses = |(change, verdict): (&&Change, &Result<Passed, Refused>)| {
-        verdict.is_err() && memory.stands_for(change)
+    let refuses = |(change, verdict): (&&Change, &Result<Acceptance, Rejection>)| {
+        verdict.is_err() && memory.has_cached_row(change)
     };
     if changes.iter().zip(&verdicts).any(refuses) {
         // Somebody else may have written since: only a row that was read refuses.
         memory.forget_rows();
-        (book, now) = read(statements, memory, changes).map_err(Failure::of)?;
+        (book, now) = read(statements, memory, changes).map_err(BatchError::of)?;
         verdicts = judge(&mut book, changes, now);
     }
     let done = if verdicts.iter().any(Result::is_ok) {
         let judged = changes.iter().zip(&verdicts);
-        let written = write(statements, &book, judged, now).map_err(Failure::of)?;
+        let written = write(statements, &book, judged, now).map_err(BatchError::of)?;
         reach(Step::BatchWritten);
-        let done = statements.commit().map_err(|error| Failure::Uncertain(error.into()))?;
+        let done = statements.commit().map_err(|error| BatchError::Uncertain(error.into()))?;
         reach(Step::BatchCommitted);
         memory.prices.extend(book.moved.prices);
         for (transition, row) in written {
-            memory.note(transition, row);
+            memory.remember(transition, row);
         }
         done
     } else {
-        statements.rollback().map_err(|error| Failure::Unavailable(error.into()))?
+        statements.rollback().map_err(|error| BatchError::Unavailable(error.into()))?
     };
     metrics::transaction(done.statements, done.rows);
     let receipt =
-        |passed: Passed| Receipt { version: passed.version, at: now, tally: passed.tally };
+        |passed: Acceptance| Receipt { version: passed.version, at: now, counters: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
 }
 
-fn judge(book: &mut Book, changes: &[&Change], now: Timestamp) -> Vec<Result<Passed, Refused>> {
+fn judge(
+    book: &mut Book,
+    changes: &[&Change],
+    now: Timestamp,
+) -> Vec<Result<Acceptance, Rejection>> {
     changes.iter().map(|change| book.judge(change, now)).collect()
 }
 
 fn read(
     statements: &mut Statements<'_>,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     changes: &[&Change],
 ) -> Result<(Book, Timestamp), WriteError> {
     let now = memory.clock.stamp(statements.now()?);
@@ -189,7 +193,7 @@ fn read(
 
 fn read_transition(
     statements: &mut Statements<'_>,
-    memory: &mut Memory,
+    memory: &mut BatchCache,
     book: &mut Book,
     transition: &Transition,
     now: Timestamp,
@@ -231,7 +235,7 @@ fn read_posting(
         book.postings.insert(posting.id);
     }
     if let PostingKind::Refund(operation) = posting.kind
-        && let Some(charged) = statements.charged(operation)?
+        && let Some(charged) = statements.refund_base(operation)?
     {
         book.charged.insert(operation, charged);
     }
@@ -242,9 +246,9 @@ fn read_posting(
 fn write<'c>(
     statements: &mut Statements<'_>,
     book: &Book,
-    judged: impl Iterator<Item = (&'c &'c Change, &'c Result<Passed, Refused>)>,
+    judged: impl Iterator<Item = (&'c &'c Change, &'c Result<Acceptance, Rejection>)>,
     now: Timestamp,
-) -> Result<Vec<(&'c Transition, Row)>, WriteError> {
+) -> Result<Vec<(&'c Transition, OperationRow)>, WriteError> {
     let mut written = Vec::new();
     for price in book.moved.prices.values() {
         statements.keep_price(price)?;
@@ -254,7 +258,8 @@ fn write<'c>(
             (Change::Operation(transition), Ok(passed)) => {
                 let seq = statements.transition(transition, *passed, now)?;
                 written.extend(
-                    Row::after(transition, seq, passed.version).map(|row| (transition, row)),
+                    OperationRow::after(transition, seq, passed.version)
+                        .map(|row| (transition, row)),
                 );
             }
             (Change::Posting(posting), Ok(_)) => statements.post(posting, now)?,
@@ -270,7 +275,7 @@ fn write<'c>(
     Ok(written)
 }
 
-impl Failure {
+impl BatchError {
     /// An error before COMMIT. Constraints and rows that were not there are about a change, the rest is
     /// about the database.
     fn of(error: impl Into<WriteError>) -> Self {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connect::File;
+use super::connect::DatabaseFile;
 
 const EVERY: Duration = Duration::from_millis(50);
 /// Pages from which on the log is to begin anew: 64 MiB.
@@ -28,14 +28,14 @@ const FEW: i64 = 1_000;
 
 /// The log as the thread saw it last.
 #[derive(Debug, Default)]
-pub(super) struct Log {
+pub(super) struct WalState {
     /// Counted up at every commit.
     commits: AtomicU64,
     /// Whether the writer should carry over what is left.
     is_nearly_done: AtomicBool,
 }
 
-impl Log {
+impl WalState {
     pub(super) fn committed(&self) {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
@@ -54,14 +54,14 @@ impl Log {
 
 /// The thread that checkpoints.
 #[derive(Debug)]
-pub(super) struct Checkpoints {
+pub(super) struct Checkpointer {
     stop: Sender<Infallible>,
     thread: io::Result<JoinHandle<()>>,
 }
 
-impl Checkpoints {
+impl Checkpointer {
     /// Checkpoints after commits until it is stopped.
-    pub(super) fn start(file: File, log: Arc<Log>) -> Self {
+    pub(super) fn start(file: DatabaseFile, log: Arc<WalState>) -> Self {
         let (stop, stopped) = mpsc::channel();
         let run = move || run(&file, &log, &stopped);
         let thread = thread::Builder::new().name("holdfast-checkpoint".to_owned()).spawn(run);
@@ -80,8 +80,8 @@ impl Checkpoints {
     }
 }
 
-fn run(file: &File, log: &Log, stopped: &Receiver<Infallible>) {
-    let (mut done, mut before, mut kept) = (0, Pass::default(), None);
+fn run(file: &DatabaseFile, log: &WalState, stopped: &Receiver<Infallible>) {
+    let (mut done, mut before, mut kept) = (0, CheckpointPass::default(), None);
     while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
         let now = log.commits.load(Ordering::Relaxed);
         if now == done {
@@ -90,7 +90,7 @@ fn run(file: &File, log: &Log, stopped: &Receiver<Infallible>) {
         done = now;
         match checkpoint(file, kept.take()) {
             Ok((connection, pages)) => {
-                let pass = Pass::after(before, pages);
+                let pass = CheckpointPass::after(before, pages);
                 log.is_nearly_done.store(pass.is_nearly_done(before), Ordering::Relaxed);
                 (before, kept) = (pass, Some(connection));
             }
@@ -100,7 +100,10 @@ fn run(file: &File, log: &Log, stopped: &Receiver<Infallible>) {
 }
 
 /// The connection that is still good after it.
-fn checkpoint(file: &File, kept: Option<Connection>) -> rusqlite::Result<(Connection, Pages)> {
+fn checkpoint(
+    file: &DatabaseFile,
+    kept: Option<Connection>,
+) -> rusqlite::Result<(Connection, WalPages)> {
     let connection = kept.map_or_else(|| file.open(), Ok)?;
     let pages = passive(&connection)?;
     Ok((connection, pages))
@@ -108,21 +111,21 @@ fn checkpoint(file: &File, kept: Option<Connection>) -> rusqlite::Result<(Connec
 
 /// How long the log is, and how much of it is carried over.
 #[derive(Debug, Default, Clone, Copy)]
-struct Pages {
+struct WalPages {
     log: i64,
     carried: i64,
 }
 
 /// What a pass of the thread came to.
 #[derive(Debug, Default, Clone, Copy)]
-struct Pass {
-    pages: Pages,
+struct CheckpointPass {
+    pages: WalPages,
     /// Pages that it carried over: about as much is written meanwhile.
     work: i64,
 }
 
-impl Pass {
-    const fn after(before: Self, pages: Pages) -> Self {
+impl CheckpointPass {
+    const fn after(before: Self, pages: WalPages) -> Self {
         // Where the log has begun anew, all of it is this pass's.
         let begun = if pages.carried < before.pages.carried { 0 } else { before.pages.carried };
         Self { pages, work: pages.carried - begun }
@@ -141,9 +144,9 @@ impl Pass {
     }
 }
 
-fn passive(connection: &Connection) -> rusqlite::Result<Pages> {
+fn passive(connection: &Connection) -> rusqlite::Result<WalPages> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        Ok(Pages { log: row.get(1)?, carried: row.get(2)? })
+        Ok(WalPages { log: row.get(1)?, carried: row.get(2)? })
     })
 }
 
@@ -153,10 +156,10 @@ mod tests {
 
     /// Whether the writer is to do the rest after the last of these passes.
     fn is_left_to_the_writer(passes: &[(i64, i64)]) -> bool {
-        let mut before = Pass::default();
+        let mut before = CheckpointPass::default();
         let mut told = false;
         for &(log, carried) in passes {
-            let pass = Pass::after(before, Pages { log, carried });
+            let pass = CheckpointPass::after(before, WalPages { log, carried });
             told = pass.is_nearly_done(before);
             before = pass;
         }

@@ -84,7 +84,7 @@ pub(crate) fn is_no_database(error: &DbErr) -> bool {
 
 /// A database file that is written, by threads that wait for each statement.
 #[derive(Debug, Clone)]
-pub(crate) struct File {
+pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
     /// How long a transaction waits for another process that writes.
     pub(crate) busy_timeout: Duration,
@@ -92,7 +92,7 @@ pub(crate) struct File {
     pub(crate) lock: Option<Arc<ServeLock>>,
 }
 
-impl File {
+impl DatabaseFile {
     /// Another connection, to the file that is in hold and no other.
     pub(crate) fn open(&self) -> rusqlite::Result<Connection> {
         self.connect(self.busy_timeout)

@@ -42,7 +42,7 @@ pub enum FileLost {
 
 /// Why a file was not taken hold of.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum HoldError {
     /// Another process holds it, by whatever name.
     Taken,
     /// It has several names.
@@ -65,14 +65,14 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Takes hold of the file that has this name now.
-    pub(crate) fn hold(named: &Path) -> Result<Self, Refusal> {
-        let file = ManuallyDrop::new(File::open(named).map_err(Refusal::Failed)?);
-        let held = file.metadata().map_err(Refusal::Failed)?;
-        one_name(named, &held).map_err(Refusal::Lost)?;
+    pub(crate) fn hold(named: &Path) -> Result<Self, HoldError> {
+        let file = ManuallyDrop::new(File::open(named).map_err(HoldError::Failed)?);
+        let held = file.metadata().map_err(HoldError::Failed)?;
+        one_name(named, &held).map_err(HoldError::Lost)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Refusal::Taken),
-            Err(TryLockError::Error(error)) => return Err(Refusal::Failed(error)),
+            Err(TryLockError::WouldBlock) => return Err(HoldError::Taken),
+            Err(TryLockError::Error(error)) => return Err(HoldError::Failed(error)),
         }
         let (device, inode) = (held.dev(), held.ino());
         let (lost, told) = (OnceLock::new(), CancellationToken::new());

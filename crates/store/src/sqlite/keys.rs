@@ -8,7 +8,7 @@ use holdfast_domain::{ApiKeyId, Micros, Timestamp};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::Sqlite;
-use super::errand::WriteError;
+use super::write_task::WriteError;
 use crate::rows::{self, Cells};
 use crate::unavailable;
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
-use holdfast_domain::ports::{Beat, Entry, Unavailable};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
 use holdfast_domain::{Incarnation, NodeAddress, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use super::Sqlite;
-use super::errand::WriteError;
+use super::write_task::WriteError;
 use crate::unavailable;
 
 const TAKE: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
@@ -26,8 +26,8 @@ impl Sqlite {
         &self,
         node: &Node,
         lease: Duration,
-        entry: Entry,
-    ) -> Result<Beat, Unavailable> {
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         let node = node.clone();
         let lock = self.file.lock.clone();
         let beat = self.write(move |transaction, now| {
@@ -36,9 +36,9 @@ impl Sqlite {
             }
             let taken = Lease { node, ends_at: now.after(lease) };
             if enter(transaction, &taken, now, entry)? {
-                return Ok(Beat::Held { lease: taken, now });
+                return Ok(HeartbeatOutcome::Held { lease: taken, now });
             }
-            Ok(Beat::Lost { lease: standing(transaction, taken.node)?, now })
+            Ok(HeartbeatOutcome::Lost { lease: current_lease(transaction, taken.node)?, now })
         });
         beat.await.map_err(unavailable)
     }
@@ -74,21 +74,21 @@ fn enter(
     transaction: &Transaction<'_>,
     lease: &Lease,
     now: Timestamp,
-    entry: Entry,
+    entry: LeaseMode,
 ) -> Result<bool, WriteError> {
     let Lease { node, ends_at } = lease;
     let row = (node.name.as_str(), node.incarnation.to_bytes(), ends_at.as_micros());
     let changed = match entry {
-        Entry::Take => transaction.execute(TAKE, row)?,
-        Entry::TakeExpired => {
+        LeaseMode::Take => transaction.execute(TAKE, row)?,
+        LeaseMode::TakeExpired => {
             transaction.execute(TAKE_EXPIRED, (row.0, row.1, row.2, now.as_micros()))?
         }
-        Entry::Renew => transaction.execute(RENEW, row)?,
+        LeaseMode::Renew => transaction.execute(RENEW, row)?,
     };
     Ok(changed > 0)
 }
 
-fn standing(transaction: &Transaction<'_>, node: Node) -> Result<Option<Lease>, WriteError> {
+fn current_lease(transaction: &Transaction<'_>, node: Node) -> Result<Option<Lease>, WriteError> {
     let sql = "SELECT incarnation, ends_at FROM nodes WHERE name = ?1";
     let found = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let found = transaction.query_row(sql, [node.name.as_str()], found).optional()?;

@@ -2,16 +2,16 @@
 
 use std::cell::RefCell;
 
-use holdfast_domain::ledger::Moves;
+use holdfast_domain::ledger::BalanceChange;
 use holdfast_domain::{Micros, WalletId};
 use rusqlite::Connection;
 
 use super::journal;
 use super::statements::Statements;
 use crate::dialect::Dialect;
-use crate::ports::{STANDING, Texts};
+use crate::ports::{JournalStatements, STANDING};
 use crate::reading::{statement, usage};
-use crate::usage::By;
+use crate::usage::GroupBy;
 
 pub(super) const UP: &str = concat!(
     include_str!("../../migrations/sqlite/0001_ledger.up.sql"),
@@ -55,7 +55,7 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     statements.retain(|sql| !sql.starts_with("BEGIN") && !sql.starts_with("COMMIT"));
     // Would look for operations of a price that was missing; there are none, and it knows that.
     statements.retain(|sql| !sql.starts_with("INSERT INTO prices"));
-    let texts = Texts::of(Dialect::Sqlite);
+    let texts = JournalStatements::of(Dialect::Sqlite);
     let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING];
     statements.extend(others.map(str::to_owned));
     let others = [journal::PURGE, journal::SWEEP, statement::LINES, statement::SUMS];
@@ -69,7 +69,7 @@ fn no_statement_of_a_request_reads_a_whole_table() {
 #[test]
 fn a_report_reads_operations_by_their_numbers_and_sorts_no_more_than_a_page() {
     let connection = ledger();
-    for by in [By::Day, By::Model, By::ApiKey, By::Wallet] {
+    for by in [GroupBy::Day, GroupBy::Model, GroupBy::ApiKey, GroupBy::Wallet] {
         let plan = plan(&connection, &usage::page(by));
         let operations = "SEARCH o USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
         assert_eq!(plan.first().map(String::as_str), Some(operations), "{plan:#?}");
@@ -91,7 +91,7 @@ fn a_statement_of_a_wallet_reads_no_row_of_an_operation_that_it_does_not_show() 
 fn a_statement_that_changes_another_number_of_rows_than_one_has_failed() {
     let connection = ledger();
     let mut statements = Statements::prepare(&connection).unwrap();
-    let moves = Moves { available: Micros::new(1), held: Micros::ZERO };
+    let moves = BalanceChange { available: Micros::new(1), held: Micros::ZERO };
     let stopped = statements.move_wallet(WalletId::from_u128(7), moves).unwrap_err();
     assert!(matches!(stopped, rusqlite::Error::StatementChangedRows(0)), "{stopped:?}");
 }

@@ -2,12 +2,12 @@
 
 use holdfast_domain::ports::PinError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use rusqlite::{Statement, Transaction};
 
 use super::Sqlite;
-use super::errand::WriteError;
 use super::statements::signed;
+use super::write_task::WriteError;
 use crate::rows::{self, Cells, tariff};
 
 pub(super) const PRICE: &str = "SELECT price_version, currency, input, cached_input, cache_write,
@@ -68,7 +68,7 @@ pub(super) fn keep_price(
     statement: &mut Statement<'_>,
     price: &PriceVersion,
 ) -> rusqlite::Result<usize> {
-    let rates = Kind::ALL.map(|kind| signed(price.tariff.rates().rate(kind)));
+    let rates = MeterKind::ALL.map(|kind| signed(price.tariff.rates().rate(kind)));
     let [input, cached, written, heard, output, reasoning, spoken, request, image] = rates;
     let (id, currency) = (price.id.as_str(), price.currency.as_str());
     let tiers = tariff::tiers_text(&price.tariff);

@@ -7,21 +7,21 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use holdfast_domain::ports::CommitError;
 
-use super::errand::Errand;
+use super::write_task::WriteTask;
 use crate::job::{BATCH_MAX, Job};
 
 /// What callers have put in and the writer has not taken out.
 #[derive(Debug)]
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueState>,
     arrival: Condvar,
     jobs_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     jobs: VecDeque<Job>,
-    errands: VecDeque<Errand>,
+    errands: VecDeque<WriteTask>,
     is_closed: bool,
     /// Whether the writer sleeps, and an arrival must wake it.
     is_writer_asleep: bool,
@@ -29,9 +29,9 @@ struct Waiting {
 
 /// What the writer has taken out and not done yet.
 #[derive(Debug, Default)]
-pub(super) struct Arrived {
+pub(super) struct Backlog {
     pub(super) jobs: VecDeque<Job>,
-    pub(super) errands: VecDeque<Errand>,
+    pub(super) errands: VecDeque<WriteTask>,
 }
 
 impl Queue {
@@ -55,7 +55,7 @@ impl Queue {
     }
 
     /// Puts an errand in; after the close it is dropped. Whoever sends many makes room for each.
-    pub(super) fn send(&self, errand: Errand) {
+    pub(super) fn send(&self, errand: WriteTask) {
         let mut waiting = self.lock();
         if !waiting.is_closed {
             waiting.errands.push_back(errand);
@@ -103,14 +103,14 @@ impl Queue {
     }
 
     /// Takes out all errands, and changes for a batch.
-    pub(super) fn take(&self, arrived: &mut Arrived) {
+    pub(super) fn take(&self, arrived: &mut Backlog) {
         let mut waiting = self.lock();
         arrived.errands.append(&mut waiting.errands);
         let room = BATCH_MAX.saturating_sub(arrived.jobs.len()).min(waiting.jobs.len());
         arrived.jobs.extend(waiting.jobs.drain(..room));
     }
 
-    fn wake(&self, waiting: MutexGuard<'_, Waiting>) {
+    fn wake(&self, waiting: MutexGuard<'_, QueueState>) {
         let is_asleep = waiting.is_writer_asleep;
         drop(waiting);
         if is_asleep {
@@ -119,12 +119,12 @@ impl Queue {
     }
 
     /// A panic under this lock leaves the queues whole.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Arrived {
+impl Backlog {
     pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty() && self.errands.is_empty()
     }
@@ -177,7 +177,7 @@ mod tests {
         let verdict = verdict.await.unwrap();
         assert!(matches!(verdict, Err(CommitError::Unavailable(_))), "{verdict:?}");
         assert!(queue.wait(), "what was queued before is still done");
-        let mut taken = Arrived::default();
+        let mut taken = Backlog::default();
         queue.take(&mut taken);
         assert_eq!(taken.jobs.len(), 3, "an ending finds room");
         assert!(!queue.wait(), "nothing more comes");

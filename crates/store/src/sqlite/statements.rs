@@ -4,19 +4,19 @@
 //! A statement that changes another number of rows than one has failed: the row is not the one that
 //! was judged.
 
-use holdfast_domain::ledger::{Moves, Posting, PostingKind, Transfer};
+use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind, Transfer};
 use holdfast_domain::operation::{
-    Admission, Attempt, Effect, ProviderRefusal, SealedResult, Start, Transition, Version,
+    Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition, Version,
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::usage::{Kind, UsageRecord};
+use holdfast_domain::usage::{MeterKind, UsageRecord};
 use holdfast_domain::{ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
 
 use super::connect::CLOCK;
-use super::errand::WriteError;
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
-use crate::judge::{Balance, Charged, Passed, Row, Window};
+use super::write_task::WriteError;
+use crate::judge::{Acceptance, OperationRow, RefundBase, WalletBalance, Window};
 use crate::rows;
 
 const WALLET: &str = "SELECT available, held FROM wallets WHERE id = ?1";
@@ -65,7 +65,7 @@ const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held +
 #[derive(Debug)]
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
-    done: Done,
+    done: StatementCounts,
     begin: Statement<'c>,
     commit: Statement<'c>,
     clock: Statement<'c>,
@@ -92,7 +92,7 @@ pub(super) struct Statements<'c> {
 
 /// What was run since the transaction began.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Done {
+pub(super) struct StatementCounts {
     pub(super) statements: u64,
     pub(super) rows: u64,
 }
@@ -110,7 +110,7 @@ impl<'c> Statements<'c> {
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             connection,
-            done: Done::default(),
+            done: StatementCounts::default(),
             begin: prepare("BEGIN IMMEDIATE")?,
             commit: prepare("COMMIT")?,
             clock: prepare(&format!("SELECT {CLOCK}"))?,
@@ -137,19 +137,19 @@ impl<'c> Statements<'c> {
     }
 
     pub(super) fn begin(&mut self) -> rusqlite::Result<()> {
-        self.done = Done { statements: 1, rows: 0 };
+        self.done = StatementCounts { statements: 1, rows: 0 };
         self.begin.execute([]).map(drop)
     }
 
     /// An error here proves nothing: it may be durable.
-    pub(super) fn commit(&mut self) -> rusqlite::Result<Done> {
+    pub(super) fn commit(&mut self) -> rusqlite::Result<StatementCounts> {
         self.done.statements += 1;
         self.commit.execute([])?;
         Ok(self.done)
     }
 
     /// Ends the transaction without a trace. SQLite has ended it already after some errors.
-    pub(super) fn rollback(&mut self) -> rusqlite::Result<Done> {
+    pub(super) fn rollback(&mut self) -> rusqlite::Result<StatementCounts> {
         if !self.connection.is_autocommit() {
             self.done.statements += 1;
             self.connection.execute_batch("ROLLBACK")?;
@@ -162,20 +162,20 @@ impl<'c> Statements<'c> {
         self.clock.query_row([], |row| row.get(0).map(Timestamp::from_micros))
     }
 
-    pub(super) fn wallet(&mut self, id: WalletId) -> rusqlite::Result<Option<Balance>> {
+    pub(super) fn wallet(&mut self, id: WalletId) -> rusqlite::Result<Option<WalletBalance>> {
         self.done.statements += 1;
         let balance = |row: &rusqlite::Row<'_>| {
             let (available, held) = (Micros::new(row.get(0)?), Micros::new(row.get(1)?));
-            Ok(Balance { available, held })
+            Ok(WalletBalance { available, held })
         };
         self.wallet.query_row([id.to_bytes()], balance).optional()
     }
 
-    pub(super) fn operation(&mut self, id: OperationId) -> rusqlite::Result<Option<Row>> {
+    pub(super) fn operation(&mut self, id: OperationId) -> rusqlite::Result<Option<OperationRow>> {
         self.done.statements += 1;
         let found = |row: &rusqlite::Row<'_>| {
             let claim = ClaimId::from_bytes(row.get(2)?);
-            Ok(Row { seq: row.get(0)?, version: Version::new(row.get(1)?), claim })
+            Ok(OperationRow { seq: row.get(0)?, version: Version::new(row.get(1)?), claim })
         };
         self.operation.query_row([id.to_bytes()], found).optional()
     }
@@ -192,12 +192,12 @@ impl<'c> Statements<'c> {
         self.posting.exists([id.to_bytes()])
     }
 
-    pub(super) fn charged(&mut self, id: OperationId) -> rusqlite::Result<Option<Charged>> {
+    pub(super) fn refund_base(&mut self, id: OperationId) -> rusqlite::Result<Option<RefundBase>> {
         self.done.statements += 1;
         let charged = |row: &rusqlite::Row<'_>| {
             let wallet = WalletId::from_bytes(row.get(0)?);
             let (charge, refunded) = (Micros::new(row.get(1)?), Micros::new(row.get(2)?));
-            Ok(Charged { wallet, charge, refunded })
+            Ok(RefundBase { wallet, charge, refunded })
         };
         self.charged.query_row([id.to_bytes()], charged).optional()
     }
@@ -215,7 +215,11 @@ impl<'c> Statements<'c> {
         counted(&mut self.done, keep_price(&mut self.keep_price, price)?)
     }
 
-    pub(super) fn move_wallet(&mut self, id: WalletId, moves: Moves) -> rusqlite::Result<()> {
+    pub(super) fn move_wallet(
+        &mut self,
+        id: WalletId,
+        moves: BalanceChange,
+    ) -> rusqlite::Result<()> {
         let params = (id.to_bytes(), moves.available.get(), moves.held.get());
         one(&mut self.wallet_move, &mut self.done, params)
     }
@@ -249,11 +253,11 @@ impl<'c> Statements<'c> {
     pub(super) fn transition(
         &mut self,
         transition: &Transition,
-        passed: Passed,
+        passed: Acceptance,
         now: Timestamp,
     ) -> rusqlite::Result<i64> {
         // No row has the number zero, and its update would fail.
-        let judged = Judged {
+        let judged = ExpectedRow {
             claim: transition.claim.map_or([0; 16], ClaimId::to_bytes),
             seq: passed.seq.unwrap_or(0),
             version: transition.expected.map_or(0, Version::get),
@@ -328,9 +332,9 @@ impl<'c> Statements<'c> {
 
     fn reopen(
         &mut self,
-        judged: Judged,
+        judged: ExpectedRow,
         generation: u32,
-        start: &Start,
+        start: &GenerationStart,
         now: Timestamp,
     ) -> rusqlite::Result<()> {
         let params = (
@@ -353,13 +357,13 @@ impl<'c> Statements<'c> {
 
     fn end_metered(
         &mut self,
-        judged: Judged,
+        judged: ExpectedRow,
         phase: &str,
         end: (&UsageRecord, &[Attempt]),
         finished_at: Option<i64>,
     ) -> rusqlite::Result<()> {
         let (usage, attempts) = end;
-        let meters = Kind::ALL.map(|kind| signed(usage.metered.meters.count(kind)));
+        let meters = MeterKind::ALL.map(|kind| signed(usage.metered.meters.count(kind)));
         let [input, cached, written, heard, output, reasoning, spoken, request, image] = meters;
         let params = params![
             judged.seq,
@@ -387,7 +391,7 @@ impl<'c> Statements<'c> {
 
     fn end_unmetered(
         &mut self,
-        judged: Judged,
+        judged: ExpectedRow,
         phase: &str,
         end: (Option<ProviderRefusal>, &[Attempt]),
         finished_at: Option<i64>,
@@ -410,7 +414,7 @@ impl<'c> Statements<'c> {
         one(&mut self.end_unmetered, &mut self.done, params)
     }
 
-    fn settle(&mut self, judged: Judged, now: Timestamp) -> rusqlite::Result<()> {
+    fn settle(&mut self, judged: ExpectedRow, now: Timestamp) -> rusqlite::Result<()> {
         let at = now.as_micros();
         one(&mut self.settle, &mut self.done, (judged.seq, judged.version, at, judged.claim))?;
         // A result that somebody took away does not keep the money held.
@@ -444,7 +448,7 @@ impl<'c> Statements<'c> {
 /// The row of an operation as it was judged. The number is compared with the claim: a remembered one may be
 /// another operation's in a file that was restored meanwhile, or another run's of the same one.
 #[derive(Debug, Clone, Copy)]
-struct Judged {
+struct ExpectedRow {
     claim: [u8; 16],
     seq: i64,
     version: u32,
@@ -453,14 +457,14 @@ struct Judged {
 /// Runs a statement that changes one row.
 fn one(
     statement: &mut Statement<'_>,
-    done: &mut Done,
+    done: &mut StatementCounts,
     params: impl Params,
 ) -> rusqlite::Result<()> {
     done.statements += 1;
     counted(done, statement.execute(params)?)
 }
 
-fn counted(done: &mut Done, changed: usize) -> rusqlite::Result<()> {
+fn counted(done: &mut StatementCounts, changed: usize) -> rusqlite::Result<()> {
     done.rows += 1;
     if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
 }

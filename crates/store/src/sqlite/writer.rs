@@ -17,14 +17,14 @@ use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use super::Sqlite;
-use super::batch::{self, Failure, Memory};
-use super::checkpoint::{Checkpoints, Log};
-use super::connect::{CONSTRAINT, File, TOO_BIG};
-use super::errand::{Kept, WriteError};
-use super::queue::{Arrived, Queue};
+use super::batch::{self, BatchCache, BatchError};
+use super::checkpoint::{Checkpointer, WalState};
+use super::connect::{CONSTRAINT, DatabaseFile, TOO_BIG};
+use super::notifier::VerdictNotifier;
+use super::queue::{Backlog, Queue};
 use super::statements::Statements;
-use super::teller::Teller;
-use crate::job::{BATCH_MAX, Job, Misfits, answer_all, take_batch};
+use super::write_task::{ConnectionState, WriteError};
+use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
 /// How often callers may run before a batch is closed, as long as they bring something.
@@ -34,9 +34,9 @@ const YIELDS_MAX: usize = 8;
 pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause> {
     let Sqlite { file, queue, room: _, clock, ended } = of;
     let (opened, is_open) = oneshot::channel();
-    let life = Life { queue: Arc::clone(queue), _ended: ended.clone().drop_guard() };
-    let (file, memory) = (file.clone(), Memory::new(Arc::clone(clock)));
-    let teller = Teller::start(tasks);
+    let life = WriterGuard { queue: Arc::clone(queue), _ended: ended.clone().drop_guard() };
+    let (file, memory) = (file.clone(), BatchCache::new(Arc::clone(clock)));
+    let teller = VerdictNotifier::start(tasks);
     thread::Builder::new().name("holdfast-writer".to_owned()).spawn(move || {
         let (connection, outcome) = match file.open() {
             Ok(connection) => (Some(connection), Ok(())),
@@ -45,9 +45,9 @@ pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause>
         if opened.send(outcome).is_ok()
             && let Some(connection) = connection
         {
-            let (log, arrived) = (Arc::default(), Arrived::default());
-            let misfits = Misfits::default();
-            Thread { life, file, log, memory, misfits, arrived, teller }.run(connection);
+            let (log, arrived) = (Arc::default(), Backlog::default());
+            let misfits = Quarantine::default();
+            WriterThread { life, file, log, memory, misfits, arrived, teller }.run(connection);
         }
     })?;
     Ok(is_open.await??)
@@ -55,47 +55,47 @@ pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause>
 
 /// However the thread ends, whoever waits is told.
 #[derive(Debug)]
-struct Life {
+struct WriterGuard {
     queue: Arc<Queue>,
     _ended: DropGuard,
 }
 
-impl Drop for Life {
+impl Drop for WriterGuard {
     fn drop(&mut self) {
         self.queue.abandon();
     }
 }
 
 /// What became of an attempt at a batch.
-enum Tried {
+enum BatchOutcome {
     /// Everybody has a verdict.
-    Answered(Kept),
+    Answered(ConnectionState),
     /// Nothing was committed, because of one of these.
     Bad(Vec<Job>, WriteError),
 }
 
 /// The thread's own.
-struct Thread {
-    arrived: Arrived,
-    teller: Teller,
-    memory: Memory,
-    misfits: Misfits,
-    file: File,
-    log: Arc<Log>,
-    life: Life,
+struct WriterThread {
+    arrived: Backlog,
+    teller: VerdictNotifier,
+    memory: BatchCache,
+    misfits: Quarantine,
+    file: DatabaseFile,
+    log: Arc<WalState>,
+    life: WriterGuard,
 }
 
-impl Thread {
+impl WriterThread {
     /// Writes until the store closes and the queues are drained.
     fn run(mut self, connection: Connection) {
-        let checkpoints = Checkpoints::start(self.file.clone(), Arc::clone(&self.log));
+        let checkpoints = Checkpointer::start(self.file.clone(), Arc::clone(&self.log));
         let mut kept = Some(connection);
         while !self.arrived.is_empty() || self.life.queue.wait() {
             let opened = kept.take().map_or_else(|| self.open(), Ok);
-            let session = |connection: Connection| self.write_on(&connection);
+            let session = |connection: Connection| self.write_until_broken(&connection);
             match catch_unwind(AssertUnwindSafe(|| opened.and_then(session))) {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => self.turn_away(error.into()),
+                Ok(Err(error)) => self.reject_arrivals(error.into()),
                 // It lost the answers of the batch in hand, which said `Uncertain`, and no more.
                 Err(_panic) => {
                     tracing::error!("the writer panicked over a batch or an errand");
@@ -114,21 +114,22 @@ impl Thread {
     }
 
     /// Writes as long as the connection is good. An error: it could not be used at all.
-    fn write_on(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    fn write_until_broken(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statements = Statements::prepare(connection)?;
-        let mut kept = Kept::Good;
-        while kept == Kept::Good && (!self.arrived.is_empty() || self.life.queue.wait()) {
+        let mut kept = ConnectionState::Good;
+        while kept == ConnectionState::Good && (!self.arrived.is_empty() || self.life.queue.wait())
+        {
             self.gather();
             // A heartbeat waits for one batch at most, and a batch for one errand.
             if let Some(errand) = self.arrived.errands.pop_front() {
                 kept = errand.run(connection, &self.memory.clock);
                 self.log.committed();
             }
-            if kept == Kept::Good && !self.arrived.jobs.is_empty() {
+            if kept == ConnectionState::Good && !self.arrived.jobs.is_empty() {
                 let batch = take_batch(&mut self.arrived.jobs, &self.misfits);
                 kept = self.commit_batch(&mut statements, batch);
             }
-            if kept == Kept::Good {
+            if kept == ConnectionState::Good {
                 self.log.finish(connection);
             }
         }
@@ -150,36 +151,40 @@ impl Thread {
     }
 
     /// There is no connection for those who have come so far.
-    fn turn_away(&mut self, error: WriteError) {
+    fn reject_arrivals(&mut self, error: WriteError) {
         tracing::error!(%error, "the database cannot be opened for writing");
         self.life.queue.take(&mut self.arrived);
         self.arrived.errands.clear();
         answer_all(self.arrived.jobs.drain(..), error, CommitError::Unavailable);
     }
 
-    fn commit_batch(&mut self, statements: &mut Statements<'_>, batch: Vec<Job>) -> Kept {
+    fn commit_batch(
+        &mut self,
+        statements: &mut Statements<'_>,
+        batch: Vec<Job>,
+    ) -> ConnectionState {
         let (batch, error) = match self.try_batch(statements, batch) {
-            Tried::Answered(kept) => return kept,
-            Tried::Bad(batch, error) => (batch, error),
+            BatchOutcome::Answered(kept) => return kept,
+            BatchOutcome::Bad(batch, error) => (batch, error),
         };
         if batch.len() <= 1 {
             self.answer_bad(batch, error);
-            return Kept::Good;
+            return ConnectionState::Good;
         }
         // One of them does not fit the tables: it must not take the others with it.
         let mut batch = batch.into_iter();
         while let Some(job) = batch.next() {
             match self.try_batch(statements, vec![job]) {
-                Tried::Answered(Kept::Good) => {}
-                Tried::Answered(Kept::Broken) => {
+                BatchOutcome::Answered(ConnectionState::Good) => {}
+                BatchOutcome::Answered(ConnectionState::Broken) => {
                     let later = std::mem::take(&mut self.arrived.jobs);
                     self.arrived.jobs = batch.chain(later).collect();
-                    return Kept::Broken;
+                    return ConnectionState::Broken;
                 }
-                Tried::Bad(alone, error) => self.answer_bad(alone, error),
+                BatchOutcome::Bad(alone, error) => self.answer_bad(alone, error),
             }
         }
-        Kept::Good
+        ConnectionState::Good
     }
 
     fn answer_bad(&mut self, alone: Vec<Job>, error: WriteError) {
@@ -187,10 +192,10 @@ impl Thread {
         answer_bad(alone, error);
     }
 
-    fn try_batch(&mut self, statements: &mut Statements<'_>, mut batch: Vec<Job>) -> Tried {
+    fn try_batch(&mut self, statements: &mut Statements<'_>, mut batch: Vec<Job>) -> BatchOutcome {
         let started = Instant::now();
         for job in &mut batch {
-            job.set_in_hand(true);
+            job.set_in_flight(true);
         }
         let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
         match batch::commit(statements, &mut self.memory, &changes) {
@@ -198,24 +203,24 @@ impl Thread {
                 metrics::batch(batch.len(), started.elapsed());
                 self.log.committed();
                 let verdicts = verdicts.into_iter().map(|it| it.map_err(CommitError::from));
-                self.teller.tell(batch.into_iter().zip(verdicts).collect());
-                Tried::Answered(Kept::Good)
+                self.teller.send(batch.into_iter().zip(verdicts).collect());
+                BatchOutcome::Answered(ConnectionState::Good)
             }
-            Err(Failure::Constraint(error)) => {
+            Err(BatchError::Constraint(error)) => {
                 for job in &mut batch {
-                    job.set_in_hand(false);
+                    job.set_in_flight(false);
                 }
-                Tried::Bad(batch, error)
+                BatchOutcome::Bad(batch, error)
             }
-            Err(Failure::Unavailable(error)) => {
+            Err(BatchError::Unavailable(error)) => {
                 tracing::warn!(%error, "a batch was not committed");
                 answer_all(batch, error, CommitError::Unavailable);
-                Tried::Answered(Kept::Broken)
+                BatchOutcome::Answered(ConnectionState::Broken)
             }
-            Err(Failure::Uncertain(error)) => {
+            Err(BatchError::Uncertain(error)) => {
                 tracing::error!(%error, "a commit is uncertain");
                 answer_all(batch, error, CommitError::Uncertain);
-                Tried::Answered(Kept::Broken)
+                BatchOutcome::Answered(ConnectionState::Broken)
             }
         }
     }

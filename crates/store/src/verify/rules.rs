@@ -4,9 +4,9 @@ use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::usage::UsageRecord;
 
-use super::{Dossier, Kept, StoredResult};
+use super::{AuditedOperation, RetentionBound, StoredResult};
 
-pub(super) fn check(dossier: &Dossier, kept: Kept, wrong: &mut Vec<String>) {
+pub(super) fn check(dossier: &AuditedOperation, kept: RetentionBound, wrong: &mut Vec<String>) {
     let operation = &dossier.operation;
     if operation.id != OperationId::of(operation.api_key, operation.request_key) {
         wrong.push("its id does not follow from its API key and request key".to_owned());
@@ -59,7 +59,12 @@ fn check_usage(operation: &Operation, wrong: &mut Vec<String>) {
 
 /// Only what ended with an answer has a result, and what waits for its settlement has one. A result
 /// that is gone was the oldest, and due.
-fn check_result(operation: &Operation, result: StoredResult, kept: Kept, wrong: &mut Vec<String>) {
+fn check_result(
+    operation: &Operation,
+    result: StoredResult,
+    kept: RetentionBound,
+    wrong: &mut Vec<String>,
+) {
     let label = operation.phase.label();
     match (&operation.phase, result) {
         (Phase::Recorded(_), StoredResult::Nothing) => {

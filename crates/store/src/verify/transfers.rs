@@ -10,7 +10,7 @@ use holdfast_domain::{Micros, Timestamp};
 
 /// A transfer of an operation as its row tells it, its accounts among it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct AuditEntry {
     pub(crate) generation: u32,
     pub(crate) transfer: Transfer,
     pub(crate) at: Timestamp,
@@ -35,7 +35,7 @@ pub(crate) struct Transfers<'o> {
     operation: &'o Operation,
     sums: Sums,
     /// Those of one generation.
-    group: Vec<Line>,
+    group: Vec<AuditEntry>,
     has_last: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'o> Transfers<'o> {
         Self { operation, sums: Sums::default(), group: Vec::new(), has_last: false }
     }
 
-    pub(crate) fn add(&mut self, line: Line) {
+    pub(crate) fn add(&mut self, line: AuditEntry) {
         if self.group.first().is_some_and(|first| first.generation != line.generation) {
             self.close_group();
         }
@@ -75,7 +75,7 @@ impl<'o> Transfers<'o> {
         self.check(first.generation, &group);
     }
 
-    fn check(&mut self, generation: u32, lines: &[Line]) {
+    fn check(&mut self, generation: u32, lines: &[AuditEntry]) {
         let transfers: Vec<Transfer> = lines.iter().map(|line| line.transfer).collect();
         let expected = match generation.cmp(&self.operation.generation) {
             Ordering::Greater => Vec::new(),
@@ -86,22 +86,22 @@ impl<'o> Transfers<'o> {
             }
             Ordering::Less => {
                 self.pass(generation, lines);
-                past(&transfers)
+                released_transfers(&transfers)
             }
         };
         if generation == 0 || transfers != expected {
             self.sums.wrong.push(format!(
                 "the transfers of its generation {generation} are {}, they should be {}",
-                spelled(&transfers),
-                spelled(&expected)
+                render_transfers(&transfers),
+                render_transfers(&expected)
             ));
         }
     }
 
     /// Its row was written in the same transactions as its last transfers.
-    fn check_moments(&mut self, lines: &[Line]) {
+    fn check_moments(&mut self, lines: &[AuditEntry]) {
         let Operation { admitted_at, phase, .. } = self.operation;
-        for Line { transfer, at, .. } in lines {
+        for AuditEntry { transfer, at, .. } in lines {
             let (said, what) = match transfer.kind {
                 TransferKind::Hold => (Some(*admitted_at), "admitted"),
                 TransferKind::Settle
@@ -117,7 +117,7 @@ impl<'o> Transfers<'o> {
         }
     }
 
-    fn pass(&mut self, generation: u32, lines: &[Line]) {
+    fn pass(&mut self, generation: u32, lines: &[AuditEntry]) {
         for line in lines.iter().filter(|line| line.transfer.kind == TransferKind::Hold) {
             self.sums.past_holds += i128::from(line.transfer.amount.get());
             if generation > 1 {
@@ -143,12 +143,12 @@ fn current(operation: &Operation, transfers: &[Transfer]) -> Vec<Transfer> {
 }
 
 /// A generation that is over was proven not to have run: what it held went back.
-fn past(transfers: &[Transfer]) -> Vec<Transfer> {
+fn released_transfers(transfers: &[Transfer]) -> Vec<Transfer> {
     let hold = transfers.first().map_or(Micros::ZERO, |first| first.amount);
     Funds::Hold(hold).transfers().chain(Funds::Release(hold).transfers()).collect()
 }
 
-fn spelled(transfers: &[Transfer]) -> String {
+fn render_transfers(transfers: &[Transfer]) -> String {
     let spelled = transfers.iter().map(|transfer| {
         let Transfer { kind, debit, credit, amount } = transfer;
         format!("{} {} ({} to {})", kind.label(), amount.get(), debit.label(), credit.label())

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::Limits;
-use holdfast_domain::ports::{CommitError, Entry};
+use holdfast_domain::ports::{CommitError, LeaseMode};
 use holdfast_domain::{Event, Journal, Micros, OperationId, Phase, Wallets};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, judged};
@@ -191,14 +191,14 @@ async fn a_database_that_another_process_writes_is_unavailable_until_it_is_done(
         assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
     }
     let node = &tenant.lease.node;
-    assert!(scratch.nodes().beat(node, sample::LEASE, Entry::Renew).await.is_err());
+    assert!(scratch.nodes().heartbeat(node, sample::LEASE, LeaseMode::Renew).await.is_err());
     assert_eq!(
         tenant.load(OperationId::of(claim.api_key, claim.request_key)).await.operation,
         None
     );
     raw.run("ROLLBACK").await;
     tenant.admit(&claim).await;
-    scratch.nodes().beat(node, sample::LEASE, Entry::Renew).await.unwrap();
+    scratch.nodes().heartbeat(node, sample::LEASE, LeaseMode::Renew).await.unwrap();
     assert_eq!(tenant.balances().await, (900, 100));
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use holdfast_domain::Journal;
-use holdfast_domain::ports::{Beat, CommitError, Entry, Nodes, Unavailable};
+use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, Nodes, Unavailable};
 use holdfast_store::{FileLost, LockError, OpenError, Options, ServeLock, Store, migrate};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged};
 use holdfast_testkit::sample;
@@ -26,8 +26,8 @@ async fn served() -> (Scratch, Arc<ServeLock>) {
     (Scratch { folder, store }, lock)
 }
 
-async fn beat(tenant: &Tenant<'_>, store: &Store) -> Result<Beat, Unavailable> {
-    store.beat(&tenant.lease.node, sample::LEASE, Entry::Renew).await
+async fn beat(tenant: &Tenant<'_>, store: &Store) -> Result<HeartbeatOutcome, Unavailable> {
+    store.heartbeat(&tenant.lease.node, sample::LEASE, LeaseMode::Renew).await
 }
 
 /// A copy of a database under another name, as a backup makes it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::ports::Entry;
+use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_store::report::{Filter, Scope};
 use holdfast_testkit::laws::tenant::{Tenant, finish, record};
@@ -43,7 +43,7 @@ async fn stale_are_the_recorded_and_those_without_a_live_owner(home: &impl Home)
     let stale = Filter { scope: Scope::Stale, limit: 9 };
     assert_eq!(list(home, stale).await, [recorded.id]);
     let zero = std::time::Duration::ZERO;
-    home.nodes().beat(&other.lease.node, zero, Entry::Renew).await.unwrap();
+    home.nodes().heartbeat(&other.lease.node, zero, LeaseMode::Renew).await.unwrap();
     assert_eq!(list(home, stale).await, [orphan.id, recorded.id]);
 
     let outstanding = home.store().outstanding().await.unwrap();

@@ -93,7 +93,7 @@ async fn a_changed_migration_is_refused() {
 #[tokio::test]
 async fn migrations_go_up_and_down_one_by_one() {
     let folder = Folder::new();
-    let applied = |steps: &[migrate::Step]| -> Vec<bool> {
+    let applied = |steps: &[migrate::MigrationStatus]| -> Vec<bool> {
         steps.iter().map(|step| step.applied_at.is_some()).collect()
     };
     let url = folder.url();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::Stores;
 use tempfile::TempDir;
@@ -122,7 +122,7 @@ impl Stores for Scratch {
         &self.store
     }
 
-    fn keys(&self) -> Option<&dyn Keys> {
+    fn keys(&self) -> Option<&dyn ApiKeys> {
         Some(&self.store)
     }
 

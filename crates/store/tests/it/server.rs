@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use holdfast_domain::{Journal, Keys, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::Stores;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -126,7 +126,7 @@ impl Stores for Server {
         &self.store
     }
 
-    fn keys(&self) -> Option<&dyn Keys> {
+    fn keys(&self) -> Option<&dyn ApiKeys> {
         Some(&self.store)
     }
 

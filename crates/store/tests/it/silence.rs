@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use holdfast_domain::operation::Operation;
-use holdfast_domain::ports::{Beat, CommitError, Entry};
+use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{Journal, Nodes, OperationId};
 use holdfast_store::{ConnectError, OpenError, Options, SchemaError, Store};
 use holdfast_testkit::laws::tenant::{Tenant, finish, judged, operation_change};
@@ -44,8 +44,8 @@ async fn until_waiting(raw: &mut PgConnection, count: i64) {
 }
 
 async fn beat(store: &Store, tenant: &Tenant<'_>) -> Result<(), String> {
-    match soon(store.beat(&tenant.lease.node, LEASE, Entry::Renew)).await {
-        Ok(Beat::Held { .. }) => Ok(()),
+    match soon(store.heartbeat(&tenant.lease.node, LEASE, LeaseMode::Renew)).await {
+        Ok(HeartbeatOutcome::Held { .. }) => Ok(()),
         other => Err(format!("{other:?}")),
     }
 }

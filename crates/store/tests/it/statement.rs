@@ -3,7 +3,7 @@
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::{Event, Operation, Timestamp};
-use holdfast_store::statement::{Balance, Period, Statement};
+use holdfast_store::statement::{Period, Statement, StatementBalance};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
 
@@ -51,7 +51,7 @@ fn sum<'e>(entries: impl IntoIterator<Item = &'e LedgerEntry>) -> (i64, i64) {
     sums
 }
 
-fn amounts(balance: Balance) -> (i64, i64) {
+fn amounts(balance: StatementBalance) -> (i64, i64) {
     (balance.available.get(), balance.held.get())
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
 use holdfast_store::Store;
 use holdfast_store::report::{Filter, Scope};
 use holdfast_store::statement::Period;
-use holdfast_store::usage::{By, Group, Totals, Usage};
+use holdfast_store::usage::{Group, GroupBy, Totals, UsageRow};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
@@ -23,7 +23,7 @@ const NOTHING: Totals = Totals {
     refused: 0,
     abandoned: 0,
     estimated: 0,
-    meters: [0; Kind::COUNT],
+    meters: [0; MeterKind::COUNT],
     charge: Micros::ZERO,
     shortfall: Micros::ZERO,
     refunded: Micros::ZERO,
@@ -111,7 +111,7 @@ async fn totals(store: &Store, operation: &Operation) -> Totals {
             Totals {
                 completed: 1,
                 estimated: u64::from(usage.metered.source.label() == "estimated"),
-                meters: Kind::ALL.map(|kind| usage.metered.meters.count(kind)),
+                meters: MeterKind::ALL.map(|kind| usage.metered.meters.count(kind)),
                 charge: usage.charge,
                 shortfall: usage.shortfall,
                 refunded,
@@ -148,7 +148,12 @@ fn plus(a: &Totals, b: &Totals) -> Totals {
 }
 
 /// The report as it should be, from the rows one by one.
-async fn expected(opened: &dyn Stores, store: &Store, by: By, period: Period) -> Vec<Usage> {
+async fn expected(
+    opened: &dyn Stores,
+    store: &Store,
+    by: GroupBy,
+    period: Period,
+) -> Vec<UsageRow> {
     let filter = Filter { scope: Scope::All, limit: 1_000 };
     let wallets = opened.wallets().list().await.unwrap();
     let keys = opened.keys().unwrap().list().await.unwrap();
@@ -162,13 +167,13 @@ async fn expected(opened: &dyn Stores, store: &Store, by: By, period: Period) ->
             continue;
         }
         let group = match by {
-            By::Day => Group::Day(Timestamp::from_micros(finished_at.as_micros() / DAY * DAY)),
-            By::Model => Group::Model(operation.model.to_string()),
-            By::ApiKey => {
+            GroupBy::Day => Group::Day(Timestamp::from_micros(finished_at.as_micros() / DAY * DAY)),
+            GroupBy::Model => Group::Model(operation.model.to_string()),
+            GroupBy::ApiKey => {
                 let key = keys.iter().find(|key| key.id == operation.api_key).unwrap();
                 Group::ApiKey { name: key.name.clone(), id: key.id }
             }
-            By::Wallet => {
+            GroupBy::Wallet => {
                 let wallet = wallets.iter().find(|it| it.id == operation.wallet).unwrap();
                 Group::Wallet { name: wallet.name.clone(), id: wallet.id }
             }
@@ -176,7 +181,7 @@ async fn expected(opened: &dyn Stores, store: &Store, by: By, period: Period) ->
         let sum = sums.entry((group, operation.price.currency)).or_insert(NOTHING);
         *sum = plus(sum, &totals(store, &operation).await);
     }
-    let usage = |((group, currency), totals)| Usage { group, currency, totals };
+    let usage = |((group, currency), totals)| UsageRow { group, currency, totals };
     sums.into_iter().map(usage).collect()
 }
 
@@ -185,7 +190,7 @@ async fn a_report_sums_what_finished_in_its_period(home: &impl Home) {
     let at = |micros| Some(Timestamp::from_micros(micros));
     let day = 20_001 * DAY;
     let mut lengths = Vec::new();
-    for by in [By::Day, By::Model, By::ApiKey, By::Wallet] {
+    for by in [GroupBy::Day, GroupBy::Model, GroupBy::ApiKey, GroupBy::Wallet] {
         for (from, to) in [
             (None, None),
             (at(day), None),
@@ -201,8 +206,8 @@ async fn a_report_sums_what_finished_in_its_period(home: &impl Home) {
             lengths.push(usages.len());
         }
     }
-    let whole = home.store().usage(By::Wallet, Period::default()).await.unwrap();
-    let some_cost = |usage: &Usage| (1..usage.totals.completed).contains(&usage.totals.costed);
+    let whole = home.store().usage(GroupBy::Wallet, Period::default()).await.unwrap();
+    let some_cost = |usage: &UsageRow| (1..usage.totals.completed).contains(&usage.totals.costed);
     assert!(whole.iter().any(some_cost), "costs of some and not of all: {whole:?}");
     // By day: two currencies on one of three days. One model, two currencies. Five keys, three wallets.
     let whole: Vec<_> = lengths.iter().step_by(7).copied().collect();
@@ -213,7 +218,7 @@ async fn a_sum_that_does_not_fit_is_an_error_and_not_a_number(home: &impl Home) 
     furnish(home).await;
     let mut raw = Raw::reckless(home).await;
     raw.run("UPDATE operations SET charge = 9223372036854775807 WHERE charge IS NOT NULL").await;
-    let summed = home.store().usage(By::Model, Period::default()).await;
+    let summed = home.store().usage(GroupBy::Model, Period::default()).await;
     assert!(summed.is_err(), "{summed:?}");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::{Event, Micros};
-use holdfast_store::verify::{Progress, Terms, Verification};
+use holdfast_store::verify::{AuditOptions, Progress, Verification};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 
@@ -260,7 +260,7 @@ async fn results_go_in_the_order_of_their_age(home: &impl Home) {
     Raw::reckless(home).await.run("DELETE FROM results WHERE op_seq IN (3, 4)").await;
     assert_eq!(home.store().verify().await.unwrap().mismatches, [], "the oldest go first");
     Raw::open(home).await.run("DELETE FROM results WHERE op_seq = 9").await;
-    let kept_for = |retention| home.store().verify_by(Terms { retention }, |_progress| {});
+    let kept_for = |retention| home.store().verify_by(AuditOptions { retention }, |_progress| {});
     assert_eq!(kept_for(Duration::ZERO).await.unwrap().mismatches, [], "all are due");
     let told = kept_for(Duration::from_secs(3_600)).await.unwrap().mismatches;
     assert_eq!(told.len(), 1, "{told:?}");
@@ -296,7 +296,8 @@ async fn a_key_that_was_retried_thousands_of_times_is_read_in_pages(home: &impl 
     fill(home).await;
     let mut raw = Raw::reckless(home).await;
     raw.run(RETRIED).await;
-    let (told, found) = (Arc::new(Mutex::new(Vec::new())), Terms { retention: Duration::MAX });
+    let (told, found) =
+        (Arc::new(Mutex::new(Vec::new())), AuditOptions { retention: Duration::MAX });
     let tell = {
         let told = Arc::clone(&told);
         move |progress: Progress| told.lock().unwrap().push((progress.operations, progress.of))

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow, Tally};
+use holdfast_domain::limits::{Counter, CounterReadings, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{
-    Change, Claim, Disown, Operation, Phase, Receipt, Sent, Transition,
+    Change, Claim, Disown, Operation, Phase, Receipt, SendStatus, Transition,
 };
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, Micros, OperationId, Timestamp};
@@ -151,8 +151,8 @@ const ENDINGS: &[(&str, &[End], [i64; 4])] = &[
     ("not run", &[not_run], [0, 0, 0, 0]),
     ("refused", &[refuse], [1, 100, 0, 0]),
     ("given up", &[give_up], [1, 100, 0, 0]),
-    ("disowned, never sent", &[|o| disown(o, Sent::Never)], [0, 0, 0, 0]),
-    ("disowned, perhaps sent", &[|o| disown(o, Sent::Perhaps)], [1, 100, 0, 0]),
+    ("disowned, never sent", &[|o| disown(o, SendStatus::Never)], [0, 0, 0, 0]),
+    ("disowned, perhaps sent", &[|o| disown(o, SendStatus::Perhaps)], [1, 100, 0, 0]),
     ("cancelled, not run", &[|_| Event::AskCancel, not_run], [0, 0, 0, 0]),
     ("cancelled, given up", &[|_| Event::AskCancel, give_up], [1, 100, 0, 0]),
     ("not run twice", &[not_run, not_run], [1, 0, 0, 0]),
@@ -162,7 +162,7 @@ const ENDINGS: &[(&str, &[End], [i64; 4])] = &[
     ("not run, cancelled, not run", &[not_run, |_| Event::AskCancel, not_run], [1, 0, 0, 0]),
 ];
 
-fn disown(operation: &Operation, sent: Sent) -> Event {
+fn disown(operation: &Operation, sent: SendStatus) -> Event {
     Event::Disown(Disown { claim: operation.owner.claim, sent })
 }
 
@@ -170,7 +170,7 @@ fn disown(operation: &Operation, sent: Sent) -> Event {
 /// reserves nothing else is told. It is given back.
 async fn used(tenant: &Tenant<'_>, limits: Limits) -> [i64; 4] {
     let claim = tenant.claim().limits(limits).hold(0).tokens(0).build();
-    let Receipt { tally, .. } = tenant.offer(&claim).await.unwrap();
+    let Receipt { counters: tally, .. } = tenant.offer(&claim).await.unwrap();
     let probe = tenant.load(operation_of(&claim)).await.operation.unwrap();
     tenant.step(probe.id, not_run(&probe)).await;
     let used = |counter| tally.used(counter).unwrap();
@@ -198,13 +198,13 @@ pub async fn receipts_and_refusals_tell_what_the_counters_stand_at(stores: &dyn 
         let freed = tenant.offer_event(second.id, not_run(&second)).await.unwrap();
         let refused = tenant.offer(&claim(121)).await.unwrap_err();
         let CommitError::LimitReached(reached) = refused else { panic!("no limit: {refused:?}") };
-        let asked = (reached.counter, reached.amount, reached.bound, reached.left());
+        let asked = (reached.counter, reached.amount, reached.bound, reached.remaining());
         assert_eq!(asked, (Counter::Tokens, 121, 150, 120));
         assert!(reached.at >= freed.at);
-        [admitted.tally, settled.tally, freed.tally, reached.tally]
+        [admitted.counters, settled.counters, freed.counters, reached.counters]
     })
     .await;
-    let told = |tally: &Tally| Counter::ALL.map(|counter| tally.used(counter));
+    let told = |tally: &CounterReadings| Counter::ALL.map(|counter| tally.used(counter));
     // In the order of all counters: requests, tokens, concurrency, spend in total, a day, a month.
     assert_eq!(told(&admitted), [Some(1), Some(100), Some(1), None, Some(100), None]);
     assert_eq!(told(&settled), [None, Some(30), Some(0), None, Some(30), None]);

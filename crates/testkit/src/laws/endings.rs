@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::operation::{
-    Change, Disown, Effect, Operation, Phase, Receipt, Sent, Snapshot, Transition, Version,
+    Change, Disown, Effect, Operation, Phase, Receipt, SendStatus, Snapshot, Transition, Version,
 };
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{Event, OperationId, Refusal, Timestamp, decide};
@@ -157,7 +157,7 @@ pub async fn a_stale_version_is_a_conflict_and_changes_nothing(stores: &dyn Stor
         refuse(&leased),
         give_up(&leased),
         Event::Reap { orphan_grace: None },
-        Event::Disown(Disown { claim, sent: Sent::Never }),
+        Event::Disown(Disown { claim, sent: SendStatus::Never }),
     ];
     for event in events {
         conflicts(&tenant, &judged(&seen, event)).await;
@@ -226,7 +226,7 @@ pub async fn a_permanent_id_stops_its_effect(stores: &dyn Stores) {
     let seen = tenant.load(first.id).await;
     let reopened = judged(&seen, Event::Claim(Box::new(reopening)));
     let same_hold = Transition { generation: 1, ..operation_change(&reopened).clone() };
-    collides(&tenant, same_hold).await;
+    assert_collision(&tenant, same_hold).await;
 
     let second = tenant.admit(&tenant.claim().build()).await;
     let seen = tenant.load(second.id).await;
@@ -235,7 +235,7 @@ pub async fn a_permanent_id_stops_its_effect(stores: &dyn Stores) {
     // Another operation holds enough, so the wallet's bounds alone would let it pass.
     tenant.admit(&tenant.claim().build()).await;
     let expected = Some(second.version);
-    collides(&tenant, Transition { expected, ..operation_change(&settled).clone() }).await;
+    assert_collision(&tenant, Transition { expected, ..operation_change(&settled).clone() }).await;
 }
 
 /// Versions count from one, the clock of receipts and reads does not go back, and moments on a row
@@ -269,7 +269,7 @@ async fn conflicts(tenant: &Tenant<'_>, change: &Arc<Change>) {
     assert!(matches!(refused, CommitError::Conflict), "{refused:?}");
 }
 
-async fn collides(tenant: &Tenant<'_>, transition: Transition) {
+async fn assert_collision(tenant: &Tenant<'_>, transition: Transition) {
     assert!(!matches!(transition.effect, Effect::Admit(_)), "that would be a conflict");
     let refused = changes_nothing(tenant, &Arc::new(Change::Operation(transition))).await;
     assert!(matches!(refused, CommitError::Collision), "{refused:?}");

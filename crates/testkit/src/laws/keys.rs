@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::credential::{Balance, Credential, Grant};
+use holdfast_domain::credential::{BalanceVisibility, Credential, Grant};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Change, Transition};
 use holdfast_domain::ports::{
@@ -36,7 +36,7 @@ pub async fn an_issued_key_is_found_by_its_credential(stores: &dyn Stores) {
     let all = Grant {
         limits,
         models: Some(models.into()),
-        balance: Balance::Hidden,
+        balance: BalanceVisibility::Hidden,
         ends_at: Some(IN_2100),
     };
     let mut issued = Vec::new();
@@ -179,8 +179,8 @@ pub async fn a_standing_shows_every_counter_in_the_window_of_now(stores: &dyn St
         spend: Some(spend),
     };
     let read = async |api_key| {
-        let standing = keys.standing(api_key).await.unwrap();
-        Counter::ALL.map(|counter| standing.tally.used(counter))
+        let standing = keys.counters(api_key).await.unwrap();
+        Counter::ALL.map(|counter| standing.counters.used(counter))
     };
     let (fresh, used) = in_one_minute(stores, async || {
         let tenant = Tenant::new(stores, 10_000).await;

@@ -145,7 +145,7 @@ pub async fn balances_are_the_sums_of_their_transfers(stores: &dyn Stores) {
         let mut dice = Dice::new(seed);
         let mut operations: Vec<Operation> = Vec::new();
         for _ in 0..60 {
-            wander(&tenant, &mut dice, &mut operations).await;
+            random_step(&tenant, &mut dice, &mut operations).await;
         }
         let (available, held) = tenant.balances().await;
         let mut active = 0;
@@ -199,7 +199,7 @@ pub async fn statements_show_the_newest_transfers_oldest_first(stores: &dyn Stor
 }
 
 /// One random step; whatever the store refuses is part of the history.
-async fn wander(tenant: &Tenant<'_>, dice: &mut Dice, operations: &mut Vec<Operation>) {
+async fn random_step(tenant: &Tenant<'_>, dice: &mut Dice, operations: &mut Vec<Operation>) {
     let amount = i64::try_from(dice.roll(400)).unwrap() + 1;
     let choice = dice.roll(10);
     let some = usize::try_from(dice.roll(8)).unwrap();

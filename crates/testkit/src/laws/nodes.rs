@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
-use holdfast_domain::ports::{Beat, Entry};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{NodeAddress, NodeName, Timestamp};
 use uuid::Uuid;
 
@@ -16,13 +16,16 @@ use crate::sample;
 pub async fn a_name_is_taken_when_its_lease_has_expired(stores: &dyn Stores) {
     let first = node(&name());
     let second = node(first.name.as_str());
-    let (lease, now) = held(beat(stores, &first, sample::LEASE, Entry::TakeExpired).await);
+    let (lease, now) = held(beat(stores, &first, sample::LEASE, LeaseMode::TakeExpired).await);
     assert_eq!(lease, Lease { node: first.clone(), ends_at: now.after(sample::LEASE) });
-    assert_eq!(lost(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await), Some(lease));
+    assert_eq!(
+        lost(beat(stores, &second, sample::LEASE, LeaseMode::TakeExpired).await),
+        Some(lease)
+    );
     // Its own name it may take again, and let it expire at once.
-    let (expired, _) = held(beat(stores, &first, Duration::ZERO, Entry::TakeExpired).await);
+    let (expired, _) = held(beat(stores, &first, Duration::ZERO, LeaseMode::TakeExpired).await);
     assert_eq!(expired.node, first);
-    let (lease, _) = held(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await);
+    let (lease, _) = held(beat(stores, &second, sample::LEASE, LeaseMode::TakeExpired).await);
     assert_eq!(lease.node, second);
 }
 
@@ -30,33 +33,33 @@ pub async fn a_name_is_taken_when_its_lease_has_expired(stores: &dyn Stores) {
 pub async fn a_taken_name_is_taken_whoever_had_it(stores: &dyn Stores) {
     let first = node(&name());
     let second = node(first.name.as_str());
-    held(beat(stores, &first, sample::LEASE, Entry::Take).await);
-    let (lease, now) = held(beat(stores, &second, sample::LEASE, Entry::Take).await);
+    held(beat(stores, &first, sample::LEASE, LeaseMode::Take).await);
+    let (lease, now) = held(beat(stores, &second, sample::LEASE, LeaseMode::Take).await);
     assert_eq!(lease, Lease { node: second.clone(), ends_at: now.after(sample::LEASE) });
-    assert_eq!(lost(beat(stores, &first, sample::LEASE, Entry::Renew).await), Some(lease));
+    assert_eq!(lost(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await), Some(lease));
 }
 
 /// A heartbeat renews its own row, expired or not, and no other; a row that is gone stays gone.
 pub async fn a_node_renews_only_its_own_row(stores: &dyn Stores) {
     let first = node(&name());
-    assert_eq!(lost(beat(stores, &first, sample::LEASE, Entry::Renew).await), None);
-    held(beat(stores, &first, Duration::ZERO, Entry::Take).await);
-    let (lease, now) = held(beat(stores, &first, sample::LEASE, Entry::Renew).await);
+    assert_eq!(lost(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await), None);
+    held(beat(stores, &first, Duration::ZERO, LeaseMode::Take).await);
+    let (lease, now) = held(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await);
     assert_eq!(lease.ends_at, now.after(sample::LEASE));
     let other = node(&name());
-    held(beat(stores, &other, sample::LEASE, Entry::Take).await);
+    held(beat(stores, &other, sample::LEASE, LeaseMode::Take).await);
     let second = node(first.name.as_str());
-    assert_eq!(lost(beat(stores, &second, sample::LEASE, Entry::Renew).await), Some(lease));
+    assert_eq!(lost(beat(stores, &second, sample::LEASE, LeaseMode::Renew).await), Some(lease));
 }
 
 /// Of many starts that find an expired row one has the name.
 pub async fn one_of_many_starts_takes_an_expired_name(stores: &dyn Stores) {
     let old = node(&name());
-    held(beat(stores, &old, Duration::ZERO, Entry::Take).await);
+    held(beat(stores, &old, Duration::ZERO, LeaseMode::Take).await);
     let starts: Vec<Node> = (0..8).map(|_| node(old.name.as_str())).collect();
-    let beats = starts.iter().map(|node| beat(stores, node, sample::LEASE, Entry::TakeExpired));
+    let beats = starts.iter().map(|node| beat(stores, node, sample::LEASE, LeaseMode::TakeExpired));
     let beats = join_all(beats).await;
-    let held = beats.iter().filter(|beat| matches!(beat, Beat::Held { .. })).count();
+    let held = beats.iter().filter(|beat| matches!(beat, HeartbeatOutcome::Held { .. })).count();
     assert_eq!(held, 1, "{beats:?}");
 }
 
@@ -64,13 +67,13 @@ pub async fn one_of_many_starts_takes_an_expired_name(stores: &dyn Stores) {
 pub async fn only_its_own_process_leaves(stores: &dyn Stores) {
     let first = node(&name());
     let second = node(first.name.as_str());
-    held(beat(stores, &first, sample::LEASE, Entry::Take).await);
+    held(beat(stores, &first, sample::LEASE, LeaseMode::Take).await);
     stores.nodes().leave(&second).await.unwrap();
-    held(beat(stores, &first, sample::LEASE, Entry::Renew).await);
+    held(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await);
     stores.nodes().leave(&first).await.unwrap();
-    assert_eq!(lost(beat(stores, &first, sample::LEASE, Entry::Renew).await), None);
+    assert_eq!(lost(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await), None);
     stores.nodes().leave(&first).await.unwrap();
-    held(beat(stores, &second, sample::LEASE, Entry::TakeExpired).await);
+    held(beat(stores, &second, sample::LEASE, LeaseMode::TakeExpired).await);
 }
 
 /// An address is that of the incarnation which has told it, for as long as it has the name.
@@ -79,14 +82,14 @@ pub async fn an_address_is_its_own_process_s(stores: &dyn Stores) {
     let second = node(first.name.as_str());
     let (ours, theirs) = (address("first:8082"), address("second:8082"));
     let nodes = stores.nodes();
-    held(beat(stores, &first, sample::LEASE, Entry::Take).await);
+    held(beat(stores, &first, sample::LEASE, LeaseMode::Take).await);
     assert_eq!(nodes.address(&first).await.unwrap(), None);
     nodes.advertise(&first, &ours).await.unwrap();
     nodes.advertise(&second, &theirs).await.unwrap();
-    held(beat(stores, &first, sample::LEASE, Entry::Renew).await);
+    held(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await);
     assert_eq!(nodes.address(&first).await.unwrap(), Some(ours));
     assert_eq!(nodes.address(&second).await.unwrap(), None);
-    held(beat(stores, &second, sample::LEASE, Entry::Take).await);
+    held(beat(stores, &second, sample::LEASE, LeaseMode::Take).await);
     assert_eq!(nodes.address(&first).await.unwrap(), None);
     assert_eq!(nodes.address(&second).await.unwrap(), None, "not what its name's last owner told");
     nodes.advertise(&second, &theirs).await.unwrap();
@@ -95,23 +98,28 @@ pub async fn an_address_is_its_own_process_s(stores: &dyn Stores) {
     assert_eq!(nodes.address(&second).await.unwrap(), None);
 }
 
-async fn beat(stores: &dyn Stores, node: &Node, lease: Duration, entry: Entry) -> Beat {
-    stores.nodes().beat(node, lease, entry).await.unwrap()
+async fn beat(
+    stores: &dyn Stores,
+    node: &Node,
+    lease: Duration,
+    entry: LeaseMode,
+) -> HeartbeatOutcome {
+    stores.nodes().heartbeat(node, lease, entry).await.unwrap()
 }
 
 #[track_caller]
-fn held(beat: Beat) -> (Lease, Timestamp) {
+fn held(beat: HeartbeatOutcome) -> (Lease, Timestamp) {
     match beat {
-        Beat::Held { lease, now } => (lease, now),
-        Beat::Lost { .. } => panic!("the name should be held: {beat:?}"),
+        HeartbeatOutcome::Held { lease, now } => (lease, now),
+        HeartbeatOutcome::Lost { .. } => panic!("the name should be held: {beat:?}"),
     }
 }
 
 #[track_caller]
-fn lost(beat: Beat) -> Option<Lease> {
+fn lost(beat: HeartbeatOutcome) -> Option<Lease> {
     match beat {
-        Beat::Lost { lease, .. } => lease,
-        Beat::Held { .. } => panic!("the name should be lost: {beat:?}"),
+        HeartbeatOutcome::Lost { lease, .. } => lease,
+        HeartbeatOutcome::Held { .. } => panic!("the name should be lost: {beat:?}"),
     }
 }
 

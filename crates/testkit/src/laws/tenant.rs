@@ -9,7 +9,7 @@ use holdfast_domain::ledger::{Account, Posting, PostingKind};
 use holdfast_domain::operation::{
     Change, Claim, Finish, Lease, Operation, Receipt, SealedResult, Snapshot, Transition,
 };
-use holdfast_domain::ports::{Beat, CommitError, Entry, LedgerEntry, NewApiKey};
+use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LedgerEntry, NewApiKey};
 use holdfast_domain::secret::{ServerSecretId, Verifier};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -51,8 +51,8 @@ impl<'a> Tenant<'a> {
             name: NodeName::try_from(name.as_str()).unwrap(),
             incarnation: sample::fresh::<Incarnation>(),
         };
-        let beat = stores.nodes().beat(&node, sample::LEASE, Entry::Take).await.unwrap();
-        let Beat::Held { lease, .. } = beat else { unreachable_beat(&beat) };
+        let beat = stores.nodes().heartbeat(&node, sample::LEASE, LeaseMode::Take).await.unwrap();
+        let HeartbeatOutcome::Held { lease, .. } = beat else { unreachable_beat(&beat) };
         let mut tenant = Self { stores, wallet, api_key: sample::fresh(), lease };
         tenant.api_key = tenant.another_api_key().await;
         if funds > 0 {
@@ -122,7 +122,7 @@ impl<'a> Tenant<'a> {
         assert_eq!(after.operation, predicted, "the row is what the change predicts");
         let result = transition.result().or(before.result.as_ref());
         assert_eq!(after.result.as_ref(), result, "the result is kept");
-        let moves = transition.funds.moves();
+        let moves = transition.funds.balance_change();
         let moved = Wallet {
             available: wallet.available.plus(moves.available).unwrap(),
             held: wallet.held.plus(moves.held).unwrap(),
@@ -218,13 +218,13 @@ pub fn operation_change(change: &Change) -> &Transition {
 /// T2 by the owner of this operation.
 #[must_use]
 pub fn finish(operation: &Operation, input: u64, output: u64) -> Event {
-    Event::Finish(finishing(operation, input, output))
+    Event::Finish(finish_event(operation, input, output))
 }
 
 /// T2a by the owner of this operation.
 #[must_use]
 pub fn record(operation: &Operation, input: u64, output: u64) -> Event {
-    Event::Record(finishing(operation, input, output))
+    Event::Record(finish_event(operation, input, output))
 }
 
 /// T3 by the owner of this operation.
@@ -256,7 +256,7 @@ pub fn answer() -> SealedResult {
     SealedResult { sealed: (0..=u8::MAX).collect(), ..sample::result("") }
 }
 
-fn finishing(operation: &Operation, input: u64, output: u64) -> Finish {
+fn finish_event(operation: &Operation, input: u64, output: u64) -> Finish {
     Finish {
         claim: operation.owner.claim,
         metered: sample::metered(input, output),
@@ -266,6 +266,6 @@ fn finishing(operation: &Operation, input: u64, output: u64) -> Finish {
 }
 
 #[expect(clippy::panic, reason = "a law that fails panics")]
-fn unreachable_beat(beat: &Beat) -> ! {
+fn unreachable_beat(beat: &HeartbeatOutcome) -> ! {
     panic!("a free name is taken: {beat:?}")
 }

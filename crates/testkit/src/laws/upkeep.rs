@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node, Operation};
-use holdfast_domain::ports::{Entry, Leased};
+use holdfast_domain::ports::{LeaseMode, LeasedOperation};
 use holdfast_domain::{Event, OperationId, Timestamp};
 
 use super::Stores;
@@ -21,7 +21,7 @@ pub async fn a_load_shows_the_owners_lease(stores: &dyn Stores) {
     let operation = tenant.admit(&tenant.claim().build()).await;
     assert_eq!(tenant.load(operation.id).await.lease, Some(tenant.lease.clone()));
     let next = Node { incarnation: sample::fresh(), ..tenant.lease.node.clone() };
-    stores.nodes().beat(&next, sample::LEASE, Entry::Take).await.unwrap();
+    stores.nodes().heartbeat(&next, sample::LEASE, LeaseMode::Take).await.unwrap();
     assert_eq!(tenant.load(operation.id).await.lease.map(|lease| lease.node), Some(next.clone()));
     stores.nodes().leave(&next).await.unwrap();
     assert_eq!(tenant.load(operation.id).await.lease, None);
@@ -48,14 +48,14 @@ pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
 
     let expired = Tenant::new(stores, 0).await.lease;
     due.insert(admit(&expired, sample::TIME).await.id);
-    stores.nodes().beat(&expired.node, Duration::ZERO, Entry::Renew).await.unwrap();
+    stores.nodes().heartbeat(&expired.node, Duration::ZERO, LeaseMode::Renew).await.unwrap();
     let missing = Tenant::new(stores, 0).await.lease;
     due.insert(admit(&missing, sample::TIME).await.id);
     stores.nodes().leave(&missing.node).await.unwrap();
     let superseded = Tenant::new(stores, 0).await.lease;
     due.insert(admit(&superseded, sample::TIME).await.id);
     let next = Node { incarnation: sample::fresh(), ..superseded.node };
-    stores.nodes().beat(&next, sample::LEASE, Entry::Take).await.unwrap();
+    stores.nodes().heartbeat(&next, sample::LEASE, LeaseMode::Take).await.unwrap();
     let late = admit(&live, Duration::ZERO).await;
     due.insert(late.id);
     until_after(&tenant, late.deadline).await;
@@ -89,11 +89,11 @@ pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stor
     let mut running = BTreeSet::new();
     for _ in 0..3 {
         let operation = tenant.admit(&tenant.claim().build()).await;
-        running.insert(Leased::from(&operation));
+        running.insert(LeasedOperation::from(&operation));
     }
     let asked = tenant.admit(&tenant.claim().build()).await;
     let asked = tenant.step(asked.id, Event::AskCancel).await;
-    running.insert(Leased::from(&asked));
+    running.insert(LeasedOperation::from(&asked));
     let other = tenant.admit(&tenant.claim().lease(theirs).build()).await;
     let ends: [fn(&Operation) -> Event; 3] = [not_run, give_up, |o| record(o, 1, 1)];
     for end in ends {
@@ -104,7 +104,7 @@ pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stor
         stores.journal().leased_to(node).await.unwrap().into_iter().collect()
     };
     assert_eq!(found(&mine.node).await, running);
-    assert_eq!(found(&namesake).await, [Leased::from(&other)].into());
+    assert_eq!(found(&namesake).await, [LeasedOperation::from(&other)].into());
 }
 
 /// The sealed content goes; row, wallet and book stay as they are.

@@ -1,16 +1,16 @@
 //! The book as rows, and the balances that follow it.
 
-use holdfast_domain::ledger::{Account, Funds, Moves, Posting, PostingKind};
-use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::ledger::{Account, BalanceChange, Funds, Posting, PostingKind};
+use holdfast_domain::limits::{Counter, CounterReadings};
 use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::{Micros, OperationId, PostingId, Timestamp, WalletId};
 
-use super::State;
+use super::JournalState;
 
 /// A transfer and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct WalletEntry {
     /// The wallet on one of its sides.
     pub wallet: WalletId,
     /// The transfer.
@@ -24,7 +24,7 @@ pub(super) struct Leg {
     pub(super) wallet: WalletId,
 }
 
-impl State {
+impl JournalState {
     /// Writes what an operation's change moves; it was judged before.
     pub(super) fn write_funds(&mut self, leg: &Leg, funds: Funds, at: Timestamp) {
         let source = LedgerSource::Operation(leg.operation, leg.generation);
@@ -32,9 +32,9 @@ impl State {
             let kind = transfer.kind.label();
             let (debit, credit, amount) = (transfer.debit, transfer.credit, transfer.amount);
             let entry = LedgerEntry { at, source, kind, debit, credit, amount };
-            self.lines.push(Line { wallet: leg.wallet, entry });
+            self.lines.push(WalletEntry { wallet: leg.wallet, entry });
         }
-        self.add(leg.wallet, funds.moves());
+        self.add(leg.wallet, funds.balance_change());
     }
 
     /// Writes a posting; it was judged before.
@@ -45,7 +45,7 @@ impl State {
         } else {
             (counterpart, Account::Available)
         };
-        self.lines.push(Line {
+        self.lines.push(WalletEntry {
             wallet: posting.wallet,
             entry: LedgerEntry {
                 at,
@@ -57,11 +57,11 @@ impl State {
             },
         });
         self.postings.insert(posting.id, posting.clone());
-        self.add(posting.wallet, Moves { available: posting.amount, held: Micros::ZERO });
+        self.add(posting.wallet, BalanceChange { available: posting.amount, held: Micros::ZERO });
     }
 
     /// What the counters that a change moves stand at.
-    pub(super) fn tally(&self, transition: &Transition, at: Timestamp) -> Tally {
+    pub(super) fn tally(&self, transition: &Transition, at: Timestamp) -> CounterReadings {
         let at = transition.admitted_at.unwrap_or(at);
         let used = |counter: Counter| {
             let window = (transition.api_key, counter, counter.window(at));
@@ -86,7 +86,7 @@ impl State {
         self.write_posting(&Posting { id, wallet, kind: PostingKind::Deposit, amount }, at);
     }
 
-    pub(super) fn add(&mut self, id: WalletId, moves: Moves) {
+    pub(super) fn add(&mut self, id: WalletId, moves: BalanceChange) {
         if let Some(wallet) = self.wallets.iter_mut().find(|wallet| wallet.id == id)
             && let Some(available) = wallet.available.plus(moves.available)
             && let Some(held) = wallet.held.plus(moves.held)

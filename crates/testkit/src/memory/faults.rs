@@ -41,10 +41,10 @@ pub(super) struct Faults {
 /// Names what a test made happen.
 #[derive(Debug, thiserror::Error)]
 #[error("the test made it so: {0:?}")]
-struct Asked(Fault);
+struct InjectedFault(Fault);
 
 impl Fault {
     pub(super) fn cause(self) -> Cause {
-        Box::new(Asked(self))
+        Box::new(InjectedFault(self))
     }
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdfast_domain::limits::Tally;
+use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
-    Change, Node, Operation, Phase, Receipt, Snapshot, Start, Version,
+    Change, GenerationStart, Node, Operation, Phase, Receipt, Snapshot, Version,
 };
-use holdfast_domain::ports::{CommitError, Leased, Unavailable};
+use holdfast_domain::ports::{CommitError, LeasedOperation, Unavailable};
 use holdfast_domain::{Journal, OperationId, Timestamp};
 
 use super::book::Leg;
 use super::judge::judge;
-use super::{Fault, MemoryJournal, Row, State};
+use super::{Fault, JournalState, MemoryJournal, StoredOperation};
 use crate::join::step_back;
 
 #[async_trait]
@@ -82,13 +82,13 @@ impl Journal for MemoryJournal {
         Ok(due.iter().map(|operation| operation.id).take(at_most(limit)).collect())
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable> {
         step_back().await;
         let state = self.state();
         let operations = state.operations.values().map(|row| &row.operation);
         Ok(operations
             .filter(|operation| operation.phase == Phase::Leased && operation.owner.node == *node)
-            .map(Leased::from)
+            .map(LeasedOperation::from)
             .collect())
     }
 
@@ -96,7 +96,7 @@ impl Journal for MemoryJournal {
         step_back().await;
         let mut state = self.state();
         let now = state.tick();
-        let old = |row: &&mut Row| {
+        let old = |row: &&mut StoredOperation| {
             let ended = row.operation.phase.finished_at();
             row.result.is_some() && ended.is_some_and(|ended| ended.after(age) < now)
         };
@@ -109,7 +109,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-impl State {
+impl JournalState {
     /// Judges a change and writes all of it, or nothing.
     fn write(&mut self, change: &Change) -> Result<Receipt, CommitError> {
         let at = self.tick();
@@ -118,10 +118,15 @@ impl State {
             Change::Operation(transition) => transition,
             Change::Posting(posting) => {
                 self.write_posting(posting, at);
-                return Ok(Receipt { version: Version::FIRST, at, tally: Tally::default() });
+                return Ok(Receipt {
+                    version: Version::FIRST,
+                    at,
+                    counters: CounterReadings::default(),
+                });
             }
         };
-        let mut receipt = Receipt { version: transition.version(), at, tally: Tally::default() };
+        let mut receipt =
+            Receipt { version: transition.version(), at, counters: CounterReadings::default() };
         let before = self.operations.get(&transition.operation);
         // A change of another kind than its row was never judged over this version of it.
         let after = transition
@@ -129,10 +134,10 @@ impl State {
             .ok_or(CommitError::Conflict)?;
         let kept = before.and_then(|row| row.result.clone());
         let result = transition.result().cloned().or(kept);
-        if let Some(Start { price, .. }) = transition.start() {
+        if let Some(GenerationStart { price, .. }) = transition.start() {
             self.prices.insert(price.id.clone(), price.clone());
         }
-        self.operations.insert(transition.operation, Row { operation: after, result });
+        self.operations.insert(transition.operation, StoredOperation { operation: after, result });
         let leg = Leg {
             operation: transition.operation,
             generation: transition.generation,
@@ -140,7 +145,7 @@ impl State {
         };
         self.write_funds(&leg, transition.funds, at);
         self.write_counters(transition, at);
-        receipt.tally = self.tally(transition, at);
+        receipt.counters = self.tally(transition, at);
         Ok(receipt)
     }
 

@@ -1,42 +1,52 @@
 //! The three things that a store enforces, in their order: the version, the bounds, the permanent
 //! ids. Nothing else is looked at.
 
-use holdfast_domain::ledger::{Funds, Moves, Posting, PostingKind};
-use holdfast_domain::limits::{CounterMove, Reached};
+use holdfast_domain::ledger::{BalanceChange, Funds, Posting, PostingKind};
+use holdfast_domain::limits::{CounterMove, ReachedLimit};
 use holdfast_domain::operation::{Change, Phase, Transition};
 use holdfast_domain::ports::{CommitError, LedgerSource};
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Micros, OperationId, Timestamp, WalletId};
 
-use super::State;
+use super::JournalState;
 
 /// Whether a change may be written as things stand.
-pub(super) fn judge(state: &State, change: &Change, at: Timestamp) -> Result<(), CommitError> {
+pub(super) fn judge(
+    state: &JournalState,
+    change: &Change,
+    at: Timestamp,
+) -> Result<(), CommitError> {
     match change {
-        Change::Operation(transition) => transition_stands(state, transition, at),
-        Change::Posting(posting) => posting_stands(state, posting),
+        Change::Operation(transition) => check_transition(state, transition, at),
+        Change::Posting(posting) => check_posting(state, posting),
     }
 }
 
-fn transition_stands(
-    state: &State,
+fn check_transition(
+    state: &JournalState,
     transition: &Transition,
     at: Timestamp,
 ) -> Result<(), CommitError> {
     let row = state.operations.get(&transition.operation);
-    if !transition.stands_on(row.map(|row| (row.operation.version, row.operation.owner.claim))) {
+    if !transition.matches_row(row.map(|row| (row.operation.version, row.operation.owner.claim))) {
         return Err(CommitError::Conflict);
     }
     let tally = state.tally(transition, at);
     for CounterMove { counter, amount, bound } in transition.counters.iter().copied() {
         let after = tally.used(counter).and_then(|used| used.checked_add(amount));
         if let Some(bound) = bound.filter(|bound| after.is_none_or(|after| after > *bound)) {
-            return Err(CommitError::LimitReached(Reached { counter, amount, bound, tally, at }));
+            return Err(CommitError::LimitReached(ReachedLimit {
+                counter,
+                amount,
+                bound,
+                counters: tally,
+                at,
+            }));
         }
     }
     if transition.funds != Funds::Unmoved {
-        within_bounds(state, transition.wallet, transition.funds.moves())?;
+        within_bounds(state, transition.wallet, transition.funds.balance_change())?;
     }
     let known =
         |price: &PriceVersion| state.prices.get(&price.id).is_none_or(|known| known == price);
@@ -53,7 +63,7 @@ fn transition_stands(
     if repeats { Err(CommitError::Collision) } else { Ok(()) }
 }
 
-fn posting_stands(state: &State, posting: &Posting) -> Result<(), CommitError> {
+fn check_posting(state: &JournalState, posting: &Posting) -> Result<(), CommitError> {
     if state.postings.contains_key(&posting.id) {
         return Err(CommitError::Conflict);
     }
@@ -67,7 +77,11 @@ fn posting_stands(state: &State, posting: &Posting) -> Result<(), CommitError> {
     if !posting.kind.allows(posting.amount) {
         return Err(CommitError::InsufficientFunds);
     }
-    within_bounds(state, posting.wallet, Moves { available: posting.amount, held: Micros::ZERO })?;
+    within_bounds(
+        state,
+        posting.wallet,
+        BalanceChange { available: posting.amount, held: Micros::ZERO },
+    )?;
     // What is held may come back: there must be room for it.
     let whole = |wallet: &Wallet| wallet.available.plus(wallet.held)?.plus(posting.amount);
     match state.wallet(posting.wallet).and_then(whole) {
@@ -76,7 +90,11 @@ fn posting_stands(state: &State, posting: &Posting) -> Result<(), CommitError> {
     }
 }
 
-fn within_bounds(state: &State, id: WalletId, moves: Moves) -> Result<(), CommitError> {
+fn within_bounds(
+    state: &JournalState,
+    id: WalletId,
+    moves: BalanceChange,
+) -> Result<(), CommitError> {
     let fits = |balance: Micros, moved: Micros| {
         balance.plus(moved).is_some_and(|balance| balance >= Micros::ZERO)
     };
@@ -88,7 +106,7 @@ fn within_bounds(state: &State, id: WalletId, moves: Moves) -> Result<(), Commit
 }
 
 /// What an operation paid. A charge that is recorded and not settled is not paid.
-fn captured(state: &State, operation: OperationId, wallet: WalletId) -> Micros {
+fn captured(state: &JournalState, operation: OperationId, wallet: WalletId) -> Micros {
     state.operations.get(&operation).map_or(Micros::ZERO, |row| match &row.operation.phase {
         Phase::Completed { usage, .. } if row.operation.wallet == wallet => usage.charge,
         Phase::Completed { .. }
@@ -100,7 +118,7 @@ fn captured(state: &State, operation: OperationId, wallet: WalletId) -> Micros {
     })
 }
 
-fn refunds(state: &State, operation: OperationId) -> Micros {
+fn refunds(state: &JournalState, operation: OperationId) -> Micros {
     let of_operation = PostingKind::Refund(operation);
     let refunds = state.postings.values().filter(|posting| posting.kind == of_operation);
     refunds.fold(Micros::ZERO, |sum, refund| sum.plus(refund.amount).unwrap_or(Micros::MAX))

@@ -8,13 +8,13 @@ use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{
-    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, RotateError,
-    Rotation, Standing, Unavailable,
+    CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry,
+    NewApiKey, PinError, RotateError, Rotation, Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Currency, Keys, Micros, NodeAddress, Nodes, PostingId, Prices,
+    ApiKeyId, ApiKeys, CredentialId, Currency, Micros, NodeAddress, Nodes, PostingId, Prices,
     Timestamp, WalletId, Wallets,
 };
 
@@ -23,23 +23,28 @@ use crate::join::step_back;
 
 #[async_trait]
 impl Nodes for MemoryJournal {
-    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+    async fn heartbeat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         step_back().await;
         let mut state = self.state();
         let now = state.tick();
         let row = state.nodes.get(&node.name);
         let is_mine = row.is_some_and(|row| row.node == *node);
         let may = match entry {
-            Entry::Take => true,
-            Entry::TakeExpired => is_mine || row.is_none_or(|row| row.ends_at <= now),
-            Entry::Renew => is_mine,
+            LeaseMode::Take => true,
+            LeaseMode::TakeExpired => is_mine || row.is_none_or(|row| row.ends_at <= now),
+            LeaseMode::Renew => is_mine,
         };
         if !may {
-            return Ok(Beat::Lost { lease: row.cloned(), now });
+            return Ok(HeartbeatOutcome::Lost { lease: row.cloned(), now });
         }
         let lease = Lease { node: node.clone(), ends_at: now.after(lease) };
         state.nodes.insert(node.name.clone(), lease.clone());
-        Ok(Beat::Held { lease, now })
+        Ok(HeartbeatOutcome::Held { lease, now })
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
@@ -66,7 +71,7 @@ impl Nodes for MemoryJournal {
 }
 
 #[async_trait]
-impl Keys for MemoryJournal {
+impl ApiKeys for MemoryJournal {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         step_back().await;
         let mut state = self.state();
@@ -120,11 +125,11 @@ impl Keys for MemoryJournal {
         Ok(Rotation { api_key, others_end_at })
     }
 
-    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
+    async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
         step_back().await;
         let now = self.state().tick();
         let used = |counter| (counter, self.counter(api_key, counter, now));
-        Ok(Standing { tally: Counter::ALL.into_iter().map(used).collect(), now })
+        Ok(CounterSnapshot { counters: Counter::ALL.into_iter().map(used).collect(), now })
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {

@@ -14,25 +14,25 @@ use holdfast_testkit::MemoryJournal;
 use holdfast_testkit::laws;
 
 use self::defect::{Defect, TABLE};
-use self::journal::Kept;
+use self::journal::DefectState;
 
 /// A journal in memory, right but for one thing.
 pub(crate) struct Broken {
     inner: MemoryJournal,
     defect: Option<Defect>,
-    kept: Mutex<Kept>,
+    kept: Mutex<DefectState>,
 }
 
 impl Broken {
     fn by(defect: Option<Defect>) -> Self {
-        Self { inner: MemoryJournal::new(), defect, kept: Mutex::new(Kept::default()) }
+        Self { inner: MemoryJournal::new(), defect, kept: Mutex::new(DefectState::default()) }
     }
 
     fn has(&self, defect: Defect) -> bool {
         self.defect == Some(defect)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, DefectState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

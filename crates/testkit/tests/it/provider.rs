@@ -2,30 +2,30 @@
 
 use holdfast_domain::Provider;
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
-use holdfast_domain::ports::{Failure, NotRun, Sink, Unknown};
+use holdfast_domain::ports::{CallFailure, NotRunProof, Sink, UnknownReason};
 use holdfast_domain::usage::Meters;
 use holdfast_testkit::{Gate, Script, ScriptedProvider, join_all, sample};
 
 #[derive(Default)]
-struct Heard(Answer);
+struct AnswerSink(Answer);
 
-impl Sink for Heard {
-    fn sending(&mut self) {}
+impl Sink for AnswerSink {
+    fn on_send(&mut self) {}
 
-    fn delta(&mut self, delta: Delta) {
+    fn on_delta(&mut self, delta: Delta) {
         self.0.append(delta);
     }
 }
 
 #[tokio::test]
 async fn a_script_is_followed_and_then_the_next_one() {
-    let not_run = Failure::NotRun(NotRun::RateLimited);
+    let not_run = CallFailure::NotRun(NotRunProof::RateLimited);
     let meters = Meters::text(3, 2);
     let provider = ScriptedProvider::new([
         Script::failing(not_run),
         Script::finishing(meters).say("hel").say("lo").stop(),
     ]);
-    let mut heard = Heard::default();
+    let mut heard = AnswerSink::default();
     assert_eq!(provider.run(&sample::call("one"), &mut heard).await, Err(not_run));
     assert_eq!(heard.0, Answer::default());
     assert_eq!(provider.run(&sample::call("two"), &mut heard).await, Ok(meters));
@@ -34,9 +34,9 @@ async fn a_script_is_followed_and_then_the_next_one() {
         (choice.content.as_deref(), choice.finish),
         (Some("hello"), Some(FinishReason::Stop))
     );
-    assert!(heard.0.is_whole(1));
+    assert!(heard.0.is_complete(1));
     let beyond = provider.run(&sample::call("three"), &mut heard).await;
-    assert_eq!(beyond, Err(Failure::Unknown(Unknown::Broken)));
+    assert_eq!(beyond, Err(CallFailure::Unknown(UnknownReason::Broken)));
     let asked: Vec<_> = provider.calls().iter().map(|call| (*call.request).clone()).collect();
     assert_eq!(asked, ["one", "two", "three"].map(sample::request));
     assert_eq!(provider.runs(), 3);
@@ -47,7 +47,7 @@ async fn a_gate_holds_a_run_until_the_test_opens_it() {
     let gate = Gate::new();
     let provider = ScriptedProvider::new([Script::finishing(None).say("a").wait(&gate).say("b")]);
     let run = async {
-        let mut heard = Heard::default();
+        let mut heard = AnswerSink::default();
         provider.run(&sample::call("one"), &mut heard).await.unwrap();
         heard.0.text_bytes()
     };

@@ -2,9 +2,9 @@
 //! them is used up.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::credential::{ApiKey, Balance};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit};
-use holdfast_domain::ports::Standing;
+use holdfast_domain::ports::CounterSnapshot;
 use holdfast_domain::wallet::Wallet;
 use serde::Serialize;
 
@@ -24,10 +24,10 @@ pub struct AccountView {
 impl AccountView {
     /// Shows a wallet to this API key: its balance only where the key may see that.
     #[must_use]
-    pub fn of(wallet: &Wallet, key: &ApiKey, standing: &Standing) -> Self {
+    pub fn of(wallet: &Wallet, key: &ApiKey, standing: &CounterSnapshot) -> Self {
         let is_shown = match key.grant.balance {
-            Balance::Shown => true,
-            Balance::Hidden => false,
+            BalanceVisibility::Shown => true,
+            BalanceVisibility::Hidden => false,
         };
         Self {
             id: wallet.id.to_string(),
@@ -81,8 +81,8 @@ struct SpendView {
 }
 
 impl OwnLimitsView {
-    fn of(limits: &Limits, standing: &Standing) -> Self {
-        let used = |counter| standing.tally.used(counter).unwrap_or(0);
+    fn of(limits: &Limits, standing: &CounterSnapshot) -> Self {
+        let used = |counter| standing.counters.used(counter).unwrap_or(0);
         let count = |limit: Option<u64>, counter| {
             let (limit, used) = (limit?, u64::try_from(used(counter)).unwrap_or(0));
             let remaining = limit.saturating_sub(used);

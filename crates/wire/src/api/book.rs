@@ -3,7 +3,7 @@
 use holdfast_domain::Micros;
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::wallet::Wallet;
 use serde::{Serialize, Serializer};
 
@@ -175,13 +175,13 @@ pub enum UsageOwner {
     },
 }
 
-/// Sums of counts by the label of their kind, all of them, in the order of [`Kind::ALL`].
+/// Sums of counts by the label of their kind, all of them, in the order of [`MeterKind::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CountsView(pub [u64; Kind::COUNT]);
+pub struct CountsView(pub [u64; MeterKind::COUNT]);
 
 impl Serialize for CountsView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Kind::ALL.into_iter().map(Kind::label).zip(self.0))
+        serializer.collect_map(MeterKind::ALL.into_iter().map(MeterKind::label).zip(self.0))
     }
 }
 

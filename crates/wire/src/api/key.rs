@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use holdfast_domain::credential::{ApiKey, Balance, Bearer, Grant};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Grant};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::{CredentialId, Timestamp};
 use serde::Serialize;
@@ -33,7 +33,7 @@ impl ApiKeyView {
             name: key.name.clone(),
             models: models(&key.grant),
             limits: LimitsView::of(&key.grant.limits),
-            hide_balance: key.grant.balance == Balance::Hidden,
+            hide_balance: key.grant.balance == BalanceVisibility::Hidden,
             created_at: rfc3339(key.created_at),
             expires_at: key.grant.ends_at.map(rfc3339),
             revoked_at: key.revoked_at.map(rfc3339),
@@ -98,7 +98,7 @@ impl CredentialView {
     #[must_use]
     pub fn of(id: CredentialId, created_at: Timestamp, ends_at: Option<Timestamp>) -> Self {
         let (created_at, ends_at) = (rfc3339(created_at), ends_at.map(rfc3339));
-        Self { id: Bearer::beginning(id), created_at, ends_at }
+        Self { id: Bearer::prefix(id), created_at, ends_at }
     }
 }
 

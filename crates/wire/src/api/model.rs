@@ -2,10 +2,10 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::model::Contract;
-use holdfast_domain::price::{PriceVersion, Rates, Tier};
+use holdfast_domain::price::{PriceVersion, Tier, UnitPrices};
 use serde::Serialize;
 
-use super::RatesView;
+use super::UnitPricesView;
 
 /// The models that an API key may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -62,15 +62,15 @@ pub struct PriceView {
     effective_from: Option<String>,
     price_version: String,
     #[serde(flatten)]
-    rates: AllRatesView,
+    rates: AllUnitPricesView,
     tiers: Vec<TierView>,
 }
 
 /// Every rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct AllRatesView {
-    micros_per_million: RatesView,
-    micros_each: RatesView,
+struct AllUnitPricesView {
+    micros_per_million: UnitPricesView,
+    micros_each: UnitPricesView,
 }
 
 /// What requests with longer prompts cost.
@@ -78,14 +78,14 @@ struct AllRatesView {
 struct TierView {
     above_prompt_tokens: u64,
     #[serde(flatten)]
-    rates: AllRatesView,
+    rates: AllUnitPricesView,
 }
 
-impl AllRatesView {
-    const fn of(rates: Rates) -> Self {
+impl AllUnitPricesView {
+    const fn of(rates: UnitPrices) -> Self {
         Self {
-            micros_per_million: RatesView { rates, per_million: true },
-            micros_each: RatesView { rates, per_million: false },
+            micros_per_million: UnitPricesView { rates, per_million: true },
+            micros_each: UnitPricesView { rates, per_million: false },
         }
     }
 }
@@ -96,7 +96,7 @@ impl PriceView {
     pub fn of(price: &PriceVersion) -> Self {
         let tier = |tier: &Tier| TierView {
             above_prompt_tokens: tier.above_prompt_tokens,
-            rates: AllRatesView::of(tier.rates),
+            rates: AllUnitPricesView::of(tier.rates),
         };
         let effective_from =
             price.id.as_str().rsplit_once('/').map(|(_, moment)| moment.to_owned());
@@ -104,7 +104,7 @@ impl PriceView {
             currency: price.currency.to_string(),
             effective_from,
             price_version: price.id.to_string(),
-            rates: AllRatesView::of(*price.tariff.rates()),
+            rates: AllUnitPricesView::of(*price.tariff.rates()),
             tiers: price.tariff.tiers().iter().map(tier).collect(),
         }
     }

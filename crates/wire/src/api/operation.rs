@@ -73,7 +73,7 @@ pub struct NotJson(#[source] serde_json::Error);
 
 impl OperationResult {
     /// A result that was opened, byte for byte.
-    pub fn kept(body: &[u8]) -> Result<Self, NotJson> {
+    pub fn from_stored(body: &[u8]) -> Result<Self, NotJson> {
         serde_json::from_slice(body).map(Self::Kept).map_err(NotJson)
     }
 }

@@ -3,8 +3,8 @@
 //! same ids. Not when a chunk is sent: those of [`Chunks::finish`] and [`Chunks::usage`] promise what has
 //! to be settled first.
 
+mod choice_text;
 mod delta;
-mod lane;
 mod pieces;
 mod stored;
 
@@ -19,9 +19,9 @@ use holdfast_domain::request::ServiceTier;
 use holdfast_domain::{OperationId, Timestamp};
 use serde::Serialize;
 
-use self::delta::{Begun, Closing, Gained, Opening};
-pub use self::lane::Lane;
-pub use self::pieces::in_pieces;
+pub use self::choice_text::ChoiceText;
+use self::delta::{ChoiceProgress, ClosingDelta, DeltaFields, OpeningDelta};
+pub use self::pieces::split_delta;
 pub use self::stored::{NotStored, replay};
 use super::completion::{CompletionView, Json, Logprobs, Usage, label};
 use crate::{render, sse};
@@ -89,17 +89,17 @@ impl Frame {
 }
 
 /// A piece of an answer as a chunk, and the text that it adds, where it adds to one text alone.
-pub struct Piece<'d> {
+pub struct DeltaChunk<'d> {
     /// The chunk.
     pub frame: Frame,
     /// What it adds, and to which text.
-    pub text: Option<(Lane, &'d str)>,
+    pub text: Option<(ChoiceText, &'d str)>,
 }
 
-impl std::fmt::Debug for Piece<'_> {
+impl std::fmt::Debug for DeltaChunk<'_> {
     /// Without what is said.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Piece({:?}, {:?})", self.frame, self.text.map(|(lane, _text)| lane))
+        write!(f, "DeltaChunk({:?}, {:?})", self.frame, self.text.map(|(lane, _text)| lane))
     }
 }
 
@@ -119,10 +119,10 @@ impl std::fmt::Debug for Envelope {
 impl Envelope {
     /// The chunk that adds more to a text which has begun.
     #[must_use]
-    pub fn text(&self, lane: Lane, more: &str) -> Frame {
-        let (index, delta) = (lane.choice(), lane.gained(more));
+    pub fn text(&self, lane: ChoiceText, more: &str) -> Frame {
+        let (index, delta) = (lane.choice(), lane.to_delta(more));
         let fields = ChoiceFields { index, delta, logprobs: None, finish_reason: None };
-        self.frame(&Said { choices: [fields] })
+        self.frame(&ChoiceMembers { choices: [fields] })
     }
 
     /// The chunk that has these members, which [`Frame::members`] has told.
@@ -153,7 +153,7 @@ impl Envelope {
 pub struct Chunks {
     id: OperationId,
     envelope: Arc<Envelope>,
-    choices: BTreeMap<u32, Begun>,
+    choices: BTreeMap<u32, ChoiceProgress>,
 }
 
 impl std::fmt::Debug for Chunks {
@@ -188,11 +188,11 @@ impl Chunks {
 
     /// What each choice gained, and before the first of it the chunk that opens the choice. Its sources,
     /// its end, and how long its audio is kept are told by [`Self::finish`].
-    pub fn delta<'d>(&mut self, delta: &'d Delta) -> Vec<Piece<'d>> {
+    pub fn delta<'d>(&mut self, delta: &'d Delta) -> Vec<DeltaChunk<'d>> {
         self.tier(delta.service_tier);
         let mut pieces = Vec::with_capacity(delta.choices.len());
         for gained in &delta.choices {
-            self.gain(gained, &mut pieces);
+            self.push_delta(gained, &mut pieces);
         }
         pieces
     }
@@ -213,7 +213,8 @@ impl Chunks {
             self.close(index, choice, &mut frames);
         }
         if let Some(moderation) = &answer.moderation {
-            frames.push(self.frame(&Moderated { choices: [], moderation: Json(moderation) }));
+            frames
+                .push(self.frame(&ModerationMembers { choices: [], moderation: Json(moderation) }));
         }
         frames
     }
@@ -223,20 +224,20 @@ impl Chunks {
     #[must_use]
     pub fn usage(&self, view: &CompletionView<'_>) -> Bytes {
         let usage = Usage::of(view.usage, view.answer.predicted);
-        self.frame(&Used { choices: [], usage }).plain
+        self.frame(&UsageMembers { choices: [], usage }).plain
     }
 
-    fn gain<'d>(&mut self, gained: &'d ChoiceDelta, pieces: &mut Vec<Piece<'d>>) {
+    fn push_delta<'d>(&mut self, gained: &'d ChoiceDelta, pieces: &mut Vec<DeltaChunk<'d>>) {
         let index = gained.index;
         let opening = self.open(index, gained.content.as_deref().map(|_now| ""));
-        pieces.extend(opening.map(|frame| Piece { frame, text: None }));
+        pieces.extend(opening.map(|frame| DeltaChunk { frame, text: None }));
         let Some(begun) = self.choices.get_mut(&index) else { return };
-        let (delta, logprobs) = begun.tell(self.id, gained);
+        let (delta, logprobs) = begun.next_delta(self.id, gained);
         if !delta.is_empty() || logprobs.is_some() {
             let text = if logprobs.is_none() { delta.text(index) } else { None };
             let logprobs = logprobs.map(Logprobs::of);
             let fields = ChoiceFields { index, delta, logprobs, finish_reason: None };
-            pieces.push(Piece { frame: self.choice(fields), text });
+            pieces.push(DeltaChunk { frame: self.choice(fields), text });
         }
     }
 
@@ -244,24 +245,26 @@ impl Chunks {
     /// more of it comes.
     fn open(&mut self, index: u32, content: Option<&str>) -> Option<Frame> {
         let Entry::Vacant(place) = self.choices.entry(index) else { return None };
-        place.insert(content.map_or_else(Begun::default, |_text| Begun::with_content()));
-        let delta = Opening { role: "assistant", content, refusal: None };
+        place.insert(
+            content.map_or_else(ChoiceProgress::default, |_text| ChoiceProgress::with_content()),
+        );
+        let delta = OpeningDelta { role: "assistant", content, refusal: None };
         Some(self.choice(ChoiceFields { index, delta, logprobs: None, finish_reason: None }))
     }
 
     fn close(&self, index: u32, choice: &Choice, frames: &mut Vec<Frame>) {
-        let rest = Closing::of(choice);
+        let rest = ClosingDelta::of(choice);
         if !rest.is_empty() {
             let fields = ChoiceFields { index, delta: rest, logprobs: None, finish_reason: None };
             frames.push(self.choice(fields));
         }
         let finish = choice.finish.unwrap_or(FinishReason::Length);
-        let (delta, finish_reason) = (Gained::default(), Some(label(finish)));
+        let (delta, finish_reason) = (DeltaFields::default(), Some(label(finish)));
         frames.push(self.choice(ChoiceFields { index, delta, logprobs: None, finish_reason }));
     }
 
     fn choice<D: Serialize>(&self, choice: ChoiceFields<'_, D>) -> Frame {
-        self.frame(&Said { choices: [choice] })
+        self.frame(&ChoiceMembers { choices: [choice] })
     }
 
     fn frame(&self, rest: &impl Serialize) -> Frame {
@@ -278,7 +281,7 @@ struct Head<'a> {
 }
 
 #[derive(Serialize)]
-struct Said<'a, D> {
+struct ChoiceMembers<'a, D> {
     choices: [ChoiceFields<'a, D>; 1],
 }
 
@@ -291,13 +294,13 @@ struct ChoiceFields<'a, D> {
 }
 
 #[derive(Serialize)]
-struct Moderated<'a> {
+struct ModerationMembers<'a> {
     choices: [(); 0],
     moderation: Json<'a>,
 }
 
 #[derive(Serialize)]
-struct Used<U> {
+struct UsageMembers<U> {
     choices: [(); 0],
     usage: U,
 }

@@ -1,11 +1,11 @@
 //! The answer that a caller gets: OpenAI's chat completion, with the charge. Nothing of the provider.
 
 use holdfast_domain::answer::{
-    self, Answer, Audio, Choice, FinishReason, FunctionCall, Predicted, ToolCall,
+    self, Answer, Audio, Choice, FinishReason, FunctionCall, PredictionTokens, ToolCall,
 };
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{Opaque, ToolKind};
-use holdfast_domain::usage::{Kind, UsageRecord};
+use holdfast_domain::usage::{MeterKind, UsageRecord};
 use holdfast_domain::{OperationId, Timestamp};
 use serde::{Serialize, Serializer};
 
@@ -147,7 +147,7 @@ pub(super) struct Usage {
 
 impl Usage {
     /// OpenAI's counts contain one another; ours are disjoint.
-    pub(super) fn of(usage: &UsageRecord, predicted: Predicted) -> Self {
+    pub(super) fn of(usage: &UsageRecord, predicted: PredictionTokens) -> Self {
         let meters = &usage.metered.meters;
         let (prompt, completion) = (meters.prompt_tokens(), meters.completion_tokens());
         Self {
@@ -155,13 +155,13 @@ impl Usage {
             completion_tokens: completion,
             total_tokens: prompt.saturating_add(completion),
             prompt_tokens_details: PromptDetails {
-                cached_tokens: meters.count(Kind::CachedInput),
-                audio_tokens: meters.count(Kind::AudioInput),
-                cache_write_tokens: meters.count(Kind::CacheWrite),
+                cached_tokens: meters.count(MeterKind::CachedInput),
+                audio_tokens: meters.count(MeterKind::AudioInput),
+                cache_write_tokens: meters.count(MeterKind::CacheWrite),
             },
             completion_tokens_details: CompletionDetails {
-                reasoning_tokens: meters.count(Kind::Reasoning),
-                audio_tokens: meters.count(Kind::AudioOutput),
+                reasoning_tokens: meters.count(MeterKind::Reasoning),
+                audio_tokens: meters.count(MeterKind::AudioOutput),
                 // Of an own count they may be more than there are.
                 accepted_prediction_tokens: predicted.accepted.min(completion),
                 rejected_prediction_tokens: predicted.rejected.min(completion),

@@ -16,7 +16,7 @@ pub(crate) mod option;
 pub(crate) mod tool;
 
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::ports::Unsupported;
+use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
@@ -48,7 +48,7 @@ pub struct BadRequest {
 
 /// What a body says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedRequest {
     /// What is asked for: what the fingerprint covers.
     pub request: Request,
     /// How the answer is to travel: a retry may choose anew.
@@ -65,7 +65,7 @@ pub struct Delivery {
 }
 
 /// Reads a request body.
-pub fn parse(body: &[u8]) -> Result<Parsed, BadRequest> {
+pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
     let node = json::parse(body).map_err(|bad| unreadable(bad, body))?;
     let Node::Object(_) = node else {
         return Err(BadRequest {
@@ -77,12 +77,12 @@ pub fn parse(body: &[u8]) -> Result<Parsed, BadRequest> {
     let mut body = Object::read(Field { path: Path::Body, node }, "an object")?;
     let delivery = delivery(&mut body)?;
     let request = request(&mut body)?;
-    Ok(Parsed { request: Request { extras: body.extras(), ..request }, delivery })
+    Ok(ParsedRequest { request: Request { extras: body.extras(), ..request }, delivery })
 }
 
 /// Whether the reader knows a member of the body by this name: no model needs to accept it.
 #[must_use]
-pub fn knows(name: &str) -> bool {
+pub fn is_known_member(name: &str) -> bool {
     let name = render::to_bytes(&name);
     let name = String::from_utf8_lossy(&name);
     let body = format!(
@@ -92,8 +92,8 @@ pub fn knows(name: &str) -> bool {
     parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
 }
 
-impl From<Unsupported> for BadRequest {
-    fn from(Unsupported { param, rule }: Unsupported) -> Self {
+impl From<UnsupportedParam> for BadRequest {
+    fn from(UnsupportedParam { param, rule }: UnsupportedParam) -> Self {
         let message = format!("`{param}` must be {rule}.");
         Self { code: Code::UnsupportedParameter, param: Some(param), message }
     }
@@ -120,7 +120,7 @@ fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
 
 /// What a body names as its model, whatever else it says.
 #[must_use]
-pub fn model_named(body: &[u8]) -> Option<String> {
+pub fn model_name(body: &[u8]) -> Option<String> {
     let body = json::parse(body).ok()?;
     body.get("model")?.as_str().map(str::to_owned)
 }

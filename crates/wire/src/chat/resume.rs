@@ -29,7 +29,7 @@ const DONE: &[u8] = b"[DONE]";
 
 /// Why a stream cannot be gone on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unresumable {
+pub enum ResumeError {
     /// It says something else than what was written, or under another id.
     #[error("another answer than the one that was begun")]
     OtherAnswer,
@@ -44,17 +44,17 @@ pub enum Unresumable {
 /// What was written of an answer, and where its newest telling is.
 #[derive(Default)]
 pub struct Resumption {
-    written: BTreeMap<Place, Reach>,
+    written: BTreeMap<FieldPath, PrefixDigest>,
     /// The newest telling, which is compared until it is as far; `None` while it is the first.
-    again: Option<BTreeMap<Place, Reach>>,
+    replay: Option<BTreeMap<FieldPath, PrefixDigest>>,
 }
 
 /// A text, a list or a value, by the members that lead to it.
-type Place = Box<str>;
+type FieldPath = Box<str>;
 
 /// How far something was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reach {
+struct PrefixDigest {
     /// In bytes.
     length: usize,
     hash: Hash,
@@ -76,7 +76,7 @@ impl Hash {
     }
 }
 
-impl Default for Reach {
+impl Default for PrefixDigest {
     fn default() -> Self {
         Self { length: 0, hash: Hash(Hash::OFFSET) }
     }
@@ -84,7 +84,7 @@ impl Default for Reach {
 
 impl fmt::Debug for Resumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Resumption({} parts, again: {})", self.written.len(), self.again.is_some())
+        write!(f, "Resumption({} parts, again: {})", self.written.len(), self.replay.is_some())
     }
 }
 
@@ -97,7 +97,7 @@ impl Resumption {
 
     /// The answer is told anew from its beginning.
     pub fn restart(&mut self) {
-        self.again = Some(BTreeMap::new());
+        self.replay = Some(BTreeMap::new());
     }
 
     /// What is to be written of a whole event: all of it in the first telling, in a later one what was not
@@ -105,32 +105,32 @@ impl Resumption {
     ///
     /// # Errors
     ///
-    /// [`Unresumable`]: nothing more of it may be written.
-    pub fn pass(&mut self, event: &Bytes) -> Result<Option<Bytes>, Unresumable> {
+    /// [`ResumeError`]: nothing more of it may be written.
+    pub fn filter(&mut self, event: &Bytes) -> Result<Option<Bytes>, ResumeError> {
         let data = event.strip_prefix(PREFIX).and_then(|data| data.strip_suffix(END));
-        let data = data.ok_or(Unresumable::Unreadable)?;
+        let data = data.ok_or(ResumeError::Unreadable)?;
         if data == DONE {
             // An end before what was written is another answer's.
-            let is_behind = self.again.as_ref().is_some_and(|again| *again != self.written);
-            return if is_behind { Err(Unresumable::OtherAnswer) } else { Ok(Some(event.clone())) };
+            let is_behind = self.replay.as_ref().is_some_and(|again| *again != self.written);
+            return if is_behind { Err(ResumeError::OtherAnswer) } else { Ok(Some(event.clone())) };
         }
-        let mut chunk = json::parse_answer(data).map_err(|_not_json| Unresumable::Unreadable)?;
+        let mut chunk = json::parse_answer(data).map_err(|_not_json| ResumeError::Unreadable)?;
         let has_news = self.chunk(&mut chunk)?;
-        if self.again.is_none() {
+        if self.replay.is_none() {
             return Ok(Some(event.clone()));
         }
         Ok(has_news.then(|| sse::event(chunk.to_string().as_bytes())))
     }
 
     /// Drops from a chunk what was written; whether anything is left.
-    fn chunk(&mut self, chunk: &mut Node<'_>) -> Result<bool, Unresumable> {
-        let Node::Object(members) = chunk else { return Err(Unresumable::Unreadable) };
+    fn chunk(&mut self, chunk: &mut Node<'_>) -> Result<bool, ResumeError> {
+        let Node::Object(members) = chunk else { return Err(ResumeError::Unreadable) };
         let mut has_news = false;
         for (name, value) in members {
             match (&**name, value) {
                 // In every chunk: never news by itself.
                 (own, value) if OWN.contains(&own) => {
-                    self.once(own.into(), &value.to_string())?;
+                    self.check_value(own.into(), &value.to_string())?;
                 }
                 ("choices", Node::Array(choices)) => {
                     let mut left = Vec::with_capacity(choices.len());
@@ -145,7 +145,7 @@ impl Resumption {
                 // It ends the stream, whatever was written.
                 ("error", _) => has_news = true,
                 ("usage" | "moderation", value @ Node::Object(_)) => {
-                    has_news |= self.once((**name).into(), &value.to_string())?;
+                    has_news |= self.check_value((**name).into(), &value.to_string())?;
                 }
                 (_, _) => {}
             }
@@ -153,10 +153,10 @@ impl Resumption {
         Ok(has_news)
     }
 
-    fn choice(&mut self, choice: &mut Node<'_>) -> Result<bool, Unresumable> {
+    fn choice(&mut self, choice: &mut Node<'_>) -> Result<bool, ResumeError> {
         let index = choice.get("index").and_then(Node::as_number);
-        let place = index.ok_or(Unresumable::Unreadable)?.to_owned();
-        let Node::Object(members) = choice else { return Err(Unresumable::Unreadable) };
+        let place = index.ok_or(ResumeError::Unreadable)?.to_owned();
+        let Node::Object(members) = choice else { return Err(ResumeError::Unreadable) };
         let mut has_news = false;
         for (name, value) in members {
             let place = format!("{place}.{name}");
@@ -170,7 +170,7 @@ impl Resumption {
                     }
                 }
                 ("finish_reason", Node::String(reason)) => {
-                    let is_news = self.once(place.into(), reason)?;
+                    let is_news = self.check_value(place.into(), reason)?;
                     has_news |= is_news;
                     if !is_news {
                         *value = Node::Null;
@@ -183,17 +183,17 @@ impl Resumption {
     }
 
     /// Drops from what is in a choice what was written; whether anything is left. As deep as it was read.
-    fn value(&mut self, place: &str, value: &mut Node<'_>) -> Result<bool, Unresumable> {
+    fn value(&mut self, place: &str, value: &mut Node<'_>) -> Result<bool, ResumeError> {
         match value {
             Node::Null => Ok(false),
-            Node::Bool(_) | Node::Number(_) => self.once(place.into(), &value.to_string()),
+            Node::Bool(_) | Node::Number(_) => self.check_value(place.into(), &value.to_string()),
             Node::String(text) => {
                 if place.rsplit('.').next().is_some_and(|name| ONCE.contains(&name)) {
-                    return self.once(place.into(), text);
+                    return self.check_value(place.into(), text);
                 }
                 let Some(written) = self.grow(place, text)? else { return Ok(true) };
                 let (_written, left) =
-                    text.split_at_checked(written).ok_or(Unresumable::OtherAnswer)?;
+                    text.split_at_checked(written).ok_or(ResumeError::OtherAnswer)?;
                 let is_news = !left.is_empty();
                 *text = left.to_owned().into();
                 Ok(is_news)
@@ -220,7 +220,7 @@ impl Resumption {
     }
 
     /// Elements that say which they are, or that follow those before.
-    fn list(&mut self, place: &str, elements: &mut Vec<Node<'_>>) -> Result<bool, Unresumable> {
+    fn list(&mut self, place: &str, elements: &mut Vec<Node<'_>>) -> Result<bool, ResumeError> {
         let is_indexed = |element: &Node<'_>| element.get("index").is_some();
         if elements.is_empty() || !elements.iter().all(is_indexed) {
             let mut is_new = self.grow(place, "")?.is_none();
@@ -231,7 +231,7 @@ impl Resumption {
                     // One that was written is there as a whole.
                     Some(written) if written == text.len() => {}
                     Some(0) | None => left.push(element),
-                    Some(_) => return Err(Unresumable::OtherAnswer),
+                    Some(_) => return Err(ResumeError::OtherAnswer),
                 }
             }
             is_new |= !left.is_empty();
@@ -251,10 +251,10 @@ impl Resumption {
     }
 
     /// A value that comes once; whether it was not written yet.
-    fn once(&mut self, place: Place, value: &str) -> Result<bool, Unresumable> {
-        let mut reach = Reach::default();
+    fn check_value(&mut self, place: FieldPath, value: &str) -> Result<bool, ResumeError> {
+        let mut reach = PrefixDigest::default();
         reach.add(value.as_bytes());
-        let is_told = match &mut self.again {
+        let is_told = match &mut self.replay {
             Some(again) => *again.entry(place.clone()).or_insert(reach) == reach,
             None => true,
         };
@@ -265,27 +265,27 @@ impl Resumption {
             reach
         });
         if !is_told || *known != reach {
-            return Err(Unresumable::OtherAnswer);
+            return Err(ResumeError::OtherAnswer);
         }
-        if is_new && places >= PLACES_MAX { Err(Unresumable::TooMany) } else { Ok(is_new) }
+        if is_new && places >= PLACES_MAX { Err(ResumeError::TooMany) } else { Ok(is_new) }
     }
 
     /// More of a text: how many bytes of that were written before; `None` where nothing was known of it.
-    fn grow(&mut self, place: &str, more: &str) -> Result<Option<usize>, Unresumable> {
+    fn grow(&mut self, place: &str, more: &str) -> Result<Option<usize>, ResumeError> {
         let places = self.written.len();
         let Some(written) = self.written.get_mut(place) else {
             if places >= PLACES_MAX {
-                return Err(Unresumable::TooMany);
+                return Err(ResumeError::TooMany);
             }
-            let mut reach = Reach::default();
+            let mut reach = PrefixDigest::default();
             reach.add(more.as_bytes());
             self.written.insert(place.into(), reach);
-            if let Some(again) = &mut self.again {
+            if let Some(again) = &mut self.replay {
                 again.insert(place.into(), reach);
             }
             return Ok(None);
         };
-        let Some(again) = &mut self.again else {
+        let Some(again) = &mut self.replay else {
             written.add(more.as_bytes());
             return Ok(Some(0));
         };
@@ -294,7 +294,7 @@ impl Resumption {
         let (old, new) = more.as_bytes().split_at_checked(behind).unwrap_or_default();
         again.add(old);
         if again.length >= written.length && again.hash != written.hash {
-            return Err(Unresumable::OtherAnswer);
+            return Err(ResumeError::OtherAnswer);
         }
         if !new.is_empty() {
             again.add(new);
@@ -304,7 +304,7 @@ impl Resumption {
     }
 }
 
-impl Reach {
+impl PrefixDigest {
     fn add(&mut self, bytes: &[u8]) {
         self.length = self.length.saturating_add(bytes.len());
         self.hash.add(bytes);

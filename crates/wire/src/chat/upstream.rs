@@ -11,7 +11,7 @@ mod moderation;
 mod passthrough;
 mod usage;
 
-pub use self::answer::{Completion, Unreadable, read_completion};
+pub use self::answer::{Completion, UnreadableReason, read_completion};
 pub use self::body::{BoundField, render_request};
 pub use self::calls::CALLS_MAX;
 pub(super) use self::choice::read as read_choice;

@@ -5,7 +5,7 @@ use super::Code;
 
 /// What an error means for the request key that it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Binding {
+pub enum KeyEffect {
     /// The key is as free or as bound as it was before.
     Untouched,
     /// The key may be bound; where it is, the error names its operation.
@@ -16,7 +16,7 @@ pub enum Binding {
     Final,
 }
 
-impl Binding {
+impl KeyEffect {
     /// As the documentation says it.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -32,7 +32,7 @@ impl Binding {
 impl Code {
     /// What it means for the request key.
     #[must_use]
-    pub const fn binding(self) -> Binding {
+    pub const fn key_effect(self) -> KeyEffect {
         match self {
             Self::IdempotencyKeyRequired
             | Self::IdempotencyKeyMalformed
@@ -56,16 +56,16 @@ impl Code {
             | Self::RateLimitExceeded
             | Self::TooManyOperations
             | Self::Draining
-            | Self::Overloaded => Binding::Untouched,
+            | Self::Overloaded => KeyEffect::Untouched,
             Self::InternalError | Self::StorageUnavailable | Self::UpstreamUnavailable => {
-                Binding::Unsure
+                KeyEffect::Unsure
             }
-            Self::OperationInProgress => Binding::Bound,
+            Self::OperationInProgress => KeyEffect::Bound,
             Self::ContextLengthExceeded
             | Self::ResultExpired
             | Self::ResultSealed
             | Self::ProviderRefused
-            | Self::OutcomeUnknown => Binding::Final,
+            | Self::OutcomeUnknown => KeyEffect::Final,
         }
     }
 

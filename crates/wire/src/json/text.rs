@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{BadJson, Fault, Manner, Reader};
+use super::{BadJson, Fault, Reader, Strictness};
 
 impl<'a> Reader<'a> {
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>, BadJson> {
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         };
         match code.and_then(char::from_u32) {
             Some(scalar) => Ok(scalar),
-            None if self.manner == Manner::Lenient => Ok(char::REPLACEMENT_CHARACTER),
+            None if self.strictness == Strictness::Lenient => Ok(char::REPLACEMENT_CHARACTER),
             None => Err(surrogate),
         }
     }

@@ -3,7 +3,7 @@
 
 use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::request::{ServiceTier, ToolKind};
-use holdfast_domain::usage::{Kind, MetersSource};
+use holdfast_domain::usage::{MeterKind, MetersSource};
 use serde_json::{Map, Value, json};
 
 use super::request::model;
@@ -145,15 +145,15 @@ fn usage() -> Value {
     )
 }
 
-fn by_kind(kinds: impl Iterator<Item = Kind> + Clone, text: &str) -> Value {
+fn by_kind(kinds: impl Iterator<Item = MeterKind> + Clone, text: &str) -> Value {
     let properties: Map<String, Value> =
         kinds.clone().map(|kind| (kind.label().to_owned(), natural())).collect();
-    let required: Vec<&str> = kinds.map(Kind::label).collect();
+    let required: Vec<&str> = kinds.map(MeterKind::label).collect();
     described(open(Value::Object(properties), &required), text)
 }
 
 fn meters() -> Value {
-    by_kind(Kind::ALL.into_iter(), "Counts by disjoint kinds.")
+    by_kind(MeterKind::ALL.into_iter(), "Counts by disjoint kinds.")
 }
 
 fn operation() -> Value {
@@ -253,7 +253,7 @@ fn model_list() -> Value {
 
 fn model_view() -> Value {
     let kinds = |per_million: bool| {
-        Kind::ALL.into_iter().filter(move |kind| kind.per_million() == per_million)
+        MeterKind::ALL.into_iter().filter(move |kind| kind.per_million() == per_million)
     };
     let per_million = || by_kind(kinds(true), "Micros for a million of each kind.");
     let each = || by_kind(kinds(false), "Micros for each.");

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::shape::{described, named, natural, string};
-use crate::error::{Binding, Code, ErrorBody};
+use crate::error::{Code, ErrorBody, KeyEffect};
 
 /// Of every answer, the second one where the request has a well-formed key.
 const EVERY: [&str; 2] = ["x-request-id", "idempotency-key"];
@@ -30,14 +30,14 @@ pub(super) struct Endpoint {
     pub(super) parameters: Vec<Value>,
     /// The name of its body's shape, and a body.
     pub(super) body: Option<(&'static str, Value)>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) answers: Vec<EndpointResponse>,
     pub(super) errors: Vec<Code>,
     /// Whether its requests carry a key, and are counted against limits by the minute.
     pub(super) is_keyed: bool,
 }
 
 /// An answer that is no error.
-pub(super) struct Answer {
+pub(super) struct EndpointResponse {
     pub(super) status: u16,
     pub(super) text: &'static str,
     pub(super) media: &'static str,
@@ -49,7 +49,7 @@ pub(super) struct Answer {
     pub(super) example: Option<Value>,
 }
 
-impl Answer {
+impl EndpointResponse {
     /// A JSON body of a named shape under 200.
     pub(super) fn json(text: &'static str, schema: &str) -> Self {
         Self {
@@ -200,9 +200,9 @@ const fn is_counted(code: Code) -> bool {
 }
 
 fn example(code: Code) -> Value {
-    let operation_id = match code.binding() {
-        Binding::Untouched | Binding::Unsure => None,
-        Binding::Bound | Binding::Final => Some(super::EXAMPLE_OPERATION),
+    let operation_id = match code.key_effect() {
+        KeyEffect::Untouched | KeyEffect::Unsure => None,
+        KeyEffect::Bound | KeyEffect::Final => Some(super::EXAMPLE_OPERATION),
     };
     let body = ErrorBody { operation_id, ..ErrorBody::new(code) }.render();
     serde_json::from_slice(&body).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, Endpoint, RATES, in_header, in_path};
+use super::endpoint::{Endpoint, EndpointResponse, RATES, in_header, in_path};
 use super::shape::{described, integer, open as open_object, string};
 use crate::error::Code;
 
@@ -38,7 +38,12 @@ fn request_key() -> Value {
 }
 
 /// A `GET` that wants an API key and nothing else.
-fn look(path: &'static str, id: &'static str, summary: &'static str, answer: Answer) -> Endpoint {
+fn look(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    answer: EndpointResponse,
+) -> Endpoint {
     Endpoint {
         path,
         method: "get",
@@ -55,7 +60,12 @@ fn look(path: &'static str, id: &'static str, summary: &'static str, answer: Ans
 }
 
 /// A `GET` for everybody.
-fn open(path: &'static str, id: &'static str, summary: &'static str, answer: Answer) -> Endpoint {
+fn open(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    answer: EndpointResponse,
+) -> Endpoint {
     Endpoint { is_secured: false, errors: errors(false, &[]), ..look(path, id, summary, answer) }
 }
 
@@ -78,11 +88,11 @@ fn complete() -> Endpoint {
         |code: &Code| *code != Code::NotFound && !ALWAYS.contains(code) && !SECURED.contains(code);
     let more: Vec<Code> = Code::ALL.into_iter().filter(is_more).collect();
     let headers = ["idempotent-replayed", "cache-control", "x-accel-buffering"];
-    let completed = Answer {
+    let completed = EndpointResponse {
         headers: [&headers[..], &RATES[..]].concat(),
         example: Some(super::example::completion()),
         event: Some(event()),
-        ..Answer::json("The answer. A retry gets the same bytes.", "ChatCompletion")
+        ..EndpointResponse::json("The answer. A retry gets the same bytes.", "ChatCompletion")
     };
     Endpoint {
         path: "/v1/chat/completions",
@@ -121,22 +131,25 @@ fn operation() -> Endpoint {
             "/v1/operations/{idempotency-key}",
             "getOperation",
             "Shows what became of a request",
-            Answer {
+            EndpointResponse {
                 example: Some(super::example::operation()),
-                ..Answer::json("The operation.", "Operation")
+                ..EndpointResponse::json("The operation.", "Operation")
             },
         )
     }
 }
 
 fn cancel() -> Endpoint {
-    let asked = Answer {
+    let asked = EndpointResponse {
         status: 202,
-        ..Answer::json("Its owner is asked to end it. The operation as it stands.", "Operation")
+        ..EndpointResponse::json(
+            "Its owner is asked to end it. The operation as it stands.",
+            "Operation",
+        )
     };
-    let ended = Answer {
+    let ended = EndpointResponse {
         example: Some(super::example::operation()),
-        ..Answer::json("Nothing of it runs. The operation.", "Operation")
+        ..EndpointResponse::json("Nothing of it runs. The operation.", "Operation")
     };
     Endpoint {
         path: "/v1/operations/{idempotency-key}/cancel",
@@ -152,7 +165,7 @@ fn cancel() -> Endpoint {
 
 fn wallet() -> Endpoint {
     let example = Some(super::example::wallet());
-    let answer = Answer { example, ..Answer::json("The wallet.", "Wallet") };
+    let answer = EndpointResponse { example, ..EndpointResponse::json("The wallet.", "Wallet") };
     look(
         "/v1/wallet",
         "getWallet",
@@ -162,7 +175,7 @@ fn wallet() -> Endpoint {
 }
 
 fn models() -> Endpoint {
-    let answer = Answer::json("The models.", "ModelList");
+    let answer = EndpointResponse::json("The models.", "ModelList");
     look(
         "/v1/models",
         "listModels",
@@ -186,7 +199,7 @@ fn model() -> Endpoint {
             "/v1/models/{publisher}/{name}",
             "getModel",
             "Shows one model",
-            Answer::json("The model.", "Model"),
+            EndpointResponse::json("The model.", "Model"),
         )
     }
 }
@@ -196,16 +209,16 @@ fn health() -> Endpoint {
         "/healthz",
         "getHealth",
         "Says that the process lives",
-        Answer::json("It lives.", "Health"),
+        EndpointResponse::json("It lives.", "Health"),
     )
 }
 
 fn ready() -> Endpoint {
-    let ready = Answer::json("It takes requests.", "Readiness");
-    let not_ready = Answer {
+    let ready = EndpointResponse::json("It takes requests.", "Readiness");
+    let not_ready = EndpointResponse {
         status: 503,
         text: "It is about to end, the database does not answer or has lost what it had committed, or there are too many connections.",
-        ..Answer::json("", "Readiness")
+        ..EndpointResponse::json("", "Readiness")
     };
     let endpoint =
         open("/readyz", "getReadiness", "Says whether the process takes requests", ready);
@@ -213,17 +226,20 @@ fn ready() -> Endpoint {
 }
 
 fn document() -> Endpoint {
-    let answer = Answer { schema: json!({"type": "object"}), ..Answer::json("OpenAPI 3.1.", "") };
+    let answer = EndpointResponse {
+        schema: json!({"type": "object"}),
+        ..EndpointResponse::json("OpenAPI 3.1.", "")
+    };
     let endpoint = open("/openapi.json", "getOpenApi", "This document", answer);
     Endpoint { errors: errors(false, &[Code::HeadersTooLarge]), ..endpoint }
 }
 
 fn page() -> Endpoint {
-    let answer = Answer {
+    let answer = EndpointResponse {
         media: "text/html; charset=utf-8",
         headers: vec!["content-security-policy", "x-content-type-options", "referrer-policy"],
         schema: json!({"type": "string"}),
-        ..Answer::json("A page that needs nothing from elsewhere.", "")
+        ..EndpointResponse::json("A page that needs nothing from elsewhere.", "")
     };
     let endpoint = open("/docs", "getDocs", "This document, to be read", answer);
     Endpoint { errors: errors(false, &[Code::HeadersTooLarge]), ..endpoint }

@@ -1,6 +1,6 @@
 //! Bodies that show how it looks. A test holds them against their shapes.
 
-use holdfast_domain::usage::Kind;
+use holdfast_domain::usage::MeterKind;
 use serde_json::{Map, Value, json};
 
 pub(super) fn request() -> Value {
@@ -46,19 +46,21 @@ pub(super) fn completion() -> Value {
 }
 
 pub(super) fn operation() -> Value {
-    let count = |kind: Kind| match kind {
-        Kind::Input => 3,
-        Kind::Output => 5,
-        Kind::Request => 1,
-        Kind::CachedInput
-        | Kind::CacheWrite
-        | Kind::AudioInput
-        | Kind::Reasoning
-        | Kind::AudioOutput
-        | Kind::Image => 0,
+    let count = |kind: MeterKind| match kind {
+        MeterKind::Input => 3,
+        MeterKind::Output => 5,
+        MeterKind::Request => 1,
+        MeterKind::CachedInput
+        | MeterKind::CacheWrite
+        | MeterKind::AudioInput
+        | MeterKind::Reasoning
+        | MeterKind::AudioOutput
+        | MeterKind::Image => 0,
     };
-    let meters: Map<String, Value> =
-        Kind::ALL.into_iter().map(|kind| (kind.label().to_owned(), json!(count(kind)))).collect();
+    let meters: Map<String, Value> = MeterKind::ALL
+        .into_iter()
+        .map(|kind| (kind.label().to_owned(), json!(count(kind))))
+        .collect();
     json!({
         "id": super::EXAMPLE_OPERATION.to_string(),
         "idempotency_key": super::EXAMPLE_KEY,

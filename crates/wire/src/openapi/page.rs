@@ -121,7 +121,7 @@ fn errors(page: &mut String) {
     );
     for code in Code::ALL {
         let again = if code.retry() { "yes" } else { "no" };
-        let (status, label, key) = (code.status(), code.label(), code.binding().label());
+        let (status, label, key) = (code.status(), code.label(), code.key_effect().label());
         put(
             page,
             format_args!(

@@ -1,13 +1,13 @@
 //! The completion that a caller gets.
 
 use holdfast_domain::answer::{
-    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, Predicted,
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, PredictionTokens,
     ToolCallDelta,
 };
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use serde_json::{Value, json};
@@ -32,15 +32,15 @@ fn rendered(choices: Vec<ChoiceDelta>) -> Value {
 }
 
 fn shown(answer: &Answer) -> Value {
-    let meters = Meters::by(|kind| match kind {
-        Kind::Input => 1,
-        Kind::CachedInput => 2,
-        Kind::CacheWrite => 4,
-        Kind::AudioInput => 8,
-        Kind::Output => 16,
-        Kind::Reasoning => 32,
-        Kind::AudioOutput => 64,
-        Kind::Request | Kind::Image => 1,
+    let meters = Meters::from_fn(|kind| match kind {
+        MeterKind::Input => 1,
+        MeterKind::CachedInput => 2,
+        MeterKind::CacheWrite => 4,
+        MeterKind::AudioInput => 8,
+        MeterKind::Output => 16,
+        MeterKind::Reasoning => 32,
+        MeterKind::AudioOutput => 64,
+        MeterKind::Request | MeterKind::Image => 1,
     });
     let body = render(&CompletionView {
         id: OperationId::from_u128(0xabc),
@@ -48,7 +48,7 @@ fn shown(answer: &Answer) -> Value {
         model: &PublicModelId::try_from("a/b").unwrap(),
         answer,
         usage: &UsageRecord {
-            metered: Metered {
+            metered: MeterReading {
                 meters: meters.unwrap(),
                 source: MetersSource::Reported,
                 provider_cost: None,
@@ -142,9 +142,9 @@ fn pieces_of_calls_are_put_together_by_their_index() {
             ChoiceDelta { function_call: Some(call), ..end(0, FinishReason::FunctionCall) };
         answer.append(Delta::from(vec![gained]));
     }
-    assert!(!answer.is_whole(2));
+    assert!(!answer.is_complete(2));
     answer.append(Delta::from(vec![end(1, FinishReason::ToolCalls)]));
-    assert!(answer.is_whole(2));
+    assert!(answer.is_complete(2));
     assert_eq!(answer.text_bytes(), 4 + 7 + 5 + 4 + 3 + 2);
     let body = shown(&answer);
     let message = &body["choices"][1]["message"];
@@ -212,7 +212,7 @@ fn what_goes_with_an_answer_is_told() {
     let mut answer = Answer::default();
     answer.append(Delta {
         service_tier: Some(ServiceTier::Flex),
-        predicted: Some(Predicted { accepted: 7, rejected: 1_000 }),
+        predicted: Some(PredictionTokens { accepted: 7, rejected: 1_000 }),
         moderation: Some(Opaque::from_json(moderation.to_owned())),
         ..Delta::from(vec![choice(0, Some("x"), None)])
     });
@@ -229,9 +229,9 @@ fn what_goes_with_an_answer_is_told() {
             format!(r#"{{"model":"a/b","messages":[{{"role":"user","content":"x"}}]{members}}}"#);
         holdfast_wire::chat::request::parse(body.as_bytes()).unwrap().request
     };
-    answer.keep_to(&asked(r#","service_tier":"auto","moderation":{"model":"m"}"#));
+    answer.retain_requested(&asked(r#","service_tier":"auto","moderation":{"model":"m"}"#));
     assert_eq!(shown(&answer), body);
-    answer.keep_to(&asked(""));
+    answer.retain_requested(&asked(""));
     let body = shown(&answer);
     assert_eq!((body.get("service_tier"), body.get("moderation")), (None, None));
 }

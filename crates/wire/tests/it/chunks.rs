@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use holdfast_domain::answer::{
-    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, Predicted,
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, PredictionTokens,
     ToolCallDelta,
 };
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::chunk::{Chunks, DONE, Frame, NotStored, error, replay};
 use holdfast_wire::chat::completion::{CompletionView, render};
@@ -34,7 +34,7 @@ fn model() -> PublicModelId {
 
 fn usage() -> UsageRecord {
     UsageRecord {
-        metered: Metered {
+        metered: MeterReading {
             meters: Meters::text(7, 11).unwrap(),
             source: MetersSource::Reported,
             provider_cost: None,
@@ -46,12 +46,12 @@ fn usage() -> UsageRecord {
 }
 
 /// An answer, its whole stream for one sort of reader, and its JSON.
-struct Said {
+struct Rendering {
     events: Vec<Bytes>,
     body: Vec<u8>,
 }
 
-fn say(deltas: &[Delta], include_usage: bool) -> Said {
+fn say(deltas: &[Delta], include_usage: bool) -> Rendering {
     let mut chunks = Chunks::new(ID, CREATED, &model());
     let mut answer = Answer::default();
     let mut frames = Vec::new();
@@ -65,7 +65,7 @@ fn say(deltas: &[Delta], include_usage: bool) -> Said {
     let mut events: Vec<_> = frames.iter().map(|it| Frame::bytes(it, include_usage)).collect();
     events.extend(include_usage.then(|| chunks.usage(&view)));
     events.push(Bytes::from_static(DONE));
-    Said { events, body: render(&view) }
+    Rendering { events, body: render(&view) }
 }
 
 /// The chunks of a stream as JSON, without its end.
@@ -189,7 +189,7 @@ fn a_stream_is_what_openai_s_clients_read() {
         r#"{"index":0,"delta":{"content":"!"},"logprobs":null,"finish_reason":null}]"#,
         r#"{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]"#,
     ];
-    let text = |said: Said| String::from_utf8(said.events.concat()).unwrap();
+    let text = |said: Rendering| String::from_utf8(said.events.concat()).unwrap();
     let plain = said.map(|chunk| format!("{head}{chunk}}}\n\n")).concat();
     assert_eq!(text(say(&deltas, false)), format!("{plain}data: [DONE]\n\n"));
     let with_null = said.map(|chunk| format!("{head}{chunk},\"usage\":null}}\n\n")).concat();
@@ -252,7 +252,7 @@ fn what_cannot_be_added_is_told_once_at_the_end() {
 #[test]
 fn choices_that_were_cut_are_opened_and_end_with_length() {
     let mut answer = Answer::default();
-    answer.cut(2);
+    answer.end_open_choices(2);
     let mut chunks = Chunks::new(ID, CREATED, &model());
     let frames = chunks.finish(&answer);
     let all: Vec<Value> = frames
@@ -376,7 +376,7 @@ fn deltas(kinds: &'static [ToolKind]) -> impl Strategy<Value = Vec<Delta>> {
             if let Some(last) = deltas.last_mut() {
                 last.moderation = moderation;
                 last.predicted =
-                    predicted.map(|(accepted, rejected)| Predicted { accepted, rejected });
+                    predicted.map(|(accepted, rejected)| PredictionTokens { accepted, rejected });
             }
             deltas
         },

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::model::{Contract, PublicModelId, Restricted};
-use holdfast_domain::request::Reply;
+use holdfast_domain::model::{Contract, PublicModelId, RestrictedField};
+use holdfast_domain::request::AssistantMessage;
 use holdfast_wire::chat::request::{check, parse};
 use holdfast_wire::error::Code;
 
@@ -49,7 +49,7 @@ fn what_nobody_reads_is_refused_unless_the_model_accepts_it_by_name() {
 
 #[test]
 fn what_clients_keep_beside_an_answer_is_taken_back() {
-    for name in Reply::METADATA {
+    for name in AssistantMessage::METADATA {
         for value in ["null", "{\"a\":[1.0]}", "\"hm\"", "[{}]"] {
             let message = |role, name| {
                 turn(&format!(r#"{{"role":"{role}","content":"x","{name}":{value}}}"#))
@@ -82,29 +82,33 @@ fn what_reaches_the_operators_account_is_refused_unless_allowed() {
     let file = r#"[{"type":"text","text":"x"},{"type":"file","file":{"file_id":"f"}}]"#;
     let file = turn(&format!(r#"{{"role":"user","content":{file}}}"#));
     for (field, body, param) in [
-        (Restricted::FileId, file, "messages[0].content[1].file.file_id"),
+        (RestrictedField::FileId, file, "messages[0].content[1].file.file_id"),
         (
-            Restricted::AudioId,
+            RestrictedField::AudioId,
             turn(r#"{"role":"assistant","audio":{"id":"a"}}"#),
             "messages[0].audio.id",
         ),
         (
-            Restricted::VoiceId,
+            RestrictedField::VoiceId,
             body(r#""audio":{"voice":{"id":"v"},"format":"wav"}"#),
             "audio.voice.id",
         ),
-        (Restricted::Store, body(r#""store":true"#), "store"),
-        (Restricted::ServiceTier, body(r#""service_tier":"flex""#), "service_tier"),
-        (Restricted::WebSearchOptions, body(r#""web_search_options":{}"#), "web_search_options"),
-        (Restricted::Moderation, body(r#""moderation":{"model":"m"}"#), "moderation"),
+        (RestrictedField::Store, body(r#""store":true"#), "store"),
+        (RestrictedField::ServiceTier, body(r#""service_tier":"flex""#), "service_tier"),
         (
-            Restricted::PromptCacheRetention,
+            RestrictedField::WebSearchOptions,
+            body(r#""web_search_options":{}"#),
+            "web_search_options",
+        ),
+        (RestrictedField::Moderation, body(r#""moderation":{"model":"m"}"#), "moderation"),
+        (
+            RestrictedField::PromptCacheRetention,
             body(r#""prompt_cache_retention":"24h""#),
             "prompt_cache_retention",
         ),
     ] {
         contract_refuses(&contract(), &body, Code::UnsupportedParameter, param);
-        let others = Restricted::ALL.into_iter().filter(|other| *other != field);
+        let others = RestrictedField::ALL.into_iter().filter(|other| *other != field);
         let but_this = Contract { allow: others.collect(), ..contract() };
         contract_refuses(&but_this, &body, Code::UnsupportedParameter, param);
         contract_takes(&Contract { allow: BTreeSet::from([field]), ..contract() }, &body);

@@ -2,11 +2,11 @@
 
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{
-    Audio, AudioFormat, BreakpointTtl, CacheBreakpoint, CacheMode, CacheOptions, CacheRetention,
-    CacheTtl, Content, CustomTool, Decimal, Function, FunctionCall, FunctionChoice, ImageDetail,
-    Item, JsonSchema, Message, Modalities, Opaque, Part, ReasoningEffort, RecordingFormat, Reply,
-    Request, ResponseFormat, Role, ServiceTier, Tool, ToolCall, ToolChoice, ToolKind, ToolMode,
-    Verbosity, Voice,
+    AssistantMessage, Audio, AudioFormat, BreakpointTtl, CacheBreakpoint, CacheMode, CacheOptions,
+    CacheRetention, CacheTtl, Content, ContentPart, CustomTool, Decimal, Function, FunctionCall,
+    FunctionChoice, ImageDetail, Item, JsonSchema, Message, Modalities, Opaque, ReasoningEffort,
+    RecordingFormat, Request, ResponseFormat, Role, ServiceTier, Tool, ToolCall, ToolChoice,
+    ToolKind, ToolMode, Verbosity, Voice,
 };
 use proptest::option::of;
 use proptest::prelude::*;
@@ -273,7 +273,7 @@ fn turns() -> impl Strategy<Value = Message> {
 
 fn assistants() -> impl Strategy<Value = Message> {
     let refusal = texts().prop_map(|text| {
-        Content::Parts(vec![Part { item: Item::Refusal(text), cache_breakpoint: None }])
+        Content::Parts(vec![ContentPart { item: Item::Refusal(text), cache_breakpoint: None }])
     });
     let content = prop_oneof![contents(text_parts().boxed()), refusal];
     let kinds = select(vec![ToolKind::Function, ToolKind::Custom]);
@@ -288,8 +288,9 @@ fn assistants() -> impl Strategy<Value = Message> {
     let calls = (prop::collection::vec(call, 0..3), of(old_call));
     (of(texts()), of(content), of(texts()), of(texts()), calls, extras()).prop_map(
         |(name, content, refusal, audio_id, (tool_calls, function_call), extras)| {
-            let reply = Reply { refusal, audio_id, tool_calls, function_call, extras };
-            let silent = Reply { extras: reply.extras.clone(), ..Reply::default() };
+            let reply = AssistantMessage { refusal, audio_id, tool_calls, function_call, extras };
+            let silent =
+                AssistantMessage { extras: reply.extras.clone(), ..AssistantMessage::default() };
             let text = (reply == silent).then(|| Content::Text(String::new()));
             Message { role: Role::Assistant(reply), name, content: content.or(text) }
         },
@@ -297,11 +298,12 @@ fn assistants() -> impl Strategy<Value = Message> {
 }
 
 /// A string, a part that is more than bare text, or several parts.
-fn contents(part: BoxedStrategy<Part>) -> impl Strategy<Value = Content> {
-    let bare = |part: &Part| matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none();
+fn contents(part: BoxedStrategy<ContentPart>) -> impl Strategy<Value = Content> {
+    let bare =
+        |part: &ContentPart| matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none();
     let several = prop::collection::vec(part.clone(), 2..4).prop_map(Content::Parts);
     let one = part.prop_map(move |part| match part {
-        Part { item: Item::Text(text), cache_breakpoint: None } => Content::Text(text),
+        ContentPart { item: Item::Text(text), cache_breakpoint: None } => Content::Text(text),
         part => {
             assert!(!bare(&part));
             Content::Parts(vec![part])
@@ -310,16 +312,16 @@ fn contents(part: BoxedStrategy<Part>) -> impl Strategy<Value = Content> {
     prop_oneof![texts().prop_map(Content::Text), several, one]
 }
 
-fn text_parts() -> impl Strategy<Value = Part> {
+fn text_parts() -> impl Strategy<Value = ContentPart> {
     (texts().prop_map(Item::Text), breakpoints())
-        .prop_map(|(item, cache_breakpoint)| Part { item, cache_breakpoint })
+        .prop_map(|(item, cache_breakpoint)| ContentPart { item, cache_breakpoint })
 }
 
 fn breakpoints() -> impl Strategy<Value = Option<CacheBreakpoint>> {
     of(of(select(BreakpointTtl::ALL)).prop_map(|ttl| CacheBreakpoint { ttl }))
 }
 
-fn parts() -> impl Strategy<Value = Part> {
+fn parts() -> impl Strategy<Value = ContentPart> {
     let scheme = select(vec!["https://", "http://", "data:", "HTTPS://"]);
     // A host of any text is now and then one that is refused.
     let image =
@@ -334,5 +336,6 @@ fn parts() -> impl Strategy<Value = Part> {
             Item::File { id, name, data }
         });
     let item = prop_oneof![texts().prop_map(Item::Text), image, audio, file];
-    (item, breakpoints()).prop_map(|(item, cache_breakpoint)| Part { item, cache_breakpoint })
+    (item, breakpoints())
+        .prop_map(|(item, cache_breakpoint)| ContentPart { item, cache_breakpoint })
 }

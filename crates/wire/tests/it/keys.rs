@@ -1,8 +1,8 @@
 //! API keys as their operator and their bearer see them.
 
-use holdfast_domain::credential::{ApiKey, Balance, Bearer, Grant};
-use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow, Tally};
-use holdfast_domain::ports::Standing;
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Grant};
+use holdfast_domain::limits::{Counter, CounterReadings, Limits, SpendLimit, SpendWindow};
+use holdfast_domain::ports::CounterSnapshot;
 use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros, Timestamp, WalletId};
@@ -43,7 +43,7 @@ fn granted() -> Grant {
     Grant {
         limits: limited(SpendWindow::Month),
         models: Some(models.into()),
-        balance: Balance::Hidden,
+        balance: BalanceVisibility::Hidden,
         ends_at: Some(at(3)),
     }
 }
@@ -105,9 +105,9 @@ fn a_caller_sees_its_limits_and_the_balance_only_where_it_may() {
         held: Micros::new(5),
     };
     let used = [61, 7, 3, 1, 2, 30];
-    let tally: Tally = Counter::ALL.into_iter().zip(used).collect();
+    let tally: CounterReadings = Counter::ALL.into_iter().zip(used).collect();
     // 1970-02-28T12:34:56Z
-    let standing = Standing { tally, now: at(5_056_496) };
+    let standing = CounterSnapshot { counters: tally, now: at(5_056_496) };
     let hidden = shown(&AccountView::of(&wallet, &key(granted()), &standing));
     assert_eq!(answer_fault("Wallet", &hidden), None);
     let expected = json!({

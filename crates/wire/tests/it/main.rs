@@ -23,11 +23,12 @@ mod sse;
 mod upstream;
 mod upstream_bounds;
 mod upstream_chunks;
+mod upstream_meters;
 mod vectors;
 mod views;
 
 use holdfast_domain::ApiKeyId;
-use holdfast_domain::ports::Arrival;
+use holdfast_domain::ports::ResponseMode;
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request, fingerprint};
 use holdfast_domain::secret::{Fingerprint, ServerSecret};
 use holdfast_wire::chat::upstream::{BoundField, render_request};
@@ -41,6 +42,7 @@ fn fingerprint_of(request: &Request, contract: u32) -> Fingerprint {
 /// A request as a provider would get it.
 fn upstream_body(request: &Request) -> String {
     let bound = request.max_output_tokens.unwrap_or(4_096);
-    let body = render_request(request, "m", bound, BoundField::MaxCompletionTokens, Arrival::Whole);
+    let body =
+        render_request(request, "m", bound, BoundField::MaxCompletionTokens, ResponseMode::Whole);
     String::from_utf8(body).unwrap()
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::request::{Reply, Role};
+use holdfast_domain::request::{AssistantMessage, Role};
 use holdfast_domain::{OperationId, Phase, Situation};
 use holdfast_wire::api::{OperationResult, OperationView};
 use holdfast_wire::chat::request::{check, parse};
@@ -138,7 +138,7 @@ fn fault(body: &Value) -> Option<String> {
     let extras = parsed.request.extras.keys().next().cloned();
     let of_turns = parsed.request.messages.iter().find_map(|message| {
         let Role::Assistant(reply) = &message.role else { return None };
-        let is_unknown = |name: &&String| !Reply::METADATA.contains(&name.as_str());
+        let is_unknown = |name: &&String| !AssistantMessage::METADATA.contains(&name.as_str());
         reply.extras.keys().find(is_unknown).cloned()
     });
     extras.or(of_turns)
@@ -199,7 +199,7 @@ fn names_read() -> BTreeSet<String> {
         let (list, _) = rest.split_once(']').unwrap();
         names.extend(list.split(',').map(|name| name.trim_matches('"').to_owned()));
     }
-    names.extend(Reply::METADATA.map(str::to_owned));
+    names.extend(AssistantMessage::METADATA.map(str::to_owned));
     // Taken in a loop over their names, or by the name of a kind.
     names.extend(["country", "region", "city", "timezone", "input", "output"].map(str::to_owned));
     names.insert("type".to_owned());
@@ -279,7 +279,7 @@ fn operations_are_described_in_every_phase() {
     let error = ErrorBody::new(Code::ProviderRefused).render();
     let results = || {
         [
-            OperationResult::kept(&error).unwrap(),
+            OperationResult::from_stored(&error).unwrap(),
             OperationResult::Expired,
             OperationResult::Sealed,
             OperationResult::None,

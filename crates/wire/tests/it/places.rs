@@ -4,12 +4,12 @@ use crate::spelling::{Json, Whim};
 
 /// Which places are wanted: by their JSON, the name of the member that they are in, and whether they
 /// are passed through.
-pub(crate) type Wanted = fn(&Json, &str, bool) -> bool;
+pub(crate) type Expectation = fn(&Json, &str, bool) -> bool;
 
 /// Some place that is wanted, and whether it is passed through; `None` where there is none.
 pub(crate) fn some<'a>(
     tree: &'a mut Json,
-    wanted: Wanted,
+    wanted: Expectation,
     whim: &mut Whim,
 ) -> Option<(&'a mut Json, bool)> {
     let n = count(tree, "", false, wanted);
@@ -17,7 +17,7 @@ pub(crate) fn some<'a>(
     find(tree, "", false, wanted, &mut skipped)
 }
 
-fn count(json: &Json, name: &str, is_fixed: bool, wanted: Wanted) -> usize {
+fn count(json: &Json, name: &str, is_fixed: bool, wanted: Expectation) -> usize {
     let inside: usize = match json {
         Json::Array(elements) => {
             elements.iter().map(|element| count(element, name, is_fixed, wanted)).sum()
@@ -35,7 +35,7 @@ fn find<'a>(
     json: &'a mut Json,
     name: &str,
     is_fixed: bool,
-    wanted: Wanted,
+    wanted: Expectation,
     skipped: &mut usize,
 ) -> Option<(&'a mut Json, bool)> {
     if wanted(json, name, is_fixed) {

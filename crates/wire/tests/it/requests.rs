@@ -1,6 +1,6 @@
 //! What a request may say, and how it is told what is wrong: the code and the path of the field.
 
-use holdfast_domain::request::{Content, Message, Part, Reply, Role};
+use holdfast_domain::request::{AssistantMessage, Content, ContentPart, Message, Role};
 use holdfast_wire::chat::request::{Delivery, parse};
 use holdfast_wire::error::Code;
 
@@ -59,9 +59,11 @@ fn the_first_fields_are_read() {
             said(
                 Role::User,
                 None,
-                Content::Parts(["u1", "u2"].map(|text| Part::from(text.to_owned())).to_vec())
+                Content::Parts(
+                    ["u1", "u2"].map(|text| ContentPart::from(text.to_owned())).to_vec()
+                )
             ),
-            said(Role::Assistant(Reply::default()), None, text("")),
+            said(Role::Assistant(AssistantMessage::default()), None, text("")),
         ]
     );
     assert_eq!((request.max_output_tokens, request.n), (Some(16), 2));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::generated::{EXTRA, requests};
-use crate::places::{self, Wanted};
+use crate::places::{self, Expectation};
 use crate::spelling::{Json, Style, Whim, written};
 use crate::{fingerprint_of, schema, upstream_body};
 
@@ -253,7 +253,7 @@ fn check_is_another(body: &str, request: &Request) -> Result<(), TestCaseError> 
 /// One place of what is sent is changed: then it is another request, or none at all.
 fn check_changed(
     request: &Request,
-    wanted: Wanted,
+    wanted: Expectation,
     whim: &mut Whim,
     change: impl Fn(&mut Json, bool, &mut Whim),
 ) -> Result<(), TestCaseError> {

@@ -4,9 +4,9 @@ use holdfast_wire::sse::{Decoder, Event, TooLong, event};
 use proptest::prelude::*;
 
 /// An event as the test keeps it: its name, its data, the last id.
-type Heard = [String; 3];
+type EventFields = [String; 3];
 
-fn heard(event: Event<'_>) -> Heard {
+fn heard(event: Event<'_>) -> EventFields {
     [event.name, event.data, event.last_id].map(|text| String::from_utf8(text.to_vec()).unwrap())
 }
 
@@ -14,7 +14,7 @@ fn heard(event: Event<'_>) -> Heard {
 fn read<'a>(
     decoder: &mut Decoder,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<Vec<Heard>, TooLong> {
+) -> Result<Vec<EventFields>, TooLong> {
     let mut all = Vec::new();
     for piece in pieces {
         let mut events = decoder.feed(piece);

@@ -1,14 +1,14 @@
 //! What a provider is sent, and what is made of its answers and its errors.
 
 use holdfast_domain::answer::{
-    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, Predicted, ToolCallDelta,
+    Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs, PredictionTokens, ToolCallDelta,
 };
-use holdfast_domain::ports::Arrival;
+use holdfast_domain::ports::ResponseMode;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::request::parse;
 use holdfast_wire::chat::upstream::{
-    BoundField, Unreadable, UpstreamError, read_completion, read_error, render_request,
+    BoundField, UnreadableReason, UpstreamError, read_completion, read_error, render_request,
 };
 
 #[test]
@@ -21,7 +21,8 @@ fn everything_that_was_asked_for_is_sent() {
     )
     .unwrap()
     .request;
-    let sent = render_request(&request, "real", 7, BoundField::MaxCompletionTokens, Arrival::Whole);
+    let sent =
+        render_request(&request, "real", 7, BoundField::MaxCompletionTokens, ResponseMode::Whole);
     let expected = concat!(
         r#"{"model":"real","messages":[{"role":"system","name":"app","content":"s"},"#,
         r#"{"role":"user","content":[{"type":"text","text":"1"},{"type":"text","text":"2\u0000"}]}],"#,
@@ -52,7 +53,7 @@ fn tools_and_options_are_sent_in_one_order() {
     )
     .unwrap()
     .request;
-    let sent = render_request(&request, "m", 7, BoundField::MaxTokens, Arrival::Whole);
+    let sent = render_request(&request, "m", 7, BoundField::MaxTokens, ResponseMode::Whole);
     let expected = concat!(
         r#"{"model":"m","messages":[{"role":"assistant","content":null,"refusal":"no","audio":{"id":"a"},"#,
         r#""tool_calls":[{"id":"1","type":"custom","custom":{"name":"c","input":"i"}}],"x":[]},"#,
@@ -77,7 +78,7 @@ fn tools_and_options_are_sent_in_one_order() {
 fn what_was_not_asked_for_is_not_sent_but_the_bound_always_is() {
     let request =
         parse(br#"{"model":"a/b","messages":[{"role":"user","content":"x"}]}"#).unwrap().request;
-    let sent = render_request(&request, "m", 64, BoundField::MaxTokens, Arrival::Whole);
+    let sent = render_request(&request, "m", 64, BoundField::MaxTokens, ResponseMode::Whole);
     let expected = r#"{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":64}"#;
     assert_eq!(str::from_utf8(&sent), Ok(expected));
 }
@@ -88,7 +89,7 @@ fn a_stream_is_asked_for_with_its_usage() {
         parse(br#"{"x":1,"stream":true,"model":"a/b","messages":[{"role":"user","content":"x"}]}"#)
             .unwrap()
             .request;
-    let sent = render_request(&request, "m", 64, BoundField::MaxTokens, Arrival::Streamed);
+    let sent = render_request(&request, "m", 64, BoundField::MaxTokens, ResponseMode::Streamed);
     let expected = concat!(
         r#"{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":64,"#,
         r#""stream":true,"stream_options":{"include_usage":true},"x":1}"#,
@@ -97,14 +98,14 @@ fn a_stream_is_asked_for_with_its_usage() {
 }
 
 /// An answer of one choice.
-fn answer(choice: &str, usage: &str) -> String {
+pub(crate) fn answer(choice: &str, usage: &str) -> String {
     format!(r#"{{"choices":[{choice}],"usage":{usage}}}"#)
 }
 
-const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":5}"#;
+pub(crate) const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":5}"#;
 
 /// A choice that says `content` and ends with `finish`.
-fn choice(content: &str, finish: &str) -> String {
+pub(crate) fn choice(content: &str, finish: &str) -> String {
     format!(r#"{{"index":0,"message":{{"content":{content}}},"finish_reason":{finish}}}"#)
 }
 
@@ -121,7 +122,7 @@ fn says(body: &str, content: Option<&str>, finish: FinishReason) {
 }
 
 #[track_caller]
-fn unreadable(body: &str, why: Unreadable) {
+fn unreadable(body: &str, why: UnreadableReason) {
     assert_eq!(read_completion(body.as_bytes(), 1), Err(why), "{body}");
 }
 
@@ -160,7 +161,7 @@ fn refusals_are_said_too() {
 }
 
 /// What is read of a choice whose message and other members are these.
-fn read(message: &str, finish: &str, members: &str) -> Result<ChoiceDelta, Unreadable> {
+fn read(message: &str, finish: &str, members: &str) -> Result<ChoiceDelta, UnreadableReason> {
     let choice =
         format!(r#"{{"index":0,"message":{{{message}}},"finish_reason":"{finish}"{members}}}"#);
     let completion = read_completion(answer(&choice, USAGE).as_bytes(), 1)?;
@@ -214,11 +215,11 @@ fn calls_that_cannot_be_read_are_no_answer() {
         r#"[{"custom":{"name":"f","input":"x"}}]"#,
     ] {
         let message = format!(r#""tool_calls":{calls}"#);
-        assert_eq!(read(&message, "tool_calls", ""), Err(Unreadable::ToolCalls), "{calls}");
+        assert_eq!(read(&message, "tool_calls", ""), Err(UnreadableReason::ToolCalls), "{calls}");
     }
-    assert_eq!(read(r#""content":"x""#, "tool_calls", ""), Err(Unreadable::ToolCalls));
+    assert_eq!(read(r#""content":"x""#, "tool_calls", ""), Err(UnreadableReason::ToolCalls));
     let tools = r#""tool_calls":[{"function":{"name":"f","arguments":"{}"}}]"#;
-    assert_eq!(read(tools, "function_call", ""), Err(Unreadable::ToolCalls));
+    assert_eq!(read(tools, "function_call", ""), Err(UnreadableReason::ToolCalls));
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn what_goes_with_the_text_is_read() {
     let entry = opaque(r#"{"token":"x","logprob":-9999.0,"bytes":null}"#);
     assert_eq!(said.logprobs, Some(Logprobs { content: Some(vec![entry]), refusal: None }));
     assert_eq!(read(r#""reasoning":"hm""#, "stop", "").unwrap().reasoning.as_deref(), Some("hm"));
-    assert_eq!(read(r#""audio":{"id":"a"}"#, "stop", ""), Err(Unreadable::Content));
+    assert_eq!(read(r#""audio":{"id":"a"}"#, "stop", ""), Err(UnreadableReason::Content));
     assert_eq!(
         read(r#""reasoning":{"x":1}"#, "stop", ",\"logprobs\":null").unwrap().logprobs,
         None
@@ -262,7 +263,7 @@ fn what_goes_with_an_answer_is_read() {
         completion.delta
     };
     let plain = told("");
-    assert_eq!(plain.predicted, Some(Predicted { accepted: 3, rejected: 0 }));
+    assert_eq!(plain.predicted, Some(PredictionTokens { accepted: 3, rejected: 0 }));
     assert_eq!((plain.service_tier, &plain.moderation), (None, &None));
     for tier in ServiceTier::ALL {
         let members = format!(r#","service_tier":"{}""#, tier.label());
@@ -310,146 +311,48 @@ fn choices_are_those_that_were_asked_for() {
     };
     assert_eq!(read(&[1, 0, 2], 3), Ok(vec!["0".to_owned(), "1".to_owned(), "2".to_owned()]));
     for (indexes, n) in [(&[][..], 1), (&[0], 2), (&[0, 1], 1), (&[0, 0], 2), (&[1, 2], 2)] {
-        assert_eq!(read(indexes, n), Err::<Vec<String>, _>(Unreadable::Choices), "{indexes:?}");
+        assert_eq!(
+            read(indexes, n),
+            Err::<Vec<String>, _>(UnreadableReason::Choices),
+            "{indexes:?}"
+        );
     }
 }
 
 #[test]
 fn what_is_no_whole_answer_is_not_read() {
-    unreadable(r#"{"error":{"message":"x","code":502}}"#, Unreadable::Error);
-    unreadable(&answer(&choice("\"x\"", "\"stop\""), r#"{},"error":{}"#), Unreadable::Error);
+    unreadable(r#"{"error":{"message":"x","code":502}}"#, UnreadableReason::Error);
+    unreadable(&answer(&choice("\"x\"", "\"stop\""), r#"{},"error":{}"#), UnreadableReason::Error);
     for body in ["", "{", "<html>", "{} {}"] {
-        unreadable(body, Unreadable::Json);
+        unreadable(body, UnreadableReason::Json);
     }
     for body in
         ["[]", "null", "{}", r#"{"choices":null}"#, r#"{"choices":{}}"#, r#"{"choices":[7]}"#]
     {
-        unreadable(body, Unreadable::Choices);
+        unreadable(body, UnreadableReason::Choices);
     }
-    unreadable(&answer(r#"{"index":0,"finish_reason":"stop"}"#, USAGE), Unreadable::Choices);
-    unreadable(&answer(r#"{"message":{},"finish_reason":"stop"}"#, USAGE), Unreadable::Choices);
+    unreadable(&answer(r#"{"index":0,"finish_reason":"stop"}"#, USAGE), UnreadableReason::Choices);
+    unreadable(
+        &answer(r#"{"message":{},"finish_reason":"stop"}"#, USAGE),
+        UnreadableReason::Choices,
+    );
     for finish in ["null", "\"\"", "\"error\"", "\"abort\"", "\"load\"", "\"STOP\"", "7"] {
-        unreadable(&answer(&choice("\"x\"", finish), USAGE), Unreadable::Finish);
+        unreadable(&answer(&choice("\"x\"", finish), USAGE), UnreadableReason::Finish);
     }
-    unreadable(&answer(r#"{"index":0,"message":{"content":"x"}}"#, USAGE), Unreadable::Finish);
+    unreadable(
+        &answer(r#"{"index":0,"message":{"content":"x"}}"#, USAGE),
+        UnreadableReason::Finish,
+    );
     for finish in ["\"tool_calls\"", "\"function_call\""] {
-        unreadable(&answer(&choice("\"x\"", finish), USAGE), Unreadable::ToolCalls);
+        unreadable(&answer(&choice("\"x\"", finish), USAGE), UnreadableReason::ToolCalls);
     }
     for calls in [r#""tool_calls":[{}]"#, r#""tool_calls":{}"#, r#""function_call":{}"#] {
         let choice = format!(r#"{{"index":0,"message":{{{calls}}},"finish_reason":"stop"}}"#);
-        unreadable(&answer(&choice, USAGE), Unreadable::ToolCalls);
+        unreadable(&answer(&choice, USAGE), UnreadableReason::ToolCalls);
     }
     for content in ["7", "{}", "[7]", r#"[{"type":"image"}]"#, r#"[{"type":"text"}]"#] {
-        unreadable(&answer(&choice(content, "\"stop\""), USAGE), Unreadable::Content);
+        unreadable(&answer(&choice(content, "\"stop\""), USAGE), UnreadableReason::Content);
     }
-}
-
-/// The meters of an answer that says something.
-fn meters(usage: &str) -> Option<Meters> {
-    let body = answer(&choice("\"hi\"", "\"stop\""), usage);
-    read_completion(body.as_bytes(), 1).unwrap().meters
-}
-
-#[track_caller]
-fn metered(usage: &str, expected: &[(Kind, u64)]) {
-    let expected = Meters::by(|kind| {
-        let count = expected.iter().find(|(k, _)| *k == kind).map(|(_, count)| *count);
-        count.unwrap_or(u64::from(kind == Kind::Request))
-    });
-    assert_eq!(meters(usage), expected, "{usage}");
-}
-
-#[test]
-fn usage_becomes_disjoint_meters() {
-    use Kind::{AudioInput, AudioOutput, CacheWrite, CachedInput, Input, Output, Reasoning};
-    metered(USAGE, &[(Input, 10), (Output, 5)]);
-    metered(
-        r#"{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,
-            "prompt_tokens_details":{"cached_tokens":30,"cache_write_tokens":20,"audio_tokens":0},
-            "completion_tokens_details":{"reasoning_tokens":40,"rejected_prediction_tokens":3},
-            "cost":0.1}"#,
-        &[(Input, 50), (CachedInput, 30), (CacheWrite, 20), (Output, 10), (Reasoning, 40)],
-    );
-    metered(
-        r#"{"prompt_tokens":100,"completion_tokens":50,
-            "prompt_tokens_details":{"cached_tokens":30,"audio_tokens":40},
-            "completion_tokens_details":{"reasoning_tokens":10,"audio_tokens":25}}"#,
-        &[
-            (Input, 30),
-            (CachedInput, 30),
-            (AudioInput, 40),
-            (Output, 15),
-            (Reasoning, 10),
-            (AudioOutput, 25),
-        ],
-    );
-    // Some of the audio was cached.
-    metered(
-        r#"{"prompt_tokens":100,"completion_tokens":5,
-            "prompt_tokens_details":{"cached_tokens":70,"audio_tokens":40}}"#,
-        &[(CachedInput, 70), (AudioInput, 30), (Input, 0), (Output, 5)],
-    );
-    metered(
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":null,
-            "completion_tokens_details":{"reasoning_tokens":null}}"#,
-        &[(Input, 10), (Output, 5)],
-    );
-    metered(
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":4,
-            "prompt_cache_miss_tokens":6}"#,
-        &[(Input, 6), (CachedInput, 4), (Output, 5)],
-    );
-    metered(
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":4,
-            "prompt_tokens_details":{"cached_tokens":4}}"#,
-        &[(Input, 6), (CachedInput, 4), (Output, 5)],
-    );
-}
-
-#[test]
-fn usage_that_cannot_be_true_is_not_believed() {
-    for usage in [
-        "null",
-        "{}",
-        "7",
-        r#"{"prompt_tokens":10}"#,
-        r#"{"completion_tokens":10}"#,
-        r#"{"prompt_tokens":null,"completion_tokens":5}"#,
-        r#"{"prompt_tokens":-1,"completion_tokens":5}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5.5}"#,
-        r#"{"prompt_tokens":"10","completion_tokens":5}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":0}"#,
-        r#"{"prompt_tokens":1099511627777,"completion_tokens":5}"#,
-        r#"{"prompt_tokens":1e300,"completion_tokens":5}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":11}}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":7}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"audio_tokens":11}}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"audio_tokens":6}}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,
-            "prompt_tokens_details":{"cached_tokens":6,"cache_write_tokens":5}}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":6}}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":5,"prompt_cache_hit_tokens":11}"#,
-        // Each part is sane, their sum is not.
-        r#"{"prompt_tokens":2000000000000,"completion_tokens":5,
-            "prompt_tokens_details":{"cached_tokens":1000000000000}}"#,
-    ] {
-        assert_eq!(meters(usage), None, "{usage}");
-    }
-}
-
-#[test]
-fn a_silent_answer_may_cost_no_completion() {
-    let body = answer(&choice("\"\"", "\"stop\""), r#"{"prompt_tokens":10,"completion_tokens":0}"#);
-    assert_eq!(read_completion(body.as_bytes(), 1).unwrap().meters, Meters::text(10, 0));
-    let refusal = answer(
-        r#"{"index":0,"message":{"refusal":"no"},"finish_reason":"stop"}"#,
-        r#"{"prompt_tokens":10,"completion_tokens":0}"#,
-    );
-    assert_eq!(read_completion(refusal.as_bytes(), 1).unwrap().meters, None);
-    let call = r#"{"index":0,"message":{"tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"stop"}"#;
-    let call = answer(call, r#"{"prompt_tokens":10,"completion_tokens":0}"#);
-    assert_eq!(read_completion(call.as_bytes(), 1).unwrap().meters, None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use holdfast_domain::answer::{Answer, Choice};
 use holdfast_domain::request::Opaque;
 use holdfast_wire::chat::upstream::{
-    CALLS_MAX, CHOICES_MAX, ChunkReader, Unreadable, read_completion,
+    CALLS_MAX, CHOICES_MAX, ChunkReader, UnreadableReason, read_completion,
 };
 use proptest::prelude::*;
 
@@ -73,19 +73,22 @@ fn a_choice_calls_so_many_tools_and_no_more() {
         format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{}]}}}}]}}"#, calls.join(","))
     };
     let mut reader = ChunkReader::new(1);
-    assert_eq!(reader.read(calls(0, CALLS_MAX + 1).as_bytes()), Err(Unreadable::TooManyCalls));
+    assert_eq!(
+        reader.read(calls(0, CALLS_MAX + 1).as_bytes()),
+        Err(UnreadableReason::TooManyCalls)
+    );
     reader.read(calls(0, CALLS_MAX).as_bytes()).unwrap().unwrap();
     assert_eq!(reader.read(calls(0, CALLS_MAX).as_bytes()), Ok(None), "they are known");
     assert_eq!(
         reader.read(calls(CALLS_MAX, CALLS_MAX + 1).as_bytes()),
-        Err(Unreadable::TooManyCalls)
+        Err(UnreadableReason::TooManyCalls)
     );
     let whole =
         calls(0, CALLS_MAX + 1).replace(r#""delta""#, r#""finish_reason":"tool_calls","message""#);
-    assert_eq!(read_completion(whole.as_bytes(), 1), Err(Unreadable::TooManyCalls));
+    assert_eq!(read_completion(whole.as_bytes(), 1), Err(UnreadableReason::TooManyCalls));
     let choices = vec![r#"{"index":0,"delta":{"content":"a"}}"#; CHOICES_MAX + 1].join(",");
     let chunk = format!(r#"{{"choices":[{choices}]}}"#);
-    assert_eq!(ChunkReader::new(1).read(chunk.as_bytes()), Err(Unreadable::Choices));
+    assert_eq!(ChunkReader::new(1).read(chunk.as_bytes()), Err(UnreadableReason::Choices));
 }
 
 #[test]
@@ -106,10 +109,10 @@ fn sources_have_an_end_in_any_number_of_chunks() {
 fn an_answer_has_no_more_values_than_its_length_tells() {
     let junk = |value: &str, n: usize| format!(r#"{{"choices":[],"junk":[{}0]}}"#, value.repeat(n));
     for (value, n, why) in [
-        ("0,", 100_000, Unreadable::Choices),
-        ("0,", 2_000_000, Unreadable::Values),
-        ("[],", 1_000_000, Unreadable::Values),
-        ("1234567,", 2_000_000, Unreadable::Choices),
+        ("0,", 100_000, UnreadableReason::Choices),
+        ("0,", 2_000_000, UnreadableReason::Values),
+        ("[],", 1_000_000, UnreadableReason::Values),
+        ("1234567,", 2_000_000, UnreadableReason::Choices),
     ] {
         let body = junk(value, n);
         assert_eq!(read_completion(body.as_bytes(), 1), Err(why), "{n} times {value}");
@@ -138,7 +141,7 @@ proptest! {
                     format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{calls}]}}}}]}}"#);
                 answer.append(reader.read(chunk.as_bytes())?.unwrap_or_default());
             }
-            Ok::<_, Unreadable>(answer)
+            Ok::<_, UnreadableReason>(answer)
         };
         prop_assert_eq!(read(&pieces), read(&[pieces.join(",")]));
     }

@@ -1,28 +1,28 @@
 //! What is made of a provider's chunks, one test for each way in which servers differ.
 
-use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason, Predicted};
+use holdfast_domain::answer::{Answer, Choice, ChoiceDelta, Delta, FinishReason, PredictionTokens};
 use holdfast_domain::request::{ServiceTier, ToolKind};
-use holdfast_domain::usage::{Kind, Meters};
-use holdfast_wire::chat::upstream::{ChunkReader, Unreadable, read_completion};
+use holdfast_domain::usage::{MeterKind, Meters};
+use holdfast_wire::chat::upstream::{ChunkReader, UnreadableReason, read_completion};
 
 const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
 const USAGE: &str = r#"{"prompt_tokens":10,"completion_tokens":5}"#;
 
 /// What came of a stream: all that was said, what was reported, and how many chunks added nothing.
 #[derive(Debug)]
-struct Heard {
+struct StreamOutcome {
     answer: Answer,
     meters: Option<Meters>,
     n_silent: usize,
 }
 
-impl Heard {
+impl StreamOutcome {
     fn choice(&self) -> &Choice {
         self.answer.choices().next().unwrap().1
     }
 }
 
-fn hear_n(n: u32, chunks: &[&str]) -> Result<Heard, Unreadable> {
+fn hear_n(n: u32, chunks: &[&str]) -> Result<StreamOutcome, UnreadableReason> {
     let mut reader = ChunkReader::new(n);
     let (mut answer, mut n_silent) = (Answer::default(), 0);
     for chunk in chunks {
@@ -31,11 +31,11 @@ fn hear_n(n: u32, chunks: &[&str]) -> Result<Heard, Unreadable> {
             None => n_silent += 1,
         }
     }
-    assert_eq!(reader.is_whole(), answer.is_whole(n));
-    Ok(Heard { answer, meters: reader.end()?, n_silent })
+    assert_eq!(reader.is_complete(), answer.is_complete(n));
+    Ok(StreamOutcome { answer, meters: reader.end()?, n_silent })
 }
 
-fn hear(chunks: &[&str]) -> Result<Heard, Unreadable> {
+fn hear(chunks: &[&str]) -> Result<StreamOutcome, UnreadableReason> {
     hear_n(1, chunks)
 }
 
@@ -65,9 +65,9 @@ fn a_stream_as_openai_sends_it() {
     assert_eq!(heard.choice().content.as_deref(), Some("Hi"));
     assert_eq!(heard.choice().finish, Some(FinishReason::Stop));
     assert_eq!(heard.answer.service_tier, Some(ServiceTier::Default));
-    assert_eq!(heard.answer.predicted, Predicted { accepted: 2, rejected: 1 });
+    assert_eq!(heard.answer.predicted, PredictionTokens { accepted: 2, rejected: 1 });
     let meters = heard.meters.unwrap();
-    assert_eq!((meters.count(Kind::Input), meters.count(Kind::CachedInput)), (6, 4));
+    assert_eq!((meters.count(MeterKind::Input), meters.count(MeterKind::CachedInput)), (6, 4));
     assert_eq!(meters.completion_tokens(), 5);
 }
 
@@ -89,7 +89,7 @@ fn a_chunk_says_what_it_adds_and_nothing_else() {
     ] {
         assert_eq!(read(&mut reader, nothing), None, "{nothing}");
     }
-    assert!(!reader.is_whole());
+    assert!(!reader.is_complete());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_first_end_counts() {
 fn an_index_may_be_missing_where_there_is_one_choice() {
     let chunk = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
     assert_eq!(hear(&[chunk]).unwrap().choice().content.as_deref(), Some("x"));
-    assert_eq!(hear_n(2, &[chunk]).unwrap_err(), Unreadable::Choices);
+    assert_eq!(hear_n(2, &[chunk]).unwrap_err(), UnreadableReason::Choices);
 }
 
 #[test]
@@ -337,18 +337,18 @@ fn a_message_at_the_end_is_news_only_where_nothing_was_said() {
 fn a_stream_that_is_not_whole_is_broken() {
     let said = delta(r#"{"content":"x"}"#);
     let check = |n, chunks: &[&str], why| assert_eq!(hear_n(n, chunks).unwrap_err(), why);
-    check(1, &[], Unreadable::Choices);
-    check(1, &[&said], Unreadable::Finish);
-    check(2, &[&said, STOP], Unreadable::Choices);
-    check(1, &[&said, r#"{"choices":[{"index":1,"delta":{}}]}"#], Unreadable::Choices);
-    check(1, &["{"], Unreadable::Json);
-    check(1, &[r#"{"choices":{}}"#], Unreadable::Choices);
-    check(1, &[r#"{"choices":[{"index":0,"delta":"x"}]}"#], Unreadable::Choices);
-    check(1, &[r#"{"choices":[{"index":0,"delta":{"content":7}}]}"#], Unreadable::Content);
+    check(1, &[], UnreadableReason::Choices);
+    check(1, &[&said], UnreadableReason::Finish);
+    check(2, &[&said, STOP], UnreadableReason::Choices);
+    check(1, &[&said, r#"{"choices":[{"index":1,"delta":{}}]}"#], UnreadableReason::Choices);
+    check(1, &["{"], UnreadableReason::Json);
+    check(1, &[r#"{"choices":{}}"#], UnreadableReason::Choices);
+    check(1, &[r#"{"choices":[{"index":0,"delta":"x"}]}"#], UnreadableReason::Choices);
+    check(1, &[r#"{"choices":[{"index":0,"delta":{"content":7}}]}"#], UnreadableReason::Content);
     for reason in ["error", "abort", "insufficient_system_resource", "load"] {
         let end =
             format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
-        check(1, &[&said, &end], Unreadable::Finish);
+        check(1, &[&said, &end], UnreadableReason::Finish);
     }
 }
 
@@ -361,7 +361,7 @@ fn an_error_in_the_stream_breaks_it_whatever_else_it_says() {
         r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"error":{"code":"x"}}"#,
         r#"{"choices":[],"x_groq":{"id":"req","error":"over capacity"}}"#,
     ] {
-        assert_eq!(hear(&[&said, error]).unwrap_err(), Unreadable::Error, "{error}");
+        assert_eq!(hear(&[&said, error]).unwrap_err(), UnreadableReason::Error, "{error}");
     }
 }
 
@@ -381,12 +381,12 @@ fn calls_that_cannot_be_read_break_it() {
         r#"[{"index":0,"type":"web","function":{"name":"f"}}]"#,
         r#"[{"index":0,"function":{"name":"f","arguments":7}}]"#,
     ] {
-        assert_eq!(broken(calls), Unreadable::ToolCalls, "{calls}");
+        assert_eq!(broken(calls), UnreadableReason::ToolCalls, "{calls}");
     }
     let old = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}"#;
-    assert_eq!(hear(&[old]).unwrap_err(), Unreadable::ToolCalls);
+    assert_eq!(hear(&[old]).unwrap_err(), UnreadableReason::ToolCalls);
     let nameless = delta(r#"{"function_call":{"arguments":"{}"}}"#);
-    assert_eq!(hear(&[&nameless, old]).unwrap_err(), Unreadable::ToolCalls);
+    assert_eq!(hear(&[&nameless, old]).unwrap_err(), UnreadableReason::ToolCalls);
 }
 
 #[test]

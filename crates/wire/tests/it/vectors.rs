@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_domain::model::{Contract, PublicModelId, Restricted};
+use holdfast_domain::model::{Contract, PublicModelId, RestrictedField};
 use holdfast_domain::request::Request;
 use holdfast_wire::chat::request::{check, parse};
 use holdfast_wire::error::Code;
@@ -22,7 +22,7 @@ fn contract() -> Contract {
     let model = PublicModelId::try_from("test/gpt-x").unwrap();
     Contract {
         accepts: vec!["top_k".to_owned()],
-        allow: BTreeSet::from([Restricted::ServiceTier]),
+        allow: BTreeSet::from([RestrictedField::ServiceTier]),
         ..Contract::new(model, 1, 8_192, 1_024)
     }
 }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use holdfast_domain::ledger::{Account, Posting, PostingKind};
-use holdfast_domain::limits::Reserved;
-use holdfast_domain::model::{Contract, PublicModelId, Terms};
+use holdfast_domain::limits::Reservation;
+use holdfast_domain::model::{Contract, FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Node, Operation, Owner, ProviderRefusal, Version,
 };
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::price::{PriceVersion, PriceVersionId, Rates};
+use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{Fingerprint, ServerSecret, ServerSecretId};
-use holdfast_domain::usage::{Kind, Metered, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, ClaimId, Incarnation, Micros, NodeName, OperationId, Phase, PostingId, RequestKey,
@@ -55,11 +55,14 @@ fn price() -> PriceVersion {
     PriceVersion {
         id: PriceVersionId::from_stored("a/b/USD/2026-01-01T00:00:00Z"),
         currency: "USD".parse().unwrap(),
-        tariff: Rates::by(|kind| match kind {
-            Kind::Request => 9,
-            Kind::Image => 0,
-            Kind::Output | Kind::Reasoning | Kind::AudioOutput => 600_000,
-            Kind::Input | Kind::CachedInput | Kind::CacheWrite | Kind::AudioInput => 150_000,
+        tariff: UnitPrices::from_fn(|kind| match kind {
+            MeterKind::Request => 9,
+            MeterKind::Image => 0,
+            MeterKind::Output | MeterKind::Reasoning | MeterKind::AudioOutput => 600_000,
+            MeterKind::Input
+            | MeterKind::CachedInput
+            | MeterKind::CacheWrite
+            | MeterKind::AudioInput => 150_000,
         })
         .unwrap()
         .into(),
@@ -75,7 +78,7 @@ pub(crate) fn operation(phase: Phase) -> Operation {
         request_key: "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11".parse::<RequestKey>().unwrap(),
         wallet: WalletId::from_u128(3),
         binding: Binding {
-            terms: Terms { server_secret, fingerprint_version: 1, contract: 5 },
+            terms: FingerprintTerms { server_secret, fingerprint_version: 1, contract: 5 },
             fingerprint: Fingerprint::from_bytes([2; 32]),
             body_digest: digest.digest(b"x"),
         },
@@ -83,7 +86,7 @@ pub(crate) fn operation(phase: Phase) -> Operation {
         price: price(),
         generation: 2,
         hold: Micros::new(500),
-        reserved: Reserved::default(),
+        reserved: Reservation::default(),
         owner: Owner {
             claim: ClaimId::from_u128(4),
             node: Node {
@@ -110,8 +113,11 @@ pub(crate) fn operation(phase: Phase) -> Operation {
 
 pub(crate) fn usage() -> UsageRecord {
     let meters = Meters::text(10, 5).unwrap();
-    let metered =
-        Metered { meters, source: MetersSource::Estimated, provider_cost: Some(Micros::new(3)) };
+    let metered = MeterReading {
+        meters,
+        source: MetersSource::Estimated,
+        provider_cost: Some(Micros::new(3)),
+    };
     UsageRecord {
         metered,
         charge: Micros::new(40),
@@ -162,7 +168,7 @@ fn a_completed_operation_shows_its_bill() {
             "provider_cost_micros": 3, "attempts": [attempt], "node": "gw-1",
         }))
     );
-    let kept = OperationResult::kept(br#"{"id":"chatcmpl_1","x":1.50}"#).unwrap();
+    let kept = OperationResult::from_stored(br#"{"id":"chatcmpl_1","x":1.50}"#).unwrap();
     let bytes = api::render(&view.clone().with_result(kept));
     assert!(String::from_utf8(bytes).unwrap().contains(r#""result":{"id":"chatcmpl_1","x":1.50}"#));
     for (result, state) in [
@@ -173,7 +179,7 @@ fn a_completed_operation_shows_its_bill() {
         let shown = shown(&view.clone().with_result(result));
         assert_eq!(shown, with(json!({"result": null, "result_state": state})));
     }
-    assert!(OperationResult::kept(b"{").is_err());
+    assert!(OperationResult::from_stored(b"{").is_err());
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The turns of a conversation, as they are fed. Not what the model is offered beside them.
 
-use super::{Absorb, Feed, tag};
-use crate::request::{CacheBreakpoint, Content, Item, Message, Part, Reply, Role, ToolCall};
+use super::{CanonicalSink, CanonicalWriter, tag};
+use crate::request::{
+    AssistantMessage, CacheBreakpoint, Content, ContentPart, Item, Message, Role, ToolCall,
+};
 
-impl<A: Absorb> Feed<A> {
+impl<A: CanonicalSink> CanonicalWriter<A> {
     pub(super) fn message(&mut self, message: &Message) {
         let role = match &message.role {
             Role::Developer => 0,
@@ -28,7 +30,7 @@ impl<A: Absorb> Feed<A> {
         self.mark(tag::END, &[]);
     }
 
-    fn part(&mut self, part: &Part) {
+    fn part(&mut self, part: &ContentPart) {
         match &part.item {
             Item::Text(text) => self.text(tag::TEXT, text),
             Item::Refusal(text) => self.text(tag::REFUSAL_PART, text),
@@ -57,8 +59,8 @@ impl<A: Absorb> Feed<A> {
         }
     }
 
-    fn reply(&mut self, reply: &Reply) {
-        let Reply { refusal, audio_id, tool_calls, function_call, extras } = reply;
+    fn reply(&mut self, reply: &AssistantMessage) {
+        let AssistantMessage { refusal, audio_id, tool_calls, function_call, extras } = reply;
         self.optional_text(tag::REFUSAL, refusal.as_deref());
         self.optional_text(tag::AUDIO_ID, audio_id.as_deref());
         if !tool_calls.is_empty() {

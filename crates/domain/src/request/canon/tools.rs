@@ -1,9 +1,9 @@
 //! What the model is offered to call, as it is fed.
 
-use super::{Absorb, Feed, tag};
+use super::{CanonicalSink, CanonicalWriter, tag};
 use crate::request::{CustomTool, Function, FunctionChoice, Request, Tool, ToolChoice};
 
-impl<A: Absorb> Feed<A> {
+impl<A: CanonicalSink> CanonicalWriter<A> {
     pub(super) fn offers(&mut self, request: &Request) {
         if !request.tools.is_empty() {
             self.each(tag::TOOLS, &request.tools, Self::tool);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::conduct::{ClaimError, Claimed, Conduct, Ending, Order};
+use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Conduct, Ending};
 use holdfast_domain::limits::{Counter, Limits};
-use holdfast_domain::model::Terms;
+use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Change, Claim, Lease, Node, Receipt, Snapshot};
-use holdfast_domain::ports::{CommitError, Entry, Leased, Unavailable};
+use holdfast_domain::ports::{CommitError, LeaseMode, LeasedOperation, Unavailable};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ClaimId, Journal, Nodes, OperationId};
 use holdfast_testkit::sample::{self, CLAIM, NOW};
@@ -20,7 +20,7 @@ use super::{
 const OTHER: ClaimId = ClaimId::from_u128(0xff);
 
 /// What a claim by another task comes to.
-async fn claim_again(journal: &MemoryJournal) -> Result<Claimed, ClaimError> {
+async fn claim_again(journal: &MemoryJournal) -> Result<ClaimOutcome, ClaimError> {
     let claim = sample::claim().claim_id(OTHER).build();
     conduct(journal).claim(&sample::order(&claim)).await
 }
@@ -83,7 +83,10 @@ async fn funds_and_limits_are_refused_by_name() {
     };
     assert_eq!(error.to_string(), "the API key's limit of concurrency is reached");
     assert_eq!((reached.counter, reached.amount, reached.bound), (Counter::Concurrency, 1, 0));
-    assert_eq!((reached.left(), reached.may_fit_later(), reached.resets_in()), (0, false, None));
+    assert_eq!(
+        (reached.remaining(), reached.may_fit_later(), reached.resets_in()),
+        (0, false, None)
+    );
     assert_eq!(journal.operations().len(), 0);
 }
 
@@ -96,9 +99,9 @@ async fn of_two_claims_that_race_one_is_mine_and_the_other_finds_it_in_progress(
         conduct(&journal).claim(&order).await.unwrap()
     }))
     .await;
-    let mine = claimed.iter().filter(|claimed| matches!(claimed, Claimed::Mine(..))).count();
+    let mine = claimed.iter().filter(|claimed| matches!(claimed, ClaimOutcome::Mine(..))).count();
     let waiting =
-        claimed.iter().filter(|claimed| matches!(claimed, Claimed::InProgress(_))).count();
+        claimed.iter().filter(|claimed| matches!(claimed, ClaimOutcome::InProgress(_))).count();
     assert_eq!((mine, waiting), (1, 1), "{claimed:?}");
     assert_eq!(transfers(&journal, "hold"), 1);
     check_wallet(&journal, 900, 100);
@@ -120,9 +123,9 @@ async fn another_request_is_a_conflict_before_anything_else_happens() {
             [sample::claim().build().lease, Lease { node: sample::node("b"), ends_at: NOW }]
         {
             let claim = sample::claim().request("another").hold(9_999).lease(lease).build();
-            let order = Order { now: NOW, ..sample::order(&claim) };
+            let order = ClaimOffer { now: NOW, ..sample::order(&claim) };
             let claimed = conduct(&journal).claim(&order).await.unwrap();
-            assert!(matches!(claimed, Claimed::OtherRequest), "{claimed:?}");
+            assert!(matches!(claimed, ClaimOutcome::OtherRequest), "{claimed:?}");
         }
         assert_eq!(row(&journal), before);
     }
@@ -134,7 +137,7 @@ async fn an_ended_operation_is_replayed_with_its_result() {
     let operation = claimed(&journal, &sample::claim().build()).await;
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
     let found = claim_again(&journal).await.unwrap();
-    let Claimed::Ended(ended) = found else { panic!("it should have ended: {found:?}") };
+    let ClaimOutcome::Ended(ended) = found else { panic!("it should have ended: {found:?}") };
     assert_eq!(ended.snapshot.operation, Some(row(&journal)));
     assert_eq!(ended.snapshot.result, Some(sample::result("answer")));
     assert!(!ended.moved);
@@ -146,15 +149,15 @@ async fn a_lost_lease_starts_nothing_and_hides_no_answer() {
     let journal = journal().await;
     let dead = Lease { node: sample::node("b"), ends_at: NOW };
     let claim = sample::claim().claim_id(OTHER).lease(dead).build();
-    let order = Order { now: NOW, ..sample::order(&claim) };
+    let order = ClaimOffer { now: NOW, ..sample::order(&claim) };
     assert!(matches!(conduct(&journal).claim(&order).await, Err(ClaimError::LeaseLost)));
     assert_eq!(journal.offers(), 0);
     let operation = claimed(&journal, &sample::claim().build()).await;
     let found = conduct(&journal).claim(&order).await.unwrap();
-    assert!(matches!(found, Claimed::InProgress(_)), "{found:?}");
+    assert!(matches!(found, ClaimOutcome::InProgress(_)), "{found:?}");
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
     let found = conduct(&journal).claim(&order).await.unwrap();
-    assert!(matches!(found, Claimed::Ended(_)), "{found:?}");
+    assert!(matches!(found, ClaimOutcome::Ended(_)), "{found:?}");
 }
 
 #[tokio::test]
@@ -164,12 +167,12 @@ async fn a_recorded_result_is_settled_by_the_next_claim_that_can() {
     journal.break_wallet(sample::WALLET);
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
     let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(&found, Claimed::Recorded(_)), "{found:?}");
+    assert!(matches!(&found, ClaimOutcome::Recorded(_)), "{found:?}");
     check_wallet(&journal, 900, 100);
     journal.repair_wallet(sample::WALLET);
     for settles in [true, false] {
         let found = claim_again(&journal).await.unwrap();
-        let Claimed::Ended(ended) = found else { panic!("it should have ended: {found:?}") };
+        let ClaimOutcome::Ended(ended) = found else { panic!("it should have ended: {found:?}") };
         assert_eq!((phase(&ended.snapshot), ended.moved), ("completed", settles));
         assert_eq!(ended.snapshot.result, Some(sample::result("answer")));
     }
@@ -183,14 +186,14 @@ async fn a_stale_operation_is_reaped_by_the_next_claim_once_its_grace_is_over() 
     claimed(&journal, &sample::claim().build()).await;
     journal.advance(sample::LEASE);
     let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(found, Claimed::InProgress(_)), "within the grace: {found:?}");
+    assert!(matches!(found, ClaimOutcome::InProgress(_)), "within the grace: {found:?}");
     journal.advance(GRACE);
     let claim = sample::claim().claim_id(OTHER).build();
     let careful = Conduct { orphan_grace: None, ..conduct(&journal) };
     let found = careful.claim(&sample::order(&claim)).await.unwrap();
-    assert!(matches!(found, Claimed::InProgress(_)), "just back: {found:?}");
+    assert!(matches!(found, ClaimOutcome::InProgress(_)), "just back: {found:?}");
     let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(&found, Claimed::Ended(found) if phase(&found.snapshot) == "abandoned"));
+    assert!(matches!(&found, ClaimOutcome::Ended(found) if phase(&found.snapshot) == "abandoned"));
     check_wallet(&journal, 1_000, 0);
 }
 
@@ -199,9 +202,9 @@ async fn a_superseded_operation_is_reaped_at_once() {
     let journal = journal().await;
     claimed(&journal, &sample::claim().build()).await;
     let next = Node { incarnation: sample::fresh(), ..sample::node("a") };
-    journal.beat(&next, sample::LEASE, Entry::Take).await.unwrap();
+    journal.heartbeat(&next, sample::LEASE, LeaseMode::Take).await.unwrap();
     let found = claim_again(&journal).await.unwrap();
-    assert!(matches!(&found, Claimed::Ended(found) if phase(&found.snapshot) == "abandoned"));
+    assert!(matches!(&found, ClaimOutcome::Ended(found) if phase(&found.snapshot) == "abandoned"));
 }
 
 #[tokio::test]
@@ -234,27 +237,27 @@ async fn a_key_that_was_bound_under_older_terms_is_compared_under_them() {
     conduct(&journal).conclude(&operation, &sample::finished(20, 10), &[]).await;
     let old = sample::terms();
     let other_secret = ServerSecretId::from_bytes([2; 8]);
-    let new = Terms { server_secret: other_secret, contract: 2, ..old };
+    let new = FingerprintTerms { server_secret: other_secret, contract: 2, ..old };
     let claim = |text: &str, terms| {
         let bound = sample::claim().binding(sample::binding(text, terms));
         bound.claim_id(OTHER).build()
     };
     let rebound = async |text: &'static str| {
         let claim = claim(text, new);
-        let rebind = |terms: &Terms| Some(sample::binding(text, *terms));
-        let order = Order { rebind: &rebind, ..sample::order(&claim) };
+        let rebind = |terms: &FingerprintTerms| Some(sample::binding(text, *terms));
+        let order = ClaimOffer { rebind: &rebind, ..sample::order(&claim) };
         conduct(&journal).claim(&order).await.unwrap()
     };
-    assert!(matches!(rebound("hello").await, Claimed::Ended(_)));
-    assert!(matches!(rebound("another").await, Claimed::OtherRequest));
+    assert!(matches!(rebound("hello").await, ClaimOutcome::Ended(_)));
+    assert!(matches!(rebound("another").await, ClaimOutcome::OtherRequest));
     // Where nothing can be computed any more, the same bytes are still the same request, as long as
     // their digest was made with the same secret.
-    let same_secret = claim("hello", Terms { contract: 2, ..old });
+    let same_secret = claim("hello", FingerprintTerms { contract: 2, ..old });
     let found = conduct(&journal).claim(&sample::order(&same_secret)).await.unwrap();
-    assert!(matches!(found, Claimed::Ended(_)), "{found:?}");
+    assert!(matches!(found, ClaimOutcome::Ended(_)), "{found:?}");
     let unknown = claim("hello", new);
     let found = conduct(&journal).claim(&sample::order(&unknown)).await.unwrap();
-    assert!(matches!(found, Claimed::OtherRequest), "{found:?}");
+    assert!(matches!(found, ClaimOutcome::OtherRequest), "{found:?}");
 }
 
 #[tokio::test]
@@ -298,7 +301,7 @@ impl Journal for Contested<'_> {
         self.0.due(limit).await
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable> {
         self.0.leased_to(node).await
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::conduct::{Conduct, Ending};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
-use holdfast_domain::operation::{Disown, Sent};
+use holdfast_domain::operation::{Disown, SendStatus};
 use holdfast_domain::ports::Pause;
 use holdfast_domain::{Event, Journal, Micros};
 use holdfast_testkit::laws::tenant::judged;
@@ -181,7 +181,7 @@ async fn a_result_after_a_reaping_is_late_and_the_row_answers() {
         let concluded = conduct(&journal).conclude(&operation, &ending, &[]).await;
         assert_eq!((phase(&concluded.snapshot), concluded.moved), ("abandoned", false));
         assert_eq!(concluded.late, cost > 0, "only a result is an unbilled cost");
-        assert!(!concluded.has_lost(&operation));
+        assert!(!concluded.is_commit_lost(&operation));
         assert_eq!((row(&journal), journal.lines().len()), (before, 3));
         check_wallet(&journal, 1_000, 0);
     }
@@ -192,13 +192,13 @@ async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
     for (ending, _, cost) in endings() {
         let journal = journal().await;
         let first = claimed(&journal, &sample::claim().build()).await;
-        let disown = Disown { claim: CLAIM, sent: Sent::Never };
+        let disown = Disown { claim: CLAIM, sent: SendStatus::Never };
         assert!(conduct(&journal).disown(first.id, disown).await.unwrap().moved);
         let again = sample::claim().claim_id(sample::fresh()).hold(200).build();
         let second = claimed(&journal, &again).await;
         let concluded = conduct(&journal).conclude(&first, &ending, &[]).await;
         assert_eq!((phase(&concluded.snapshot), concluded.late), ("leased", cost > 0));
-        assert!(!concluded.has_lost(&first));
+        assert!(!concluded.is_commit_lost(&first));
         assert_eq!(row(&journal), second);
         check_wallet(&journal, 800, 200);
         // The next one's result is not the first one's, even when both are there.
@@ -211,7 +211,7 @@ async fn a_result_of_an_earlier_generation_does_not_end_the_next_one() {
 
 #[tokio::test]
 async fn a_store_that_is_behind_an_acknowledged_claim_has_lost_it() {
-    let disown = Disown { claim: CLAIM, sent: Sent::Never };
+    let disown = Disown { claim: CLAIM, sent: SendStatus::Never };
     for (ending, _, _) in endings() {
         // Each is another store, as one that followed the first and took its place.
         let [ahead, empty, first_only, another] =
@@ -234,7 +234,7 @@ async fn a_store_that_is_behind_an_acknowledged_claim_has_lost_it() {
         ] {
             let rows = store.operations();
             let concluded = conduct(store).conclude(claim, &ending, &[]).await;
-            assert_eq!(concluded.has_lost(claim), lost, "{rows:?}");
+            assert_eq!(concluded.is_commit_lost(claim), lost, "{rows:?}");
             assert!(!lost || store.operations() == rows, "nothing is written where it is gone");
         }
     }

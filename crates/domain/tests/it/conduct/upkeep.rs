@@ -1,8 +1,8 @@
 //! Reconciling and disowning: what somebody else may do with an operation, one try at a time.
 
 use async_trait::async_trait;
-use holdfast_domain::conduct::{Conduct, Ending, Found};
-use holdfast_domain::operation::{Disown, Operation, Sent};
+use holdfast_domain::conduct::{Conduct, Ending, Reconciliation};
+use holdfast_domain::operation::{Disown, Operation, SendStatus};
 use holdfast_domain::ports::Pause;
 use holdfast_domain::{ClaimId, OperationId};
 use holdfast_testkit::sample::{self, CLAIM};
@@ -36,7 +36,8 @@ async fn reconciling_an_orphan_gives_it_up_and_shows_the_row() {
         let operation = claimed(&journal, &sample::claim().build()).await;
         journal.advance(sample::LEASE + GRACE);
         journal.fail_next(faults.iter().copied());
-        let Found { snapshot, moved } = conduct(&journal).reconcile(operation.id).await.unwrap();
+        let Reconciliation { snapshot, moved } =
+            conduct(&journal).reconcile(operation.id).await.unwrap();
         assert_eq!((phase(&snapshot), moved), ("abandoned", true), "{faults:?}");
         assert_eq!(snapshot.now, journal.now(), "{faults:?}");
         assert_eq!(snapshot.operation, Some(row(&journal)));
@@ -63,7 +64,7 @@ async fn whose_lost_reap_came_too_late_is_not_told_that_it_did() {
     journal.fail_next([Fault::NotLanded]);
     let pause = OwnerFinishes(&journal, &operation);
     let slow = Conduct { pause: &pause, ..conduct(&journal) };
-    let Found { snapshot, moved } = slow.reconcile(operation.id).await.unwrap();
+    let Reconciliation { snapshot, moved } = slow.reconcile(operation.id).await.unwrap();
     assert_eq!((phase(&snapshot), moved), ("completed", false));
 }
 
@@ -198,7 +199,7 @@ async fn asking_and_ending_at_once_both_come_through() {
 
 #[tokio::test]
 async fn a_claim_that_never_sent_is_disowned_as_not_run_and_any_other_as_unknown() {
-    for (sent, label) in [(Sent::Never, "open"), (Sent::Perhaps, "abandoned")] {
+    for (sent, label) in [(SendStatus::Never, "open"), (SendStatus::Perhaps, "abandoned")] {
         let journal = journal().await;
         let operation = claimed(&journal, &sample::claim().build()).await;
         let another = Disown { claim: ClaimId::from_u128(1), sent };

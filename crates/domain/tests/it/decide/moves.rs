@@ -1,7 +1,7 @@
 //! What each change does to funds and counters, with numbers.
 
 use holdfast_domain::ledger::Funds;
-use holdfast_domain::limits::{Counter, CounterMove, Limits, Reserved, SpendLimit, SpendWindow};
+use holdfast_domain::limits::{Counter, CounterMove, Limits, Reservation, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Event, Lease, Operation, Receipt, Snapshot, Transition, decide};
 use holdfast_domain::{Micros, OperationId, Refusal, Timestamp};
 use holdfast_testkit::sample::{self, CLAIM, NOW};
@@ -147,7 +147,7 @@ fn a_reopening_takes_everything_that_concerns_money_anew_and_keeps_what_it_is_bo
     let second = reopened.apply(Some(&open), Receipt { at, ..receipt(3) }).unwrap();
     assert_eq!((second.admitted_at, second.deadline), (at, at.after(sample::TIME)));
     assert_eq!((second.created_at, second.version), (NOW, receipt(3).version));
-    assert_eq!(second.reserved, Reserved::under(&requests, 7));
+    assert_eq!(second.reserved, Reservation::for_limits(&requests, 7));
     assert_eq!((second.owner, second.price), (claim.owner, claim.price));
     assert_eq!((second.hold, second.generation), (micros(250), 2));
     assert_eq!((second.id, second.binding), (open.id, open.binding));

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Binding, Operation, Phase, SealedResult, Snapshot};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::usage::{Metered, UsageRecord};
+use holdfast_domain::usage::{MeterReading, UsageRecord};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Journal, Micros, OperationId, Timestamp, WalletId, Wallets};
-use holdfast_testkit::memory::Line;
+use holdfast_testkit::memory::WalletEntry;
 
 use super::world::{RETENTION, World};
 
@@ -18,7 +18,7 @@ pub(super) struct Ghost {
     /// How often a model may have run for it.
     pub(super) runs: u32,
     /// What its owners measured.
-    pub(super) metered: Vec<Metered>,
+    pub(super) metered: Vec<MeterReading>,
     /// An owner called a model with another request than the one that the key is bound to.
     pub(super) is_mixed_up: bool,
     /// Final answers that owners gave.
@@ -33,7 +33,7 @@ pub(super) struct Ghost {
 struct View<'a> {
     rows: Vec<(Operation, Option<SealedResult>, &'a Ghost)>,
     wallets: Vec<Wallet>,
-    lines: Vec<Line>,
+    lines: Vec<WalletEntry>,
     /// What postings brought to each wallet.
     posted: BTreeMap<WalletId, i64>,
     world: &'a World,
@@ -122,9 +122,9 @@ impl View<'_> {
 }
 
 /// The lines of one operation, with their generations.
-struct Part<'a>(Vec<(u32, &'a Line)>);
+struct Part<'a>(Vec<(u32, &'a WalletEntry)>);
 
-fn of(line: &Line, operation: OperationId) -> Option<(u32, &Line)> {
+fn of(line: &WalletEntry, operation: OperationId) -> Option<(u32, &WalletEntry)> {
     match line.entry.source {
         LedgerSource::Operation(id, generation) if id == operation => Some((generation, line)),
         LedgerSource::Operation(..) | LedgerSource::Posting(_) => None,
@@ -204,7 +204,7 @@ fn tells_the_same(
 fn is_recorded_for_good(row: &Operation, ghost: &Ghost) -> bool {
     match (row.phase.usage(), &ghost.usage) {
         (Some(usage), _) => {
-            let of_row = |metered: &Metered| UsageRecord::of(*metered, &row.price, row.hold);
+            let of_row = |metered: &MeterReading| UsageRecord::of(*metered, &row.price, row.hold);
             ghost.metered.iter().any(|metered| of_row(metered) == *usage)
         }
         (None, was) => was.is_none(),

@@ -9,9 +9,9 @@ use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{
     Change, Claim, Disown, Effect, Finish, Lease, Node, Operation, Phase, ProviderRefusal, Receipt,
-    SealedResult, Sent, Snapshot,
+    SealedResult, SendStatus, Snapshot,
 };
-use holdfast_domain::ports::{Beat, CommitError, Entry, Leased};
+use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Incarnation, Journal, Micros, Nodes, OperationId, PostingId,
     Timestamp, WalletId, Wallets, decide,
@@ -297,7 +297,7 @@ impl World {
             Event::NotRun { claim, attempts: Arc::clone(&attempts) },
             Event::Refuse { claim, refusal, result, attempts: Arc::clone(&attempts) },
             Event::GiveUp { claim, attempts },
-            Event::Disown(Disown { claim, sent: Sent::Never }),
+            Event::Disown(Disown { claim, sent: SendStatus::Never }),
         ];
         let event = self.pick(&events);
         self.say(&format!("{id}: a stranger's {event:?}"));
@@ -308,15 +308,17 @@ impl World {
     async fn disown(&mut self) {
         let process = self.at(3);
         let node = self.processes[process].node.clone();
-        for Leased { operation: id, claim, .. } in self.journal.leased_to(&node).await.unwrap() {
+        for LeasedOperation { operation: id, claim, .. } in
+            self.journal.leased_to(&node).await.unwrap()
+        {
             let task = self.tasks.iter().find(|task| task.claim.owner.claim == claim);
             if task.is_some_and(|task| !task.is_gone()) {
                 continue;
             }
             // A task that is known and gone has sent or has not; of others nothing is known.
             let sent = match task {
-                Some(task) if !task.has_sent => Sent::Never,
-                Some(_) | None => Sent::Perhaps,
+                Some(task) if !task.has_sent => SendStatus::Never,
+                Some(_) | None => SendStatus::Perhaps,
             };
             self.say(&format!("{id}: {claim} is disowned, sent {sent:?}"));
             let snapshot = self.snapshot(id, Over::Row).await;
@@ -344,11 +346,11 @@ impl World {
     }
 
     async fn beat(&mut self, process: usize) {
-        let entry = self.pick(&[Entry::Take, Entry::TakeExpired, Entry::Renew]);
+        let entry = self.pick(&[LeaseMode::Take, LeaseMode::TakeExpired, LeaseMode::Renew]);
         let Process { node, lease } = &mut self.processes[process];
-        match self.journal.beat(node, sample::LEASE, entry).await.unwrap() {
-            Beat::Held { lease: held, .. } => *lease = Some(held),
-            Beat::Lost { .. } => {}
+        match self.journal.heartbeat(node, sample::LEASE, entry).await.unwrap() {
+            HeartbeatOutcome::Held { lease: held, .. } => *lease = Some(held),
+            HeartbeatOutcome::Lost { .. } => {}
         }
         self.say(&format!("process {process} beats: {entry:?}"));
     }

@@ -3,7 +3,7 @@
 
 use holdfast_testkit::Dice;
 
-use super::saying::{Kind, Part, listed};
+use super::saying::{AnswerPart, ApiKind, listed};
 
 /// An answer or event that is read where it arrives, and an event that is as long as one may be.
 const AT_ONCE: usize = 62 * 1024;
@@ -56,7 +56,7 @@ fn values(bytes: usize) -> [(&'static str, String); 6] {
 }
 
 /// Everything that one kind is told to send as a stream.
-pub(super) fn streams(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
+pub(super) fn streams(kind: ApiKind, dice: &mut Dice) -> Vec<Attack> {
     let mut all = Vec::new();
     let mut add = |name: &str, said: Vec<u8>, is_sound: bool| {
         let body = [kind.begin(), said, kind.end()].concat();
@@ -64,36 +64,45 @@ pub(super) fn streams(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
     };
     for bytes in [AT_ONCE, LONG] {
         for (name, of) in TEXTS {
-            let said = kind.say(&Part::Text(text(of, bytes)));
+            let said = kind.say(&AnswerPart::Text(text(of, bytes)));
             add(&format!("an event of {bytes} bytes of {name}"), said, true);
         }
-        let thought = kind.say(&Part::Thought(text("\\n", bytes)));
+        let thought = kind.say(&AnswerPart::Thought(text("\\n", bytes)));
         add(&format!("a thought of {bytes} bytes"), thought, true);
         for (name, value) in values(bytes) {
             add(
                 &format!("an event of {bytes} bytes of {name}"),
-                kind.say(&Part::Extra(value)),
+                kind.say(&AnswerPart::Extra(value)),
                 false,
             );
         }
-        let calls = kind.say(&Part::Calls(1_024, text("\\n", (bytes / 1_024).saturating_sub(100))));
+        let calls =
+            kind.say(&AnswerPart::Calls(1_024, text("\\n", (bytes / 1_024).saturating_sub(100))));
         add(&format!("{bytes} bytes of calls"), calls, true);
         if kind.has_sources() {
-            add(&format!("{bytes} bytes of sources"), kind.say(&Part::Sources(bytes / 112)), true);
-            add(&format!("{bytes} bytes of likeliness"), kind.say(&Part::Likely(bytes / 90)), true);
+            add(
+                &format!("{bytes} bytes of sources"),
+                kind.say(&AnswerPart::Sources(bytes / 112)),
+                true,
+            );
+            add(
+                &format!("{bytes} bytes of likeliness"),
+                kind.say(&AnswerPart::Likely(bytes / 90)),
+                true,
+            );
         }
     }
-    add("too many calls", kind.say(&Part::Calls(10_000, String::new())), false);
-    add("choices that nobody wants", kind.say(&Part::Choices(5_000)), false);
-    let word = kind.say(&Part::Text("a".to_owned()));
+    add("too many calls", kind.say(&AnswerPart::Calls(10_000, String::new())), false);
+    add("choices that nobody wants", kind.say(&AnswerPart::Choices(5_000)), false);
+    let word = kind.say(&AnswerPart::Text("a".to_owned()));
     add("words", word.repeat(STREAM / word.len()), true);
     let nothing = kind.nothing();
     add("nothing", nothing.repeat(STREAM / nothing.len()), false);
-    let lines = kind.say(&Part::Text(text("\\n", 16 << 10)));
+    let lines = kind.say(&AnswerPart::Text(text("\\n", 16 << 10)));
     add("many long words", lines.repeat(STREAM / lines.len()), true);
-    let lines = kind.say(&Part::Text(text("x", LONG / 2)));
+    let lines = kind.say(&AnswerPart::Text(text("x", LONG / 2)));
     add("one long text", lines.repeat(TEXT / lines.len()), true);
-    if kind != Kind::Bedrock {
+    if kind != ApiKind::Bedrock {
         add("comments", b":\n".repeat(STREAM / 2), false);
         add("blank lines", b"\r\n\r\n".repeat(STREAM / 4), false);
         add("lines of data", b"data: 0\n".repeat(LONG / 8), false);
@@ -101,7 +110,7 @@ pub(super) fn streams(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
     }
     let late = [kind.end(), word.repeat(STREAM / word.len())].concat();
     add("what comes after the end", late, false);
-    let unended = kind.say(&Part::Text(text("x", LONG)));
+    let unended = kind.say(&AnswerPart::Text(text("x", LONG)));
     add("half an event", unended.split_at(unended.len() / 2).0.to_vec(), false);
     add("noise", noise(dice, STREAM), false);
     let one_by_one = [kind.begin(), word.repeat(300), kind.end()].concat();
@@ -112,24 +121,25 @@ pub(super) fn streams(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
 }
 
 /// Everything that one kind is told to send at once, wanted so or not.
-pub(super) fn wholes(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
-    let mut parts: Vec<(String, Part)> = Vec::new();
+pub(super) fn wholes(kind: ApiKind, dice: &mut Dice) -> Vec<Attack> {
+    let mut parts: Vec<(String, AnswerPart)> = Vec::new();
     for bytes in [AT_ONCE, WHOLE] {
         for (name, of) in TEXTS {
-            parts.push((format!("{bytes} bytes of {name}"), Part::Text(text(of, bytes))));
+            parts.push((format!("{bytes} bytes of {name}"), AnswerPart::Text(text(of, bytes))));
         }
-        parts.push((format!("a thought of {bytes} bytes"), Part::Thought(text("\\n", bytes))));
+        parts
+            .push((format!("a thought of {bytes} bytes"), AnswerPart::Thought(text("\\n", bytes))));
         for (name, value) in values(bytes) {
-            parts.push((format!("{bytes} bytes of {name}"), Part::Extra(value)));
+            parts.push((format!("{bytes} bytes of {name}"), AnswerPart::Extra(value)));
         }
         let input = text("\\n", (bytes / 1_024).saturating_sub(100));
-        parts.push((format!("{bytes} bytes of calls"), Part::Calls(1_024, input)));
+        parts.push((format!("{bytes} bytes of calls"), AnswerPart::Calls(1_024, input)));
         if kind.has_sources() {
-            parts.push((format!("{bytes} bytes of sources"), Part::Sources(bytes / 112)));
-            parts.push((format!("{bytes} bytes of likeliness"), Part::Likely(bytes / 90)));
+            parts.push((format!("{bytes} bytes of sources"), AnswerPart::Sources(bytes / 112)));
+            parts.push((format!("{bytes} bytes of likeliness"), AnswerPart::Likely(bytes / 90)));
         }
     }
-    parts.push(("too many calls".to_owned(), Part::Calls(10_000, String::new())));
+    parts.push(("too many calls".to_owned(), AnswerPart::Calls(10_000, String::new())));
     let attack = |name: String, body: Vec<u8>, is_sound: bool| Attack {
         name,
         status: 200,
@@ -140,12 +150,12 @@ pub(super) fn wholes(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
     let mut all: Vec<_> = parts
         .into_iter()
         .map(|(name, part)| {
-            let is_sound = !matches!(part, Part::Extra(_) | Part::Calls(10_000, _));
+            let is_sound = !matches!(part, AnswerPart::Extra(_) | AnswerPart::Calls(10_000, _));
             attack(name, kind.whole(&part), is_sound)
         })
         .collect();
     all.push(attack("noise at once".to_owned(), [b"{", &*noise(dice, WHOLE)].concat(), false));
-    let cut = kind.whole(&Part::Text(text("x", WHOLE)));
+    let cut = kind.whole(&AnswerPart::Text(text("x", WHOLE)));
     all.push(attack("half of it".to_owned(), cut.split_at(cut.len() / 2).0.to_vec(), false));
     all.push(attack("more than there may be".to_owned(), b"{ ".repeat(9 << 20), false));
     for status in [400, 401, 429, 500, 503] {
@@ -158,19 +168,19 @@ pub(super) fn wholes(kind: Kind, dice: &mut Dice) -> Vec<Attack> {
 }
 
 /// Parts of any sort and length, in chunks of any length, perhaps cut.
-fn mixture(kind: Kind, n: u64, dice: &mut Dice) -> Attack {
+fn mixture(kind: ApiKind, n: u64, dice: &mut Dice) -> Attack {
     let mut said = kind.begin();
     while said.len() < STREAM {
         let bytes_max = 1 << (6 + dice.roll(14));
         let bytes = roll(dice, bytes_max).saturating_add(64);
         let (_, of) = TEXTS[roll(dice, TEXTS.len())];
         said.extend(kind.say(&match dice.roll(7) {
-            0 | 1 => Part::Text(text(of, bytes)),
-            2 => Part::Thought(text(of, bytes)),
-            3 => Part::Calls(roll(dice, 8), text(of, bytes / 8)),
-            4 => Part::Extra(values(bytes)[roll(dice, 6)].1.clone()),
-            5 => Part::Sources(bytes / 112),
-            _ => Part::Likely(bytes / 90),
+            0 | 1 => AnswerPart::Text(text(of, bytes)),
+            2 => AnswerPart::Thought(text(of, bytes)),
+            3 => AnswerPart::Calls(roll(dice, 8), text(of, bytes / 8)),
+            4 => AnswerPart::Extra(values(bytes)[roll(dice, 6)].1.clone()),
+            5 => AnswerPart::Sources(bytes / 112),
+            _ => AnswerPart::Likely(bytes / 90),
         }));
     }
     said.extend(kind.end());

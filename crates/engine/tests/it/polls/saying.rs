@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ApiKind {
     OpenAi,
     Azure,
     Anthropic,
@@ -14,7 +14,7 @@ pub(super) enum Kind {
 
 /// Something that is said: texts as they stand in JSON, without their quotes.
 #[derive(Debug, Clone)]
-pub(super) enum Part {
+pub(super) enum AnswerPart {
     Text(String),
     Thought(String),
     /// So many calls with this input each.
@@ -27,7 +27,7 @@ pub(super) enum Part {
     Choices(usize),
 }
 
-impl Kind {
+impl ApiKind {
     pub(super) const fn has_sources(self) -> bool {
         matches!(self, Self::OpenAi | Self::Azure)
     }
@@ -72,7 +72,7 @@ impl Kind {
     }
 
     /// One or more events that say it.
-    pub(super) fn say(self, part: &Part) -> Vec<u8> {
+    pub(super) fn say(self, part: &AnswerPart) -> Vec<u8> {
         match self {
             Self::OpenAi | Self::Azure => self.event("", &openai(part, "delta", "")),
             Self::Gemini => self.event("", &format!(r#"{{"candidates":[{{{}}}]}}"#, gemini(part))),
@@ -82,7 +82,7 @@ impl Kind {
     }
 
     /// A whole answer that says it.
-    pub(super) fn whole(self, part: &Part) -> Vec<u8> {
+    pub(super) fn whole(self, part: &AnswerPart) -> Vec<u8> {
         let body = match self {
             Self::OpenAi | Self::Azure => openai(part, "message", r#","finish_reason":"stop""#),
             Self::Gemini => format!(
@@ -91,19 +91,23 @@ impl Kind {
             ),
             Self::Anthropic => {
                 let (blocks, extra) = match part {
-                    Part::Text(text) => (format!(r#"{{"type":"text","text":"{text}"}}"#), "0"),
-                    Part::Thought(text) => (
+                    AnswerPart::Text(text) => {
+                        (format!(r#"{{"type":"text","text":"{text}"}}"#), "0")
+                    }
+                    AnswerPart::Thought(text) => (
                         format!(r#"{{"type":"thinking","thinking":"{text}","signature":"s"}}"#),
                         "0",
                     ),
-                    Part::Calls(n, input) => (
+                    AnswerPart::Calls(n, input) => (
                         listed(*n, |_at| {
                             format!(r#"{{"type":"tool_use","name":"f","input":{{"a":"{input}"}}}}"#)
                         }),
                         "0",
                     ),
-                    Part::Extra(value) => (String::new(), value.as_str()),
-                    Part::Sources(_) | Part::Likely(_) | Part::Choices(_) => (String::new(), "0"),
+                    AnswerPart::Extra(value) => (String::new(), value.as_str()),
+                    AnswerPart::Sources(_) | AnswerPart::Likely(_) | AnswerPart::Choices(_) => {
+                        (String::new(), "0")
+                    }
                 };
                 format!(
                     r#"{{"content":[{blocks}],"stop_reason":"end_turn","usage":{{"input_tokens":5,"output_tokens":3}},"x":{extra}}}"#
@@ -111,21 +115,23 @@ impl Kind {
             }
             Self::Bedrock => {
                 let (blocks, extra) = match part {
-                    Part::Text(text) => (format!(r#"{{"text":"{text}"}}"#), "0"),
-                    Part::Thought(text) => (
+                    AnswerPart::Text(text) => (format!(r#"{{"text":"{text}"}}"#), "0"),
+                    AnswerPart::Thought(text) => (
                         format!(
                             r#"{{"reasoningContent":{{"reasoningText":{{"text":"{text}","signature":"s"}}}}}}"#
                         ),
                         "0",
                     ),
-                    Part::Calls(n, input) => (
+                    AnswerPart::Calls(n, input) => (
                         listed(*n, |_at| {
                             format!(r#"{{"toolUse":{{"name":"f","input":{{"a":"{input}"}}}}}}"#)
                         }),
                         "0",
                     ),
-                    Part::Extra(value) => (String::new(), value.as_str()),
-                    Part::Sources(_) | Part::Likely(_) | Part::Choices(_) => (String::new(), "0"),
+                    AnswerPart::Extra(value) => (String::new(), value.as_str()),
+                    AnswerPart::Sources(_) | AnswerPart::Likely(_) | AnswerPart::Choices(_) => {
+                        (String::new(), "0")
+                    }
                 };
                 format!(
                     r#"{{"output":{{"message":{{"content":[{blocks}]}}}},"stopReason":"end_turn","usage":{{"inputTokens":5,"outputTokens":3}},"x":{extra}}}"#
@@ -154,15 +160,15 @@ impl Kind {
         }
     }
 
-    fn anthropic(self, part: &Part) -> Vec<u8> {
+    fn anthropic(self, part: &AnswerPart) -> Vec<u8> {
         match part {
-            Part::Text(text) => self.event(
+            AnswerPart::Text(text) => self.event(
                 "",
                 &format!(
                     r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#
                 ),
             ),
-            Part::Thought(text) => [
+            AnswerPart::Thought(text) => [
                 self.event("", r#"{"type":"content_block_start","index":1,"content_block":{"type":"thinking","thinking":""}}"#),
                 self.event(
                     "",
@@ -173,7 +179,7 @@ impl Kind {
                 self.event("", r#"{"type":"content_block_stop","index":1}"#),
             ]
             .concat(),
-            Part::Calls(n, input) => (0..*n)
+            AnswerPart::Calls(n, input) => (0..*n)
                 .flat_map(|at| {
                     let at = at.saturating_add(2);
                     let begun = format!(
@@ -185,24 +191,24 @@ impl Kind {
                     [self.event("", &begun), self.event("", &more)].concat()
                 })
                 .collect(),
-            Part::Extra(value) => self.event("", &format!(r#"{{"type":"ping","x":{value}}}"#)),
-            Part::Sources(_) | Part::Likely(_) | Part::Choices(_) => self.nothing(),
+            AnswerPart::Extra(value) => self.event("", &format!(r#"{{"type":"ping","x":{value}}}"#)),
+            AnswerPart::Sources(_) | AnswerPart::Likely(_) | AnswerPart::Choices(_) => self.nothing(),
         }
     }
 
-    fn bedrock(self, part: &Part) -> Vec<u8> {
+    fn bedrock(self, part: &AnswerPart) -> Vec<u8> {
         const DELTA: &str = "contentBlockDelta";
         match part {
-            Part::Text(text) => {
+            AnswerPart::Text(text) => {
                 self.event(DELTA, &format!(r#"{{"contentBlockIndex":0,"delta":{{"text":"{text}"}}}}"#))
             }
-            Part::Thought(text) => self.event(
+            AnswerPart::Thought(text) => self.event(
                 DELTA,
                 &format!(
                     r#"{{"contentBlockIndex":1,"delta":{{"reasoningContent":{{"text":"{text}"}}}}}}"#
                 ),
             ),
-            Part::Calls(n, input) => (0..*n)
+            AnswerPart::Calls(n, input) => (0..*n)
                 .flat_map(|at| {
                     let at = at.saturating_add(2);
                     let begun = format!(
@@ -214,23 +220,23 @@ impl Kind {
                     [self.event("contentBlockStart", &begun), self.event(DELTA, &more)].concat()
                 })
                 .collect(),
-            Part::Extra(value) => self.event("p", &format!(r#"{{"x":{value}}}"#)),
-            Part::Sources(_) | Part::Likely(_) | Part::Choices(_) => self.nothing(),
+            AnswerPart::Extra(value) => self.event("p", &format!(r#"{{"x":{value}}}"#)),
+            AnswerPart::Sources(_) | AnswerPart::Likely(_) | AnswerPart::Choices(_) => self.nothing(),
         }
     }
 }
 
 /// `member` is what a choice gains or has.
-fn openai(part: &Part, member: &str, end: &str) -> String {
+fn openai(part: &AnswerPart, member: &str, end: &str) -> String {
     let one = |said: &str, beside: &str| {
         format!(
             r#"{{"choices":[{{"index":0,"{member}":{{{said}}}{beside}{end}}}],"usage":{{"prompt_tokens":5,"completion_tokens":3}}}}"#
         )
     };
     match part {
-        Part::Text(text) => one(&format!(r#""content":"{text}""#), ""),
-        Part::Thought(text) => one(&format!(r#""reasoning_content":"{text}""#), ""),
-        Part::Calls(n, input) => {
+        AnswerPart::Text(text) => one(&format!(r#""content":"{text}""#), ""),
+        AnswerPart::Thought(text) => one(&format!(r#""reasoning_content":"{text}""#), ""),
+        AnswerPart::Calls(n, input) => {
             let calls = listed(*n, |at| {
                 format!(
                     r#"{{"index":{at},"type":"function","id":"c{at}","function":{{"name":"f","arguments":"{input}"}}}}"#
@@ -238,8 +244,8 @@ fn openai(part: &Part, member: &str, end: &str) -> String {
             });
             one(&format!(r#""tool_calls":[{calls}]"#), "")
         }
-        Part::Extra(value) => one(&format!(r#""x":{value}"#), ""),
-        Part::Sources(n) => {
+        AnswerPart::Extra(value) => one(&format!(r#""x":{value}"#), ""),
+        AnswerPart::Sources(n) => {
             let source = |at| {
                 format!(
                     r#"{{"type":"url_citation","url_citation":{{"url":"https://a.test/{at}?utm_source=x","title":"t"}}}}"#
@@ -247,7 +253,7 @@ fn openai(part: &Part, member: &str, end: &str) -> String {
             };
             one(&format!(r#""annotations":[{}]"#, listed(*n, source)), "")
         }
-        Part::Likely(n) => {
+        AnswerPart::Likely(n) => {
             let token = |_at| {
                 r#"{"token":"a","logprob":-1,"bytes":[97],"top_logprobs":[{"token":"a","logprob":-1}]}"#
                     .to_owned()
@@ -255,7 +261,7 @@ fn openai(part: &Part, member: &str, end: &str) -> String {
             let tokens = listed(*n, token);
             one(r#""content":"a""#, &format!(r#","logprobs":{{"content":[{tokens}]}}"#))
         }
-        Part::Choices(n) => {
+        AnswerPart::Choices(n) => {
             let choices =
                 listed(*n, |at| format!(r#"{{"index":{at},"{member}":{{"content":"a"}}{end}}}"#));
             format!(r#"{{"choices":[{choices}]}}"#)
@@ -264,17 +270,17 @@ fn openai(part: &Part, member: &str, end: &str) -> String {
 }
 
 /// What a candidate has.
-fn gemini(part: &Part) -> String {
+fn gemini(part: &AnswerPart) -> String {
     let parts = match part {
-        Part::Text(text) => format!(r#"{{"text":"{text}"}}"#),
-        Part::Thought(text) => format!(r#"{{"thought":true,"text":"{text}"}}"#),
-        Part::Calls(n, input) => listed(*n, |_at| {
+        AnswerPart::Text(text) => format!(r#"{{"text":"{text}"}}"#),
+        AnswerPart::Thought(text) => format!(r#"{{"thought":true,"text":"{text}"}}"#),
+        AnswerPart::Calls(n, input) => listed(*n, |_at| {
             format!(
                 r#"{{"functionCall":{{"name":"f","args":{{"a":"{input}"}}}},"thoughtSignature":"s"}}"#
             )
         }),
-        Part::Extra(value) => return format!(r#""content":{{"parts":[]}},"x":{value}"#),
-        Part::Sources(_) | Part::Likely(_) | Part::Choices(_) => String::new(),
+        AnswerPart::Extra(value) => return format!(r#""content":{{"parts":[]}},"x":{value}"#),
+        AnswerPart::Sources(_) | AnswerPart::Likely(_) | AnswerPart::Choices(_) => String::new(),
     };
     format!(r#""content":{{"parts":[{parts}]}}"#)
 }

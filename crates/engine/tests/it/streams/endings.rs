@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use holdfast_domain::answer::{ChoiceDelta, FinishReason};
 use holdfast_domain::operation::{Phase, ProviderRefusal};
-use holdfast_domain::ports::{Failure as ProviderFailure, NotRun, Unknown};
+use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof, UnknownReason};
 use holdfast_domain::usage::{Meters, MetersSource};
-use holdfast_engine::{Answered, Broken, Failure, Options};
+use holdfast_engine::{Options, ReplyBody, RequestFailure, StreamFailure};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::task::JoinSet;
 
@@ -33,26 +33,26 @@ async fn drain(world: &World, patience: Duration) -> JoinSet<bool> {
 #[tokio::test(start_paused = true)]
 async fn an_end_before_the_first_piece_is_an_error_of_the_usual_kind() {
     let failing = |failure| setup().script(Script::failing(failure)).start();
-    let world = failing(ProviderFailure::Unknown(Unknown::Status)).await;
-    assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
-    assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
-    let world = failing(ProviderFailure::NotRun(NotRun::Overloaded)).await;
-    assert_failed!(world.ask(1, STREAM).await, Failure::NotRun(..));
+    let world = failing(ProviderFailure::Unknown(UnknownReason::Status)).await;
+    assert_failed!(world.ask(1, STREAM).await, RequestFailure::OutcomeUnknown(_));
+    assert_failed!(world.ask(1, STREAM).await, RequestFailure::OutcomeUnknown(_));
+    let world = failing(ProviderFailure::NotRun(NotRunProof::Overloaded)).await;
+    assert_failed!(world.ask(1, STREAM).await, RequestFailure::NotRun(..));
     let world = failing(ProviderFailure::Refused(ProviderRefusal::Request)).await;
     for _again in 0..2 {
         let reply = world.ask(1, STREAM).await;
-        assert!(matches!(reply.outcome, Ok(Answered::Refused(ProviderRefusal::Request, _))));
+        assert!(matches!(reply.outcome, Ok(ReplyBody::Refused(ProviderRefusal::Request, _))));
     }
     let world = setup().funds(10).start().await;
-    assert_failed!(world.ask(1, STREAM).await, Failure::InsufficientFunds { .. });
+    assert_failed!(world.ask(1, STREAM).await, RequestFailure::InsufficientFunds { .. });
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_breaks_upstream_has_no_end_and_costs_nothing() {
     for failure in [
-        ProviderFailure::Unknown(Unknown::Broken),
+        ProviderFailure::Unknown(UnknownReason::Broken),
         // What has said something has run, whatever its provider makes of that.
-        ProviderFailure::NotRun(NotRun::Overloaded),
+        ProviderFailure::NotRun(NotRunProof::Overloaded),
     ] {
         let script = Script::failing(failure).say("Hel");
         let twice = setup().model(|model| model.routes.push(route("two")));
@@ -62,11 +62,14 @@ async fn a_stream_that_breaks_upstream_has_no_end_and_costs_nothing() {
         assert_eq!(said(&events), "Hel");
         assert!(!events.iter().any(|event| finishes(event) || event.contains("DONE")));
         let why = why.unwrap();
-        assert!(matches!(&why, Broken::Failed(Failure::OutcomeUnknown(_))), "{why:?}");
+        assert!(
+            matches!(&why, StreamFailure::Failed(RequestFailure::OutcomeUnknown(_))),
+            "{why:?}"
+        );
         assert_eq!(world.store.phase(), "abandoned");
         assert_eq!(world.store.balances(), (FUNDS, 0));
-        assert_failed!(world.ask(1, STREAM).await, Failure::OutcomeUnknown(_));
-        assert_failed!(world.ask(1, HELLO).await, Failure::OutcomeUnknown(_));
+        assert_failed!(world.ask(1, STREAM).await, RequestFailure::OutcomeUnknown(_));
+        assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
         assert_eq!((world.runs(), world.runs_of("two")), (1, 0));
     }
 }
@@ -76,11 +79,11 @@ async fn a_refusal_in_the_middle_is_told_as_whoever_asks_again_is_told() {
     let refused = ProviderFailure::Refused(ProviderRefusal::ContextLength);
     let world = setup().script(Script::failing(refused).say("Hel")).start().await;
     let (_events, why) = rest(&mut stream(world.ask(1, STREAM).await)).await;
-    let Some(Broken::Refused(ProviderRefusal::ContextLength, told)) = why else {
+    let Some(StreamFailure::Refused(ProviderRefusal::ContextLength, told)) = why else {
         panic!("{why:?}")
     };
     let again = world.ask(1, HELLO).await;
-    let Ok(Answered::Refused(_, body)) = again.outcome else { panic!("{again:?}") };
+    let Ok(ReplyBody::Refused(_, body)) = again.outcome else { panic!("{again:?}") };
     assert_eq!(told, body);
 }
 
@@ -128,7 +131,10 @@ async fn a_model_that_says_nothing_in_time_has_an_unknown_outcome() {
     let mut silent = stream(world.ask(1, STREAM).await);
     assert_eq!(began.elapsed(), secs(5), "its head is there");
     let broken = rest(&mut silent).await.1.unwrap();
-    assert!(matches!(&broken, Broken::Failed(Failure::OutcomeUnknown(_))), "{broken:?}");
+    assert!(
+        matches!(&broken, StreamFailure::Failed(RequestFailure::OutcomeUnknown(_))),
+        "{broken:?}"
+    );
     assert_eq!(began.elapsed(), secs(60));
     assert_eq!(world.store.balances(), (FUNDS, 0));
 }
@@ -148,7 +154,10 @@ async fn a_choice_that_is_opened_without_a_word_is_no_answer() {
     let (_events, broken) = rest(&mut stream(world.ask(1, STREAM).await)).await;
     assert_eq!(began.elapsed(), secs(60), "the first word is still to come");
     let broken = broken.unwrap();
-    assert!(matches!(&broken, Broken::Failed(Failure::OutcomeUnknown(_))), "{broken:?}");
+    assert!(
+        matches!(&broken, StreamFailure::Failed(RequestFailure::OutcomeUnknown(_))),
+        "{broken:?}"
+    );
     assert_eq!(world.store.balances(), (FUNDS, 0));
 
     let world = times().script(opened()).start().await;
@@ -241,13 +250,16 @@ async fn what_still_streams_at_the_drain_deadline_is_broken_off() {
     let mut stream = stream(world.ask(1, STREAM).await);
     drop((event(&mut stream).await, event(&mut stream).await));
     let mut draining = drain(&world, secs(30)).await;
-    assert_failed!(world.ask(2, STREAM).await, Failure::Draining);
+    assert_failed!(world.ask(2, STREAM).await, RequestFailure::Draining);
     first.open();
     assert_eq!(said(&[event(&mut stream).await]), "lo", "it goes on until then");
     let (events, broken) = rest(&mut stream).await;
     assert_eq!(events, Vec::<String>::new());
     let broken = broken.unwrap();
-    assert!(matches!(&broken, Broken::Failed(Failure::OutcomeUnknown(_))), "{broken:?}");
+    assert!(
+        matches!(&broken, StreamFailure::Failed(RequestFailure::OutcomeUnknown(_))),
+        "{broken:?}"
+    );
     assert!(!draining.join_next().await.unwrap().unwrap());
     assert_eq!(world.store.phase(), "abandoned");
     assert_eq!(world.store.balances(), (FUNDS, 0));
@@ -275,7 +287,10 @@ async fn a_settlement_that_the_store_does_not_take_leaves_the_stream_open_ended(
     let (events, broken) = rest(&mut stream).await;
     assert!(!events.iter().any(|event| finishes(event)));
     let broken = broken.unwrap();
-    assert!(matches!(&broken, Broken::Failed(Failure::Storage(Some(_)))), "{broken:?}");
+    assert!(
+        matches!(&broken, StreamFailure::Failed(RequestFailure::Storage(Some(_)))),
+        "{broken:?}"
+    );
     world.store.set_silent(false);
     pass(secs(10)).await;
     assert_eq!(said(&whole(self::stream(world.ask(1, STREAM).await)).await), "hi");

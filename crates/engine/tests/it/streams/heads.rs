@@ -2,17 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use holdfast_engine::{Broken, Failure};
+use holdfast_engine::{RequestFailure, StreamFailure};
 use holdfast_testkit::{Gate, Script};
 use tokio::time::Instant;
 
 use super::{STREAM, is_silent, rest, said, stream, whole};
 use crate::world::{
-    Asking, FUNDS, HELLO, HELLO_HOLDS, World, assert_failed, pass, says, secs, setup, text, turns,
+    FUNDS, HELLO, HELLO_HOLDS, PendingReplies, World, assert_failed, pass, says, secs, setup, text,
+    turns,
 };
 
 /// A process that runs the key, as one without a stream asked, and another one on its store.
-async fn two(gate: &Gate, waiters: usize) -> (World, Asking, World) {
+async fn two(gate: &Gate, waiters: usize) -> (World, PendingReplies, World) {
     let owner = setup().shared("a").script(says("hi").wait(gate)).start().await;
     let first = owner.asking(1, HELLO).await;
     gate.reached().await;
@@ -53,7 +54,7 @@ async fn an_error_has_its_status_until_the_claim_is_judged() {
     turns().await;
     world.store.set_silent(true);
     let began = Instant::now();
-    assert_failed!(world.ask(1, STREAM).await, Failure::Storage(None));
+    assert_failed!(world.ask(1, STREAM).await, RequestFailure::Storage(None));
     assert_eq!(began.elapsed(), secs(10));
 }
 
@@ -78,7 +79,7 @@ async fn a_retry_at_another_node_is_never_silent() {
     let (events, broken) = rest(&mut stream(other.engine.complete(hurried).await)).await;
     assert_eq!((events.len(), began.elapsed()), (0, secs(20)));
     let broken = broken.unwrap();
-    assert!(matches!(&broken, Broken::Failed(Failure::InProgress(_))), "{broken:?}");
+    assert!(matches!(&broken, StreamFailure::Failed(RequestFailure::InProgress(_))), "{broken:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +101,7 @@ async fn all_who_wait_for_another_process_share_one_look_a_second() {
     for waits in waiting {
         let reply = waits.told().await;
         assert!(reply.outcome.is_ok(), "{reply:?}");
-        if let Ok(holdfast_engine::Answered::Streamed(stream)) = reply.outcome {
+        if let Ok(holdfast_engine::ReplyBody::Streamed(stream)) = reply.outcome {
             assert_eq!(said(&whole(*stream).await), "hi");
         }
     }
@@ -119,7 +120,7 @@ async fn those_who_wait_for_another_process_are_counted_here() {
     turns().await;
     let two = other.asking(1, STREAM).await;
     turns().await;
-    assert_failed!(other.ask(1, HELLO).await, Failure::TooManyWaiters);
+    assert_failed!(other.ask(1, HELLO).await, RequestFailure::TooManyWaiters);
     one.hang_up().await;
     turns().await;
     let three = other.asking(1, HELLO).await;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use holdfast_domain::Provider;
 use holdfast_domain::answer::Delta;
-use holdfast_domain::ports::{Arrival, Call, Failure, NotRun, Sink, Unknown};
+use holdfast_domain::ports::{Call, CallFailure, NotRunProof, ResponseMode, Sink, UnknownReason};
 use holdfast_domain::state::ProviderStates;
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Model, Route};
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::provider::made;
+use crate::provider::build;
 
 /// How long a route may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,13 +44,13 @@ impl RouteView {
 }
 
 /// Calls every route, one after the other.
-pub(super) async fn called(config: &Config) -> anyhow::Result<Vec<RouteView>> {
+pub(super) async fn call_all(config: &Config) -> anyhow::Result<Vec<RouteView>> {
     let mut views = Vec::new();
     for model in &config.models {
         for route in &model.routes {
             let about = || format!("provider {}", route.provider);
             let kind = config.providers.get(&route.provider).with_context(about)?;
-            views.push(call(model, route, &*made(kind).with_context(about)?).await?);
+            views.push(call(model, route, &*build(kind).with_context(about)?).await?);
         }
     }
     Ok(views)
@@ -66,12 +66,12 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
         max_output_tokens: OUTPUT_TOKENS.min(model.contract.max_output_tokens),
         context_tokens: model.contract.context_tokens,
         connect: model.timeouts.connect,
-        arrival: Arrival::Whole,
+        response_mode: ResponseMode::Whole,
         states: ProviderStates::default(),
     };
     let begun = Instant::now();
-    let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut Unheard)).await;
-    let outcome = outcome.unwrap_or(Err(Failure::Unknown(Unknown::Timeout)));
+    let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut DiscardSink)).await;
+    let outcome = outcome.unwrap_or(Err(CallFailure::Unknown(UnknownReason::Timeout)));
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (class, answer) = read(&outcome);
     let (model, route, ok) = (id.to_string(), route.name(), outcome.is_ok());
@@ -80,7 +80,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
 }
 
 /// What an outcome is called, and what it says of the configuration.
-fn read(outcome: &Result<Option<Meters>, Failure>) -> (&'static str, &'static str) {
+fn read(outcome: &Result<Option<Meters>, CallFailure>) -> (&'static str, &'static str) {
     let failure = match outcome {
         Ok(Some(_)) => return ("finished", "answers"),
         Ok(None) => {
@@ -89,26 +89,32 @@ fn read(outcome: &Result<Option<Meters>, Failure>) -> (&'static str, &'static st
         Err(failure) => failure,
     };
     let answer = match failure {
-        Failure::NotRun(NotRun::Connect) => "not reached: check base_url and the network",
-        Failure::NotRun(NotRun::RateLimited) => "turned away for its rate: ask again later",
-        Failure::NotRun(NotRun::Overloaded) => "overloaded: ask again later",
-        Failure::NotRun(NotRun::Account) => {
+        CallFailure::NotRun(NotRunProof::Connect) => "not reached: check base_url and the network",
+        CallFailure::NotRun(NotRunProof::RateLimited) => {
+            "turned away for its rate: ask again later"
+        }
+        CallFailure::NotRun(NotRunProof::Overloaded) => "overloaded: ask again later",
+        CallFailure::NotRun(NotRunProof::Account) => {
             "turned away: check the api_key, the account there, and the route's model"
         }
-        Failure::Refused(_) => "refuses a plain request: check its kind and the route's model",
-        Failure::Unknown(Unknown::Status) => "fails: look at what the provider says of itself",
-        Failure::Unknown(Unknown::Broken | Unknown::Cut) => "breaks off",
-        Failure::Unknown(Unknown::Timeout) => "does not answer in time",
-        Failure::Unknown(Unknown::Unreadable(_)) => "answers what cannot be read: check its kind",
+        CallFailure::Refused(_) => "refuses a plain request: check its kind and the route's model",
+        CallFailure::Unknown(UnknownReason::Status) => {
+            "fails: look at what the provider says of itself"
+        }
+        CallFailure::Unknown(UnknownReason::Broken | UnknownReason::Cut) => "breaks off",
+        CallFailure::Unknown(UnknownReason::Timeout) => "does not answer in time",
+        CallFailure::Unknown(UnknownReason::Unreadable(_)) => {
+            "answers what cannot be read: check its kind"
+        }
     };
     (failure.label(), answer)
 }
 
 /// Nobody hears it.
-struct Unheard;
+struct DiscardSink;
 
-impl Sink for Unheard {
-    fn sending(&mut self) {}
+impl Sink for DiscardSink {
+    fn on_send(&mut self) {}
 
-    fn delta(&mut self, _delta: Delta) {}
+    fn on_delta(&mut self, _delta: Delta) {}
 }

@@ -18,7 +18,7 @@ const BETWEEN_OFFERS: Duration = Duration::from_millis(500);
 
 /// What became of a posting that was offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum PostingVerdict {
     /// It was made.
     Made,
     /// It had been made before.
@@ -29,7 +29,7 @@ enum Verdict {
 
 /// A posting that is in the book.
 #[derive(Debug)]
-pub(crate) struct Booked {
+pub(crate) struct PostingReceipt {
     pub(super) posting: Posting,
     /// It had been made before.
     pub(super) replayed: bool,
@@ -41,12 +41,12 @@ pub(crate) async fn deposit(
     wallet: &Wallet,
     amount: Micros,
     id: PostingId,
-) -> anyhow::Result<Booked> {
+) -> anyhow::Result<PostingReceipt> {
     let posting = Posting::new(id, wallet.id, PostingKind::Deposit, amount)
         .context("a deposit is of more than nothing")?;
     match offer(store, &posting).await? {
-        Verdict::Refused => Err(no_room(&posting)),
-        verdict @ (Verdict::Made | Verdict::Replayed) => Ok(booked(posting, verdict)),
+        PostingVerdict::Refused => Err(no_room(&posting)),
+        verdict @ (PostingVerdict::Made | PostingVerdict::Replayed) => Ok(booked(posting, verdict)),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn refund(
     operation: OperationId,
     amount: Micros,
     id: PostingId,
-) -> anyhow::Result<Booked> {
+) -> anyhow::Result<PostingReceipt> {
     let snapshot = store.load(operation).await.context("the operation was not read")?;
     let operation = snapshot.operation.ok_or_else(|| {
         anyhow!("nothing was refunded: there is no operation {operation}, `holdfast operation list` shows them")
@@ -66,7 +66,7 @@ pub(super) async fn refund(
     let posting = Posting::new(id, operation.wallet, kind, amount)
         .context("a refund is of more than nothing")?;
     let verdict = offer(store, &posting).await?;
-    if verdict != Verdict::Refused {
+    if verdict != PostingVerdict::Refused {
         return Ok(booked(posting, verdict));
     }
     let refunded = store.refunded(operation.id).await;
@@ -88,12 +88,12 @@ pub(super) async fn adjust(
     amount: Micros,
     reason: &str,
     id: PostingId,
-) -> anyhow::Result<Booked> {
+) -> anyhow::Result<PostingReceipt> {
     let kind = PostingKind::Adjustment(reason.to_owned());
     let posting =
         Posting::new(id, wallet.id, kind, amount).context("an adjustment is not of nothing")?;
     let verdict = offer(store, &posting).await?;
-    if verdict != Verdict::Refused {
+    if verdict != PostingVerdict::Refused {
         return Ok(booked(posting, verdict));
     }
     if amount > Micros::ZERO {
@@ -121,30 +121,33 @@ fn charge(operation: &Operation) -> anyhow::Result<Micros> {
     }
 }
 
-fn booked(posting: Posting, verdict: Verdict) -> Booked {
-    Booked { posting, replayed: verdict == Verdict::Replayed }
+fn booked(posting: Posting, verdict: PostingVerdict) -> PostingReceipt {
+    PostingReceipt { posting, replayed: verdict == PostingVerdict::Replayed }
 }
 
-async fn offer(store: &(impl Journal + Wallets), posting: &Posting) -> anyhow::Result<Verdict> {
+async fn offer(
+    store: &(impl Journal + Wallets),
+    posting: &Posting,
+) -> anyhow::Result<PostingVerdict> {
     let id = posting.id;
     let change = Arc::new(Change::Posting(posting.clone()));
     // Once an answer was lost the posting may be there, whatever is said of a later offer.
     let mut was_lost = false;
     for _offer in 0..OFFERS_MAX {
         match store.commit(Arc::clone(&change)).await {
-            Ok(_receipt) => return Ok(Verdict::Made),
+            Ok(_receipt) => return Ok(PostingVerdict::Made),
             Err(CommitError::Conflict) if was_lost => {
                 let again = |error| unknown(id).context(error);
                 let known = store.posting(id).await.map_err(again)?;
                 // The lost offer may be what made it: it counts as made now.
-                return same(known, posting).map(|()| Verdict::Made);
+                return same(known, posting).map(|()| PostingVerdict::Made);
             }
             Err(CommitError::Conflict) => {
                 let known = store.posting(id).await.context("the earlier posting was not read")?;
-                return same(known, posting).map(|()| Verdict::Replayed);
+                return same(known, posting).map(|()| PostingVerdict::Replayed);
             }
             // Judged after the id: a posting that had landed would be a conflict.
-            Err(CommitError::InsufficientFunds) => return Ok(Verdict::Refused),
+            Err(CommitError::InsufficientFunds) => return Ok(PostingVerdict::Refused),
             Err(CommitError::Uncertain(_)) => was_lost = true,
             Err(CommitError::Overloaded) => {}
             Err(

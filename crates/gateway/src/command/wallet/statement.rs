@@ -4,12 +4,12 @@ use anyhow::Context;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::LedgerSource;
 use holdfast_store::Store;
-use holdfast_store::statement::{Balance, Entry, Period, Statement};
+use holdfast_store::statement::{Period, Statement, StatementBalance, StatementEntry};
 use holdfast_wire::api::{BalanceView, LedgerEntryView, StatementView, rfc3339};
 
 use super::find;
 use crate::cli::value::Reference;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 
 const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
@@ -20,7 +20,7 @@ pub(super) async fn run(
     wallet: &Reference,
     period: Period,
     limit: u32,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let wallet = find(store, wallet).await?;
     let statement = store.statement(wallet.id, period, limit).await;
     let statement = statement.context("the book was not read")?;
@@ -53,7 +53,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-const fn view(balance: Balance) -> BalanceView {
+const fn view(balance: StatementBalance) -> BalanceView {
     BalanceView::of(balance.available, balance.held)
 }
 
@@ -65,12 +65,16 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-fn total(kind: &str, at: String, Balance { available, held }: Balance) -> [String; 8] {
+fn total(
+    kind: &str,
+    at: String,
+    StatementBalance { available, held }: StatementBalance,
+) -> [String; 8] {
     let kind = kind.to_owned();
     [at, kind, dash(), dash(), dash(), available.to_string(), held.to_string(), dash()]
 }
 
-fn row(Entry { transfer, posted, after }: &Entry) -> [String; 8] {
+fn row(StatementEntry { transfer, posted, after }: &StatementEntry) -> [String; 8] {
     [
         rfc3339(transfer.at),
         transfer.kind.to_owned(),

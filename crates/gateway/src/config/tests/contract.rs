@@ -1,6 +1,6 @@
 //! What a model takes beyond what every model takes.
 
-use holdfast_domain::model::Restricted;
+use holdfast_domain::model::RestrictedField;
 
 use super::{LEAST, check, good};
 
@@ -12,7 +12,7 @@ fn a_model_takes_what_it_accepts_and_allows() {
     let contract = &config.models.first().unwrap().contract;
     assert_eq!(contract.image_tokens, Some(900));
     assert_eq!(contract.accepts, ["top_k"]);
-    assert_eq!(contract.allow, [Restricted::AudioId, Restricted::ServiceTier].into());
+    assert_eq!(contract.allow, [RestrictedField::AudioId, RestrictedField::ServiceTier].into());
     for (more, mistake) in [
         ("accepts = [\"\"]", "file:6: `models.accepts` must not be empty"),
         (

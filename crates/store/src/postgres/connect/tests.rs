@@ -18,7 +18,7 @@ pub(in crate::postgres) fn server() -> PgConnectOptions {
 #[tokio::test]
 async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with_it() {
     const TRIES: u32 = 200;
-    let db = single(&server(), Duration::from_secs(5)).await.unwrap();
+    let db = connect_single(&server(), Duration::from_secs(5)).await.unwrap();
     let table = format!("dropped_{}", std::process::id());
     db.execute_unprepared(&format!("CREATE TABLE {table} (n int)")).await.unwrap();
     for n in 0..TRIES {
@@ -51,7 +51,7 @@ async fn postgres_no_connection_waits_or_stands_still_for_ever() {
     let session = Session { lock_timeout, statement_timeout: READ_STATEMENT, plans: "" };
     let mut kept = super::session(&url, session).await.unwrap();
     let mut audit = super::session(&url, session).await.unwrap();
-    audit.execute(one_moment()).await.unwrap();
+    audit.execute(begin_snapshot()).await.unwrap();
     let mut writer = writer(&url, lock_timeout).await.unwrap();
     let sessions = [(&mut kept, "10s"), (&mut audit, "15min"), (&mut writer, "10s")];
     for (connection, statement) in sessions {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::limits::{Limits, SpendLimit, SpendWindow};
-use holdfast_domain::operation::{Attempt, Node, ProviderRefusal, Sent};
-use holdfast_domain::ports::Entry;
+use holdfast_domain::operation::{Attempt, Node, ProviderRefusal, SendStatus};
+use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{
     ApiKeyId, ClaimId, Incarnation, Micros, OperationId, Phase, PostingId, RequestKey, WalletId,
@@ -21,7 +21,7 @@ const KEYS: u64 = 12;
 
 /// One thing that is done.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum HistoryStep {
     Claim {
         claim: Box<ClaimOf>,
         over: Over,
@@ -45,7 +45,7 @@ pub(super) enum Step {
     Beat {
         node: usize,
         span: Duration,
-        entry: Entry,
+        entry: LeaseMode,
     },
     Leave(usize),
     Due(u32),
@@ -105,7 +105,7 @@ pub(super) enum What {
     Refuse(ProviderRefusal),
     GiveUp,
     Reap(Option<Duration>),
-    Disown(Sent),
+    Disown(SendStatus),
 }
 
 /// Wallets of the beginning.
@@ -152,13 +152,16 @@ impl History {
     }
 
     /// What every history begins with.
-    pub(super) fn beginning() -> Vec<Step> {
+    pub(super) fn beginning() -> Vec<HistoryStep> {
         let [first, second] = wallets();
         let wallets = [(first, "first"), (second, "second")]
-            .map(|(wallet, name)| Step::Create { wallet, name: name.to_owned() });
-        let keys =
-            payers().map(|(key, wallet)| Step::Issue { key, wallet, name: format!("of {key}") });
-        let beat = |node| Step::Beat { node, span: LEASE, entry: Entry::Take };
+            .map(|(wallet, name)| HistoryStep::Create { wallet, name: name.to_owned() });
+        let keys = payers().map(|(key, wallet)| HistoryStep::Issue {
+            key,
+            wallet,
+            name: format!("of {key}"),
+        });
+        let beat = |node| HistoryStep::Beat { node, span: LEASE, entry: LeaseMode::Take };
         wallets.into_iter().chain(keys).chain([beat(0), beat(2)]).collect()
     }
 
@@ -169,40 +172,44 @@ impl History {
     }
 
     /// The next step.
-    pub(super) fn next(&mut self, memory: &MemoryJournal) -> Step {
+    pub(super) fn next(&mut self, memory: &MemoryJournal) -> HistoryStep {
         let span = |is_long| if is_long { LEASE } else { Duration::ZERO };
         match self.dice.roll(40) {
             0..10 => self.claim(memory),
             10..23 => self.event(memory),
-            23..25 => Step::Again(self.at(6)),
-            25..27 => Step::Bent(self.at(6)),
+            23..25 => HistoryStep::Again(self.at(6)),
+            25..27 => HistoryStep::Bent(self.at(6)),
             27..32 => self.post(memory),
             32..34 => {
-                let entries = [Entry::Take, Entry::TakeExpired, Entry::Renew];
+                let entries = [LeaseMode::Take, LeaseMode::TakeExpired, LeaseMode::Renew];
                 let (node, entry) = (self.at(3), self.pick(&entries));
-                Step::Beat { node, span: span(self.dice.roll(4) > 0), entry }
+                HistoryStep::Beat { node, span: span(self.dice.roll(4) > 0), entry }
             }
-            34 => Step::Leave(self.at(3)),
-            35 => Step::Due(self.pick(&[0, 2, 100])),
-            36 => Step::LeasedTo(self.at(3)),
-            37 => Step::Purge { age: span(self.dice.roll(2) > 0), limit: self.pick(&[0, 100]) },
+            34 => HistoryStep::Leave(self.at(3)),
+            35 => HistoryStep::Due(self.pick(&[0, 2, 100])),
+            36 => HistoryStep::LeasedTo(self.at(3)),
+            37 => {
+                HistoryStep::Purge { age: span(self.dice.roll(2) > 0), limit: self.pick(&[0, 100]) }
+            }
             38 => match self.dice.roll(3) {
-                0 => Step::Create { wallet: self.wallet(), name: self.name() },
-                1 => Step::Issue {
+                0 => HistoryStep::Create { wallet: self.wallet(), name: self.name() },
+                1 => HistoryStep::Issue {
                     key: ApiKeyId::from_u128(u128::from(14 + self.dice.roll(3))),
                     wallet: self.wallet(),
                     name: self.name(),
                 },
-                _two => Step::Revoke(ApiKeyId::from_u128(u128::from(12 + self.dice.roll(6)))),
+                _two => {
+                    HistoryStep::Revoke(ApiKeyId::from_u128(u128::from(12 + self.dice.roll(6))))
+                }
             },
             _last => {
                 let n = 1 + self.at(2);
-                Step::Pin((0..n).map(|_| self.price()).collect())
+                HistoryStep::Pin((0..n).map(|_| self.price()).collect())
             }
         }
     }
 
-    fn claim(&mut self, memory: &MemoryJournal) -> Step {
+    fn claim(&mut self, memory: &MemoryJournal) -> HistoryStep {
         let (mut api_key, wallet) = self.pick(&payers());
         let mut request_key = sample::request_key(self.dice.roll(KEYS));
         // What is open is rare, and is to run again.
@@ -234,10 +241,10 @@ impl History {
             price,
         };
         let over = self.pick(&[Over::Vacant, Over::Row, Over::Row, Over::Row, Over::Stale]);
-        Step::Claim { claim: Box::new(claim), over }
+        HistoryStep::Claim { claim: Box::new(claim), over }
     }
 
-    fn event(&mut self, memory: &MemoryJournal) -> Step {
+    fn event(&mut self, memory: &MemoryJournal) -> HistoryStep {
         let some = self.at(36);
         // Most of what happens, happens to what runs.
         let active = memory.operations().into_iter().filter(|row| row.phase.holds());
@@ -255,7 +262,7 @@ impl History {
         let is_recorded = row.is_some_and(|row| matches!(row.phase, Phase::Recorded(_)));
         let what = if is_recorded && self.dice.roll(2) == 0 { What::Settle } else { self.what() };
         let over = self.pick(&[Over::Row, Over::Row, Over::Row, Over::Row, Over::Stale]);
-        Step::Event { operation, what, claim, over }
+        HistoryStep::Event { operation, what, claim, over }
     }
 
     fn what(&mut self) -> What {
@@ -273,11 +280,11 @@ impl History {
             }
             9 => What::GiveUp,
             10 => What::Reap(self.pick(&[None, Some(Duration::ZERO)])),
-            _last => What::Disown(self.pick(&[Sent::Never, Sent::Perhaps])),
+            _last => What::Disown(self.pick(&[SendStatus::Never, SendStatus::Perhaps])),
         }
     }
 
-    fn post(&mut self, memory: &MemoryJournal) -> Step {
+    fn post(&mut self, memory: &MemoryJournal) -> HistoryStep {
         let is_again = self.dice.roll(6) == 0;
         let earlier = self.at(self.postings.len().max(1));
         let id = match self.postings.get(earlier) {
@@ -310,7 +317,7 @@ impl History {
             (1..3, Some(amount)) => amount,
             (_, _) => amount,
         };
-        Step::Post { id, wallet, kind, amount }
+        HistoryStep::Post { id, wallet, kind, amount }
     }
 
     fn limits(&mut self) -> Limits {

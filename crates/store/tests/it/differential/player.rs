@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::limits::{Counter, CounterMove, Reached};
+use holdfast_domain::limits::{Counter, CounterMove, ReachedLimit};
 use holdfast_domain::operation::{
     Change, Disown, Effect, Finish, Lease, Operation, Receipt, Transition,
 };
-use holdfast_domain::ports::{Beat, CommitError, Entry, NewApiKey};
+use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, NewApiKey};
 use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Micros, OperationId, Phase, Snapshot, Timestamp, WalletId, decide,
 };
 use holdfast_testkit::laws::tenant::answer;
 use holdfast_testkit::{Stores, sample};
 
-use super::history::{ClaimOf, Over, Step, What, nth_node, wallets};
+use super::history::{ClaimOf, HistoryStep, Over, What, nth_node, wallets};
 
 /// Changes of either kind that can be offered again.
 const CHANGES_KEPT: usize = 6;
@@ -49,60 +49,60 @@ impl<'a> Player<'a> {
     }
 
     /// Does a step and tells what the store says.
-    pub(super) async fn play(&mut self, step: &Step) -> String {
+    pub(super) async fn play(&mut self, step: &HistoryStep) -> String {
         self.wait().await;
         match step {
-            Step::Claim { claim, over } => {
+            HistoryStep::Claim { claim, over } => {
                 let id = OperationId::of(claim.api_key, claim.request_key);
                 let event = self.claim(claim);
                 self.judge(id, event, *over).await
             }
-            Step::Event { operation, what, claim, over } => {
+            HistoryStep::Event { operation, what, claim, over } => {
                 self.judge(*operation, event(what, *claim), *over).await
             }
-            Step::Again(back) => match self.offered.get(*back).cloned() {
+            HistoryStep::Again(back) => match self.offered.get(*back).cloned() {
                 Some(change) => self.offer(change).await,
                 None => "nothing was offered".to_owned(),
             },
-            Step::Bent(back) => match self.committed.get(*back).cloned() {
+            HistoryStep::Bent(back) => match self.committed.get(*back).cloned() {
                 Some(change) => self.bend(&change).await,
                 None => "nothing was committed".to_owned(),
             },
-            Step::Post { id, wallet, kind, amount } => {
+            HistoryStep::Post { id, wallet, kind, amount } => {
                 let (kind, amount) = (kind.clone(), Micros::new(*amount));
                 let posting = Posting { id: *id, wallet: *wallet, kind, amount };
                 self.offer(Arc::new(Change::Posting(posting))).await
             }
-            Step::Beat { node, span, entry } => self.beat(*node, *span, *entry).await,
-            Step::Leave(node) => {
+            HistoryStep::Beat { node, span, entry } => self.beat(*node, *span, *entry).await,
+            HistoryStep::Leave(node) => {
                 self.stores.nodes().leave(&nth_node(*node)).await.unwrap();
                 "left".to_owned()
             }
-            Step::Due(limit) => {
+            HistoryStep::Due(limit) => {
                 format!("{:?}", self.stores.journal().due(*limit).await.unwrap())
             }
-            Step::LeasedTo(node) => {
+            HistoryStep::LeasedTo(node) => {
                 let node = &nth_node(*node);
                 let mut leased = self.stores.journal().leased_to(node).await.unwrap();
                 leased.sort_unstable();
                 format!("{leased:?}")
             }
-            Step::Purge { age, limit } => {
+            HistoryStep::Purge { age, limit } => {
                 format!("{} purged", self.stores.journal().purge(*age, *limit).await.unwrap())
             }
-            Step::Create { wallet, name } => {
+            HistoryStep::Create { wallet, name } => {
                 let created = self.stores.wallets().create(*wallet, name, sample::usd()).await;
                 format!("{created:?}")
             }
-            Step::Issue { key, wallet, name } => self.issue(*key, *wallet, name).await,
-            Step::Revoke(key) => {
+            HistoryStep::Issue { key, wallet, name } => self.issue(*key, *wallet, name).await,
+            HistoryStep::Revoke(key) => {
                 let since = self.stores.keys().unwrap().revoke(*key).await.unwrap();
                 if let Some(since) = since.filter(|since| !self.moments.contains(since)) {
                     self.stamped(since);
                 }
                 format!("revoked since {:?}", since.map(|since| self.place(since)))
             }
-            Step::Pin(versions) => {
+            HistoryStep::Pin(versions) => {
                 format!("{:?}", self.stores.prices().unwrap().pin(versions).await)
             }
         }
@@ -238,7 +238,7 @@ impl<'a> Player<'a> {
 
     async fn offer(&mut self, change: Arc<Change>) -> String {
         match self.stores.journal().commit(Arc::clone(&change)).await {
-            Ok(Receipt { version, at, tally }) => {
+            Ok(Receipt { version, at, counters: tally }) => {
                 self.stamped(at);
                 self.committed.push_front(Arc::clone(&change));
                 self.committed.truncate(CHANGES_KEPT);
@@ -253,21 +253,21 @@ impl<'a> Player<'a> {
                 format!("{version:?}, {tally:?}: {told}")
             }
             Err(CommitError::LimitReached(reached)) => {
-                format!("{:?}", Reached { at: Timestamp::from_micros(0), ..reached })
+                format!("{:?}", ReachedLimit { at: Timestamp::from_micros(0), ..reached })
             }
             Err(error) => format!("{error:?}"),
         }
     }
 
-    async fn beat(&mut self, node: usize, span: Duration, entry: Entry) -> String {
-        match self.stores.nodes().beat(&nth_node(node), span, entry).await.unwrap() {
-            Beat::Held { lease, now } => {
+    async fn beat(&mut self, node: usize, span: Duration, entry: LeaseMode) -> String {
+        match self.stores.nodes().heartbeat(&nth_node(node), span, entry).await.unwrap() {
+            HeartbeatOutcome::Held { lease, now } => {
                 self.stamped(now);
                 self.moments.push(lease.ends_at);
                 self.leases.insert(node, lease.clone());
                 format!("held: {:?}", self.placed_lease(lease))
             }
-            Beat::Lost { lease, .. } => {
+            HeartbeatOutcome::Lost { lease, .. } => {
                 format!("lost: {:?}", lease.map(|lease| self.placed_lease(lease)))
             }
         }

@@ -2,7 +2,7 @@
 
 use holdfast_domain::credential::{ApiKey, Credential};
 use holdfast_domain::operation::{Node, SealedResult};
-use holdfast_domain::ports::{Beat, Entry, LedgerEntry};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, LedgerEntry};
 use holdfast_domain::secret::{ServerSecretId, Verifier};
 use holdfast_domain::{ApiKeyId, CredentialId, Incarnation};
 
@@ -52,8 +52,9 @@ pub(super) async fn read(player: &Player<'_>, history: &History) -> Vec<(&'stati
     for node in nodes() {
         // Somebody who never had the name is shown its row.
         let stranger = Node { incarnation: Incarnation::from_u128(99), ..node };
-        let beat = stores.nodes().beat(&stranger, std::time::Duration::ZERO, Entry::Renew).await;
-        let Beat::Lost { lease, .. } = beat.unwrap() else { continue };
+        let beat =
+            stores.nodes().heartbeat(&stranger, std::time::Duration::ZERO, LeaseMode::Renew).await;
+        let HeartbeatOutcome::Lost { lease, .. } = beat.unwrap() else { continue };
         rows_of_nodes.push(lease.map(|lease| player.placed_lease(lease)));
     }
     vec![

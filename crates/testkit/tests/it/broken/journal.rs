@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::ledger::{Account, Funds, Posting, PostingKind};
-use holdfast_domain::limits::{Counter, CounterMove, Tally};
+use holdfast_domain::limits::{Counter, CounterMove, CounterReadings};
 use holdfast_domain::operation::{
-    Change, Effect, Node, Operation, Receipt, SealedResult, Snapshot, Start, Transition, Version,
+    Change, Effect, GenerationStart, Node, Operation, Receipt, SealedResult, Snapshot, Transition,
+    Version,
 };
-use holdfast_domain::ports::{CommitError, Leased, LedgerEntry, LedgerSource, Unavailable};
+use holdfast_domain::ports::{
+    CommitError, LeasedOperation, LedgerEntry, LedgerSource, Unavailable,
+};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::{
     ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets,
@@ -23,7 +26,7 @@ use super::defect::Defect;
 
 /// What a defect remembers.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct DefectState {
     results: BTreeMap<OperationId, SealedResult>,
     /// Transfers that nobody made.
     pub(super) entries: Vec<(WalletId, LedgerEntry)>,
@@ -91,10 +94,12 @@ impl Journal for Broken {
         Ok(due)
     }
 
-    async fn leased_to(&self, node: &Node) -> Result<Vec<Leased>, Unavailable> {
+    async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable> {
         if self.has(Defect::AskingIsNotListed) {
             let leased = self.inner.leased_to(node).await?.into_iter();
-            return Ok(leased.map(|leased| Leased { cancel_asked: false, ..leased }).collect());
+            return Ok(leased
+                .map(|leased| LeasedOperation { cancel_asked: false, ..leased })
+                .collect());
         }
         if !self.has(Defect::IncarnationsAreMixedUp) {
             return self.inner.leased_to(node).await;
@@ -102,7 +107,7 @@ impl Journal for Broken {
         let operations = self.inner.operations().into_iter();
         let leased = operations.filter(|row| row.phase == Phase::Leased);
         let by_name = leased.filter(|row| row.owner.node.name == node.name);
-        Ok(by_name.map(|row| Leased::from(&row)).collect())
+        Ok(by_name.map(|row| LeasedOperation::from(&row)).collect())
     }
 
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
@@ -122,7 +127,11 @@ impl Broken {
     }
 
     fn now(&self) -> Receipt {
-        Receipt { version: Version::FIRST, at: self.inner.now(), tally: Tally::default() }
+        Receipt {
+            version: Version::FIRST,
+            at: self.inner.now(),
+            counters: CounterReadings::default(),
+        }
     }
 
     pub(super) async fn make(&self, wallet: WalletId) {
@@ -257,7 +266,7 @@ impl Broken {
             };
             self.kept().entries.push((transition.wallet, entry));
         }
-        let Receipt { mut version, mut at, mut tally } = receipt;
+        let Receipt { mut version, mut at, counters: mut tally } = receipt;
         if self.has(Defect::VersionsStand) {
             version = Version::FIRST;
         }
@@ -265,9 +274,9 @@ impl Broken {
             at = Timestamp::from_micros(at.as_micros() - 3_600_000_000);
         }
         if self.has(Defect::ReceiptsTellNoCounters) {
-            tally = Tally::default();
+            tally = CounterReadings::default();
         }
-        Receipt { version, at, tally }
+        Receipt { version, at, counters: tally }
     }
 
     /// What is said and done where a change of an operation should be refused.
@@ -299,8 +308,8 @@ impl Broken {
                     reached.counter = if is_requests { Counter::Tokens } else { Counter::Requests };
                 }
                 if self.has(Defect::RefusalsTellOneCounter) {
-                    let used = reached.tally.used(counter).unwrap_or(0);
-                    reached.tally = Tally::default().with(counter, used);
+                    let used = reached.counters.used(counter).unwrap_or(0);
+                    reached.counters = CounterReadings::default().with(counter, used);
                 }
                 Err(CommitError::LimitReached(reached))
             }
@@ -408,7 +417,7 @@ impl Broken {
 /// The same claim, with its prices under another name.
 fn renamed(mut claim: Transition) -> Transition {
     if let Effect::Admit(admission) = &mut claim.effect {
-        let Start { price, .. } = &mut admission.start;
+        let GenerationStart { price, .. } = &mut admission.start;
         price.id = PriceVersionId::from_stored(&format!("{}, again", price.id));
     }
     claim

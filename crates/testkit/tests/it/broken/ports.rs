@@ -5,16 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::credential::{ApiKey, Credential, Grant};
 use holdfast_domain::ledger::Posting;
-use holdfast_domain::limits::{Counter, Tally};
+use holdfast_domain::limits::{Counter, CounterReadings};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{
-    Beat, CreateError, Entry, KnownCredential, LedgerEntry, NewApiKey, PinError, RotateError,
-    Rotation, Standing, Unavailable,
+    CounterSnapshot, CreateError, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry,
+    NewApiKey, PinError, RotateError, Rotation, Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, CredentialId, Currency, Keys, NodeAddress, Nodes, PostingId, Prices, Timestamp,
+    ApiKeyId, ApiKeys, CredentialId, Currency, NodeAddress, Nodes, PostingId, Prices, Timestamp,
     WalletId, Wallets,
 };
 
@@ -25,26 +25,35 @@ use super::defect::Defect;
 
 #[async_trait]
 impl Nodes for Broken {
-    async fn beat(&self, node: &Node, lease: Duration, entry: Entry) -> Result<Beat, Unavailable> {
+    async fn heartbeat(
+        &self,
+        node: &Node,
+        lease: Duration,
+        entry: LeaseMode,
+    ) -> Result<HeartbeatOutcome, Unavailable> {
         let entry = match entry {
-            Entry::Take if self.has(Defect::TakingWaits) => Entry::TakeExpired,
-            Entry::TakeExpired if self.has(Defect::LiveNamesAreTaken) => Entry::Take,
-            Entry::Renew if self.has(Defect::LostRowsAreRenewed) => Entry::Take,
-            Entry::TakeExpired if self.has(Defect::ExpiredNamesRace) => {
-                match self.inner.beat(node, lease, Entry::Renew).await? {
-                    Beat::Lost { lease: Some(other), now } if now < other.ends_at => Entry::Renew,
-                    Beat::Lost { .. } | Beat::Held { .. } => Entry::Take,
+            LeaseMode::Take if self.has(Defect::TakingWaits) => LeaseMode::TakeExpired,
+            LeaseMode::TakeExpired if self.has(Defect::LiveNamesAreTaken) => LeaseMode::Take,
+            LeaseMode::Renew if self.has(Defect::LostRowsAreRenewed) => LeaseMode::Take,
+            LeaseMode::TakeExpired if self.has(Defect::ExpiredNamesRace) => {
+                match self.inner.heartbeat(node, lease, LeaseMode::Renew).await? {
+                    HeartbeatOutcome::Lost { lease: Some(other), now } if now < other.ends_at => {
+                        LeaseMode::Renew
+                    }
+                    HeartbeatOutcome::Lost { .. } | HeartbeatOutcome::Held { .. } => {
+                        LeaseMode::Take
+                    }
                 }
             }
-            Entry::Take | Entry::TakeExpired | Entry::Renew => entry,
+            LeaseMode::Take | LeaseMode::TakeExpired | LeaseMode::Renew => entry,
         };
-        self.inner.beat(node, lease, entry).await
+        self.inner.heartbeat(node, lease, entry).await
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         if self.has(Defect::AnybodyLeaves)
-            && let Beat::Lost { lease: Some(other), .. } =
-                self.inner.beat(node, Duration::ZERO, Entry::Renew).await?
+            && let HeartbeatOutcome::Lost { lease: Some(other), .. } =
+                self.inner.heartbeat(node, Duration::ZERO, LeaseMode::Renew).await?
         {
             return self.inner.leave(&other.node).await;
         }
@@ -57,8 +66,8 @@ impl Nodes for Broken {
 
     async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
         if self.has(Defect::AddressesGoWithNames)
-            && let Beat::Lost { lease: Some(other), .. } =
-                self.inner.beat(node, Duration::ZERO, Entry::Renew).await?
+            && let HeartbeatOutcome::Lost { lease: Some(other), .. } =
+                self.inner.heartbeat(node, Duration::ZERO, LeaseMode::Renew).await?
         {
             return self.inner.address(&other.node).await;
         }
@@ -67,7 +76,7 @@ impl Nodes for Broken {
 }
 
 #[async_trait]
-impl Keys for Broken {
+impl ApiKeys for Broken {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let mut known = self.inner.credential(id).await?;
         if let Some(KnownCredential { credential, api_key, .. }) = &mut known {
@@ -85,7 +94,7 @@ impl Keys for Broken {
         if self.has(Defect::KeysMakeWallets) {
             self.make(key.wallet).await;
         }
-        let listed = Keys::list(&self.inner).await.unwrap();
+        let listed = ApiKeys::list(&self.inner).await.unwrap();
         let seems_free = !listed.iter().any(|known| known.name == key.name);
         let issued = self.inner.issue(key, credential).await;
         let is_given_again = self.has(Defect::NamesOfKeysRepeat)
@@ -111,7 +120,7 @@ impl Keys for Broken {
                 rotation.others_end_at = others_end_at;
             }
             Err(RotateError::Ended) if self.has(Defect::EndedKeysAreRotated) => {
-                let listed = Keys::list(&self.inner).await.unwrap();
+                let listed = ApiKeys::list(&self.inner).await.unwrap();
                 let api_key = listed.into_iter().find(|key| key.id == credential.api_key).unwrap();
                 return Ok(Rotation { api_key, others_end_at });
             }
@@ -130,21 +139,21 @@ impl Keys for Broken {
         rotated
     }
 
-    async fn standing(&self, api_key: ApiKeyId) -> Result<Standing, Unavailable> {
-        let Standing { mut tally, now } = self.inner.standing(api_key).await?;
-        let used = |tally: &Tally, counter| tally.used(counter).unwrap_or(0);
+    async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
+        let CounterSnapshot { mut counters, now } = self.inner.counters(api_key).await?;
+        let used = |tally: &CounterReadings, counter| tally.used(counter).unwrap_or(0);
         if self.has(Defect::StandingsHaveGaps) {
-            let all = Counter::ALL.into_iter().map(|counter| (counter, used(&tally, counter)));
-            tally = all.filter(|(_, used)| *used != 0).collect();
+            let all = Counter::ALL.into_iter().map(|counter| (counter, used(&counters, counter)));
+            counters = all.filter(|(_, used)| *used != 0).collect();
         }
         if self.has(Defect::StandingsAreMixedUp) {
-            for key in Keys::list(&self.inner).await? {
-                let other = self.inner.standing(key.id).await?.tally;
-                let both = |counter| (counter, used(&tally, counter).max(used(&other, counter)));
-                tally = Counter::ALL.into_iter().map(both).collect();
+            for key in ApiKeys::list(&self.inner).await? {
+                let other = self.inner.counters(key.id).await?.counters;
+                let both = |counter| (counter, used(&counters, counter).max(used(&other, counter)));
+                counters = Counter::ALL.into_iter().map(both).collect();
             }
         }
-        Ok(Standing { tally, now })
+        Ok(CounterSnapshot { counters, now })
     }
 
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
@@ -154,7 +163,7 @@ impl Keys for Broken {
     }
 
     async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        Keys::list(&self.inner).await
+        ApiKeys::list(&self.inner).await
     }
 }
 

@@ -14,13 +14,13 @@ use crate::chat::completion::{Json, audio_id};
 
 /// A choice whose first chunk has been rendered, and what of it has begun.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
-    parts: BTreeSet<Part>,
+pub(super) struct ChoiceProgress {
+    parts: BTreeSet<ChoicePart>,
     calls: BTreeMap<u32, ToolKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum ChoicePart {
     Content,
     Refusal,
     Reasoning,
@@ -31,23 +31,23 @@ enum Part {
     LogprobsOfRefusal,
 }
 
-impl Begun {
+impl ChoiceProgress {
     /// One whose text has begun, if only with nothing.
     pub(super) fn with_content() -> Self {
-        Self { parts: BTreeSet::from([Part::Content]), calls: BTreeMap::new() }
+        Self { parts: BTreeSet::from([ChoicePart::Content]), calls: BTreeMap::new() }
     }
 
     /// What of a piece is news: an empty text that adds nothing is none.
-    pub(super) fn tell<'a>(
+    pub(super) fn next_delta<'a>(
         &mut self,
         id: OperationId,
         piece: &'a ChoiceDelta,
-    ) -> (Gained<'a>, Option<&'a Logprobs>) {
+    ) -> (DeltaFields<'a>, Option<&'a Logprobs>) {
         let function_call = piece.function_call.as_ref();
-        let gained = Gained {
-            content: self.news(Part::Content, piece.content.as_deref()),
-            refusal: self.news(Part::Refusal, piece.refusal.as_deref()),
-            reasoning_content: self.news(Part::Reasoning, piece.reasoning.as_deref()),
+        let gained = DeltaFields {
+            content: self.text_news(ChoicePart::Content, piece.content.as_deref()),
+            refusal: self.text_news(ChoicePart::Refusal, piece.refusal.as_deref()),
+            reasoning_content: self.text_news(ChoicePart::Reasoning, piece.reasoning.as_deref()),
             function_call: function_call.and_then(|call| self.function_call(call)),
             tool_calls: piece
                 .tool_calls
@@ -56,18 +56,18 @@ impl Begun {
                 .collect(),
             audio: piece.audio.as_ref().and_then(|audio| self.audio(id, piece.index, audio)),
         };
-        (gained, piece.logprobs.as_ref().filter(|logprobs| self.likely(logprobs)))
+        (gained, piece.logprobs.as_ref().filter(|logprobs| self.logprobs_news(logprobs)))
     }
 
     /// A text that says something, or that was not there before.
-    fn news<'a>(&mut self, part: Part, text: Option<&'a str>) -> Option<&'a str> {
+    fn text_news<'a>(&mut self, part: ChoicePart, text: Option<&'a str>) -> Option<&'a str> {
         let text = text?;
         let is_first = self.parts.insert(part);
-        told(is_first, Some(text))
+        if_new(is_first, Some(text))
     }
 
     fn function_call<'a>(&mut self, call: &'a FunctionCallDelta) -> Option<FunctionPiece<'a>> {
-        let is_first = self.parts.insert(Part::FunctionCall);
+        let is_first = self.parts.insert(ChoicePart::FunctionCall);
         FunctionPiece::of(is_first, call.name.as_deref(), call.arguments.as_deref())
     }
 
@@ -102,21 +102,22 @@ impl Begun {
         choice: u32,
         audio: &'a Audio,
     ) -> Option<AudioPiece<'a>> {
-        let is_first = self.parts.insert(Part::Audio);
+        let is_first = self.parts.insert(ChoicePart::Audio);
         let piece = AudioPiece {
             id: is_first.then(|| audio_id(id, choice)),
             expires_at: None,
-            data: told(is_first, Some(&audio.data)),
-            transcript: told(is_first, Some(&audio.transcript)),
+            data: if_new(is_first, Some(&audio.data)),
+            transcript: if_new(is_first, Some(&audio.transcript)),
         };
         (is_first || piece.data.is_some() || piece.transcript.is_some()).then_some(piece)
     }
 
     /// Whether these say more than those before.
-    fn likely(&mut self, logprobs: &Logprobs) -> bool {
+    fn logprobs_news(&mut self, logprobs: &Logprobs) -> bool {
         let Logprobs { content, refusal } = logprobs;
-        let lists = [(Part::LogprobsOfContent, content), (Part::LogprobsOfRefusal, refusal)];
-        let is_first = self.parts.insert(Part::Logprobs);
+        let lists =
+            [(ChoicePart::LogprobsOfContent, content), (ChoicePart::LogprobsOfRefusal, refusal)];
+        let is_first = self.parts.insert(ChoicePart::Logprobs);
         lists.into_iter().fold(is_first, |is_news, (part, list)| {
             let says = |list: &Vec<_>| self.parts.insert(part) || !list.is_empty();
             list.as_ref().is_some_and(says) || is_news
@@ -125,14 +126,14 @@ impl Begun {
 }
 
 /// The first time also nothing is told, later only what says something.
-fn told(is_first: bool, text: Option<&str>) -> Option<&str> {
+fn if_new(is_first: bool, text: Option<&str>) -> Option<&str> {
     let text = text.unwrap_or_default();
     (is_first || !text.is_empty()).then_some(text)
 }
 
 /// The delta that opens a choice.
 #[derive(Serialize)]
-pub(super) struct Opening<'a> {
+pub(super) struct OpeningDelta<'a> {
     pub(super) role: &'static str,
     pub(super) content: Option<&'a str>,
     pub(super) refusal: Option<&'a str>,
@@ -140,7 +141,7 @@ pub(super) struct Opening<'a> {
 
 /// A delta, empty where a choice ends.
 #[derive(Default, Serialize)]
-pub(super) struct Gained<'a> {
+pub(super) struct DeltaFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +156,7 @@ pub(super) struct Gained<'a> {
     pub(super) audio: Option<AudioPiece<'a>>,
 }
 
-impl Gained<'_> {
+impl DeltaFields<'_> {
     pub(super) fn is_empty(&self) -> bool {
         let Self { content, refusal, reasoning_content, function_call, tool_calls, audio } = self;
         [content, refusal, reasoning_content].into_iter().all(Option::is_none)
@@ -168,14 +169,14 @@ impl Gained<'_> {
 /// What is told once, when a choice has said everything: clients can neither add to sources that have
 /// no index nor to a moment.
 #[derive(Serialize)]
-pub(super) struct Closing<'a> {
+pub(super) struct ClosingDelta<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     annotations: Vec<Json<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audio: Option<AudioPiece<'a>>,
 }
 
-impl<'a> Closing<'a> {
+impl<'a> ClosingDelta<'a> {
     pub(super) fn of(choice: &'a Choice) -> Self {
         let expires_at = |audio: &Audio| AudioPiece {
             id: None,
@@ -217,7 +218,7 @@ pub(super) struct FunctionPiece<'a> {
 
 impl<'a> FunctionPiece<'a> {
     fn of(is_first: bool, name: Option<&'a str>, arguments: Option<&'a str>) -> Option<Self> {
-        let (name, arguments) = (told(is_first, name), told(is_first, arguments));
+        let (name, arguments) = (if_new(is_first, name), if_new(is_first, arguments));
         (name.is_some() || arguments.is_some()).then_some(Self { name, arguments })
     }
 }
@@ -232,7 +233,7 @@ pub(super) struct CustomPiece<'a> {
 
 impl<'a> CustomPiece<'a> {
     fn of(is_first: bool, name: Option<&'a str>, input: Option<&'a str>) -> Option<Self> {
-        let (name, input) = (told(is_first, name), told(is_first, input));
+        let (name, input) = (if_new(is_first, name), if_new(is_first, input));
         (name.is_some() || input.is_some()).then_some(Self { name, input })
     }
 }

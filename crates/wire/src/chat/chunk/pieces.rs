@@ -18,12 +18,12 @@ const CALL_BYTES: usize = 64;
 /// The same in pieces that say it one after the other: at most 4 KiB of text and 16 tokens' likeliness in
 /// each. Sources and ends come last, the sources in one piece.
 #[must_use]
-pub fn in_pieces(delta: Delta) -> Vec<Delta> {
+pub fn split_delta(delta: Delta) -> Vec<Delta> {
     let Delta { choices, service_tier, predicted, moderation } = delta;
     let beside = Delta { choices: Vec::new(), service_tier, predicted, moderation };
     let mut pieces: Vec<_> = (beside != Delta::default()).then_some(beside).into_iter().collect();
     for choice in choices {
-        each_of(&choice, &mut |piece| pieces.push(Delta::from(vec![piece])));
+        for_each_piece(&choice, &mut |piece| pieces.push(Delta::from(vec![piece])));
         let ChoiceDelta { index, annotations, finish, audio, .. } = choice;
         let expires_at = audio.map_or(0, |audio| audio.expires_at);
         let audio = (expires_at != 0).then(|| Audio { expires_at, ..Audio::default() });
@@ -37,8 +37,9 @@ pub fn in_pieces(delta: Delta) -> Vec<Delta> {
 
 /// Takes a choice apart, in the order in which a model says its parts. Its sources, its end and how long its
 /// audio is kept are in no piece.
-pub(super) fn each_of(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceDelta)) {
-    let mut pieces = Pieces { piece: empty(choice.index), text_bytes: 0, tokens: 0, tell };
+pub(super) fn for_each_piece(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceDelta)) {
+    let mut pieces =
+        PieceBuilder { piece: empty(choice.index), text_bytes: 0, tokens: 0, emit: tell };
     if let Some(reasoning) = &choice.reasoning {
         pieces.text(reasoning, |piece, more| add(&mut piece.reasoning, more));
     }
@@ -64,24 +65,24 @@ pub(super) fn each_of(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceDelta)) 
     if let Some(audio) = &choice.audio {
         pieces.audio(audio);
     }
-    (pieces.tell)(pieces.piece);
+    (pieces.emit)(pieces.piece);
 }
 
 /// One of the two lists.
-type List = fn(&mut Logprobs) -> &mut Option<Vec<Opaque>>;
+type LogprobList = fn(&mut Logprobs) -> &mut Option<Vec<Opaque>>;
 
 /// What is gathered for the next piece.
-struct Pieces<'t, T> {
+struct PieceBuilder<'t, T> {
     piece: ChoiceDelta,
     text_bytes: usize,
     tokens: usize,
-    tell: &'t mut T,
+    emit: &'t mut T,
 }
 
-impl<T: FnMut(ChoiceDelta)> Pieces<'_, T> {
-    fn tell(&mut self) {
+impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
+    fn flush(&mut self) {
         let next = empty(self.piece.index);
-        (self.tell)(std::mem::replace(&mut self.piece, next));
+        (self.emit)(std::mem::replace(&mut self.piece, next));
         (self.text_bytes, self.tokens) = (0, 0);
     }
 
@@ -100,7 +101,7 @@ impl<T: FnMut(ChoiceDelta)> Pieces<'_, T> {
                 return;
             }
             rest = left;
-            self.tell();
+            self.flush();
         }
     }
 
@@ -108,14 +109,14 @@ impl<T: FnMut(ChoiceDelta)> Pieces<'_, T> {
     fn tokens(
         &mut self,
         (text, add): (Option<&str>, fn(&mut ChoiceDelta, &str)),
-        (tokens, list): (Option<&Vec<Opaque>>, List),
+        (tokens, list): (Option<&Vec<Opaque>>, LogprobList),
     ) {
         let mut rest = text.unwrap_or_default();
         for token in tokens.into_iter().flatten() {
             let own = text_of(token).filter(|own| rest.starts_with(own.as_str()));
             let own = own.as_ref().map_or(0, String::len);
             if self.tokens >= TOKENS_MAX || own > self.room() && self.text_bytes > 0 {
-                self.tell();
+                self.flush();
             }
             let likely = self.piece.logprobs.get_or_insert_default();
             list(likely).get_or_insert_default().push(token.clone());
@@ -146,7 +147,7 @@ impl<T: FnMut(ChoiceDelta)> Pieces<'_, T> {
     fn tool_call(&mut self, call: &ToolCallDelta) {
         let ToolCallDelta { index, kind, name, input, state } = call;
         if self.room() == 0 {
-            self.tell();
+            self.flush();
         }
         let bytes = CALL_BYTES.saturating_add(name.as_ref().map_or(0, String::len));
         self.text_bytes = self.text_bytes.saturating_add(bytes);
@@ -169,7 +170,7 @@ impl<T: FnMut(ChoiceDelta)> Pieces<'_, T> {
     fn audio(&mut self, audio: &Audio) {
         if audio.data.len() > self.room() && self.text_bytes > 0 {
             // Base64 is cut between its groups of four.
-            self.tell();
+            self.flush();
         }
         self.text(&audio.data, |piece, more| {
             piece.audio.get_or_insert_default().data.push_str(more);

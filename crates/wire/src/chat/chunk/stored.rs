@@ -6,7 +6,7 @@ use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::{OperationId, Timestamp};
 
-use super::{Chunks, DONE, Used, pieces};
+use super::{Chunks, DONE, UsageMembers, pieces};
 use crate::chat::completion::Json;
 use crate::chat::upstream::read_choice;
 use crate::json::{self, Node};
@@ -37,9 +37,9 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     let mut events = Vec::new();
     chunks.tier(delta.service_tier);
     for choice in &delta.choices {
-        pieces::each_of(choice, &mut |piece| {
+        pieces::for_each_piece(choice, &mut |piece| {
             let mut told = Vec::with_capacity(2);
-            chunks.gain(&piece, &mut told);
+            chunks.push_delta(&piece, &mut told);
             events.extend(told.iter().map(|piece| piece.frame.bytes(include_usage)));
         });
     }
@@ -48,7 +48,7 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     events.extend(chunks.finish(&answer).iter().map(|frame| frame.bytes(include_usage)));
     if include_usage {
         let usage = stored.get("usage").ok_or(NotStored)?.to_opaque();
-        events.push(chunks.frame(&Used { choices: [], usage: Json(&usage) }).plain);
+        events.push(chunks.frame(&UsageMembers { choices: [], usage: Json(&usage) }).plain);
     }
     events.push(Bytes::from_static(DONE));
     Ok(events)

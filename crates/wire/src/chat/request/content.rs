@@ -1,7 +1,7 @@
 //! What a turn says: a string, or parts of the kinds that its role may use.
 
 use holdfast_domain::request::{
-    BreakpointTtl, CacheBreakpoint, Content, ImageDetail, Item, Part, RecordingFormat,
+    BreakpointTtl, CacheBreakpoint, Content, ContentPart, ImageDetail, Item, RecordingFormat,
 };
 
 use super::BadRequest;
@@ -25,17 +25,18 @@ pub(super) fn read(
     }
     let what = "a string or an array of at least one part";
     let mut parts = field.array(1..=usize::MAX, what, |field| part(field, kinds))?;
-    let is_bare =
-        |part: &mut Part| matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none();
+    let is_bare = |part: &mut ContentPart| {
+        matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none()
+    };
     if parts.len() == 1
-        && let Some(Part { item: Item::Text(text), .. }) = parts.pop_if(is_bare)
+        && let Some(ContentPart { item: Item::Text(text), .. }) = parts.pop_if(is_bare)
     {
         return Ok(Content::Text(text));
     }
     Ok(Content::Parts(parts))
 }
 
-fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<Part, BadRequest> {
+fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<ContentPart, BadRequest> {
     let mut part = Object::read(field, "an object with a `type`")?;
     let kind = part.required("type", |field| field.one_of(kinds, |kind| kind))?;
     let item = match kind {
@@ -51,7 +52,7 @@ fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<Part, Ba
         part.optional("prompt_cache_breakpoint", cache_breakpoint)?
     };
     part.end()?;
-    Ok(Part { item, cache_breakpoint })
+    Ok(ContentPart { item, cache_breakpoint })
 }
 
 /// Other schemes would name files of the provider's own machine, and some hosts its own services.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_domain::model::{Contract, Restricted};
+use holdfast_domain::model::{Contract, RestrictedField};
 use holdfast_domain::request::{
-    Item, Message, Opaque, Part, Reply, Request, Role, ServiceTier, Voice,
+    AssistantMessage, ContentPart, Item, Message, Opaque, Request, Role, ServiceTier, Voice,
 };
 
 use super::field::Path;
@@ -20,7 +20,7 @@ pub fn check(request: &Request, body: &[u8], contract: &Contract) -> Result<(), 
         return Err(Path::Member(&Path::Body, bound_name(body))
             .invalid(format_args!("an integer from 1 to {bound} for this model")));
     }
-    let judge = Judge(contract);
+    let judge = ContractCheck(contract);
     judge.extras(&Path::Body, &request.extras)?;
     judge.options(request)?;
     let messages = Path::Member(&Path::Body, "messages");
@@ -34,28 +34,28 @@ fn bound_name(body: &[u8]) -> &'static str {
     if is_newer { newer } else { "max_tokens" }
 }
 
-struct Judge<'a>(&'a Contract);
+struct ContractCheck<'a>(&'a Contract);
 
-impl Judge<'_> {
+impl ContractCheck<'_> {
     fn extras(&self, path: &Path<'_>, extras: &BTreeMap<String, Opaque>) -> Result<(), BadRequest> {
         match self.unknown(extras).next() {
             None => Ok(()),
-            Some(name) => Err(Path::Member(path, name).unknown(self.meant(name, &MEMBERS))),
+            Some(name) => Err(Path::Member(path, name).unknown(self.suggestion(name, &MEMBERS))),
         }
     }
 
     /// What clients keep beside an answer is left out later, unless it is accepted.
-    fn reply_extras(&self, path: &Path<'_>, reply: &Reply) -> Result<(), BadRequest> {
-        let is_metadata = |name: &&String| Reply::METADATA.contains(&name.as_str());
+    fn reply_extras(&self, path: &Path<'_>, reply: &AssistantMessage) -> Result<(), BadRequest> {
+        let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
         match self.unknown(&reply.extras).find(|name| !is_metadata(name)) {
             None => Ok(()),
             Some(name) => {
-                Err(Path::Member(path, name).unknown(self.meant(name, &message::MEMBERS)))
+                Err(Path::Member(path, name).unknown(self.suggestion(name, &message::MEMBERS)))
             }
         }
     }
 
-    fn meant<'n>(&'n self, name: &str, known: &[&'n str]) -> Option<&'n str> {
+    fn suggestion<'n>(&'n self, name: &str, known: &[&'n str]) -> Option<&'n str> {
         let accepted = self.0.accepts.iter().map(String::as_str);
         nearest(name, known.iter().copied().chain(accepted))
     }
@@ -72,19 +72,19 @@ impl Judge<'_> {
         let is_other =
             tier.is_some_and(|tier| !matches!(tier, ServiceTier::Auto | ServiceTier::Default));
         let body = |name| Path::Member(&Path::Body, name);
-        self.restricted(request.store == Some(true), Restricted::Store, &body("store"))?;
-        self.restricted(is_other, Restricted::ServiceTier, &body("service_tier"))?;
+        self.restricted(request.store == Some(true), RestrictedField::Store, &body("store"))?;
+        self.restricted(is_other, RestrictedField::ServiceTier, &body("service_tier"))?;
         let web = request.web_search_options.is_some();
-        self.restricted(web, Restricted::WebSearchOptions, &body("web_search_options"))?;
+        self.restricted(web, RestrictedField::WebSearchOptions, &body("web_search_options"))?;
         let moderation = request.moderation.is_some();
-        self.restricted(moderation, Restricted::Moderation, &body("moderation"))?;
+        self.restricted(moderation, RestrictedField::Moderation, &body("moderation"))?;
         let retention = request.prompt_cache_retention.is_some();
         let retention_path = body("prompt_cache_retention");
-        self.restricted(retention, Restricted::PromptCacheRetention, &retention_path)?;
+        self.restricted(retention, RestrictedField::PromptCacheRetention, &retention_path)?;
         let custom = request.audio.as_ref().is_some_and(|a| matches!(a.voice, Voice::Custom(_)));
         let (audio, voice) = (body("audio"), "voice");
         let voice = Path::Member(&audio, voice);
-        self.restricted(custom, Restricted::VoiceId, &Path::Member(&voice, "id"))
+        self.restricted(custom, RestrictedField::VoiceId, &Path::Member(&voice, "id"))
     }
 
     fn message(&self, path: &Path<'_>, message: &Message) -> Result<(), BadRequest> {
@@ -92,37 +92,37 @@ impl Judge<'_> {
             self.reply_extras(path, reply)?;
             let audio = Path::Member(path, "audio");
             let id = Path::Member(&audio, "id");
-            self.restricted(reply.audio_id.is_some(), Restricted::AudioId, &id)?;
+            self.restricted(reply.audio_id.is_some(), RestrictedField::AudioId, &id)?;
         }
         let content = Path::Member(path, "content");
         let mut parts = message.parts().iter().enumerate();
         parts.try_for_each(|(at, part)| self.part(&Path::Element(&content, at), part))
     }
 
-    fn part(&self, path: &Path<'_>, part: &Part) -> Result<(), BadRequest> {
+    fn part(&self, path: &Path<'_>, part: &ContentPart) -> Result<(), BadRequest> {
         let kept = matches!(&part.item, Item::File { id: Some(_), .. });
         let file = Path::Member(path, "file");
-        self.restricted(kept, Restricted::FileId, &Path::Member(&file, "file_id"))
+        self.restricted(kept, RestrictedField::FileId, &Path::Member(&file, "file_id"))
     }
 
     fn restricted(
         &self,
         is_used: bool,
-        field: Restricted,
+        field: RestrictedField,
         path: &Path<'_>,
     ) -> Result<(), BadRequest> {
         if !is_used || self.0.allow.contains(&field) {
             return Ok(());
         }
         Err(path.unsupported(match field {
-            Restricted::Store => "false for this model",
-            Restricted::ServiceTier => "auto or default for this model",
-            Restricted::FileId
-            | Restricted::AudioId
-            | Restricted::VoiceId
-            | Restricted::WebSearchOptions
-            | Restricted::Moderation
-            | Restricted::PromptCacheRetention => "left out for this model",
+            RestrictedField::Store => "false for this model",
+            RestrictedField::ServiceTier => "auto or default for this model",
+            RestrictedField::FileId
+            | RestrictedField::AudioId
+            | RestrictedField::VoiceId
+            | RestrictedField::WebSearchOptions
+            | RestrictedField::Moderation
+            | RestrictedField::PromptCacheRetention => "left out for this model",
         }))
     }
 }

@@ -2,7 +2,7 @@
 //! there may be.
 
 use holdfast_domain::request::{
-    Content, FunctionCall, Item, Message, Reply, Role, ToolCall, ToolKind,
+    AssistantMessage, Content, FunctionCall, Item, Message, Role, ToolCall, ToolKind,
 };
 
 use super::BadRequest;
@@ -59,7 +59,7 @@ fn null_or_text(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
 /// What an answer of ours held is taken back as it is, also with what official SDKs and frameworks keep
 /// beside it: clients append it to the conversation. What they keep beside a call is left out here, so it
 /// makes no difference between two requests; a model may accept what they keep beside the message
-/// ([`Reply::METADATA`]), so that does.
+/// ([`AssistantMessage::METADATA`]), so that does.
 fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
     let name = turn.optional("name", field::string)?;
     let content = turn.optional("content", assistant_content)?;
@@ -83,7 +83,7 @@ fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
         turn.optional("annotations", |_nothing| Ok(()))?;
     }
     let extras = turn.extras();
-    let reply = Reply { refusal, audio_id, tool_calls, function_call, extras };
+    let reply = AssistantMessage { refusal, audio_id, tool_calls, function_call, extras };
     Ok(Message { role: Role::Assistant(reply), name, content })
 }
 
@@ -106,7 +106,7 @@ fn assistant_content(field: Field<'_, '_>) -> Result<Content, BadRequest> {
 
 fn tool_call(field: Field<'_, '_>) -> Result<ToolCall, BadRequest> {
     let mut call = Object::read(field, "an object")?;
-    call.leave_out(&["index", "provider_specific_fields"]);
+    call.remove(&["index", "provider_specific_fields"]);
     let id = call.required("id", field::string)?;
     let kinds = [ToolKind::Function, ToolKind::Custom];
     let kind = call.required("type", |field| field.one_of(&kinds, ToolKind::label))?;
@@ -128,7 +128,7 @@ fn called(field: Field<'_, '_>, kind: ToolKind) -> Result<(String, String), BadR
         ToolKind::Function => called.required("arguments", field::string)?,
         ToolKind::Custom => called.required("input", field::string)?,
     };
-    called.leave_out(&["parsed_arguments", "provider_specific_fields"]);
+    called.remove(&["parsed_arguments", "provider_specific_fields"]);
     called.end()?;
     Ok((name, input))
 }

@@ -70,7 +70,7 @@ impl<'p, 'a> Object<'p, 'a> {
     }
 
     /// Takes these members where they are, whatever they hold, and forgets them.
-    pub(super) fn leave_out(&mut self, names: &[&str]) {
+    pub(super) fn remove(&mut self, names: &[&str]) {
         self.members.retain(|(name, _)| !names.contains(&&**name));
     }
 

@@ -2,7 +2,7 @@
 //! missing; but an answer that is not whole, or ends in a way that is not known, is no answer.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-pub use holdfast_domain::ports::Unreadable;
+pub use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 
@@ -19,12 +19,12 @@ pub struct Completion {
 }
 
 /// Reads the body of a 200 for a request of `n` choices.
-pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, Unreadable> {
+pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
     let answer = json::parse_answer(body)?;
     if answer.get("error").is_some() {
-        return Err(Unreadable::Error);
+        return Err(UnreadableReason::Error);
     }
-    let listed = answer.get("choices").and_then(Node::as_array).ok_or(Unreadable::Choices)?;
+    let listed = answer.get("choices").and_then(Node::as_array).ok_or(UnreadableReason::Choices)?;
     // Collecting would begin with room for four, and most answers have one; no room for more than were
     // asked for, whatever is listed.
     let mut choices = Vec::with_capacity(listed.len().min(usize::try_from(n).unwrap_or(1)));
@@ -33,9 +33,9 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, Unreadable> {
     }
     choices.sort_by_key(|choice| choice.index);
     if !choices.iter().map(|choice| choice.index).eq(0..n) {
-        return Err(Unreadable::Choices);
+        return Err(UnreadableReason::Choices);
     }
-    let silent = !choices.iter().any(says_something);
+    let silent = !choices.iter().any(has_content);
     let meters = answer.get("usage").and_then(usage::read).filter(|meters| {
         // Text that cost no token is not believed.
         silent || meters.completion_tokens() > 0
@@ -55,7 +55,7 @@ pub(super) fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
     ServiceTier::ALL.iter().copied().find(|tier| tier.label() == said)
 }
 
-fn says_something(choice: &ChoiceDelta) -> bool {
+fn has_content(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.refusal, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty())
         || !choice.tool_calls.is_empty()

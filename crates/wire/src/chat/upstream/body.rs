@@ -1,8 +1,8 @@
 //! The body that a provider is sent. Equal requests are equal bytes; what was not asked for is not sent.
 
-mod turn;
+mod message;
 
-use holdfast_domain::ports::Arrival;
+use holdfast_domain::ports::ResponseMode;
 use holdfast_domain::request::{
     Audio, CacheOptions, CustomTool, Decimal, Function, FunctionChoice, JsonSchema, Modalities,
     Opaque, Request, ResponseFormat, Tool, ToolChoice, Voice,
@@ -10,7 +10,7 @@ use holdfast_domain::request::{
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use self::turn::Turn;
+use self::message::MessageBody;
 use crate::render::{self, Raw};
 
 /// Under which name a server reads the bound on output tokens. Never both: some servers refuse that,
@@ -31,25 +31,25 @@ pub fn render_request(
     model: &str,
     max_output_tokens: u64,
     bound_field: BoundField,
-    arrival: Arrival,
+    arrival: ResponseMode,
 ) -> Vec<u8> {
-    render::to_bytes(&Body { request, model, max_output_tokens, bound_field, arrival })
+    render::to_bytes(&UpstreamBody { request, model, max_output_tokens, bound_field, arrival })
 }
 
-struct Body<'a> {
+struct UpstreamBody<'a> {
     request: &'a Request,
     model: &'a str,
     max_output_tokens: u64,
     bound_field: BoundField,
-    arrival: Arrival,
+    arrival: ResponseMode,
 }
 
-impl Serialize for Body<'_> {
+impl Serialize for UpstreamBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let request = self.request;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
-        map.serialize_entry("messages", &all(&request.messages, Turn))?;
+        map.serialize_entry("messages", &all(&request.messages, MessageBody))?;
         let bound = match self.bound_field {
             BoundField::MaxTokens => "max_tokens",
             BoundField::MaxCompletionTokens => "max_completion_tokens",
@@ -61,10 +61,10 @@ impl Serialize for Body<'_> {
         output(&mut map, request)?;
         service(&mut map, request)?;
         match self.arrival {
-            Arrival::Whole => {}
-            Arrival::Streamed => {
+            ResponseMode::Whole => {}
+            ResponseMode::Streamed => {
                 map.serialize_entry("stream", &true)?;
-                map.serialize_entry("stream_options", &One("include_usage", true))?;
+                map.serialize_entry("stream_options", &SingleMember("include_usage", true))?;
             }
         }
         for (name, value) in &request.extras {
@@ -90,30 +90,30 @@ fn sampling<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Er
 
 fn tools<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Error> {
     let tools = &request.tools;
-    put(map, "tools", (!tools.is_empty()).then(|| all(tools, Offer)))?;
-    put(map, "tool_choice", request.tool_choice.as_ref().map(Choice))?;
+    put(map, "tools", (!tools.is_empty()).then(|| all(tools, ToolBody)))?;
+    put(map, "tool_choice", request.tool_choice.as_ref().map(ToolChoiceBody))?;
     put(map, "parallel_tool_calls", request.parallel_tool_calls)?;
     let functions = &request.functions;
-    put(map, "functions", (!functions.is_empty()).then(|| all(functions, Described)))?;
+    put(map, "functions", (!functions.is_empty()).then(|| all(functions, FunctionBody)))?;
     match &request.function_call {
         None => Ok(()),
         Some(FunctionChoice::None) => map.serialize_entry("function_call", "none"),
         Some(FunctionChoice::Auto) => map.serialize_entry("function_call", "auto"),
         Some(FunctionChoice::Named(name)) => {
-            map.serialize_entry("function_call", &One("name", name))
+            map.serialize_entry("function_call", &SingleMember("name", name))
         }
     }
 }
 
 fn output<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Error> {
-    put(map, "response_format", request.response_format.as_ref().map(Format))?;
+    put(map, "response_format", request.response_format.as_ref().map(FormatBody))?;
     let modalities: Option<&[&str]> = match request.modalities {
         Modalities::Text => None,
         Modalities::Audio => Some(&["audio"]),
         Modalities::Both => Some(&["text", "audio"]),
     };
     put(map, "modalities", modalities)?;
-    put(map, "audio", request.audio.as_ref().map(Speech))?;
+    put(map, "audio", request.audio.as_ref().map(AudioBody))?;
     put(map, "prediction", request.prediction.as_ref().map(Json))?;
     put(map, "reasoning_effort", request.reasoning_effort.map(|effort| effort.label()))?;
     put(map, "verbosity", request.verbosity.map(|verbosity| verbosity.label()))
@@ -126,7 +126,7 @@ fn service<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Err
     put(map, "prompt_cache_key", request.prompt_cache_key.as_ref())?;
     let retention = request.prompt_cache_retention.map(|retention| retention.label());
     put(map, "prompt_cache_retention", retention)?;
-    put(map, "prompt_cache_options", request.prompt_cache_options.map(Caching))?;
+    put(map, "prompt_cache_options", request.prompt_cache_options.map(CacheBody))?;
     put(map, "web_search_options", request.web_search_options.as_ref().map(Json))?;
     put(map, "moderation", request.moderation.as_ref().map(Json))
 }
@@ -163,18 +163,18 @@ impl Serialize for Json<'_> {
 }
 
 /// An object of one member.
-struct One<'a, T>(&'a str, T);
+struct SingleMember<'a, T>(&'a str, T);
 
-impl<T: Serialize> Serialize for One<'_, T> {
+impl<T: Serialize> Serialize for SingleMember<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([(self.0, &self.1)])
     }
 }
 
 /// An object of a `type` and one member that has the type's name.
-struct Typed<'a, T>(&'a str, T);
+struct TaggedObject<'a, T>(&'a str, T);
 
-impl<T: Serialize> Serialize for Typed<'_, T> {
+impl<T: Serialize> Serialize for TaggedObject<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("type", self.0)?;
@@ -183,22 +183,24 @@ impl<T: Serialize> Serialize for Typed<'_, T> {
     }
 }
 
-struct Offer<'a>(&'a Tool);
+struct ToolBody<'a>(&'a Tool);
 
-impl Serialize for Offer<'_> {
+impl Serialize for ToolBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Tool::Function(function) => {
-                Typed("function", Described(function)).serialize(serializer)
+                TaggedObject("function", FunctionBody(function)).serialize(serializer)
             }
-            Tool::Custom(custom) => Typed("custom", Custom(custom)).serialize(serializer),
+            Tool::Custom(custom) => {
+                TaggedObject("custom", CustomToolBody(custom)).serialize(serializer)
+            }
         }
     }
 }
 
-struct Described<'a>(&'a Function);
+struct FunctionBody<'a>(&'a Function);
 
-impl Serialize for Described<'_> {
+impl Serialize for FunctionBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Function { name, description, parameters, strict } = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -210,9 +212,9 @@ impl Serialize for Described<'_> {
     }
 }
 
-struct Custom<'a>(&'a CustomTool);
+struct CustomToolBody<'a>(&'a CustomTool);
 
-impl Serialize for Custom<'_> {
+impl Serialize for CustomToolBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let CustomTool { name, description, format } = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -223,28 +225,28 @@ impl Serialize for Custom<'_> {
     }
 }
 
-struct Choice<'a>(&'a ToolChoice);
+struct ToolChoiceBody<'a>(&'a ToolChoice);
 
-impl Serialize for Choice<'_> {
+impl Serialize for ToolChoiceBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             ToolChoice::Mode(mode) => mode.label().serialize(serializer),
             ToolChoice::Named { kind, name } => {
-                Typed(kind.label(), One("name", name)).serialize(serializer)
+                TaggedObject(kind.label(), SingleMember("name", name)).serialize(serializer)
             }
             ToolChoice::Allowed { mode, tools } => {
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("type", "allowed_tools")?;
-                map.serialize_entry("allowed_tools", &Allowed(mode.label(), tools))?;
+                map.serialize_entry("allowed_tools", &AllowedTools(mode.label(), tools))?;
                 map.end()
             }
         }
     }
 }
 
-struct Allowed<'a>(&'a str, &'a [Opaque]);
+struct AllowedTools<'a>(&'a str, &'a [Opaque]);
 
-impl Serialize for Allowed<'_> {
+impl Serialize for AllowedTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("mode", self.0)?;
@@ -253,22 +255,22 @@ impl Serialize for Allowed<'_> {
     }
 }
 
-struct Format<'a>(&'a ResponseFormat);
+struct FormatBody<'a>(&'a ResponseFormat);
 
-impl Serialize for Format<'_> {
+impl Serialize for FormatBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            ResponseFormat::JsonObject => One("type", "json_object").serialize(serializer),
+            ResponseFormat::JsonObject => SingleMember("type", "json_object").serialize(serializer),
             ResponseFormat::JsonSchema(schema) => {
-                Typed("json_schema", Schema(schema)).serialize(serializer)
+                TaggedObject("json_schema", SchemaBody(schema)).serialize(serializer)
             }
         }
     }
 }
 
-struct Schema<'a>(&'a JsonSchema);
+struct SchemaBody<'a>(&'a JsonSchema);
 
-impl Serialize for Schema<'_> {
+impl Serialize for SchemaBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let JsonSchema { name, description, schema, strict } = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -280,23 +282,23 @@ impl Serialize for Schema<'_> {
     }
 }
 
-struct Speech<'a>(&'a Audio);
+struct AudioBody<'a>(&'a Audio);
 
-impl Serialize for Speech<'_> {
+impl Serialize for AudioBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         match &self.0.voice {
             Voice::Named(name) => map.serialize_entry("voice", name)?,
-            Voice::Custom(id) => map.serialize_entry("voice", &One("id", id))?,
+            Voice::Custom(id) => map.serialize_entry("voice", &SingleMember("id", id))?,
         }
         map.serialize_entry("format", self.0.format.label())?;
         map.end()
     }
 }
 
-struct Caching(CacheOptions);
+struct CacheBody(CacheOptions);
 
-impl Serialize for Caching {
+impl Serialize for CacheBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         put(&mut map, "mode", self.0.mode.map(|mode| mode.label()))?;

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use holdfast_domain::answer::ToolCallDelta;
 use holdfast_domain::request::ToolKind;
 
-use super::answer::Unreadable;
+use super::answer::UnreadableReason;
 use super::choice;
 use crate::json::Node;
 
@@ -18,7 +18,7 @@ pub const CALLS_MAX: usize = 1_024;
 /// Calls in the order in which they began: what they are numbered by here.
 #[derive(Default)]
 pub(super) struct Calls {
-    all: Vec<Call>,
+    all: Vec<PartialCall>,
     /// The newest call of each number of the provider's.
     by_number: HashMap<u32, usize>,
     /// The newest call of each id of the provider's.
@@ -33,7 +33,7 @@ pub(super) struct Calls {
 type IdHash = u64;
 
 /// What is known of a call from its pieces.
-struct Call {
+struct PartialCall {
     /// Its id at the provider, once it has one: it stays behind.
     id: Option<IdHash>,
     name: String,
@@ -58,12 +58,15 @@ impl Calls {
     }
 
     /// What the calls gained by a delta, each once.
-    pub(super) fn gain(&mut self, delta: &Node<'_>) -> Result<Vec<ToolCallDelta>, Unreadable> {
+    pub(super) fn read_deltas(
+        &mut self,
+        delta: &Node<'_>,
+    ) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
         let Some(pieces) = delta.get("tool_calls") else { return Ok(Vec::new()) };
         let mut gained = BTreeMap::new();
-        let pieces = pieces.as_array().ok_or(Unreadable::ToolCalls)?;
+        let pieces = pieces.as_array().ok_or(UnreadableReason::ToolCalls)?;
         if pieces.len() > CALLS_MAX {
-            return Err(Unreadable::TooManyCalls);
+            return Err(UnreadableReason::TooManyCalls);
         }
         for piece in pieces {
             let Some(more) = self.piece(piece)? else { continue };
@@ -80,13 +83,13 @@ impl Calls {
         Ok(gained.into_values().collect())
     }
 
-    fn piece(&mut self, piece: &Node<'_>) -> Result<Option<ToolCallDelta>, Unreadable> {
+    fn piece(&mut self, piece: &Node<'_>) -> Result<Option<ToolCallDelta>, UnreadableReason> {
         let text = |name| piece.get(name).and_then(Node::as_str).unwrap_or_default();
         let number = match piece.get("index") {
             None => None,
             Some(number) => {
                 let number = number.as_number().and_then(|number| number.parse().ok());
-                Some(number.ok_or(Unreadable::ToolCalls)?)
+                Some(number.ok_or(UnreadableReason::ToolCalls)?)
             }
         };
         let kind = match text("type") {
@@ -94,14 +97,14 @@ impl Calls {
             "" => None,
             "function" => Some(ToolKind::Function),
             "custom" => Some(ToolKind::Custom),
-            _ => return Err(Unreadable::ToolCalls),
+            _ => return Err(UnreadableReason::ToolCalls),
         };
         let called = kind.map(ToolKind::label).or(Some("function"));
         let called = called.and_then(|member| piece.get(member));
         let name = called.and_then(|called| called.get("name")?.as_str()).unwrap_or_default();
         let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| self.ids.hash_one(id));
         let (at, is_new) = self.find(&Label { number, id, name }, kind)?;
-        let call = self.all.get_mut(at).ok_or(Unreadable::ToolCalls)?;
+        let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls)?;
         if let (None, Some(id)) = (call.id, id) {
             call.id = Some(id);
             let newest = self.by_id.entry(id).or_insert(at);
@@ -115,7 +118,7 @@ impl Calls {
         let input = called.and_then(|called| called.get(input_name(call.kind)));
         let input = Some(choice::input_text(input)?).filter(|input| !input.is_empty());
         let is_news = is_new || name.is_some() || input.is_some();
-        let index = u32::try_from(at).map_err(|_too_many| Unreadable::ToolCalls)?;
+        let index = u32::try_from(at).map_err(|_too_many| UnreadableReason::ToolCalls)?;
         Ok(is_news.then(|| ToolCallDelta {
             index,
             kind: is_new.then_some(call.kind),
@@ -132,15 +135,16 @@ impl Calls {
         &mut self,
         label: &Label<'_>,
         kind: Option<ToolKind>,
-    ) -> Result<(usize, bool), Unreadable> {
+    ) -> Result<(usize, bool), UnreadableReason> {
         let Label { number, id, name } = *label;
-        let is_other =
-            |call: &Call| !name.is_empty() && id.is_some() && call.id.is_some() && call.id != id;
+        let is_other = |call: &PartialCall| {
+            !name.is_empty() && id.is_some() && call.id.is_some() && call.id != id
+        };
         let found = match (number, id) {
             (Some(number), _) => self.by_number.get(&number).copied(),
             (None, Some(id)) => self.by_id.get(&id).copied(),
             (None, None) if name.is_empty() => {
-                Some(self.all.len().checked_sub(1).ok_or(Unreadable::ToolCalls)?)
+                Some(self.all.len().checked_sub(1).ok_or(UnreadableReason::ToolCalls)?)
             }
             (None, None) => None,
         };
@@ -150,13 +154,13 @@ impl Calls {
         }
         let at = self.all.len();
         if at == CALLS_MAX {
-            return Err(Unreadable::TooManyCalls);
+            return Err(UnreadableReason::TooManyCalls);
         }
         if let Some(number) = number {
             self.by_number.insert(number, at);
         }
         let kind = kind.unwrap_or(ToolKind::Function);
-        self.all.push(Call { id: None, name: String::new(), kind });
+        self.all.push(PartialCall { id: None, name: String::new(), kind });
         self.n_nameless = self.n_nameless.saturating_add(1);
         Ok((at, true))
     }

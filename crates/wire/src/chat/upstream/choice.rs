@@ -3,18 +3,21 @@
 use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
 
-use super::answer::Unreadable;
+use super::answer::UnreadableReason;
 use super::calls::CALLS_MAX;
 use super::passthrough;
 use crate::json::Node;
 
-pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, UnreadableReason> {
     let index = choice.get("index").and_then(Node::as_number).and_then(|at| at.parse().ok());
     let message = choice.get("message").filter(|message| matches!(message, Node::Object(_)));
-    let (Some(index), Some(message)) = (index, message) else { return Err(Unreadable::Choices) };
+    let (Some(index), Some(message)) = (index, message) else {
+        return Err(UnreadableReason::Choices);
+    };
     let tool_calls = tool_calls(message)?;
     let function_call = message.get("function_call").map(function_call).transpose()?;
-    let reason = choice.get("finish_reason").and_then(Node::as_str).ok_or(Unreadable::Finish)?;
+    let reason =
+        choice.get("finish_reason").and_then(Node::as_str).ok_or(UnreadableReason::Finish)?;
     let finish = finish(reason)?;
     // A caller that is told of calls looks for them.
     let are_there = match finish {
@@ -23,7 +26,7 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
         FinishReason::Stop | FinishReason::Length | FinishReason::ContentFilter => true,
     };
     if !are_there {
-        return Err(Unreadable::ToolCalls);
+        return Err(UnreadableReason::ToolCalls);
     }
     let reasoning = message.get("reasoning_content").or_else(|| message.get("reasoning"));
     Ok(ChoiceDelta {
@@ -42,49 +45,49 @@ pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, Unreadable
 }
 
 /// An end by its name at the provider.
-pub(super) fn finish(reason: &str) -> Result<FinishReason, Unreadable> {
+pub(super) fn finish(reason: &str) -> Result<FinishReason, UnreadableReason> {
     Ok(match reason {
         "stop" | "eos" => FinishReason::Stop,
         "length" | "model_length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         "tool_calls" => FinishReason::ToolCalls,
         "function_call" => FinishReason::FunctionCall,
-        _ => return Err(Unreadable::Finish),
+        _ => return Err(UnreadableReason::Finish),
     })
 }
 
 /// A string, or an array of text parts, which are joined; thoughts beside them are not what was said.
-pub(super) fn text(content: &Node<'_>) -> Result<String, Unreadable> {
+pub(super) fn text(content: &Node<'_>) -> Result<String, UnreadableReason> {
     if let Some(text) = content.as_str() {
         return Ok(text.to_owned());
     }
-    let parts = content.as_array().ok_or(Unreadable::Content)?;
+    let parts = content.as_array().ok_or(UnreadableReason::Content)?;
     let said = parts.iter().map(|part| match part.get("type").and_then(Node::as_str) {
-        Some("text") => part.get("text").and_then(Node::as_str).ok_or(Unreadable::Content),
+        Some("text") => part.get("text").and_then(Node::as_str).ok_or(UnreadableReason::Content),
         Some("thinking" | "reasoning") => Ok(""),
-        Some(_) | None => Err(Unreadable::Content),
+        Some(_) | None => Err(UnreadableReason::Content),
     });
     said.collect()
 }
 
-fn tool_calls(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, Unreadable> {
+fn tool_calls(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
     let Some(calls) = message.get("tool_calls") else { return Ok(Vec::new()) };
-    let calls = calls.as_array().ok_or(Unreadable::ToolCalls)?;
+    let calls = calls.as_array().ok_or(UnreadableReason::ToolCalls)?;
     if calls.len() > CALLS_MAX {
-        return Err(Unreadable::TooManyCalls);
+        return Err(UnreadableReason::TooManyCalls);
     }
     (0..).zip(calls).map(|(index, call)| tool_call(index, call)).collect()
 }
 
 /// The `type` may be missing; what is called may not.
-fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, Unreadable> {
+fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, UnreadableReason> {
     let kind = match call.get("type").and_then(Node::as_str) {
         Some("function") => ToolKind::Function,
         Some("custom") => ToolKind::Custom,
         None if call.get("function").is_some() => ToolKind::Function,
-        Some(_) | None => return Err(Unreadable::ToolCalls),
+        Some(_) | None => return Err(UnreadableReason::ToolCalls),
     };
-    let called = call.get(kind.label()).ok_or(Unreadable::ToolCalls)?;
+    let called = call.get(kind.label()).ok_or(UnreadableReason::ToolCalls)?;
     let input = match kind {
         ToolKind::Function => "arguments",
         ToolKind::Custom => "input",
@@ -93,32 +96,32 @@ fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, Unreadable> {
     Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input), state: None })
 }
 
-fn function_call(call: &Node<'_>) -> Result<FunctionCallDelta, Unreadable> {
+fn function_call(call: &Node<'_>) -> Result<FunctionCallDelta, UnreadableReason> {
     let (name, arguments) = (name(call)?, input_text(call.get("arguments"))?);
     Ok(FunctionCallDelta { name: Some(name), arguments: Some(arguments) })
 }
 
-fn name(called: &Node<'_>) -> Result<String, Unreadable> {
-    called.get("name").and_then(Node::as_str).map(str::to_owned).ok_or(Unreadable::ToolCalls)
+fn name(called: &Node<'_>) -> Result<String, UnreadableReason> {
+    called.get("name").and_then(Node::as_str).map(str::to_owned).ok_or(UnreadableReason::ToolCalls)
 }
 
 /// Some servers send the arguments as the object that the text would be, or none at all.
-pub(super) fn input_text(input: Option<&Node<'_>>) -> Result<String, Unreadable> {
+pub(super) fn input_text(input: Option<&Node<'_>>) -> Result<String, UnreadableReason> {
     match input {
         None => Ok(String::new()),
         Some(Node::String(text)) => Ok(text.as_ref().to_owned()),
         Some(object @ Node::Object(_)) => Ok(object.to_string()),
         Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_)) => {
-            Err(Unreadable::ToolCalls)
+            Err(UnreadableReason::ToolCalls)
         }
     }
 }
 
-fn audio(audio: &Node<'_>) -> Result<Audio, Unreadable> {
+fn audio(audio: &Node<'_>) -> Result<Audio, UnreadableReason> {
     let text = |name| audio.get(name).and_then(Node::as_str).map(str::to_owned);
     let expires_at = audio.get("expires_at").and_then(Node::as_number);
     Ok(Audio {
-        data: text("data").ok_or(Unreadable::Content)?,
+        data: text("data").ok_or(UnreadableReason::Content)?,
         transcript: text("transcript").unwrap_or_default(),
         expires_at: expires_at.and_then(|at| at.parse().ok()).unwrap_or_default(),
     })

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{
-    Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Predicted,
+    Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, PredictionTokens,
 };
 use holdfast_domain::request::Opaque;
 use holdfast_domain::usage::Meters;
 
-use super::answer::{Unreadable, service_tier};
+use super::answer::{UnreadableReason, service_tier};
 use super::calls::Calls;
 use super::{choice, moderation, passthrough, usage};
 use crate::json::{self, Node};
@@ -21,7 +21,7 @@ pub const CHOICES_MAX: usize = 128;
 /// Puts the chunks of one answer in relation to each other.
 pub struct ChunkReader {
     n: u32,
-    choices: BTreeMap<u32, Said>,
+    choices: BTreeMap<u32, ChoiceState>,
     /// Choices that have ended.
     n_ended: u32,
     /// What the newest report of usage says; `None` while there is none, and when that cannot be believed.
@@ -30,11 +30,11 @@ pub struct ChunkReader {
 
 /// What a choice has said so far.
 #[derive(Default)]
-struct Said {
+struct ChoiceState {
     calls: Calls,
     n_annotations: usize,
     function: Option<String>,
-    says_something: bool,
+    has_content: bool,
     finish: Option<FinishReason>,
 }
 
@@ -55,20 +55,20 @@ impl ChunkReader {
     ///
     /// # Errors
     ///
-    /// An [`Unreadable`]: the answer is broken, and the model may have run.
-    pub fn read(&mut self, data: &[u8]) -> Result<Option<Delta>, Unreadable> {
+    /// An [`UnreadableReason`]: the answer is broken, and the model may have run.
+    pub fn read(&mut self, data: &[u8]) -> Result<Option<Delta>, UnreadableReason> {
         let chunk = json::parse_answer(data)?;
         // Groq has a place of its own for what others have at the top.
         let own = chunk.get("x_groq");
         if chunk.get("error").or_else(|| own?.get("error")).is_some() {
-            return Err(Unreadable::Error);
+            return Err(UnreadableReason::Error);
         }
         let choices = match chunk.get("choices") {
             None => &[][..],
-            Some(choices) => choices.as_array().ok_or(Unreadable::Choices)?,
+            Some(choices) => choices.as_array().ok_or(UnreadableReason::Choices)?,
         };
         if choices.len() > CHOICES_MAX {
-            return Err(Unreadable::Choices);
+            return Err(UnreadableReason::Choices);
         }
         // Moonshot tells it with the only choice.
         let with_choice = || choices.first().filter(|_| self.n == 1)?.get("usage");
@@ -80,7 +80,9 @@ impl ChunkReader {
         let delta = Delta {
             choices: gained.collect::<Result<_, _>>()?,
             service_tier: chunk.get("service_tier").and_then(service_tier),
-            predicted: report.and_then(usage::predicted).filter(|it| *it != Predicted::default()),
+            predicted: report
+                .and_then(usage::predicted)
+                .filter(|it| *it != PredictionTokens::default()),
             moderation: chunk.get("moderation").and_then(moderation::read),
         };
         Ok((delta != Delta::default()).then_some(delta))
@@ -88,7 +90,7 @@ impl ChunkReader {
 
     /// Whether every choice has ended: what is missing of the stream then is at most its usage.
     #[must_use]
-    pub const fn is_whole(&self) -> bool {
+    pub const fn is_complete(&self) -> bool {
         self.n_ended == self.n
     }
 
@@ -96,36 +98,36 @@ impl ChunkReader {
     ///
     /// # Errors
     ///
-    /// An [`Unreadable`] where the answer is not whole.
-    pub fn end(&self) -> Result<Option<Meters>, Unreadable> {
+    /// An [`UnreadableReason`] where the answer is not whole.
+    pub fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
         if !(0..self.n).eq(self.choices.keys().copied()) {
-            return Err(Unreadable::Choices);
+            return Err(UnreadableReason::Choices);
         }
-        if !self.is_whole() {
-            return Err(Unreadable::Finish);
+        if !self.is_complete() {
+            return Err(UnreadableReason::Finish);
         }
         let said = self.choices.values();
-        if !said.clone().all(Said::calls_are_there) {
-            return Err(Unreadable::ToolCalls);
+        if !said.clone().all(ChoiceState::has_promised_calls) {
+            return Err(UnreadableReason::ToolCalls);
         }
         // Text that cost no token is not believed.
-        let is_silent = !said.clone().any(|choice| choice.says_something);
+        let is_silent = !said.clone().any(|choice| choice.has_content);
         Ok(self.meters.filter(|meters| is_silent || meters.completion_tokens() > 0))
     }
 
     /// What one choice gained.
-    fn choice(&mut self, choice: &Node<'_>) -> Result<Option<ChoiceDelta>, Unreadable> {
+    fn choice(&mut self, choice: &Node<'_>) -> Result<Option<ChoiceDelta>, UnreadableReason> {
         let index = match choice.get("index") {
             Some(index) => index.as_number().and_then(|index| index.parse().ok()),
             None => (self.n == 1).then_some(0),
         };
-        let index = index.filter(|index| *index < self.n).ok_or(Unreadable::Choices)?;
+        let index = index.filter(|index| *index < self.n).ok_or(UnreadableReason::Choices)?;
         let known = self.choices.entry(index).or_default();
         // Some say all of it again at the end: that is news only where nothing was said before.
-        let whole = choice.get("message").filter(|_| !known.says_something);
+        let whole = choice.get("message").filter(|_| !known.has_content);
         let mut gained = match choice.get("delta").or(whole) {
-            Some(delta @ Node::Object(_)) => known.gain(delta)?,
-            Some(_) => return Err(Unreadable::Choices),
+            Some(delta @ Node::Object(_)) => known.read_delta(delta)?,
+            Some(_) => return Err(UnreadableReason::Choices),
             None => ChoiceDelta::default(),
         };
         gained.index = index;
@@ -143,15 +145,15 @@ impl ChunkReader {
     }
 }
 
-impl Said {
-    fn gain(&mut self, delta: &Node<'_>) -> Result<ChoiceDelta, Unreadable> {
+impl ChoiceState {
+    fn read_delta(&mut self, delta: &Node<'_>) -> Result<ChoiceDelta, UnreadableReason> {
         let reasoning = delta.get("reasoning_content").or_else(|| delta.get("reasoning"));
         let reasoning = reasoning.and_then(Node::as_str).filter(|text| !text.is_empty());
         let gained = ChoiceDelta {
             content: delta.get("content").map(choice::text).transpose()?,
             refusal: delta.get("refusal").map(choice::text).transpose()?,
             reasoning: reasoning.map(str::to_owned),
-            tool_calls: self.calls.gain(delta)?,
+            tool_calls: self.calls.read_deltas(delta)?,
             function_call: delta
                 .get("function_call")
                 .map(|call| self.function_call(call))
@@ -162,7 +164,7 @@ impl Said {
             ..ChoiceDelta::default()
         };
         let texts = [&gained.content, &gained.refusal, &gained.reasoning];
-        self.says_something |= texts.into_iter().flatten().any(|text| !text.is_empty())
+        self.has_content |= texts.into_iter().flatten().any(|text| !text.is_empty())
             || !gained.tool_calls.is_empty()
             || gained.function_call.is_some()
             || gained.audio.is_some();
@@ -178,7 +180,10 @@ impl Said {
     }
 
     /// A name that is told with every piece is told once.
-    fn function_call(&mut self, call: &Node<'_>) -> Result<Option<FunctionCallDelta>, Unreadable> {
+    fn function_call(
+        &mut self,
+        call: &Node<'_>,
+    ) -> Result<Option<FunctionCallDelta>, UnreadableReason> {
         let name = call.get("name").and_then(Node::as_str);
         let is_known = self.function.is_some();
         let known = self.function.get_or_insert_default();
@@ -192,7 +197,7 @@ impl Said {
 
     /// Whether everything that is called has a name, and an end that promises calls has some: a caller
     /// that is told of them looks for them.
-    fn calls_are_there(&self) -> bool {
+    fn has_promised_calls(&self) -> bool {
         let is_promised = match self.finish {
             Some(FinishReason::ToolCalls) => !self.calls.is_empty(),
             Some(FinishReason::FunctionCall) => self.function.is_some(),

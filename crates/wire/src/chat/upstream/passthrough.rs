@@ -15,12 +15,12 @@ pub(super) const ANNOTATIONS_MAX: usize = 1_024;
 const TRACKER: &str = "utm_source";
 
 /// A member by its name, and what is passed on of its value.
-type Member = (&'static str, for<'a> fn(&Node<'a>) -> Option<Node<'a>>);
+type MemberReader = (&'static str, for<'a> fn(&Node<'a>) -> Option<Node<'a>>);
 
-const CITATION: &[Member] =
+const CITATION: &[MemberReader] =
     &[("start_index", number), ("end_index", number), ("title", text), ("url", address)];
-const ALTERNATIVE: &[Member] = &[("token", text), ("logprob", number)];
-const JUDGEMENT: &[Member] = &[
+const ALTERNATIVE: &[MemberReader] = &[("token", text), ("logprob", number)];
+const JUDGEMENT: &[MemberReader] = &[
     ("flagged", flag),
     ("categories", |node| map(node, flag)),
     ("category_scores", |node| map(node, number)),
@@ -88,9 +88,10 @@ pub(super) fn judgements<'a>(results: Option<&Node<'a>>) -> Node<'a> {
 pub(super) const MODERATION_MODEL: &str = "moderation";
 
 /// The members of an object that are known; nothing of what is no object.
-fn members<'a>(node: &Node<'a>, known: &[Member]) -> Option<Node<'a>> {
+fn members<'a>(node: &Node<'a>, known: &[MemberReader]) -> Option<Node<'a>> {
     let Node::Object(_) = node else { return None };
-    let member = |(name, value): &Member| Some((Cow::Borrowed(*name), value(node.get(name)?)?));
+    let member =
+        |(name, value): &MemberReader| Some((Cow::Borrowed(*name), value(node.get(name)?)?));
     Some(Node::Object(known.iter().filter_map(member).collect()))
 }
 

@@ -1,8 +1,8 @@
 //! A provider's usage block, reduced to disjoint meters or not believed at all. Its counts contain one
 //! another: cached and written tokens are prompt tokens, reasoning is completion.
 
-use holdfast_domain::answer::Predicted;
-use holdfast_domain::usage::{Kind, Meters};
+use holdfast_domain::answer::PredictionTokens;
+use holdfast_domain::usage::{MeterKind, Meters};
 
 use crate::json::Node;
 
@@ -30,25 +30,25 @@ pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
     let read_anew = prompt.checked_sub(cached)?.checked_sub(written)?;
     let (heard, said) = (heard.min(read_anew), completion.checked_sub(reasoning)?);
     let spoken = spoken.min(said);
-    Meters::by(|kind| match kind {
-        Kind::Input => read_anew.saturating_sub(heard),
-        Kind::CachedInput => cached,
-        Kind::CacheWrite => written,
-        Kind::AudioInput => heard,
-        Kind::Output => said.saturating_sub(spoken),
-        Kind::Reasoning => reasoning,
-        Kind::AudioOutput => spoken,
-        Kind::Request => 1,
+    Meters::from_fn(|kind| match kind {
+        MeterKind::Input => read_anew.saturating_sub(heard),
+        MeterKind::CachedInput => cached,
+        MeterKind::CacheWrite => written,
+        MeterKind::AudioInput => heard,
+        MeterKind::Output => said.saturating_sub(spoken),
+        MeterKind::Reasoning => reasoning,
+        MeterKind::AudioOutput => spoken,
+        MeterKind::Request => 1,
         // Providers do not count pictures: the request's own count is added where a run is metered.
-        Kind::Image => 0,
+        MeterKind::Image => 0,
     })
 }
 
 /// What became of a predicted text. Nobody pays by it, so what cannot be read is nothing.
-pub(super) fn predicted(usage: &Node<'_>) -> Option<Predicted> {
+pub(super) fn predicted(usage: &Node<'_>) -> Option<PredictionTokens> {
     let details = usage.get("completion_tokens_details")?;
     let tokens = |name| count(details.get(name)).flatten().unwrap_or(0);
-    Some(Predicted {
+    Some(PredictionTokens {
         accepted: tokens("accepted_prediction_tokens"),
         rejected: tokens("rejected_prediction_tokens"),
     })

@@ -1,6 +1,6 @@
 //! The shapes of turns and of what they say.
 
-use holdfast_domain::request::{BreakpointTtl, ImageDetail, RecordingFormat, Reply};
+use holdfast_domain::request::{AssistantMessage, BreakpointTtl, ImageDetail, RecordingFormat};
 use serde_json::{Value, json};
 
 use super::super::shape::{
@@ -81,7 +81,9 @@ fn assistant() -> Value {
         "function_call": with(nullable(called("arguments")), "deprecated", json!(true)),
     });
     let kept = || left_out("Taken, and sent on only where the model accepts it by name.");
-    let members = Reply::METADATA.iter().fold(members, |members, name| with(members, name, kept()));
+    let members = AssistantMessage::METADATA
+        .iter()
+        .fold(members, |members, name| with(members, name, kept()));
     let schema = closed(members, &["role"]);
     let says = |name: &str, rule: Value| json!({"properties": {name: rule}, "required": [name]});
     let schema = with(

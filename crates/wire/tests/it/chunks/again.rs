@@ -1,11 +1,11 @@
 //! An answer that was kept, told again: as large as a stream's pieces, and no larger.
 
 use holdfast_domain::answer::{
-    Answer, Audio, ChoiceDelta, Delta, FinishReason, Logprobs, Predicted, ToolCallDelta,
+    Answer, Audio, ChoiceDelta, Delta, FinishReason, Logprobs, PredictionTokens, ToolCallDelta,
 };
 use holdfast_domain::request::{Opaque, ServiceTier};
 use holdfast_domain::state::ProviderState;
-use holdfast_wire::chat::chunk::{in_pieces, replay};
+use holdfast_wire::chat::chunk::{replay, split_delta};
 use serde_json::{Value, json};
 
 use super::{as_json, chunks, put_together, say};
@@ -72,7 +72,7 @@ fn what_is_told_in_pieces_is_the_same_answer() {
     let whole = Delta {
         choices: vec![choice(0), ChoiceDelta { index: 1, ..ChoiceDelta::default() }, choice(2)],
         service_tier: ServiceTier::ALL.first().copied(),
-        predicted: Some(Predicted { accepted: 1, rejected: 2 }),
+        predicted: Some(PredictionTokens { accepted: 1, rejected: 2 }),
         moderation: Some(source(9)),
     };
     let together = |deltas: Vec<Delta>| {
@@ -80,10 +80,10 @@ fn what_is_told_in_pieces_is_the_same_answer() {
         deltas.into_iter().for_each(|delta| answer.append(delta));
         answer
     };
-    let pieces = in_pieces(whole.clone());
+    let pieces = split_delta(whole.clone());
     assert!(pieces.len() > 20, "{}", pieces.len());
     assert!(together(pieces) == together(vec![whole]));
-    assert_eq!(in_pieces(Delta::default()), []);
+    assert_eq!(split_delta(Delta::default()), []);
 }
 
 /// Bytes of all texts in a delta that grow.

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use holdfast_domain::answer::{Delta, FinishReason};
 use holdfast_domain::request::ToolKind;
 use holdfast_wire::chat::chunk::replay;
-use holdfast_wire::chat::resume::{Resumption, Unresumable};
+use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use proptest::prelude::*;
 
 use super::{as_json, chunks, deltas, end, put_together, say, text, told};
 
 /// What is written of tellings that are cut after so many events, the last one being whole.
-fn written(tellings: &[(&[Bytes], usize)]) -> Result<Vec<Bytes>, Unresumable> {
+fn written(tellings: &[(&[Bytes], usize)]) -> Result<Vec<Bytes>, ResumeError> {
     let mut resumption = Resumption::new();
     let mut written = Vec::new();
     for (at, (events, cut)) in tellings.iter().enumerate() {
@@ -18,7 +18,7 @@ fn written(tellings: &[(&[Bytes], usize)]) -> Result<Vec<Bytes>, Unresumable> {
             resumption.restart();
         }
         for event in events.iter().take(*cut) {
-            written.extend(resumption.pass(event)?);
+            written.extend(resumption.filter(event)?);
         }
     }
     Ok(written)
@@ -67,18 +67,18 @@ fn another_answer_is_never_gone_on_with() {
     let with = |second: &[Bytes], cut| written(&[(&first, cut), (second, usize::MAX)]);
     // Nothing but the opening was written: whatever follows is the answer.
     assert!(with(&events(["Bad ", "day"]), 1).is_ok());
-    assert_eq!(with(&events(["Bad ", "day"]), 3), Err(Unresumable::OtherAnswer));
-    assert_eq!(with(&events(["Good ", "dax"]), 3), Err(Unresumable::OtherAnswer));
-    assert_eq!(with(&events(["Go", ""]), 3), Err(Unresumable::OtherAnswer), "it ends before");
+    assert_eq!(with(&events(["Bad ", "day"]), 3), Err(ResumeError::OtherAnswer));
+    assert_eq!(with(&events(["Good ", "dax"]), 3), Err(ResumeError::OtherAnswer));
+    assert_eq!(with(&events(["Go", ""]), 3), Err(ResumeError::OtherAnswer), "it ends before");
     assert!(with(&events(["Good d", "ay, sir"]), 3).is_ok(), "as far as it was written");
     let other = |from: &str, to: &str| -> Vec<Bytes> {
         let renamed = |event: &Bytes| str::from_utf8(event).unwrap().replace(from, to).into();
         first.iter().map(renamed).collect()
     };
-    assert_eq!(with(&other("abc\"", "abd\""), 1), Err(Unresumable::OtherAnswer));
-    assert_eq!(with(&other("\"a/b\"", "\"a/c\""), 1), Err(Unresumable::OtherAnswer));
-    assert_eq!(with(&other("\"stop\"", "\"length\""), 4), Err(Unresumable::OtherAnswer));
-    assert_eq!(with(&other("data: ", "date: "), 1), Err(Unresumable::Unreadable));
+    assert_eq!(with(&other("abc\"", "abd\""), 1), Err(ResumeError::OtherAnswer));
+    assert_eq!(with(&other("\"a/b\"", "\"a/c\""), 1), Err(ResumeError::OtherAnswer));
+    assert_eq!(with(&other("\"stop\"", "\"length\""), 4), Err(ResumeError::OtherAnswer));
+    assert_eq!(with(&other("data: ", "date: "), 1), Err(ResumeError::Unreadable));
     // Why it broke is told, whatever was written.
     let error = [Bytes::from_static(b"data: {\"error\":{}}\n\n")];
     assert_eq!(with(&error, 3).unwrap().last(), error.last());

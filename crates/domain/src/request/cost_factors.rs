@@ -1,0 +1,84 @@
+//! What a request says about its own size.
+
+use super::canon::{CanonicalSink, CanonicalWriter, tag};
+use super::{Item, Modalities, Request, Role};
+
+/// What a request says about its own size: all that its hold bound needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CostFactors {
+    /// UTF-8 bytes of every string and opaque value that may reach the prompt, pictures apart.
+    pub prompt_bytes: u64,
+    /// Number of messages.
+    pub messages: u64,
+    /// The request's own bound on output tokens of each choice.
+    pub max_output_tokens: Option<u64>,
+    /// Choices wanted.
+    pub n: u32,
+    /// Tools and functions on offer.
+    pub tools: u64,
+    /// Pictures in the prompt.
+    pub images: u64,
+    /// Recordings in the prompt, sent along or kept by the provider.
+    pub recordings: u64,
+    /// Documents in the prompt, sent along or kept by the provider.
+    pub files: u64,
+    /// Whether the model may read what it finds on the web.
+    pub searches: bool,
+    /// Whether the model may answer in audio.
+    pub audio_output: bool,
+}
+
+impl Request {
+    /// The facts that bound what it can cost.
+    #[must_use]
+    pub fn cost_factors(&self) -> CostFactors {
+        let mut feed = CanonicalWriter(PromptBytes(0));
+        feed.request(self);
+        let mut facts = CostFactors {
+            prompt_bytes: feed.0.0,
+            messages: count(self.messages.len()),
+            max_output_tokens: self.max_output_tokens,
+            n: self.n,
+            tools: count(self.tools.len()).saturating_add(count(self.functions.len())),
+            images: 0,
+            recordings: 0,
+            files: 0,
+            searches: self.web_search_options.is_some(),
+            audio_output: self.modalities != Modalities::Text || self.audio.is_some(),
+        };
+        for message in &self.messages {
+            if let Role::Assistant(reply) = &message.role {
+                let kept = u64::from(reply.audio_id.is_some());
+                facts.recordings = facts.recordings.saturating_add(kept);
+            }
+            for part in message.parts() {
+                let number = match part.item {
+                    Item::Text(_) | Item::Refusal(_) => continue,
+                    Item::Image { .. } => &mut facts.images,
+                    Item::Audio { .. } => &mut facts.recordings,
+                    Item::File { .. } => &mut facts.files,
+                };
+                *number = number.saturating_add(1);
+            }
+        }
+        facts
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// Adds up the strings of the canonical feed: what is hashed is what is counted. The model's id does
+/// not reach the prompt, and a picture's URL is not what it costs.
+struct PromptBytes(u64);
+
+impl CanonicalSink for PromptBytes {
+    fn bytes(&mut self, _structure: &[u8]) {}
+
+    fn string(&mut self, tag: u8, text: &str) {
+        if !matches!(tag, tag::MODEL | tag::IMAGE) {
+            self.0 = self.0.saturating_add(count(text.len()));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Why a claim was not made: what its caller is told. Not here: what an operation that was claimed comes to.
+
+use holdfast_domain::conduct::ClaimError;
+use holdfast_domain::credential::BalanceVisibility;
+use holdfast_domain::ports::CommitError;
+
+use crate::Engine;
+use crate::admission::PreparedClaim;
+use crate::callers::Caller;
+use crate::reply::RequestFailure;
+use crate::submit::RequestContext;
+
+impl Engine {
+    /// Why no key was bound, for the caller; what is behind it, for the log.
+    pub(crate) async fn claim_failure(
+        &self,
+        error: &ClaimError,
+        bid: &PreparedClaim,
+        ask: &RequestContext,
+    ) -> RequestFailure {
+        self.with_available(failure_of_claim(error, bid), &ask.caller).await
+    }
+
+    /// Adds to a refusal for want of funds how much there is, where the caller may know that. A look that
+    /// fails, or that finds enough by now, adds nothing: the refusal stands.
+    async fn with_available(&self, failure: RequestFailure, caller: &Caller) -> RequestFailure {
+        let (RequestFailure::InsufficientFunds { hold, .. }, BalanceVisibility::Shown) =
+            (&failure, caller.api_key.grant.balance)
+        else {
+            return failure;
+        };
+        let available = match self.ports.wallets.find(caller.api_key.wallet).await {
+            Ok(wallet) => wallet.map(|wallet| wallet.available).filter(|there| there < hold),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "a wallet could not be read");
+                None
+            }
+        };
+        RequestFailure::InsufficientFunds { hold: *hold, available }
+    }
+}
+
+fn failure_of_claim(error: &ClaimError, bid: &PreparedClaim) -> RequestFailure {
+    let failure = match error {
+        ClaimError::Commit(CommitError::InsufficientFunds) => {
+            return RequestFailure::InsufficientFunds { hold: bid.claim.hold, available: None };
+        }
+        ClaimError::Commit(CommitError::LimitReached(reached)) => {
+            return RequestFailure::LimitReached(*reached);
+        }
+        ClaimError::Commit(CommitError::Overloaded) => return RequestFailure::Overloaded,
+        ClaimError::Commit(CommitError::TooLarge) | ClaimError::Misjudged(_) => {
+            RequestFailure::Internal(None)
+        }
+        // Tables that refuse a claim are the operator's to mend: the same request may come again.
+        ClaimError::Commit(
+            CommitError::Conflict
+            | CommitError::Collision
+            | CommitError::Unavailable(_)
+            | CommitError::Uncertain(_),
+        )
+        | ClaimError::Load(_)
+        | ClaimError::LeaseLost
+        | ClaimError::Contended => RequestFailure::Storage(None),
+    };
+    let error: &dyn std::error::Error = error;
+    tracing::warn!(error, "a claim was not committed");
+    failure
+}

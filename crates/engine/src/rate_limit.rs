@@ -1,0 +1,60 @@
+//! What the limits by the minute stand at for one request: read off the receipt of its claim, so that
+//! nobody reads them again.
+
+use std::time::Duration;
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::limits::{Counter, CounterReadings, Limits, ReachedLimit};
+use holdfast_domain::operation::Operation;
+
+/// A limit of so much a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimitWindow {
+    /// What a minute has.
+    pub limit: u64,
+    /// What the minute of the claim has left.
+    pub remaining: u64,
+    /// How long until that minute ends.
+    pub resets_in: Duration,
+}
+
+/// The limits by the minute that an API key has. None of them is known for an answer that claimed
+/// nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RateLimitStatus {
+    /// Of runs.
+    pub requests: Option<RateLimitWindow>,
+    /// Of tokens.
+    pub tokens: Option<RateLimitWindow>,
+}
+
+impl RateLimitStatus {
+    /// As a run leaves them: what it had reserved and did not use is there again.
+    pub(crate) fn after(
+        limits: &Limits,
+        tally: CounterReadings,
+        operation: &Operation,
+        now: Timestamp,
+    ) -> Self {
+        let tally = tally.with_moves(&operation.corrections());
+        Self::of(limits, &tally, operation.admitted_at, now)
+    }
+
+    /// As a refused claim found them.
+    pub(crate) fn at(limits: &Limits, reached: &ReachedLimit) -> Self {
+        Self::of(limits, &reached.counters, reached.at, reached.at)
+    }
+
+    fn of(limits: &Limits, tally: &CounterReadings, claimed_at: Timestamp, now: Timestamp) -> Self {
+        let rate = |limit: Option<u64>, counter: Counter| {
+            let (limit, used) = (limit?, tally.used(counter)?);
+            let remaining = limit.saturating_sub(u64::try_from(used).unwrap_or(0));
+            let resets_in = counter.window_end(claimed_at)?.since(now);
+            Some(RateLimitWindow { limit, remaining, resets_in })
+        };
+        Self {
+            requests: rate(limits.requests_per_minute, Counter::Requests),
+            tokens: rate(limits.tokens_per_minute, Counter::Tokens),
+        }
+    }
+}

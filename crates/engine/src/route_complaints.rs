@@ -1,0 +1,132 @@
+//! Which routes turned requests away lately, or answered what is not believed, so that the operator is told
+//! of each once in a while and not with every request. Nothing is decided by it: the next request tries the
+//! route again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::ports::{NotRunProof, UnreadableReason};
+use tokio::time::Instant;
+
+use crate::catalogue::Route;
+
+/// Between two lines of the log about the same failure of the same route.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
+/// What is wrong with a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ComplaintKind {
+    NotRun(NotRunProof),
+    Unreadable(UnreadableReason),
+    NotBelieved,
+}
+
+/// When the operator was last told of a route, by the way it failed.
+#[derive(Debug, Default)]
+pub(crate) struct RouteComplaints(Mutex<HashMap<(Route, ComplaintKind), Instant>>);
+
+impl RouteComplaints {
+    /// A route did not take a request, which goes to the next one if there is one.
+    pub(crate) fn report_not_run(&self, route: &Route, why: NotRunProof, operation: OperationId) {
+        if !self.is_news(route, ComplaintKind::NotRun(why), Instant::now()) {
+            return;
+        }
+        let (provider, model, class) = (&route.provider, &route.model, why.label());
+        match why {
+            NotRunProof::Account => tracing::error!(
+                operation.id = %operation,
+                provider.name = %provider,
+                provider.model = %model,
+                class,
+                "a provider turned its account or route away"
+            ),
+            NotRunProof::Connect | NotRunProof::RateLimited | NotRunProof::Overloaded => {
+                tracing::warn!(
+                    operation.id = %operation,
+                    provider.name = %provider,
+                    provider.model = %model,
+                    class,
+                    "a route did not take a request: it was skipped"
+                );
+            }
+        }
+    }
+
+    /// What a route answered could not be read.
+    pub(crate) fn report_unreadable(
+        &self,
+        route: &Route,
+        why: UnreadableReason,
+        operation: OperationId,
+    ) {
+        if self.is_news(route, ComplaintKind::Unreadable(why), Instant::now()) {
+            tracing::warn!(
+                operation.id = %operation,
+                provider.name = %route.provider,
+                provider.model = %route.model,
+                reason = %why,
+                "an answer of a provider could not be read"
+            );
+        }
+    }
+
+    /// A route reported more than its model can have used.
+    pub(crate) fn report_implausible_usage(&self, route: &Route, operation: OperationId) {
+        if self.is_news(route, ComplaintKind::NotBelieved, Instant::now()) {
+            tracing::warn!(
+                operation.id = %operation,
+                provider.name = %route.provider,
+                provider.model = %route.model,
+                "a provider reports more tokens than its model can have used: an own count is charged"
+            );
+        }
+    }
+
+    /// Whether so long nothing was said of it. What is older than that is forgotten, so that routes
+    /// which a reload took away do not stay.
+    fn is_news(&self, route: &Route, what: ComplaintKind, now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_failure, at| now.duration_since(*at) < TELL_EVERY);
+        let failure = (route.clone(), what);
+        let is_news = !told.contains_key(&failure);
+        if is_news {
+            told.insert(failure, now);
+        }
+        is_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_of_each_route_is_told_once_in_a_while() {
+        let route = |provider: &str| Route {
+            provider: provider.to_owned(),
+            model: "m".into(),
+            priority: 0,
+            weight: 1,
+            concurrency: None,
+            cost: None,
+        };
+        let (turned_away, start) = (RouteComplaints::default(), Instant::now());
+        for (provider, why, after, is_news) in [
+            ("one", NotRunProof::Connect, 0, true),
+            ("one", NotRunProof::Connect, 0, false),
+            ("two", NotRunProof::Connect, 1, true),
+            ("one", NotRunProof::RateLimited, 2, true),
+            ("one", NotRunProof::Connect, 29, false),
+            ("one", NotRunProof::Connect, 30, true),
+            ("two", NotRunProof::Connect, 30, false),
+            ("one", NotRunProof::Connect, 59, false),
+            ("two", NotRunProof::Connect, 59, true),
+        ] {
+            let now = start + Duration::from_secs(after);
+            let said = turned_away.is_news(&route(provider), ComplaintKind::NotRun(why), now);
+            assert_eq!(said, is_news, "{provider} {why:?} after {after} s");
+        }
+    }
+}

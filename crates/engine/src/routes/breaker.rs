@@ -1,0 +1,395 @@
+//! How a route fares: whether it takes requests, as its last calls tell. Pure: what happens goes in, and
+//! the clock is an argument. Not which route a request goes to.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// When a route is left alone, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoolDown {
+    /// After so many failures in a row.
+    pub failures: u32,
+    /// The first time; each time that follows without an answer between is twice as long.
+    pub first: Duration,
+    /// The longest, also where a provider asks for more.
+    pub longest: Duration,
+}
+
+/// How one route fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CircuitBreaker {
+    state: BreakerPhase,
+    /// One more at every change between well and cooling. What a call tells that began before the last
+    /// change is old news.
+    epoch: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BreakerPhase {
+    Well { failures: u32 },
+    Cooling { until: Instant, reason: CoolDownReason, times: u32, is_probed: bool },
+}
+
+/// Why a route is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CoolDownReason {
+    /// It failed too often in a row.
+    Failures,
+    /// Its account or route is wrong.
+    Account,
+    /// Its provider asked for it.
+    Asked,
+}
+
+/// What a request may do with a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BreakerState {
+    /// Take it.
+    Open,
+    /// Take it, as the only one: it has cooled down, and this call tells whether it is well.
+    Probe,
+    /// Take it where nothing else is left. It cools until then.
+    Resort(Instant),
+    /// Leave it alone until then.
+    Closed(Instant),
+}
+
+/// A call under way, as the health of its route knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallToken {
+    epoch: u64,
+    is_probe: bool,
+}
+
+/// What a call told of its route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallOutcome {
+    /// It answered, be it with a refusal of the request.
+    Answered,
+    /// It failed.
+    Failed,
+    /// It turned its account or route away.
+    Account,
+    /// It wants to be left alone for so long.
+    Asked(Duration),
+    /// The call was ended here.
+    Nothing,
+}
+
+/// What changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BreakerChange {
+    /// It is left alone for so long.
+    Cooling(CoolDownReason, Duration),
+    /// It takes requests again.
+    Well,
+}
+
+impl CoolDownReason {
+    /// Every one of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Failures, Self::Account, Self::Asked];
+
+    /// For logs and metrics.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Failures => "failures",
+            Self::Account => "account",
+            Self::Asked => "retry_after",
+        }
+    }
+}
+
+impl CircuitBreaker {
+    /// That of a route which was never called.
+    pub(crate) const fn new() -> Self {
+        Self { state: BreakerPhase::Well { failures: 0 }, epoch: 0 }
+    }
+
+    pub(crate) fn state_at(&self, now: Instant) -> BreakerState {
+        match self.state {
+            BreakerPhase::Well { .. } => BreakerState::Open,
+            BreakerPhase::Cooling { until, is_probed: false, .. } if until <= now => {
+                BreakerState::Probe
+            }
+            BreakerPhase::Cooling { until, reason: CoolDownReason::Asked, .. } if now < until => {
+                BreakerState::Closed(until)
+            }
+            BreakerPhase::Cooling { until, .. } => BreakerState::Resort(until),
+        }
+    }
+
+    /// A call begins.
+    pub(crate) fn begin_call(&mut self, now: Instant) -> CallToken {
+        let is_probe = self.state_at(now) == BreakerState::Probe;
+        if let BreakerPhase::Cooling { is_probed, .. } = &mut self.state {
+            *is_probed |= is_probe;
+        }
+        CallToken { epoch: self.epoch, is_probe }
+    }
+
+    /// A call has told something. The same call may tell more later.
+    pub(crate) fn on_result(
+        &mut self,
+        call: &mut CallToken,
+        told: CallOutcome,
+        now: Instant,
+        rules: &CoolDown,
+    ) -> Option<BreakerChange> {
+        let is_new = call.epoch == self.epoch;
+        let is_probe = std::mem::take(&mut call.is_probe) && is_new;
+        let (is_well, times) = match &mut self.state {
+            BreakerPhase::Well { .. } => (true, 1),
+            BreakerPhase::Cooling { times, is_probed, .. } => {
+                *is_probed &= !is_probe;
+                (false, times.saturating_add(1))
+            }
+        };
+        // While it cools, many that were turned away together make it no worse.
+        let counts = is_well || is_probe;
+        let changed = match told {
+            CallOutcome::Answered if is_new => self.on_success(),
+            CallOutcome::Asked(time) if counts && !time.is_zero() => {
+                Some(self.trip(CoolDownReason::Asked, times, now, time.min(rules.longest)))
+            }
+            CallOutcome::Asked(time) if !counts => {
+                self.extend_cool_down(now + time.min(rules.longest));
+                None
+            }
+            CallOutcome::Account if counts => {
+                Some(self.trip(CoolDownReason::Account, times, now, rules.cool_down_time(times)))
+            }
+            CallOutcome::Failed | CallOutcome::Asked(_) if counts && is_new => {
+                self.on_failure(times, now, rules)
+            }
+            CallOutcome::Answered
+            | CallOutcome::Failed
+            | CallOutcome::Account
+            | CallOutcome::Asked(_)
+            | CallOutcome::Nothing => None,
+        };
+        if is_new {
+            call.epoch = self.epoch;
+        }
+        changed
+    }
+
+    fn on_success(&mut self) -> Option<BreakerChange> {
+        let was_cooling = matches!(self.state, BreakerPhase::Cooling { .. });
+        self.state = BreakerPhase::Well { failures: 0 };
+        self.epoch = self.epoch.wrapping_add(u64::from(was_cooling));
+        was_cooling.then_some(BreakerChange::Well)
+    }
+
+    fn on_failure(&mut self, times: u32, now: Instant, rules: &CoolDown) -> Option<BreakerChange> {
+        if let BreakerPhase::Well { failures } = &mut self.state {
+            *failures = failures.saturating_add(1);
+            if *failures < rules.failures {
+                return None;
+            }
+        }
+        Some(self.trip(CoolDownReason::Failures, times, now, rules.cool_down_time(times)))
+    }
+
+    /// It cools already, and its provider wants more.
+    fn extend_cool_down(&mut self, at_least: Instant) {
+        if let BreakerPhase::Cooling { until, reason, .. } = &mut self.state {
+            *until = at_least.max(*until);
+            *reason = CoolDownReason::Asked;
+        }
+    }
+
+    fn trip(
+        &mut self,
+        reason: CoolDownReason,
+        times: u32,
+        now: Instant,
+        time: Duration,
+    ) -> BreakerChange {
+        self.state = BreakerPhase::Cooling { until: now + time, reason, times, is_probed: false };
+        self.epoch = self.epoch.wrapping_add(1);
+        BreakerChange::Cooling(reason, time)
+    }
+}
+
+impl CoolDown {
+    /// How long the `times`th in a row takes.
+    fn cool_down_time(&self, times: u32) -> Duration {
+        let factor = 2_u32.saturating_pow(times.saturating_sub(1));
+        self.first.saturating_mul(factor).min(self.longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: CoolDown =
+        CoolDown { failures: 3, first: Duration::from_secs(5), longest: Duration::from_secs(60) };
+
+    /// A route whose clock stands still unless it is moved.
+    struct World {
+        health: CircuitBreaker,
+        start: Instant,
+        now: Instant,
+    }
+
+    fn world() -> World {
+        let start = Instant::now();
+        World { health: CircuitBreaker::new(), start, now: start }
+    }
+
+    const fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    impl World {
+        fn at(&mut self, seconds: u64) {
+            self.now = self.start + secs(seconds);
+        }
+
+        fn begin(&mut self) -> CallToken {
+            self.health.begin_call(self.now)
+        }
+
+        fn hear(&mut self, call: &mut CallToken, told: CallOutcome) -> Option<BreakerChange> {
+            self.health.on_result(call, told, self.now, &RULES)
+        }
+
+        /// A call that begins and ends now.
+        fn call(&mut self, told: CallOutcome) -> Option<BreakerChange> {
+            let mut call = self.begin();
+            self.hear(&mut call, told)
+        }
+
+        #[track_caller]
+        fn check(&self, expected: &str) {
+            let until = |until: Instant| (until - self.start).as_secs();
+            let standing = match self.health.state_at(self.now) {
+                BreakerState::Open => "open".to_owned(),
+                BreakerState::Probe => "probe".to_owned(),
+                BreakerState::Resort(at) => format!("resort {}", until(at)),
+                BreakerState::Closed(at) => format!("closed {}", until(at)),
+            };
+            assert_eq!(standing, expected);
+        }
+    }
+
+    fn cooling(reason: CoolDownReason, seconds: u64) -> Option<BreakerChange> {
+        Some(BreakerChange::Cooling(reason, secs(seconds)))
+    }
+
+    #[test]
+    fn a_route_cools_after_so_many_failures_in_a_row_and_no_fewer() {
+        let mut world = world();
+        for told in [
+            CallOutcome::Failed,
+            CallOutcome::Failed,
+            CallOutcome::Answered,
+            CallOutcome::Failed,
+            CallOutcome::Nothing,
+        ] {
+            assert_eq!(world.call(told), None);
+        }
+        assert_eq!(world.call(CallOutcome::Failed), None);
+        world.check("open");
+        assert_eq!(world.call(CallOutcome::Failed), cooling(CoolDownReason::Failures, 5));
+        world.check("resort 5");
+    }
+
+    #[test]
+    fn an_account_or_a_request_to_be_left_alone_is_enough_by_itself() {
+        let mut account = world();
+        assert_eq!(account.call(CallOutcome::Account), cooling(CoolDownReason::Account, 5));
+        account.check("resort 5");
+        let mut asked = world();
+        assert_eq!(asked.call(CallOutcome::Asked(secs(20))), cooling(CoolDownReason::Asked, 20));
+        asked.check("closed 20");
+        asked.at(20);
+        asked.check("probe");
+        let mut long = world();
+        assert_eq!(long.call(CallOutcome::Asked(secs(3_600))), cooling(CoolDownReason::Asked, 60));
+        long.check("closed 60");
+        let mut at_once = world();
+        assert_eq!(at_once.call(CallOutcome::Asked(secs(0))), None, "a failure like any other");
+        at_once.check("open");
+    }
+
+    #[test]
+    fn one_call_finds_out_while_the_others_leave_it_alone() {
+        let mut world = world();
+        world.call(CallOutcome::Account);
+        world.at(5);
+        world.check("probe");
+        let mut probe = world.begin();
+        world.check("resort 5");
+        assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
+        world.check("probe");
+        let mut probe = world.begin();
+        assert_eq!(world.hear(&mut probe, CallOutcome::Answered), Some(BreakerChange::Well));
+        world.check("open");
+        // It says once more how it ended, and then that it is over.
+        assert_eq!(world.hear(&mut probe, CallOutcome::Failed), None);
+        assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
+        assert_eq!(world.call(CallOutcome::Failed), None);
+        assert_eq!(world.call(CallOutcome::Failed), cooling(CoolDownReason::Failures, 5));
+    }
+
+    #[test]
+    fn each_time_that_it_still_fails_takes_twice_as_long_up_to_the_longest() {
+        let mut world = world();
+        world.call(CallOutcome::Account);
+        let mut at = 0;
+        for (cools, told, reason) in [
+            (10, CallOutcome::Failed, CoolDownReason::Failures),
+            (20, CallOutcome::Account, CoolDownReason::Account),
+            (40, CallOutcome::Failed, CoolDownReason::Failures),
+            (60, CallOutcome::Failed, CoolDownReason::Failures),
+            (60, CallOutcome::Failed, CoolDownReason::Failures),
+            (7, CallOutcome::Asked(secs(7)), CoolDownReason::Asked),
+            (60, CallOutcome::Failed, CoolDownReason::Failures),
+        ] {
+            at += 60;
+            world.at(at);
+            assert_eq!(world.call(told), cooling(reason, cools), "{cools} {told:?}");
+        }
+        world.at(at + 60);
+        assert_eq!(world.call(CallOutcome::Answered), Some(BreakerChange::Well));
+        assert_eq!(world.call(CallOutcome::Account), cooling(CoolDownReason::Account, 5));
+    }
+
+    #[test]
+    fn many_that_were_turned_away_together_make_it_no_worse() {
+        let mut world = world();
+        let mut calls = [0; 9].map(|_| world.begin());
+        let heard: Vec<_> =
+            calls.iter_mut().filter_map(|call| world.hear(call, CallOutcome::Failed)).collect();
+        assert_eq!(heard, Vec::from_iter(cooling(CoolDownReason::Failures, 5)));
+        for call in &mut calls {
+            assert_eq!(world.hear(call, CallOutcome::Account), None);
+        }
+        world.check("resort 5");
+        // But what its provider wants holds, and the most of it.
+        for (call, wants) in calls.iter_mut().zip([30, 10]) {
+            assert_eq!(world.hear(call, CallOutcome::Asked(secs(wants))), None);
+        }
+        world.check("closed 30");
+    }
+
+    #[test]
+    fn an_answer_to_a_call_that_began_before_proves_nothing_now() {
+        let mut world = world();
+        let (mut old, mut late) = (world.begin(), world.begin());
+        world.call(CallOutcome::Account);
+        assert_eq!(world.hear(&mut old, CallOutcome::Answered), None);
+        assert_eq!(world.hear(&mut old, CallOutcome::Answered), None, "nor when it says it again");
+        world.check("resort 5");
+        // A last resort began since.
+        assert_eq!(world.call(CallOutcome::Answered), Some(BreakerChange::Well));
+        world.check("open");
+        for _failure in 0..RULES.failures {
+            assert_eq!(world.hear(&mut late, CallOutcome::Failed), None);
+        }
+        world.check("open");
+    }
+}

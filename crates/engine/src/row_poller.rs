@@ -1,0 +1,171 @@
+//! Operations that another process runs, and who waits for them here. Their rows are all that this
+//! process can look at, so it looks for all who wait at once: one task an operation, one look a second,
+//! for as long as anybody waits. Without that, retries of one key would keep the readers of the database
+//! from everybody else. Not what a row means to who waits.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::{Phase, Snapshot};
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+use crate::Engine;
+
+/// Between two looks at one row.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a look has found.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum PolledRow {
+    /// Nothing yet: it is the first.
+    #[default]
+    Pending,
+    /// The row.
+    Row(Arc<Snapshot>),
+    /// The database does not tell; that was logged. It is asked again while anybody waits.
+    Unreadable,
+}
+
+/// One who waits for an operation, until it is dropped.
+pub(crate) type RowWatch = watch::Receiver<PolledRow>;
+
+/// The operations that are looked at. A std mutex: never held across an await.
+#[derive(Debug, Default)]
+pub(crate) struct RowPoller {
+    looks: Mutex<RowPolls>,
+}
+
+/// Those who wait for one operation.
+#[derive(Debug, Default)]
+struct RowPoll {
+    looks: watch::Sender<PolledRow>,
+    /// Its run may have ended just now.
+    due: Notify,
+}
+
+type RowPolls = HashMap<OperationId, Arc<RowPoll>>;
+
+/// An operation's place among those that are looked at. Who comes when it is gone has a look of their own;
+/// who still waits then hears that nobody looks any more.
+struct PollGuard<'a> {
+    elsewhere: &'a RowPoller,
+    id: OperationId,
+    waiting: Arc<RowPoll>,
+}
+
+impl PollGuard<'_> {
+    /// Tells what a look has found, and whether anybody waits for another one. Where nobody does, or
+    /// `look` is the last, the place is gone before.
+    fn publish(&self, look: PolledRow, is_last: bool) -> bool {
+        let goes_on = {
+            let mut looks = self.elsewhere.lock();
+            // Under the lock: who joins now is counted.
+            let goes_on = !is_last && self.waiting.looks.receiver_count() > 0;
+            if !goes_on {
+                self.leave(&mut looks);
+            }
+            goes_on
+        };
+        self.waiting.looks.send_replace(look);
+        goes_on
+    }
+
+    fn leave(&self, looks: &mut RowPolls) {
+        if let Entry::Occupied(found) = looks.entry(self.id)
+            && Arc::ptr_eq(found.get(), &self.waiting)
+        {
+            found.remove();
+        }
+    }
+}
+
+impl Drop for PollGuard<'_> {
+    fn drop(&mut self) {
+        self.leave(&mut self.elsewhere.lock());
+    }
+}
+
+impl RowPoller {
+    /// How many requests wait here for what runs elsewhere.
+    pub(crate) fn waiters(&self) -> usize {
+        self.lock().values().map(|waiting| waiting.looks.receiver_count()).sum()
+    }
+
+    /// Waits with the others; with the place of a new one, which is to be looked at. `None` when too many
+    /// wait.
+    fn join(
+        &self,
+        id: OperationId,
+        waiters_max: usize,
+    ) -> Option<(RowWatch, Option<Arc<RowPoll>>)> {
+        let mut looks = self.lock();
+        match looks.entry(id) {
+            Entry::Occupied(found) => {
+                let waiting = found.get();
+                let looks = &waiting.looks;
+                (looks.receiver_count() < waiters_max).then(|| (looks.subscribe(), None))
+            }
+            Entry::Vacant(place) => {
+                let waiting = Arc::<RowPoll>::default();
+                place.insert(Arc::clone(&waiting));
+                Some((waiting.looks.subscribe(), Some(waiting)))
+            }
+        }
+    }
+
+    /// Has an operation looked at now, once for all who ask for that meanwhile.
+    pub(crate) fn poll_now(&self, id: OperationId) {
+        if let Some(waiting) = self.lock().get(&id) {
+            waiting.due.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RowPolls> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Waits for an operation with all others who do, at most so many.
+    pub(crate) fn watch(self: &Arc<Self>, id: OperationId, waiters_max: usize) -> Option<RowWatch> {
+        let (watch, waiting) = self.row_poller.join(id, waiters_max)?;
+        if let Some(waiting) = waiting {
+            self.keepers.spawn(Box::pin(Arc::clone(self).poll_row(id, waiting)));
+        }
+        Some(watch)
+    }
+
+    /// Looks until the operation rests, nobody waits, or the process has drained.
+    async fn poll_row(self: Arc<Self>, id: OperationId, waiting: Arc<RowPoll>) {
+        let place = PollGuard { elsewhere: &self.row_poller, id, waiting };
+        loop {
+            let (look, goes_on) = match self.reconcile_operation(id).await {
+                Ok(snapshot) => {
+                    let goes_on = is_leased(&snapshot);
+                    (PolledRow::Row(Arc::new(snapshot)), goes_on)
+                }
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(operation.id = %id, error, "an operation could not be read");
+                    (PolledRow::Unreadable, true)
+                }
+            };
+            if !place.publish(look, !goes_on) {
+                return;
+            }
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                () = place.waiting.due.notified() => {}
+                () = self.background.cancelled() => return,
+            }
+        }
+    }
+}
+
+pub(crate) fn is_leased(snapshot: &Snapshot) -> bool {
+    snapshot.operation.as_ref().is_some_and(|operation| operation.phase == Phase::Leased)
+}

@@ -1,0 +1,158 @@
+//! What is on offer: the models, who answers for them, and how much a caller may ask at once. An offer
+//! never changes: another one takes its place, and whatever began under an offer ends under it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::ports::{Provider, UnsupportedParam};
+use holdfast_domain::request::Request;
+use holdfast_wire::nearest::nearest;
+
+use crate::callers::Caller;
+use crate::catalogue::{Catalogue, Model, Price};
+use crate::metrics;
+use crate::routes::{CoolDown, RouteState};
+
+/// What a request is served by, from its first byte to the end of its operation.
+#[derive(Clone)]
+pub struct ServingConfig {
+    /// The models.
+    pub catalogue: Catalogue,
+    /// Who answers, by the names that routes have for them.
+    pub providers: BTreeMap<String, Arc<dyn Provider>>,
+    /// How much of it one caller may have.
+    pub rules: ServingRules,
+    routes: BTreeMap<PublicModelId, Vec<Arc<RouteState>>>,
+}
+
+/// What bounds the use of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServingRules {
+    /// Requests of one API key that this process has in hand at once.
+    pub operations_per_key: usize,
+    /// Callers that wait for one operation at once.
+    pub waiters_per_operation: usize,
+    /// Bytes of answers that the runs of this process hold at once.
+    pub answer_bytes: usize,
+    /// When a route is left alone, and for how long.
+    pub cool_down: CoolDown,
+}
+
+impl std::fmt::Debug for ServingConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServingConfig").field("catalogue", &self.catalogue).finish_non_exhaustive()
+    }
+}
+
+impl ServingConfig {
+    /// An offer in the place of another one: routes whose providers stay keep what is known of them.
+    #[must_use]
+    pub fn new(
+        catalogue: Catalogue,
+        providers: BTreeMap<String, Arc<dyn Provider>>,
+        rules: ServingRules,
+        before: Option<&Self>,
+    ) -> Self {
+        let mut lanes = BTreeMap::<PublicModelId, Vec<Arc<RouteState>>>::new();
+        for model in catalogue.models() {
+            for route in &model.routes {
+                let others = before.into_iter().flat_map(Self::routes);
+                let others = others.chain(lanes.values().flatten());
+                let lane = RouteState::new(route, providers.get(&route.provider), others);
+                lanes.entry(model.contract.model.clone()).or_default().push(Arc::new(lane));
+            }
+        }
+        Self { catalogue, providers, rules, routes: lanes }
+    }
+
+    /// Shows what may be alarmed on of these providers, routes and currencies from now on, before their first call,
+    /// and nothing more of routes that only the offer before had.
+    pub fn begin_metrics(&self, before: Option<&Self>) {
+        for provider in self.providers.keys() {
+            metrics::begin_provider(provider);
+        }
+        let prices = self.catalogue.models().flat_map(|model| &model.prices);
+        let currencies: BTreeSet<_> = prices.map(|price| price.version.currency).collect();
+        currencies.into_iter().for_each(metrics::begin_currency);
+        for lane in before.into_iter().flat_map(Self::routes) {
+            lane.end_metrics(self.routes());
+        }
+        self.routes().for_each(|lane| lane.begin_metrics());
+    }
+
+    /// The largest body of the models that a caller may use.
+    #[must_use]
+    pub fn body_bytes_max(&self, caller: &Caller) -> usize {
+        let Some(models) = &caller.api_key.grant.models else {
+            return self.catalogue.body_bytes_max();
+        };
+        let found = models.iter().filter_map(|id| self.catalogue.find(id));
+        found.map(|model| model.body_bytes).max().unwrap_or(0)
+    }
+
+    fn routes(&self) -> impl Iterator<Item = &Arc<RouteState>> {
+        self.routes.values().flatten()
+    }
+
+    /// The routes of a model.
+    pub(crate) fn routes_of(&self, model: &PublicModelId) -> &[Arc<RouteState>] {
+        self.routes.get(model).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether any of a model's routes can do what a request asks for; if not, what the first of them
+    /// cannot do. Those that cannot are passed over. A provider that is not there is found out when it is
+    /// called.
+    pub(crate) fn check_support(
+        &self,
+        model: &PublicModelId,
+        request: &Request,
+    ) -> Result<(), UnsupportedParam> {
+        let mut first = Ok(());
+        for lane in self.routes_of(model) {
+            match lane.can(request) {
+                Ok(()) => return Ok(()),
+                Err(unsupported) => first = first.and(Err(unsupported)),
+            }
+        }
+        first
+    }
+
+    /// The model of this id, if the caller may use it and can pay for it at this moment, with its price then.
+    #[must_use]
+    pub fn model(
+        &self,
+        caller: &Caller,
+        id: &PublicModelId,
+        now: Timestamp,
+    ) -> Option<(&Model, &Price)> {
+        let model = self.catalogue.find(id).filter(|_model| caller.api_key.grant.allows(id))?;
+        Some((model, model.price(caller.currency, now)?))
+    }
+
+    /// The model that was probably meant, of those that a caller may use and can pay for: of others nothing
+    /// is told.
+    #[must_use]
+    pub fn suggest_model(
+        &self,
+        caller: &Caller,
+        written: &str,
+        now: Timestamp,
+    ) -> Option<PublicModelId> {
+        let ids = self.models(caller, now).map(|(model, _price)| &model.contract.model);
+        let ids: Vec<_> = ids.collect();
+        let meant = nearest(written, ids.iter().map(|id| id.as_str()))?;
+        ids.into_iter().find(|id| id.as_str() == meant).cloned()
+    }
+
+    /// The models that a caller may use and can pay for at this moment, with their prices then.
+    pub fn models(
+        &self,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (&Model, &Price)> {
+        let payable = self.catalogue.payable(caller.currency, now);
+        payable.filter(|(model, _price)| caller.api_key.grant.allows(&model.contract.model))
+    }
+}

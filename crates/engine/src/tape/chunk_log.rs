@@ -1,0 +1,248 @@
+//! What a run says while it runs. The newest chunks are kept as they were rendered: whoever follows closely
+//! shares their bytes. Everything from the first piece on is in the [`CompactLog`], which costs little more than
+//! its text, and whoever is behind is told from there: coarser chunks, the same answer. The run appends and
+//! never waits. How much there may be is the run's to decide, not decided here.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use holdfast_domain::credential::Bearer;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::secret::ResultKey;
+use holdfast_domain::{CredentialId, OperationId, RelayNonce};
+use holdfast_wire::chat::chunk::{DONE, DeltaChunk, Envelope, Frame};
+use tokio::sync::watch;
+
+use super::compact_log::CompactLog;
+use crate::rate_limit::RateLimitStatus;
+
+/// The newest chunks that are kept as they were rendered, at most.
+const RECENT_MAX: usize = 64;
+/// What those may cost, in bytes: at least, at most, and of every so many bytes that the log has.
+const RECENT_BYTES_MIN: usize = 2_048;
+const RECENT_BYTES_MAX: usize = 32_768;
+const RECENT_PART: usize = 8;
+/// Relays of one run that are asked for, over its whole life.
+const ASKED_MAX: usize = 4_096;
+/// What a follower who is behind takes at once.
+const BEHIND_BYTES: usize = 16_384;
+
+/// The chunks of one run.
+#[derive(Debug)]
+pub(crate) struct ChunkLog {
+    /// Who may hear it: the answer will be sealed for this credential alone.
+    bearer: Bearer,
+    /// The public id that was asked for.
+    model: PublicModelId,
+    said: watch::Sender<ChunkLogState>,
+    /// Nonces of the relays that were asked for. A std mutex: never held across an await.
+    asked: Mutex<BTreeSet<RelayNonce>>,
+}
+
+#[derive(Default)]
+struct ChunkLogState {
+    log: CompactLog,
+    /// Up to the end of the log.
+    recent: VecDeque<RecentChunk>,
+    recent_bytes: usize,
+    /// What chunks begin with, once there is one.
+    envelope: Option<Arc<Envelope>>,
+    /// Told only once the settlement has committed.
+    closing: Option<ClosingChunks>,
+    /// Whether nothing more will be said.
+    is_over: bool,
+    /// What the API key's limits stand at after the claim.
+    rates: RateLimitStatus,
+}
+
+/// A chunk as it was rendered.
+struct RecentChunk {
+    /// Where its entry begins in the log.
+    at: usize,
+    frame: Frame,
+}
+
+/// The last chunks of an answer.
+#[derive(Debug)]
+pub(crate) struct ClosingChunks {
+    /// How each choice ended.
+    pub(crate) finish: Vec<Frame>,
+    /// What the answer used up.
+    pub(crate) usage: Bytes,
+}
+
+/// Where one reader is.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    said: watch::Receiver<ChunkLogState>,
+    /// Where it is in the log.
+    next: usize,
+    include_usage: bool,
+}
+
+impl fmt::Debug for ChunkLogState {
+    /// Without what was said.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChunkLogState({} bytes, over: {})", self.log.end(), self.is_over)
+    }
+}
+
+impl ChunkLogState {
+    fn add(&mut self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {
+        if self.envelope.as_ref().is_none_or(|known| !Arc::ptr_eq(known, envelope)) {
+            self.envelope = Some(Arc::clone(envelope));
+        }
+        for DeltaChunk { frame, text } in pieces {
+            let at = self.log.end();
+            match text {
+                Some((lane, more)) => self.log.add_text(lane, more),
+                None => self.log.add_chunk(frame.members()),
+            }
+            let recent = RecentChunk { at, frame };
+            self.recent_bytes = self.recent_bytes.saturating_add(recent.cost());
+            self.recent.push_back(recent);
+        }
+        let part = self.log.end() / RECENT_PART;
+        let bytes_max = part.clamp(RECENT_BYTES_MIN, RECENT_BYTES_MAX);
+        while self.recent.len() > RECENT_MAX || self.recent_bytes > bytes_max {
+            let Some(oldest) = self.recent.pop_front() else { return };
+            self.recent_bytes = self.recent_bytes.saturating_sub(oldest.cost());
+        }
+    }
+
+    /// Where the newest chunks begin.
+    fn recent_at(&self) -> usize {
+        self.recent.front().map_or(self.log.end(), |oldest| oldest.at)
+    }
+}
+
+impl RecentChunk {
+    /// Bytes that are held for it, in both forms.
+    fn cost(&self) -> usize {
+        2 * self.frame.size() + size_of::<Self>()
+    }
+}
+
+impl ChunkLog {
+    /// Of a run that has said nothing.
+    pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
+        let (said, asked) = (watch::Sender::default(), Mutex::default());
+        Self { bearer: bearer.clone(), model, said, asked }
+    }
+
+    /// Whether the answer will be sealed for this credential.
+    pub(crate) fn is_for(&self, credential: CredentialId) -> bool {
+        self.bearer.id == credential
+    }
+
+    /// What the answer will be sealed under.
+    pub(crate) fn result_key(&self, operation: OperationId) -> ResultKey {
+        self.bearer.secret.result_key(operation)
+    }
+
+    /// Whether no relay was asked for with this nonce before. Once the run was asked for too often, none is
+    /// the first.
+    pub(crate) fn is_first_ask(&self, nonce: RelayNonce) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.len() < ASKED_MAX && asked.insert(nonce)
+    }
+
+    pub(crate) const fn model(&self) -> &PublicModelId {
+        &self.model
+    }
+
+    /// Says what the limits stand at, before the first chunk.
+    pub(crate) fn set_rates(&self, rates: RateLimitStatus) {
+        self.said.send_if_modified(|said| {
+            said.rates = rates;
+            false
+        });
+    }
+
+    pub(crate) fn rates(&self) -> RateLimitStatus {
+        self.said.borrow().rates
+    }
+
+    /// Adds pieces.
+    pub(crate) fn append(&self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {
+        if !pieces.is_empty() {
+            self.said.send_modify(|said| said.add(envelope, pieces));
+        }
+    }
+
+    /// Keeps the last chunks until the settlement has committed.
+    pub(crate) fn close_with(&self, closing: ClosingChunks) {
+        self.said.send_if_modified(|said| {
+            said.closing = Some(closing);
+            false
+        });
+    }
+
+    /// Nothing more will be said.
+    pub(crate) fn close(&self) {
+        self.said.send_if_modified(|said| !std::mem::replace(&mut said.is_over, true));
+    }
+
+    /// Bytes that are held.
+    #[cfg(test)]
+    fn cost(&self) -> usize {
+        let said = self.said.borrow();
+        let kept = (said.recent.capacity() - said.recent.len()) * size_of::<RecentChunk>();
+        said.log.cost() + said.recent_bytes + kept
+    }
+
+    /// A follower at the first chunk.
+    pub(crate) fn follow(&self, include_usage: bool) -> Follower {
+        Follower { said: self.said.subscribe(), next: 0, include_usage }
+    }
+}
+
+impl Follower {
+    /// Whether there is a first chunk.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.said.borrow().log.end() > 0
+    }
+
+    /// Completes with the first chunk; never where there is none. Cancel safe.
+    pub(crate) async fn wait_begun(&mut self) {
+        if self.said.wait_for(|said| said.log.end() > 0).await.is_err() {
+            // The track is gone, and nothing was said.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The chunks that this follower has not had yet, as soon as there are any; none when it is over.
+    /// Cancel safe.
+    pub(crate) async fn more(&mut self) -> VecDeque<Bytes> {
+        let next = self.next;
+        // Never closed: whoever follows holds the tape that the track is of.
+        let there = self.said.wait_for(|said| said.is_over || said.log.end() > next).await;
+        let Ok(said) = there else { return VecDeque::new() };
+        if next >= said.recent_at() {
+            let news = said.recent.iter().filter(|recent| recent.at >= next);
+            let taken = news.map(|recent| recent.frame.bytes(self.include_usage)).collect();
+            self.next = said.log.end();
+            return taken;
+        }
+        let behind = said.log.excerpt(next, said.recent_at(), BEHIND_BYTES);
+        let envelope = said.envelope.clone();
+        // Rendered without the lock: nobody who is behind keeps the run waiting.
+        drop(said);
+        self.next = next.saturating_add(behind.len());
+        envelope.map_or_else(VecDeque::new, |it| behind.render(&it, self.include_usage))
+    }
+
+    /// The last chunks and the end, of an answer whose settlement has committed.
+    pub(crate) fn closing(&self) -> Option<VecDeque<Bytes>> {
+        let said = self.said.borrow();
+        let closing = said.closing.as_ref()?;
+        let finish = closing.finish.iter().map(|frame| frame.bytes(self.include_usage));
+        let usage = self.include_usage.then(|| closing.usage.clone());
+        Some(finish.chain(usage).chain([Bytes::from_static(DONE)]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

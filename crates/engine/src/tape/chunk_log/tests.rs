@@ -1,0 +1,145 @@
+//! What a track costs, and that whoever follows, however far behind, is told the same.
+
+use holdfast_domain::answer::{ChoiceDelta, Delta, ToolCallDelta};
+use holdfast_domain::secret::CredentialSecret;
+use holdfast_domain::{OperationId, Timestamp};
+use holdfast_testkit::sample;
+use holdfast_wire::chat::chunk::Chunks;
+
+use super::*;
+
+/// The text that each of the tests tells.
+const TEXT: usize = 64 << 10;
+
+struct ChunkLogFixture {
+    track: ChunkLog,
+    chunks: Chunks,
+}
+
+impl ChunkLogFixture {
+    fn new() -> Self {
+        let model = sample::model();
+        let id = CredentialId::from_u128(1);
+        let bearer = Bearer { id, secret: CredentialSecret::new([1; 32]) };
+        let track = ChunkLog::new(&bearer, model.clone());
+        let id = OperationId::from_u128(1);
+        Self { track, chunks: Chunks::new(id, Timestamp::from_micros(0), &model) }
+    }
+
+    fn say(&mut self, choice: ChoiceDelta) {
+        let delta = Delta::from(vec![choice]);
+        let pieces = self.chunks.delta(&delta);
+        self.track.append(self.chunks.envelope(), pieces);
+    }
+}
+
+fn content(index: u32, text: &str) -> ChoiceDelta {
+    ChoiceDelta { index, content: Some(text.to_owned()), ..ChoiceDelta::default() }
+}
+
+/// What the follower has not had yet, as texts of `member` put together.
+async fn rest(follower: &mut Follower, member: &str) -> (String, usize) {
+    let (mut text, mut chunks) = (String::new(), 0);
+    loop {
+        let events = follower.more().await;
+        if events.is_empty() {
+            return (text, chunks);
+        }
+        for event in events {
+            let event = String::from_utf8(event.to_vec()).unwrap();
+            let before = format!("\"{member}\":\"");
+            let told = event.split_once(&before).and_then(|(_, told)| told.split_once('"'));
+            text.push_str(told.map_or("", |(told, _)| told));
+            chunks += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_in_several_stretches_is_told_as_one() {
+    let mut telling = ChunkLogFixture::new();
+    let mut early = telling.track.follow(false);
+    let pieces: Vec<_> =
+        (0..5_000).map(|n| format!("{n}: {}\n", "x".repeat(700 + n % 97))).collect();
+    for (n, piece) in pieces.iter().enumerate() {
+        telling.say(content(0, piece));
+        if n % 1_000 == 0 {
+            assert!(!early.more().await.is_empty());
+        }
+    }
+    telling.track.close();
+    let (text, _chunks) = rest(&mut telling.track.follow(false), "content").await;
+    assert_eq!(text, pieces.concat().replace('\n', "\\n"));
+}
+
+#[tokio::test]
+async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
+    for bytes in [1, 2, 3, 7, 15, 16, 31, 64, 100, 256, 1_000, 1_024, 4_096] {
+        for choices in [1, 2, 9] {
+            let mut telling = ChunkLogFixture::new();
+            let (mut early, mut late) = (telling.track.follow(true), telling.track.follow(false));
+            let piece = "x".repeat(bytes);
+            let mut said = 0;
+            for n in 0.. {
+                if said >= TEXT {
+                    break;
+                }
+                telling.say(content(n % choices, &piece));
+                said += bytes;
+                if n % 3 == 0 {
+                    drop(early.more().await);
+                }
+            }
+            let cost = telling.track.cost();
+            assert!(cost <= 3 * said, "{bytes} bytes, {choices} choices: {cost} for {said}");
+            telling.track.close();
+            let (text, chunks) = rest(&mut late, "content").await;
+            assert_eq!(text.len(), said, "{bytes} bytes, {choices} choices");
+            let pieces = said.div_ceil(bytes);
+            assert!(chunks <= pieces + 2 * 9, "{chunks} chunks for {pieces} pieces");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_follows_is_told_the_same_however_far_behind() {
+    let mut telling = ChunkLogFixture::new();
+    let mut followers: Vec<_> = (0..8).map(|_| telling.track.follow(false)).collect();
+    let mut told = vec![String::new(); followers.len()];
+    let mut said = String::new();
+    for n in 0..3_000_usize {
+        let piece = format!("<{n}é>");
+        said.push_str(&piece);
+        let call = ToolCallDelta {
+            name: (n == 0).then(|| "find".to_owned()),
+            input: Some(piece),
+            ..ToolCallDelta::default()
+        };
+        telling.say(ChoiceDelta { tool_calls: vec![call], ..ChoiceDelta::default() });
+        for (at, follower) in followers.iter_mut().enumerate() {
+            // The first follows closely, each other one is further behind, the last waits for the end.
+            if at + 1 < told.len() && n % (at * at * 10 + 1) == 0 {
+                for event in follower.more().await {
+                    told[at].push_str(str::from_utf8(&event).unwrap());
+                }
+            }
+        }
+    }
+    telling.track.close();
+    for (mut follower, told) in followers.into_iter().zip(told) {
+        let mut all = told;
+        loop {
+            let events = follower.more().await;
+            if events.is_empty() {
+                break;
+            }
+            events.iter().for_each(|event| all.push_str(str::from_utf8(event).unwrap()));
+        }
+        let pieces = all.split(r#""arguments":""#).skip(1);
+        let text: String = pieces.map(|piece| piece.split_once('"').unwrap().0).collect();
+        assert!(text == said, "{} of {} bytes", text.len(), said.len());
+        assert_eq!(all.matches(r#""name":"find""#).count(), 1);
+        assert_eq!(all.matches(r#""role":"assistant""#).count(), 1);
+        assert_eq!(all.matches("data: ").count(), all.matches("\n\n").count());
+    }
+}

@@ -1,0 +1,194 @@
+//! The operations that this process runs, each with its tape. Not how they run.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdfast_domain::operation::{Binding, SendStatus};
+use holdfast_domain::{ClaimId, OperationId};
+use tokio::time::Instant;
+
+use super::{ChunkLog, Outcome, StopCause, Tape};
+
+/// The runs of this process by operation. A std mutex: never held across an await.
+#[derive(Debug, Default)]
+pub(crate) struct RunRegistry {
+    tapes: Mutex<RegisteredTapes>,
+    /// Claims whose tasks died before anything was sent: the only ones that may be disowned as not run.
+    unsent: Mutex<Vec<ClaimId>>,
+}
+
+#[derive(Debug, Default)]
+struct RegisteredTapes {
+    by_operation: HashMap<OperationId, Arc<Tape>>,
+    /// The operator ends all runs, also those that are registered from now on.
+    are_cut: bool,
+}
+
+/// A run's place in [`RunRegistry`]. Dropping it removes the run, and ends its tape if nobody did.
+#[derive(Debug)]
+pub(crate) struct RunGuard<'a> {
+    running: &'a RunRegistry,
+    tape: Arc<Tape>,
+}
+
+impl RunGuard<'_> {
+    /// Leaves the place, then tells the end: a reader that tries again at once finds it free.
+    pub(crate) fn leave(self, outcome: Outcome) {
+        self.running.remove(&self.tape);
+        self.tape.end(outcome);
+    }
+}
+
+impl Drop for RunGuard<'_> {
+    fn drop(&mut self) {
+        if self.tape.has_ended() {
+            return;
+        }
+        if !self.tape.sent.load(Ordering::Acquire) {
+            let mut unsent = self.running.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+            unsent.push(self.tape.claim);
+        }
+        self.running.remove(&self.tape);
+        self.tape.end(Outcome::Lost);
+    }
+}
+
+impl RunRegistry {
+    /// The run of this operation, or a new one with this claim and binding, and with a track where what
+    /// it says is to be heard while it runs.
+    pub(crate) fn find_or_register(
+        &self,
+        operation: OperationId,
+        claim: ClaimId,
+        binding: Binding,
+        track: Option<ChunkLog>,
+    ) -> Registration {
+        let mut tapes = self.lock();
+        if let Some(tape) = tapes.by_operation.get(&operation) {
+            return Registration::Found(Arc::clone(tape));
+        }
+        let tape = Arc::new(Tape::new(operation, claim, binding, track));
+        if tapes.are_cut {
+            tape.end_early(StopCause::Operator);
+        }
+        tapes.by_operation.insert(operation, Arc::clone(&tape));
+        Registration::New(tape)
+    }
+
+    /// The run of this operation.
+    pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
+        self.lock().by_operation.get(&operation).cloned()
+    }
+
+    /// The claim of an operation that a task of this process is alive to run: until its deadline has
+    /// passed by the clock of this process, which no hand sets.
+    pub(crate) fn live_claim(&self, operation: OperationId) -> Option<ClaimId> {
+        let tape = self.find(operation)?;
+        let is_due = tape.deadline.get().is_some_and(|deadline| *deadline <= Instant::now());
+        (!is_due).then_some(tape.claim)
+    }
+
+    /// How many requests wait for the end of a run.
+    pub(crate) fn waiters(&self) -> usize {
+        self.lock().by_operation.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
+    /// the ending is judged.
+    pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {
+        if let Some(tape) = self.find(operation).filter(|tape| tape.claim == claim) {
+            tape.end_early(StopCause::Caller);
+        }
+    }
+
+    /// Ends all runs, those that come as well.
+    pub(crate) fn stop_all(&self) {
+        let mut tapes = self.lock();
+        tapes.are_cut = true;
+        tapes.by_operation.values().for_each(|tape| tape.end_early(StopCause::Operator));
+    }
+
+    /// Takes the place of a registered run.
+    pub(crate) fn guard(&self, tape: Arc<Tape>) -> RunGuard<'_> {
+        RunGuard { running: self, tape }
+    }
+
+    /// What this process knows of a claim on a row that is leased to it: `None` when a task runs it.
+    pub(crate) fn send_evidence(
+        &self,
+        operation: OperationId,
+        claim: ClaimId,
+    ) -> Option<SendStatus> {
+        if self.find(operation).is_some_and(|tape| tape.claim == claim) {
+            return None;
+        }
+        let unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(if unsent.contains(&claim) { SendStatus::Never } else { SendStatus::Perhaps })
+    }
+
+    fn remove(&self, tape: &Arc<Tape>) {
+        if let Entry::Occupied(found) = self.lock().by_operation.entry(tape.operation)
+            && Arc::ptr_eq(found.get(), tape)
+        {
+            found.remove();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RegisteredTapes> {
+        self.tapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a run was there.
+#[derive(Debug)]
+pub(crate) enum Registration {
+    /// It runs already.
+    Found(Arc<Tape>),
+    /// It is to be run by whoever registered it.
+    New(Arc<Tape>),
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_testkit::sample;
+
+    use super::*;
+
+    fn register(running: &RunRegistry, n: u128) -> Arc<Tape> {
+        let (operation, claim) = (OperationId::from_u128(n), ClaimId::from_u128(n));
+        let binding = sample::claim().build().binding;
+        match running.find_or_register(operation, claim, binding, None) {
+            Registration::New(tape) => tape,
+            Registration::Found(tape) => panic!("{tape:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_over_takes_no_other_of_its_operation_along() {
+        let running = RunRegistry::default();
+        let first = register(&running, 1);
+        running.remove(&first);
+        let second = register(&running, 1);
+        running.remove(&first);
+        let found = running.find(second.operation).unwrap();
+        assert!(Arc::ptr_eq(&found, &second));
+    }
+
+    #[test]
+    fn all_runs_are_cut_those_that_come_as_well_and_the_caller_has_the_last_word() {
+        let running = RunRegistry::default();
+        let early = register(&running, 1);
+        assert_eq!(early.stop(), None);
+        running.stop_all();
+        let late = register(&running, 2);
+        assert_eq!([early.stop(), late.stop()], [Some(StopCause::Operator); 2]);
+        running.cancel(early.operation, late.claim);
+        running.cancel(late.operation, late.claim);
+        assert_eq!(
+            [early.stop(), late.stop()],
+            [Some(StopCause::Operator), Some(StopCause::Caller)]
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! The metrics of requests. What they are counted by is looked up once, not with every request. Not here:
+//! what they mean, which the process says.
+
+use std::collections::HashMap;
+use std::sync::{OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use metrics::{Counter, Histogram, counter, histogram};
+
+use crate::refusals::RefusalLog;
+
+/// What requests were answered.
+#[derive(Debug, Default)]
+pub(crate) struct RequestMetrics {
+    /// By route and status; no status where the caller hung up.
+    answered: RwLock<HashMap<(&'static str, Option<u16>), RequestSeries>>,
+    begun: OnceLock<Histogram>,
+    /// What bounds the lines of the log, too.
+    pub(crate) refusals: RefusalLog,
+}
+
+#[derive(Debug)]
+struct RequestSeries {
+    requests: Counter,
+    seconds: Histogram,
+}
+
+impl RequestMetrics {
+    /// Counts a request that took so long.
+    pub(crate) fn count(&self, route: &'static str, status: Option<u16>, took: Duration) {
+        let known = self.answered.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(series) = known.get(&(route, status)) {
+            return series.count(took);
+        }
+        drop(known);
+        let mut known = self.answered.write().unwrap_or_else(PoisonError::into_inner);
+        known
+            .entry((route, status))
+            .or_insert_with(|| RequestSeries::of(route, status))
+            .count(took);
+    }
+
+    /// Counts a stream whose first event came so long after its request.
+    pub(crate) fn record_first_event(&self, after: Duration) {
+        self.begun.get_or_init(|| histogram!("holdfast_http_first_event_seconds")).record(after);
+    }
+}
+
+impl RequestSeries {
+    fn of(route: &'static str, status: Option<u16>) -> Self {
+        let status = status.map_or_else(|| "hung_up".to_owned(), |status| status.to_string());
+        Self {
+            requests: counter!("holdfast_http_requests_total", "route" => route, "status" => status),
+            seconds: histogram!("holdfast_http_request_seconds", "route" => route),
+        }
+    }
+
+    fn count(&self, took: Duration) {
+        self.requests.increment(1);
+        self.seconds.record(took);
+    }
+}

@@ -1,0 +1,225 @@
+//! The body of an answer: whole, or as it is said. A stream that breaks says so in its last event and
+//! takes its connection along: an end that could be taken for a whole answer is never written. Its line
+//! in the log is written when it is over, or when its reader has gone.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use holdfast_engine::{
+    CompletionStream, InFlight, ReplyFacts, StreamFailure, StreamItem, is_large,
+};
+use holdfast_wire::chat::chunk;
+use holdfast_wire::error::Code;
+use holdfast_wire::sse::PING;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::error::Problem;
+use crate::log::RequestLog;
+use crate::reply::GuardedBytes;
+
+/// The longest that a stream says nothing: proxies and clients take silence for an end.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The body of an answer.
+pub(crate) enum ResponseBody {
+    /// All of it is there; empty once it was handed over.
+    Whole(Bytes),
+    /// The rest of it is still to come.
+    Streamed(Box<StreamedBody>),
+    /// What another node is told of a run.
+    Records(BoxStream<'static, Bytes>),
+}
+
+impl<B: Into<Bytes>> From<B> for ResponseBody {
+    fn from(body: B) -> Self {
+        Self::Whole(body.into())
+    }
+}
+
+impl ResponseBody {
+    /// Holds an API key's place until all of it is written: the bytes of a large body carry it along to
+    /// their end, and a stream has it until it is over. A small body needs none.
+    pub(crate) fn hold(&mut self, place: Arc<InFlight>) {
+        match self {
+            Self::Whole(bytes) if is_large(bytes.len()) => {
+                let bytes = std::mem::take(bytes);
+                *self = Self::Whole(Bytes::from_owner(GuardedBytes { bytes, held: place }));
+            }
+            Self::Whole(_) => {}
+            Self::Streamed(stream) => stream.place = Some(place),
+            // Another node has no API key.
+            Self::Records(_) => {}
+        }
+    }
+}
+
+impl HttpBody for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Streamed(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
+            Self::Records(records) => {
+                records.poll_next_unpin(context).map(|bytes| Some(Ok(Frame::data(bytes?))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Streamed(_) | Self::Records(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+            }
+            Self::Streamed(_) | Self::Records(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Breaks a connection off once everything that was written to it is on its way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AbortSignal(Arc<AtomicBool>);
+
+impl AbortSignal {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A stream on its way to its reader.
+pub(crate) struct StreamedBody {
+    told: BoxStream<'static, StreamEvent>,
+    connection: AbortSignal,
+    is_broken: bool,
+    log: Option<RequestLog>,
+    /// Runs until [`Self::ping_at`] or an earlier moment: no event costs a timer.
+    quiet_until: Pin<Box<Sleep>>,
+    ping_at: Instant,
+    place: Option<Arc<InFlight>>,
+}
+
+/// What is to be written.
+enum StreamEvent {
+    Event(Bytes),
+    Broken(ReplyFacts, &'static str, Bytes),
+    Ended(ReplyFacts),
+}
+
+impl StreamedBody {
+    pub(crate) fn new(stream: Box<CompletionStream>) -> Self {
+        let now = Instant::now();
+        // A head that has waited for the first event has waited long enough: whoever gets it without one
+        // hears at once that it is alive.
+        let ping_at = if stream.has_begun() { now + KEEP_ALIVE } else { now };
+        let told = stream::unfold(Some(stream), |stream| async {
+            let mut stream = stream?;
+            Some(match stream.next().await {
+                Some(StreamItem::Event(event)) => (StreamEvent::Event(event), Some(stream)),
+                Some(StreamItem::Broken(broken)) => {
+                    let (code, event) = failure_event(broken);
+                    (StreamEvent::Broken(stream.facts().clone(), code, event), None)
+                }
+                None => (StreamEvent::Ended(stream.facts().clone()), None),
+            })
+        });
+        Self {
+            told: told.boxed(),
+            connection: AbortSignal::default(),
+            is_broken: false,
+            log: None,
+            quiet_until: Box::pin(sleep_until(ping_at)),
+            ping_at,
+            place: None,
+        }
+    }
+
+    /// The stream is to be written to this connection, and told of in this line of the log.
+    pub(crate) fn begin(&mut self, connection: AbortSignal, log: RequestLog) {
+        (self.connection, self.log) = (connection, Some(log));
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.is_broken {
+            // Never an end: the connection goes as soon as the last event is written.
+            self.connection.set();
+            return Poll::Pending;
+        }
+        let Poll::Ready(told) = self.told.poll_next_unpin(context) else {
+            ready!(self.poll_silence(context));
+            return Poll::Ready(Some(Bytes::from_static(PING)));
+        };
+        Poll::Ready(match told {
+            Some(StreamEvent::Event(event)) => {
+                self.ping_at = Instant::now() + KEEP_ALIVE;
+                if let Some(log) = &mut self.log {
+                    log.add_streamed(event.len());
+                }
+                Some(event)
+            }
+            Some(StreamEvent::Broken(facts, code, event)) => {
+                self.is_broken = true;
+                if let Some(log) = &mut self.log {
+                    (log.facts, log.code) = (facts, Some(code));
+                    log.end_stream();
+                }
+                Some(event)
+            }
+            Some(StreamEvent::Ended(facts)) => {
+                if let Some(log) = &mut self.log {
+                    log.facts = facts;
+                    log.end_stream();
+                }
+                None
+            }
+            None => None,
+        })
+    }
+
+    /// Ready when nothing was written for so long.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.quiet_until.as_mut().poll(context));
+            let now = Instant::now();
+            if self.ping_at <= now {
+                self.ping_at = now + KEEP_ALIVE;
+                self.quiet_until.as_mut().reset(self.ping_at);
+                return Poll::Ready(());
+            }
+            self.quiet_until.as_mut().reset(self.ping_at);
+        }
+    }
+}
+
+/// The name of an error and the event that tells of it.
+fn failure_event(broken: StreamFailure) -> (&'static str, Bytes) {
+    match broken {
+        StreamFailure::Refused(refusal, body) => (Code::of(refusal).label(), chunk::error(&body)),
+        StreamFailure::Failed(failure) => {
+            let told = Problem::from(&failure);
+            (told.code.label(), chunk::error(&told.render()))
+        }
+    }
+}

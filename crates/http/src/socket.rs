@@ -1,0 +1,122 @@
+//! A caller's connection. It is cut when an answer waits too long for its reader, which would otherwise
+//! keep both for ever, and it is closed only after what the caller still sends was read for a moment, so
+//! that a refusal is not lost to a reset. How long heads and bodies may take is not decided here.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use crate::response_body::AbortSignal;
+
+/// How long a caller may go on sending what nobody wants after its last answer.
+const LINGER: Duration = Duration::from_secs(2);
+/// What is read at once of that.
+const DISCARDED: usize = 8_192;
+
+/// A connection with limits of time on its ends of answers.
+#[derive(Debug)]
+pub(crate) struct CallerSocket {
+    socket: TcpStream,
+    write_time: Duration,
+    /// Whether it is to be broken off.
+    cut: AbortSignal,
+    /// Runs while a write waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+    /// Runs from the end of the last answer.
+    lingering: Option<Pin<Box<Sleep>>>,
+}
+
+impl CallerSocket {
+    /// Allows a write so long to make any progress.
+    pub(crate) const fn new(socket: TcpStream, write_time: Duration, cut: AbortSignal) -> Self {
+        Self { socket, write_time, cut, stalled: None, lingering: None }
+    }
+
+    /// Passes on what became of a write, unless it has waited too long.
+    fn in_time<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let write_time = self.write_time;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(write_time)));
+        ready!(stalled.as_mut().poll(context));
+        // What the kernel still holds of the answer goes too, instead of waiting for the reader there.
+        self.socket.set_zero_linger()?;
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "an answer was not taken")))
+    }
+}
+
+impl AsyncRead for CallerSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for CallerSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.in_time(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.in_time(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+        // Everything was written that came before: an answer that broke says so in the last of it.
+        if self.cut.is_set() {
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "a stream broke",
+            )));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the answers, then reads until the caller hangs up. Bytes that are unread when a socket is
+    /// closed make a reset of it, which may overtake the answer.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.socket).poll_shutdown(context))?;
+        }
+        let stream = &mut *self;
+        let lingering = stream.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        let mut discarded = [0; DISCARDED];
+        while lingering.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut discarded);
+            ready!(Pin::new(&mut stream.socket).poll_read(context, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,197 @@
+//! The reading of one answer, whole or as it streams. Whatever a server sends, other work has its turn in
+//! between: a stream is read in parts, and what is long is read on a thread of its own, a few at once, and
+//! told in pieces.
+
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+
+use bytes::Bytes;
+use holdfast_domain::answer::Delta;
+use holdfast_domain::ports::{Call, CallFailure, ResponseMode, Sink, UnreadableReason};
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::chunk::split_delta;
+use holdfast_wire::chat::upstream::Completion;
+use tokio::sync::Semaphore;
+
+use crate::proof;
+use crate::server::Dialect;
+use crate::stream_decoder::StreamDecoder;
+use crate::transport::{TURN_BYTES, UpstreamResponse};
+
+/// A whole answer or an event that is longer is not read by a worker of the runtime: one byte of an answer
+/// may cost some 50 ns, and whoever shares the worker must not wait for it.
+const INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The pieces of a long one that are told before other work has its turn.
+const PIECES_A_TURN: usize = 16;
+
+/// How many long ones are read at once: each may take many times its length in memory meanwhile.
+static LONG_READINGS: Semaphore = Semaphore::const_new(2);
+
+/// How long an answer may be, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SizeLimits {
+    /// One that comes whole.
+    pub(crate) whole_max: usize,
+    /// One event of one that streams.
+    pub(crate) event_max: usize,
+}
+
+/// Reads a success, however it comes, and tells the sink what it says.
+pub(crate) async fn receive(
+    dialect: &Dialect,
+    mut reply: UpstreamResponse,
+    lengths: SizeLimits,
+    call: &Call,
+    sink: &mut dyn Sink,
+) -> Result<Option<Meters>, CallFailure> {
+    // A server that knows no streams answers as it always does.
+    if call.response_mode == ResponseMode::Streamed
+        && !reply.is_object().await.map_err(proof::of_send_error)?
+    {
+        let following = dialect.stream_decoder(call, lengths.event_max);
+        // In a box: a call whose answer comes whole would have room for it.
+        return Box::pin(follow(following, reply, sink)).await;
+    }
+    let body = reply.read(lengths.whole_max, &mut |bytes| sink.on_bytes(bytes)).await;
+    let body = body.map_err(proof::of_send_error)?;
+    if body.len() > INLINE_BYTES_MAX {
+        return Box::pin(receive_long(dialect, body, call, sink)).await;
+    }
+    dialect.deliver(&body, call, sink).map_err(proof::unreadable)
+}
+
+/// Reads an answer that came whole and is long.
+async fn receive_long(
+    dialect: &Dialect,
+    body: Bytes,
+    call: &Call,
+    sink: &mut dyn Sink,
+) -> Result<Option<Meters>, CallFailure> {
+    let (read, call) = (dialect.read, call.clone());
+    let read = move || {
+        let Completion { delta, meters } = read(&body, &call)?;
+        let deltas = match call.response_mode {
+            // It is told to nobody before it is stored.
+            ResponseMode::Whole => vec![delta],
+            ResponseMode::Streamed => split_delta(delta),
+        };
+        Ok((deltas, meters))
+    };
+    let (deltas, meters) = offload(read).await.map_err(proof::unreadable)?;
+    emit_deltas(deltas, sink).await;
+    Ok(meters)
+}
+
+/// Tells what a long one says.
+async fn emit_deltas(deltas: Vec<Delta>, sink: &mut dyn Sink) {
+    for (at, delta) in deltas.into_iter().enumerate() {
+        if at % PIECES_A_TURN == PIECES_A_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        sink.on_delta(delta);
+    }
+}
+
+/// Reads an answer that streams.
+async fn follow(
+    mut following: StreamDecoder,
+    mut reply: UpstreamResponse,
+    sink: &mut dyn Sink,
+) -> Result<Option<Meters>, CallFailure> {
+    let heard = loop {
+        let went_on = match reply.next().await {
+            Ok(Some(piece)) => {
+                sink.on_bytes(piece.len());
+                let (back, went_on) = feed(following, piece, sink).await;
+                following = back;
+                went_on.map_err(proof::unreadable)
+            }
+            Ok(None) => break Ok(()),
+            Err(cause) => Err(proof::of_send_error(cause)),
+        };
+        match went_on {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => {
+                reply.end().await;
+                break Ok(());
+            }
+            Err(failure) => break Err(failure),
+        }
+    };
+    match heard {
+        Err(failure) if !following.is_whole() => Err(failure),
+        // Everything was said: what is missing is at most the usage, and the word that it ends.
+        Ok(()) | Err(_) => following.end().map_err(proof::unreadable),
+    }
+}
+
+/// Reads one piece of a stream, in parts.
+async fn feed(
+    mut following: StreamDecoder,
+    mut piece: Bytes,
+    sink: &mut dyn Sink,
+) -> (StreamDecoder, Result<ControlFlow<()>, UnreadableReason>) {
+    loop {
+        let part = piece.split_to(piece.len().min(TURN_BYTES));
+        let went_on = if following.unread() <= INLINE_BYTES_MAX {
+            following.feed(&part, sink)
+        } else {
+            // The event that this part may end is a long one.
+            let mut said = DeltaBuffer::default();
+            let read = move || {
+                let went_on = following.feed(&part, &mut said);
+                (following, said, went_on)
+            };
+            let (back, said, went_on) = Box::pin(offload(read)).await;
+            following = back;
+            emit_deltas(said.deltas, sink).await;
+            if let Some(meters) = said.meters {
+                sink.on_meters(meters);
+            }
+            went_on
+        };
+        if piece.is_empty() || !matches!(went_on, Ok(ControlFlow::Continue(()))) {
+            return (following, went_on);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a part of a stream has said on another thread.
+#[derive(Default)]
+struct DeltaBuffer {
+    deltas: Vec<Delta>,
+    meters: Option<Meters>,
+}
+
+impl Sink for DeltaBuffer {
+    fn on_send(&mut self) {}
+
+    fn on_delta(&mut self, delta: Delta) {
+        self.deltas.extend(split_delta(delta));
+    }
+
+    fn on_meters(&mut self, meters: Meters) {
+        self.meters = Some(meters);
+    }
+}
+
+/// Reads what is long on a thread of its own, when it is its turn. It is read to its end, and has its place
+/// until then, also where nobody waits for it any more.
+async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+    let place = LONG_READINGS.acquire().await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let read = read();
+        drop(place);
+        read
+    });
+    match reading.await {
+        Ok(read) => read,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_cancelled) => std::future::pending().await,
+        },
+    }
+}

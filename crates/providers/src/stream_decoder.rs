@@ -1,0 +1,103 @@
+//! An answer that streams, read as it comes: its events are told apart as its framing says, and each is
+//! read as its dialect says. Not where its bytes come from.
+
+use std::ops::ControlFlow;
+
+use holdfast_domain::ports::Sink;
+use holdfast_domain::usage::Meters;
+use holdfast_wire::chat::upstream::UnreadableReason;
+use holdfast_wire::sse::{Decoder, Event};
+
+use crate::bedrock::frames::Frames;
+use crate::server::{EventOutcome, Framing, StreamParser};
+
+/// One answer, as far as it has come.
+pub(crate) struct StreamDecoder {
+    parts: Deframer,
+    pieces: Box<dyn StreamParser>,
+}
+
+/// What its bytes are cut into.
+enum Deframer {
+    Events(Decoder),
+    Frames(Frames),
+}
+
+impl StreamDecoder {
+    /// Before the first byte. No event may be longer than `bytes_max`.
+    pub(crate) fn new(framing: Framing, pieces: Box<dyn StreamParser>, bytes_max: usize) -> Self {
+        let parts = match framing {
+            Framing::Events => Deframer::Events(Decoder::new(bytes_max, bytes_max)),
+            Framing::Aws => Deframer::Frames(Frames::new(bytes_max)),
+        };
+        Self { parts, pieces }
+    }
+
+    /// Reads the next bytes and tells the sink what they say; breaks after the last event.
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<ControlFlow<()>, UnreadableReason> {
+        let pieces = &mut *self.pieces;
+        let mut take = |event: Event<'_>| take(pieces, event, sink);
+        match &mut self.parts {
+            Deframer::Events(decoder) => {
+                let mut events = decoder.feed(bytes);
+                while let Some(event) =
+                    events.next_event().map_err(|_too_long| UnreadableReason::LongEvent)?
+                {
+                    if take(event)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+            Deframer::Frames(frames) => frames.feed(bytes, take),
+        }
+    }
+
+    /// Bytes of an event that has not ended yet.
+    pub(crate) const fn unread(&self) -> usize {
+        match &self.parts {
+            Deframer::Events(decoder) => decoder.unread(),
+            Deframer::Frames(frames) => frames.unread(),
+        }
+    }
+
+    /// Whether every choice has ended: what is missing then is at most the usage, and the word that it
+    /// ends.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.pieces.is_whole()
+    }
+
+    /// The end of the answer: what was reported to have been used up, where that can be believed.
+    pub(crate) fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+        self.pieces.end()
+    }
+}
+
+fn take(
+    pieces: &mut dyn StreamParser,
+    event: Event<'_>,
+    sink: &mut dyn Sink,
+) -> Result<ControlFlow<()>, UnreadableReason> {
+    if event.name == b"error" {
+        return Err(UnreadableReason::Error);
+    }
+    // Some keep a connection alive so.
+    if event.data.trim_ascii().is_empty() {
+        return Ok(ControlFlow::Continue(()));
+    }
+    let heard = pieces.read(event)?;
+    let is_last = matches!(heard, EventOutcome::Last);
+    if let EventOutcome::More(delta) = heard {
+        sink.on_delta(delta);
+    }
+    if pieces.is_whole()
+        && let Ok(Some(meters)) = pieces.end()
+    {
+        sink.on_meters(meters);
+    }
+    Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+}

@@ -1,0 +1,223 @@
+//! Connections for one purpose, and what runs on them: to its end whether or not its caller waits for
+//! it, and no longer than is of use.
+//!
+//! The driver's own pool asks each connection that comes back whether it is well, and waits for the
+//! answer as long as the network pleases: behind one that has forgotten them, its connections are gone
+//! for a quarter of an hour. Here one is asked before it is used, has two seconds to answer, and is
+//! dropped where anything about it is in doubt.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use holdfast_domain::Timestamp;
+use sea_orm::QueryResult;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use super::connect::{CLOCK, Session, begin_snapshot, is_broken, is_healthy, session, within};
+use crate::dialect::Bind;
+
+/// How long a caller waits for a connection.
+const ACQUIRE: Duration = Duration::from_secs(5);
+/// How long a connection that was kept has to say that it is well: another one is made sooner than that.
+const LOOK: Duration = Duration::from_secs(2);
+/// One that nobody has used for so long is closed.
+const IDLE: Duration = Duration::from_secs(300);
+/// How long a statement of a read of several may run. Audits and reports go through all there is.
+pub(super) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
+/// Longer than the server lets it run.
+const AUDIT: Duration = Duration::from_secs(16 * 60);
+const _: () = assert!(AUDIT.as_secs() > AUDIT_STATEMENT.as_secs());
+/// Ending one is quick, or its connection is dead.
+const END: Duration = Duration::from_secs(2);
+
+/// Connections for one purpose.
+pub(crate) struct ConnectionPool {
+    shared: Arc<PoolInner>,
+    tasks: TaskTracker,
+    /// How long the work may take, once it has a connection.
+    patience: Duration,
+}
+
+struct PoolInner {
+    url: PgConnectOptions,
+    session: Session,
+    room: Arc<Semaphore>,
+    /// The one that was used last comes last.
+    idle: Mutex<VecDeque<(PgConnection, Instant)>>,
+}
+
+/// A connection that is in use, and its place.
+struct ConnectionGuard {
+    connection: PgConnection,
+    _place: OwnedSemaphorePermit,
+}
+
+/// A transaction that reads, and sees all rows as they are at one moment.
+pub(crate) struct PgReadTransaction {
+    taken: ConnectionGuard,
+    shared: Arc<PoolInner>,
+}
+
+impl ConnectionPool {
+    /// So many connections at most, made as they are needed.
+    pub(super) fn new(
+        url: &PgConnectOptions,
+        session: Session,
+        connections: u32,
+        patience: Duration,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let room = Arc::new(Semaphore::new(usize::try_from(connections.max(1)).unwrap_or(1)));
+        let shared = PoolInner { url: url.clone(), session, room, idle: Mutex::default() };
+        Self { shared: Arc::new(shared), tasks: tasks.clone(), patience }
+    }
+
+    /// Does this on a connection, to its end: a statement that is dropped halfway may have happened,
+    /// and leaves its connection behind.
+    pub(super) async fn run<T, W>(&self, work: W) -> Result<T, sqlx::Error>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, sqlx::Error>>
+            + Send
+            + 'static,
+    {
+        let (shared, patience) = (Arc::clone(&self.shared), self.patience);
+        let running = self.tasks.spawn(async move {
+            let mut taken = shared.acquire().await?;
+            let done = within(patience, work(&mut taken.connection)).await;
+            match &done {
+                Err(error) if is_broken(error) => {}
+                Ok(_) | Err(_) => shared.release(taken),
+            }
+            done
+        });
+        running.await.map_err(|_panic_or_end| sqlx::Error::WorkerCrashed)?
+    }
+
+    /// Does this in a transaction, which says its isolation whatever the server's default is. It
+    /// happens whether or not the caller waits for it.
+    pub(super) async fn write<T, W>(&self, work: W) -> Result<T, sqlx::Error>
+    where
+        T: Send + 'static,
+        W: for<'c> FnOnce(&'c mut PgConnection, Timestamp) -> BoxFuture<'c, Result<T, sqlx::Error>>
+            + Send
+            + 'static,
+    {
+        let written = self.run(move |connection| {
+            Box::pin(async move {
+                let begin = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
+                let mut transaction = begin.await?;
+                let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
+                let now = clock.fetch_one(&mut *transaction).await?;
+                let value = work(&mut transaction, Timestamp::from_micros(now)).await?;
+                transaction.commit().await?;
+                Ok(value)
+            })
+        });
+        written.await
+    }
+
+    /// Reads with one statement.
+    pub(crate) async fn query(
+        &self,
+        sql: &str,
+        binds: Vec<Bind>,
+    ) -> Result<Vec<QueryResult>, sqlx::Error> {
+        let sql = sql.to_owned();
+        self.run(move |connection| Box::pin(read(connection, sql, binds))).await
+    }
+
+    /// Begins a read of several statements.
+    pub(crate) async fn moment(&self) -> Result<PgReadTransaction, sqlx::Error> {
+        let shared = Arc::clone(&self.shared);
+        let mut taken = shared.acquire().await?;
+        within(self.patience, taken.connection.execute(begin_snapshot())).await?;
+        Ok(PgReadTransaction { taken, shared })
+    }
+
+    /// Closes the connections, once nothing uses them any more.
+    pub(crate) async fn close(&self) {
+        self.shared.room.close();
+        let idle = std::mem::take(&mut *self.shared.idle());
+        for (connection, _since) in idle {
+            if let Err(error) = within(END, connection.close()).await {
+                tracing::debug!(%error, "a connection did not close");
+            }
+        }
+    }
+}
+
+impl PoolInner {
+    async fn acquire(&self) -> Result<ConnectionGuard, sqlx::Error> {
+        let taking = async {
+            let place = Arc::clone(&self.room).acquire_owned().await;
+            let place = place.map_err(|_closed| sqlx::Error::PoolClosed)?;
+            let kept = self.idle().pop_back();
+            if let Some((mut connection, _since)) = kept
+                && within(LOOK, is_healthy(&mut connection)).await.unwrap_or(false)
+            {
+                return Ok(ConnectionGuard { connection, _place: place });
+            }
+            Ok(ConnectionGuard {
+                connection: session(&self.url, self.session).await?,
+                _place: place,
+            })
+        };
+        within(ACQUIRE, taking).await
+    }
+
+    fn release(&self, taken: ConnectionGuard) {
+        let now = Instant::now();
+        let mut idle = self.idle();
+        while idle.front().is_some_and(|(_, since)| now.duration_since(*since) > IDLE) {
+            drop(idle.pop_front());
+        }
+        if !self.room.is_closed() {
+            idle.push_back((taken.connection, now));
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<(PgConnection, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PgReadTransaction {
+    pub(crate) async fn query(
+        &mut self,
+        sql: &str,
+        binds: Vec<Bind>,
+    ) -> Result<Vec<QueryResult>, sqlx::Error> {
+        within(AUDIT, read(&mut self.taken.connection, sql.to_owned(), binds)).await
+    }
+
+    /// Ends it. A connection on which that fails is not used again.
+    pub(crate) async fn end(mut self) {
+        match within(END, self.taken.connection.execute("ROLLBACK")).await {
+            Ok(_) => self.shared.release(self.taken),
+            Err(error) => tracing::debug!(%error, "a read did not end"),
+        }
+    }
+}
+
+async fn read(
+    connection: &mut PgConnection,
+    sql: String,
+    binds: Vec<Bind>,
+) -> Result<Vec<QueryResult>, sqlx::Error> {
+    let mut query = sqlx::query(AssertSqlSafe(sql));
+    for bind in binds {
+        query = match bind {
+            Bind::Int(int) => query.bind(int),
+            Bind::Text(text) => query.bind(text),
+            Bind::Blob(bytes) => query.bind(bytes),
+        };
+    }
+    let rows = query.fetch_all(connection).await?;
+    Ok(rows.into_iter().map(QueryResult::from).collect())
+}

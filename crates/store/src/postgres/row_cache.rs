@@ -1,0 +1,131 @@
+//! What the writer knows of the rows of operations that it has let run, so that their ends need not look
+//! for them.
+//!
+//! It holds on the connection that it was committed on. Somebody else may have changed such a row since,
+//! so what was judged by it stands only where the row that is written proves to be that one, and no
+//! change is refused by it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem;
+
+use holdfast_domain::OperationId;
+use holdfast_domain::operation::Change;
+
+use crate::judge::{Acceptance, OperationRow};
+
+/// After so many the last ones are kept and those before them go: a hundred bytes each, twice.
+const ROOM: usize = 4_096;
+
+/// Rows as they were committed.
+#[derive(Debug, Default)]
+pub(super) struct RowCache {
+    last: HashMap<OperationId, OperationRow>,
+    before: HashMap<OperationId, OperationRow>,
+}
+
+impl RowCache {
+    /// Remembers what was committed, where an operation runs from then on.
+    pub(super) fn remember(&mut self, change: &Change, passed: Acceptance) {
+        if let Change::Operation(transition) = change
+            && transition.start().is_some()
+            && let Some(seq) = passed.seq
+            && let Some(row) = OperationRow::after(transition, seq, passed.version)
+        {
+            if self.last.len() >= ROOM {
+                self.before = mem::take(&mut self.last);
+            }
+            self.last.insert(transition.operation, row);
+        }
+    }
+
+    /// The rows that are as these changes expect them. They are given once: whoever was misled by one reads
+    /// the table.
+    pub(super) fn take(&mut self, changes: &[&Change]) -> BTreeMap<OperationId, OperationRow> {
+        let mut taken = BTreeMap::new();
+        for change in changes {
+            if let Change::Operation(transition) = change
+                && transition.expected.is_some()
+                && let Some(row) = self.forget(transition.operation)
+                && transition.matches_row(Some((row.version, row.claim)))
+            {
+                taken.insert(transition.operation, row);
+            }
+        }
+        taken
+    }
+
+    fn forget(&mut self, operation: OperationId) -> Option<OperationRow> {
+        self.last.remove(&operation).or_else(|| self.before.remove(&operation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdfast_domain::limits::CounterReadings;
+    use holdfast_domain::operation::{Receipt, Version};
+    use holdfast_domain::{Event, Snapshot, decide};
+    use holdfast_testkit::laws::tenant::operation_change;
+    use holdfast_testkit::sample::{self, NOW};
+
+    use super::*;
+
+    fn admission(n: u64) -> Arc<Change> {
+        sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
+    }
+
+    /// What asking for a cancel comes to, of what was admitted so, at some version.
+    fn asked(admission: &Change, version: Version) -> Arc<Change> {
+        let receipt =
+            Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };
+        let mut operation = operation_change(admission).apply(None, receipt).unwrap();
+        operation.version = version;
+        let snapshot = Snapshot { operation: Some(operation), ..Snapshot::vacant(NOW) };
+        Arc::new(Change::Operation(decide(&snapshot, Event::AskCancel).unwrap()))
+    }
+
+    fn passed(seq: i64) -> Acceptance {
+        Acceptance { seq: Some(seq), version: Version::FIRST, tally: CounterReadings::default() }
+    }
+
+    #[test]
+    fn a_row_is_given_once_to_who_expects_it() {
+        let mut runs = RowCache::default();
+        let admissions = [1, 2, 3].map(admission);
+        for (seq, admission) in (7..).zip(&admissions) {
+            runs.remember(admission, passed(seq));
+        }
+        let [first, second, third] = &admissions;
+        let cancelled = asked(first, Version::FIRST);
+        let other = asked(second, Version::new(2));
+        let row = OperationRow::after(operation_change(first), 7, Version::FIRST).unwrap();
+        let changes: [&Change; 3] = [&cancelled, &other, third];
+        let id = operation_change(first).operation;
+        assert_eq!(runs.take(&changes), BTreeMap::from([(id, row)]), "one is of another version");
+        assert_eq!(runs.take(&changes), BTreeMap::new());
+        runs.remember(&cancelled, passed(7));
+        assert_eq!(runs.take(&changes), BTreeMap::new(), "only those that begin to run");
+        let expected = asked(second, Version::FIRST);
+        assert_eq!(runs.take(&[&expected]), BTreeMap::new(), "who expects another knows better");
+        assert_eq!(runs.take(&[&asked(third, Version::FIRST)]).len(), 1);
+    }
+
+    #[test]
+    fn what_is_remembered_has_a_bound_and_the_last_ones_stay() {
+        let mut runs = RowCache::default();
+        let count = 2 * ROOM + 2;
+        let change = admission(1);
+        let Change::Operation(mut transition) = (*change).clone() else { panic!("{change:?}") };
+        for n in 0..count {
+            transition.operation = OperationId::from_u128(u128::try_from(n).unwrap());
+            runs.remember(&Change::Operation(transition.clone()), passed(1));
+        }
+        assert_eq!((runs.last.len(), runs.before.len()), (2, ROOM));
+        let is_there = |n: usize| {
+            let id = OperationId::from_u128(u128::try_from(n).unwrap());
+            runs.last.contains_key(&id) || runs.before.contains_key(&id)
+        };
+        assert!(is_there(count - 1) && is_there(count - ROOM) && !is_there(1));
+    }
+}

@@ -1,0 +1,118 @@
+//! All else that is written: administration, heartbeats, purges. Each is a transaction of its own,
+//! on the writer's connection, between two batches.
+
+use std::fmt;
+
+use holdfast_domain::Timestamp;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::clock::Clock;
+use super::connect::{CLOCK, CONSTRAINT};
+use super::identity::FileLost;
+use crate::rows::BadRow;
+
+type WriteFn = dyn FnOnce(&Connection, &Clock) -> ConnectionState + Send;
+
+/// Something to write. It answers for itself.
+pub(super) struct WriteTask {
+    run: Box<WriteFn>,
+    /// Makes room when the errand is done or dropped.
+    _room: OwnedSemaphorePermit,
+}
+
+/// Whether a connection can be used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionState {
+    Good,
+    Broken,
+}
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    /// SQLite refused it.
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
+    /// Somebody else wrote a row that cannot be understood.
+    #[error(transparent)]
+    Row(#[from] BadRow),
+    /// The file is another one than was opened.
+    #[error(transparent)]
+    File(#[from] FileLost),
+    /// There was no connection for it, or the writer has ended.
+    #[error("the writer did not get to it")]
+    NotTried,
+}
+
+impl WriteError {
+    /// SQLite's result code, where it was SQLite.
+    pub(super) fn code(&self) -> Option<i32> {
+        match self {
+            Self::Sql(error) => error.sqlite_error().map(|error| error.extended_code),
+            Self::Row(_) | Self::File(_) | Self::NotTried => None,
+        }
+    }
+
+    /// SQLite's result code without what extends it.
+    pub(super) fn primary_code(&self) -> Option<i32> {
+        self.code().map(|code| code & 0xff)
+    }
+
+    /// Whether a row was refused because another one has its name or id.
+    pub(super) fn is_taken(&self) -> bool {
+        use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
+        let taken = [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY];
+        self.code().is_some_and(|code| taken.contains(&code))
+    }
+}
+
+impl fmt::Debug for WriteTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Errand")
+    }
+}
+
+impl WriteTask {
+    /// A transaction that does this; what came of it goes to `to`.
+    pub(super) fn new<T: Send + 'static>(
+        work: impl FnOnce(&Transaction<'_>, Timestamp) -> Result<T, WriteError> + Send + 'static,
+        to: oneshot::Sender<Result<T, WriteError>>,
+        room: OwnedSemaphorePermit,
+    ) -> Self {
+        let run = |connection: &Connection, clock: &Clock| {
+            let outcome = transaction(connection, clock, work);
+            let is_sound = match &outcome {
+                Ok(_) => true,
+                Err(error) => error.primary_code() == Some(CONSTRAINT),
+            };
+            let kept = if is_sound && connection.is_autocommit() {
+                ConnectionState::Good
+            } else {
+                ConnectionState::Broken
+            };
+            if to.send(outcome).is_err() {
+                tracing::trace!("whoever sent an errand went away");
+            }
+            kept
+        };
+        Self { run: Box::new(run), _room: room }
+    }
+
+    pub(super) fn run(self, connection: &Connection, clock: &Clock) -> ConnectionState {
+        (self.run)(connection, clock)
+    }
+}
+
+fn transaction<T>(
+    connection: &Connection,
+    clock: &Clock,
+    work: impl FnOnce(&Transaction<'_>, Timestamp) -> Result<T, WriteError>,
+) -> Result<T, WriteError> {
+    // Rolled back where it is dropped; a connection on which that fails is not used again.
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let now = transaction.query_row(&format!("SELECT {CLOCK}"), [], |row| row.get(0))?;
+    let value = work(&transaction, clock.stamp(Timestamp::from_micros(now)))?;
+    transaction.commit()?;
+    Ok(value)
+}
