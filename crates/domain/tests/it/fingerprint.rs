@@ -89,6 +89,10 @@ fn parts(items: Vec<Item>) -> Content {
     Content::Parts(items.into_iter().map(part).collect())
 }
 
+fn extras() -> BTreeMap<String, Opaque> {
+    BTreeMap::from([("a".to_owned(), Opaque::from_json("1".to_owned()))])
+}
+
 /// Requests with the newer fields, each another, many of them easy to take for one another.
 fn newer_variants() -> Vec<(&'static str, Request)> {
     let mut variants = vec![("nothing", request())];
@@ -122,26 +126,17 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     });
     vary("tool result", &|r| r.messages[1].role = Role::Tool { call_id: String::new() });
     vary("function result", &|r| r.messages[1].role = Role::Function);
-    let replies = |reply: AssistantMessage| {
-        move |r: &mut Request| r.messages[1].role = Role::Assistant(reply.clone())
+    let reply = |change: fn(&mut AssistantMessage)| {
+        move |r: &mut Request| {
+            let mut reply = AssistantMessage::default();
+            change(&mut reply);
+            r.messages[1].role = Role::Assistant(reply);
+        }
     };
-    vary(
-        "refusal",
-        &replies(AssistantMessage { refusal: Some("a".to_owned()), ..AssistantMessage::default() }),
-    );
-    vary(
-        "audio id",
-        &replies(AssistantMessage {
-            audio_id: Some("a".to_owned()),
-            ..AssistantMessage::default()
-        }),
-    );
-    let extras = BTreeMap::from([("a".to_owned(), opaque("1"))]);
-    vary(
-        "extra of a turn",
-        &replies(AssistantMessage { extras: extras.clone(), ..AssistantMessage::default() }),
-    );
-    vary("extra", &|r| r.extras = extras.clone());
+    vary("refusal", &reply(|said| said.refusal = Some("a".to_owned())));
+    vary("audio id", &reply(|said| said.audio_id = Some("a".to_owned())));
+    vary("extra of a turn", &reply(|said| said.extras = extras()));
+    vary("extra", &|r| r.extras = extras());
     vary("logprobs", &|r| r.logprobs = true);
     vary("top logprobs", &|r| (r.logprobs, r.top_logprobs) = (true, Some(0)));
     vary("bias", &|r| r.logit_bias = BTreeMap::from([("1".to_owned(), 1)]));

@@ -442,7 +442,7 @@ mod tests {
             "0000-00-00T00:00:00.000000Z"
         );
         let told = concat!(
-            "  WARN holdfast::telemetry::line::tests: hello\\n1 http.status=200 behind=-1 late=true ",
+            "  WARN holdfast::telemetry::log_line::tests: hello\\n1 http.status=200 behind=-1 late=true ",
             r#"ratio=0.5 text="a \"b\"\\\nc\u009bd é" shown=e\u001b[0m\nf type=Some("g") "#,
             r#"error=not written: the "disk""#,
             "\n"
@@ -463,7 +463,7 @@ mod tests {
         assert!((OffsetDateTime::now_utc() - moment.unwrap()).abs() < time::Duration::HOUR);
         let expected = json!({
             "level": "WARN",
-            "target": "holdfast::telemetry::line::tests",
+            "target": "holdfast::telemetry::log_line::tests",
             "message": "hello\n1",
             "http.status": 200,
             "behind": -1,
@@ -481,7 +481,7 @@ mod tests {
     fn a_terminal_is_shown_levels_in_colours() {
         let line = logged(LogFormat::Pretty, true, || tracing::error!(route = "a", "b"));
         let (_moment, rest) = line.split_once('Z').unwrap();
-        let told = "\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m \u{1b}[2mholdfast::telemetry::line::tests:\u{1b}[0m \
+        let told = "\u{1b}[0m \u{1b}[31mERROR\u{1b}[0m \u{1b}[2mholdfast::telemetry::log_line::tests:\u{1b}[0m \
             b \u{1b}[3mroute\u{1b}[0m\u{1b}[2m=\u{1b}[0m\"a\"\n";
         assert_eq!(rest, told);
     }
