@@ -150,9 +150,8 @@ fn newer_variants() -> Vec<(&'static str, Request)> {
     });
     vary("no tool", &|r| r.tool_choice = Some(ToolChoice::Mode(ToolMode::None)));
     vary("no function", &|r| r.function_call = Some(FunctionChoice::None));
-    vary("function named none", &|r| {
-        r.function_call = Some(FunctionChoice::Named("none".to_owned()));
-    });
+    let named_none = || Some(FunctionChoice::Named("none".to_owned()));
+    vary("function named none", &|r| r.function_call = named_none());
     vary("text and audio", &|r| r.modalities = Modalities::Both);
     vary("audio", &|r| r.modalities = Modalities::Audio);
     vary("not several calls", &|r| r.parallel_tool_calls = Some(false));

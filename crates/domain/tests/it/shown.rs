@@ -63,7 +63,7 @@ fn the_pieces_of_a_request_tell_their_length() {
     ] {
         check(&item, expected);
         let part = ContentPart { item, cache_breakpoint: None };
-        let shown = format!("Parts([Part {{ item: {expected}, cache_breakpoint: None }}])");
+        let shown = format!("Parts([ContentPart {{ item: {expected}, cache_breakpoint: None }}])");
         check(&Content::Parts(vec![part]), &shown);
     }
     let (name, description) = (text(), Some(text()));
@@ -100,8 +100,7 @@ fn answers_tell_their_length() {
     check(&delta, &format!("Delta {{ choices: [ChoiceDelta(0: {shown}], {beside} }}"));
     let mut answer = Answer::default();
     answer.append(delta);
-    let beside =
-        "service_tier: None, predicted: Predicted { accepted: 0, rejected: 0 }, moderation: None";
+    let beside = "service_tier: None, predicted: PredictionTokens { accepted: 0, rejected: 0 }, moderation: None";
     check(&answer, &format!("Answer {{ choices: {{0: Choice({shown}}}, {beside} }}"));
 }
 

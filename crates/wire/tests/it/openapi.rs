@@ -195,7 +195,7 @@ fn names_read() -> BTreeSet<String> {
             names.extend(name.map(|(name, _)| name.to_owned()));
         }
     }
-    for rest in source.split("leave_out(&[").skip(1) {
+    for rest in source.split("remove(&[").skip(1) {
         let (list, _) = rest.split_once(']').unwrap();
         names.extend(list.split(',').map(|name| name.trim_matches('"').to_owned()));
     }
