@@ -155,7 +155,7 @@ fn what_an_upstream_turns_away_may_run_later_under_the_same_key() {
         ("WARN", "not_run_overloaded"),
         ("ERROR", "not_run_account"),
     ] {
-        let is_it = |line: &&str| line.contains(class) && line.contains("turned_away");
+        let is_it = |line: &&str| line.contains(class) && line.contains("route_complaints");
         let told: Vec<_> = said.lines().filter(is_it).collect();
         assert_eq!(told.len(), 1, "once in a while, not with every request: {said}");
         assert!(told[0].contains(level) && told[0].contains(UPSTREAM_MODEL), "{}", told[0]);
