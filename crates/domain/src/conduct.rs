@@ -307,6 +307,7 @@ impl ClaimOffer<'_> {
         let mut claim = Box::new(self.claim.clone());
         if let Some(operation) = &snapshot.operation
             && operation.binding.terms != claim.binding.terms
+            // Without it only equal bytes under the same server secret are still the same request.
             && let Some(binding) = (self.rebind)(&operation.binding.terms)
         {
             claim.binding = binding;

@@ -30,6 +30,8 @@ impl Bearer {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        // Lengths first: base62 reads a shorter text as a smaller number, and a bearer has one
+        // spelling.
         if id.len() != LEN_OF_128 || secret.len() != LEN_OF_256 {
             return None;
         }

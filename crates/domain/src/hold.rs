@@ -55,6 +55,7 @@ impl UsageBound {
         let tokens =
             [frames, images, u128::from(overhead)].into_iter().fold(text, u128::saturating_add);
         let is_capped = facts.recordings == 0 && facts.files == 0 && !facts.searches;
+        // Without a cap there is no count: the context, which is the smaller one below, bounds it.
         let tokens = if is_capped { u64::try_from(tokens).unwrap_or(u64::MAX) } else { u64::MAX };
         Self {
             prompt_tokens: tokens.min(contract.context_tokens),

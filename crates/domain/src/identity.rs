@@ -86,7 +86,7 @@ macro_rules! ids {
 ids! {
     /// An API key: the scope of request keys, limits and fingerprints. It outlives its credentials.
     ApiKeyId,
-    /// One credential of an API key.
+    /// Credential of an API key; public, and part of the text that its bearer holds.
     CredentialId,
     /// A prepaid balance in one currency.
     WalletId,
@@ -238,6 +238,7 @@ impl OperationId {
     /// The operation that this request key stands for under this API key.
     #[must_use]
     pub fn of(api_key: ApiKeyId, request_key: RequestKey) -> Self {
+        // Sixteen bytes each: parts of a fixed width need no lengths to be told apart.
         let parts = [&api_key.to_bytes()[..], &request_key.to_bytes()[..]];
         Self(absorbed(&mut Hasher::new_from_context_key(&OPERATION), &parts))
     }

@@ -114,7 +114,7 @@ impl Transfer {
 /// Move of a wallet's money by an operation's transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Funds {
-    /// Nothing.
+    /// No money moves.
     Unmoved,
     /// Reserve this much; refused when that much is not available.
     Hold(Micros),

@@ -206,7 +206,7 @@ pub struct CounterMove {
 /// Readings of an API key's counters, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterReadings {
-    /// One bit for each of [`Counter::ALL`], the first the lowest.
+    /// Bits of the known ones, in the order of [`Counter::ALL`], the first the lowest.
     known: u8,
     used: [i64; Counter::ALL.len()],
 }
@@ -219,7 +219,7 @@ impl CounterReadings {
         self.used.get(counter.index()).copied().filter(|_used| is_known)
     }
 
-    /// These readings with this counter at so much.
+    /// Readings with this counter at so much.
     #[must_use]
     pub fn with(mut self, counter: Counter, used: i64) -> Self {
         if let Some(place) = self.used.get_mut(counter.index()) {
@@ -229,7 +229,7 @@ impl CounterReadings {
         self
     }
 
-    /// These readings after these corrections; what is not known stays so.
+    /// Readings after these corrections; what is not known stays so.
     #[must_use]
     pub fn with_moves(self, moves: &[CounterMove]) -> Self {
         moves.iter().fold(self, |tally, moved| match tally.used(moved.counter) {
@@ -273,6 +273,7 @@ impl ReachedLimit {
     /// Rest of the counter; zero where its reading is not known.
     #[must_use]
     pub fn remaining(&self) -> i64 {
+        // Unknown is taken for full: nobody is told of room that may not be there.
         let used = self.counters.used(self.counter).unwrap_or(self.bound);
         self.bound.saturating_sub(used).max(0)
     }
@@ -294,7 +295,7 @@ impl ReachedLimit {
 /// keeps it, so that an ending corrects what was reserved, whatever the key's limits are by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reservation {
-    /// One bit for each of [`Counter::ALL`], the first the lowest.
+    /// Bits of the reserved ones, in the order of [`Counter::ALL`], the first the lowest.
     counters: u8,
     /// Tokens reserved of the minute's.
     tokens: u64,
@@ -308,6 +309,7 @@ impl Reservation {
             .reservations(Micros::ZERO, tokens)
             .iter()
             .fold(0, |bits, reserved| bits | Self::bit(reserved.counter));
+        // Tokens alone need a number of their own: spend is the hold, the other two are 1.
         Self { counters, tokens: if limits.tokens_per_minute.is_some() { tokens } else { 0 } }
     }
 
@@ -376,6 +378,7 @@ impl Reservation {
             .into_iter()
             .filter(|counter| self.counters & Self::bit(*counter) != 0)
             .map(|counter| CounterMove { counter, amount: by(counter), bound: None })
+            // Nothing to correct is nothing to write.
             .filter(|moved| moved.amount != 0)
             .collect()
     }

@@ -3,8 +3,7 @@
 //!
 //! The contract is two things at once. Its numbers bound the hold, and its version is fingerprinted
 //! with each request: an operation keeps the version that its key was bound under, so that a retry
-//! is compared under that one whatever the configuration says by then. Numbers may change without
-//! the version; what a request *means* may not.
+//! is compared under that one whatever the configuration says by then.
 
 use std::collections::BTreeSet;
 use std::fmt;

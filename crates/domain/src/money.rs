@@ -82,6 +82,7 @@ impl FromStr for Micros {
     /// Reads decimal units with at most six decimals: `10`, `10.00`, `-0.000015`.
     fn from_str(text: &str) -> Result<Self, BadAmount> {
         let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+        // By digits, never through a float: 0.1 is 100,000 micros and nothing near it.
         let (units, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !numeric(units) || !numeric(fraction) || fraction.len() > 6 {

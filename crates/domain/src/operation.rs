@@ -260,6 +260,7 @@ impl Version {
     /// The version after this one.
     #[must_use]
     pub const fn next(self) -> Self {
+        // Saturates where no row gets to: each change is a commit.
         Self(self.0.saturating_add(1))
     }
 }
@@ -330,6 +331,7 @@ impl Lease {
     /// time.
     #[must_use]
     pub fn is_live(&self, node: &Node, now: Timestamp) -> bool {
+        // The end itself is not live any more: at that moment another process may take the name.
         self.node == *node && now < self.ends_at
     }
 }

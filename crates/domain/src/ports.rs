@@ -98,6 +98,8 @@ pub trait Journal: Send + Sync {
 
     /// Reads the database's clock: proof that it can be read.
     async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        // No operation has this id, for a UUIDv8 is never all zeros: the read is for its clock
+        // alone.
         Ok(self.load(OperationId::from_u128(0)).await?.now)
     }
 
@@ -189,7 +191,7 @@ pub trait Nodes: Send + Sync {
         Ok(())
     }
 
-    /// Where that process is reached; `None` when it has not said so, or another has the name.
+    /// Address of that process; `None` when it has not said so, or another has the name.
     async fn address(&self, _node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
         Ok(None)
     }
@@ -211,6 +213,7 @@ impl KnownCredential {
     /// clock that is set back does not give it back.
     #[must_use]
     pub fn has_ended(&self) -> bool {
+        // The end itself is not within: from that moment on the credential is refused.
         self.api_key.revoked_at.is_some() || self.ends_at().is_some_and(|end| end <= self.now)
     }
 

@@ -48,6 +48,7 @@ impl UnitPrices {
     /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] where it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
+        // At most nine products of 2^60 × 2^40 × 2^20: all of them fit into 128 bits.
         let millionths = meters.iter().fold(0_u128, |sum, (kind, count)| {
             // Everything in millionths of a micro, so that the one division below rounds the whole
             // sum.
@@ -132,6 +133,7 @@ impl Tariff {
         let first = std::iter::once((0, &self.rates));
         let all =
             first.chain(self.tiers.iter().map(|tier| (tier.above_prompt_tokens, &tier.rates)));
+        // Each threshold begins a tier and ends the one before it.
         let ends = self.tiers.iter().map(|tier| tier.above_prompt_tokens).chain([u64::MAX]);
         all.zip(ends)
             // The first rates are always within reach; a tier only beyond its threshold.

@@ -69,6 +69,8 @@ impl ServerSecret {
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= Self::LEN_MIN).then(|| {
+            // A hash under a context of its own: rows name the secret by it, and it gives nothing
+            // away.
             let [a, b, c, d, e, f, g, h, ..] =
                 derived("holdfast 2026-11 server secret id v1", &[bytes]);
             Self { bytes: bytes.into(), id: ServerSecretId([a, b, c, d, e, f, g, h]) }
@@ -251,6 +253,7 @@ impl PseudonymKey {
     /// the key can tell which, or make that of another API key's name.
     #[must_use]
     pub fn pseudonym(&self, name: &str) -> String {
+        // Half of the hash: 128 bits are 22 digits, and no two names meet by chance.
         let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
             *blake3::keyed_hash(&self.0, name.as_bytes()).as_bytes();
         base62::write(&half, base62::LEN_OF_128)

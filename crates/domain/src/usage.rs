@@ -133,7 +133,7 @@ impl Meters {
         }))
     }
 
-    /// These meters with another count of one kind; `None` where that is absurd.
+    /// Meters with another count of one kind; `None` where that is absurd.
     #[must_use]
     pub fn with(&self, kind: MeterKind, count: u64) -> Option<Self> {
         Self::from_fn(|other| if other == kind { count } else { self.count(other) })
@@ -180,6 +180,7 @@ impl Meters {
     /// and 1,024.
     #[must_use]
     pub const fn completion_max(asked_for: u64) -> u64 {
+        // The slack is for small bounds: twice 16 tokens would not believe a short thought.
         asked_for.saturating_mul(2).saturating_add(Self::COMPLETION_SLACK)
     }
 

@@ -1,4 +1,5 @@
-//! One change on its way to a verdict, whatever becomes of the answers; not what follows from it.
+//! Offering: a change on its way to a verdict, whatever becomes of the answers; not what follows
+//! from it.
 //!
 //! A lost answer is the hard case: the commit may have happened, may happen yet, or never. Reading
 //! the row proves nothing as long as the lost transaction may still land, so nothing is read here.

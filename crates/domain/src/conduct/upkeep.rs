@@ -1,5 +1,5 @@
-//! What anybody may do to an operation that is not its own: reap it, settle it, ask its owner to
-//! end it; and what a process does to a claim of its own that no task runs.
+//! Upkeep: all that anybody may do to an operation that is not its own (reap it, settle it, ask its
+//! owner to end it), and what a process does to a claim of its own that no task runs.
 //!
 //! Reaping, settling and disowning are one try: whoever fails here loses nothing, because a
 //! reconciler, a retry or a look-up meets the same row again. So from every state, with all tasks
@@ -53,6 +53,7 @@ impl Conduct<'_> {
             && row.phase == Phase::Leased
             && Some(row.owner.claim) == alive
         {
+            // A run of this very process: its task will say how it ends.
             return Ok(Reconciliation { snapshot, moved: false });
         }
         let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
@@ -96,6 +97,7 @@ impl Conduct<'_> {
         loop {
             let found = self.reconcile_while_running(operation, alive).await?;
             let Ok(transition) = decide(&found.snapshot, Event::AskCancel) else {
+                // Asked before, or nothing that runs: the row as it was found is the answer.
                 return Ok(found);
             };
             let snapshot = found.snapshot;
@@ -161,6 +163,7 @@ impl Conduct<'_> {
                 let moved = was_lost && has_landed(&change, before, &after);
                 Ok(EventOutcome::Moved(Reconciliation { snapshot: after, moved }))
             }
+            // Refused or not taken in: nothing has changed.
             Err(
                 CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)

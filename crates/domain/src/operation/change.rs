@@ -219,6 +219,7 @@ impl Transition {
                 let usage = after.phase.usage()?.clone();
                 after.phase = Phase::Completed { usage, finished_at: at };
             }
+            // A mark and no phase: what follows is the owner's word.
             Effect::AskCancel => after.cancel_asked = true,
             Effect::Open { attempts } => {
                 after.phase = Phase::Open;

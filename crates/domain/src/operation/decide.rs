@@ -191,6 +191,7 @@ fn claim_bound(
     claim: Box<Claim>,
     now: Timestamp,
 ) -> Result<Transition, Refusal> {
+    // Before the phase: another request learns nothing of the one that the key is bound to.
     if !operation.binding.is_same_request(&claim.binding) {
         return Err(Refusal::OtherRequest);
     }
@@ -199,6 +200,7 @@ fn claim_bound(
             Err(Refusal::Ended)
         }
         Phase::Recorded(_) => Err(Refusal::Recorded),
+        // Alive or not is no question of a claim: its caller attaches, or offers a reap.
         Phase::Leased => Err(Refusal::Leased),
         Phase::Open => reopen(operation, claim, now),
     }

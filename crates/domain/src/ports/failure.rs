@@ -120,7 +120,7 @@ pub enum UnreadableReason {
     /// The bytes of a stream are not framed as its kind frames them.
     #[error("the stream is not framed as its kind of provider frames it")]
     Framing,
-    /// One event of a stream is longer than it may be.
+    /// An event of a stream is longer than it may be.
     #[error("an event of the stream is longer than the provider's event_bytes")]
     LongEvent,
     /// An answer that does not stream is longer than it may be.

@@ -71,6 +71,7 @@ impl ResultKey {
     /// nonce.
     #[must_use]
     pub fn relay_key(&self, claim: ClaimId, asking: RelayNonce, telling: RelayNonce) -> RelayKey {
+        // Both nonces: neither end alone can make two relays share a key.
         let parts =
             [&self.0[..], &claim.to_bytes()[..], &asking.to_bytes()[..], &telling.to_bytes()[..]];
         RelayKey(derived("holdfast 2026-11 relay tape v1", &parts))
