@@ -233,7 +233,7 @@ impl CounterReadings {
     #[must_use]
     pub fn with_moves(self, moves: &[CounterMove]) -> Self {
         moves.iter().fold(self, |tally, moved| match tally.used(moved.counter) {
-            // No lower than zero, as in a store: a correction may meet a counter that began anew.
+            // Never below zero: a correction may meet a counter that began anew.
             Some(used) => tally.with(moved.counter, used.saturating_add(moved.amount).max(0)),
             None => tally,
         })
