@@ -1,5 +1,15 @@
-//! What a model said, as it arrives and when it is whole. Nothing of the provider is in it: not its
-//! ids, not its name.
+//! Answers of a model, as they arrive and when they are whole. Nothing of the provider is in them:
+//! not its ids, not its name.
+//!
+//! ```text
+//! Delta, Delta, … ─▶ Answer::append ─▶ is_complete ─▶ sealed and stored
+//!                                  └─▶ a bound of ours: end_open_choices, then the same
+//! ```
+//!
+//! Each delta is told to callers as it comes and appended to the [`Answer`], so a replay says what
+//! the stream said. Anything less than every choice with its end is a broken answer, which is never
+//! passed off as a whole one: only a bound of the gateway or a cancel may end what is open, as
+//! `length`.
 
 mod debug;
 
@@ -8,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::request::{Opaque, Request, ServiceTier, ToolKind};
 use crate::state::ProviderState;
 
-/// Why a choice ended.
+/// Reason why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
     /// By itself or at a stop sequence.
@@ -17,22 +27,22 @@ pub enum FinishReason {
     Length,
     /// The provider's filter cut it.
     ContentFilter,
-    /// It called tools.
+    /// Calls of tools.
     ToolCalls,
-    /// It called a function, in the older form.
+    /// Call of a function, in the older form.
     FunctionCall,
 }
 
-/// A piece of an answer. An answer that arrives whole is one delta.
+/// Piece of an answer. An answer that arrives whole is one delta.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delta {
-    /// What each choice gained.
+    /// Gains of its choices.
     pub choices: Vec<ChoiceDelta>,
-    /// Which tier serves it, where the provider tells.
+    /// Tier that serves it, where the provider tells.
     pub service_tier: Option<ServiceTier>,
-    /// What became of a predicted text, where the provider tells.
+    /// Fate of a predicted text, where the provider tells.
     pub predicted: Option<PredictionTokens>,
-    /// What a moderation said of prompt and answer.
+    /// Findings of a moderation of prompt and answer.
     pub moderation: Option<Opaque>,
 }
 
@@ -54,20 +64,20 @@ impl Delta {
     }
 }
 
-/// How many tokens of a predicted text became part of the answer, and how many did not. Both are
-/// completion tokens: told, and never metered apart.
+/// Tokens of a predicted text, by whether they became part of the answer. Both are completion
+/// tokens: told, and never metered apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PredictionTokens {
-    /// Those that did.
+    /// Tokens that became part of it.
     pub accepted: u64,
-    /// Those that did not.
+    /// Tokens that did not.
     pub rejected: u64,
 }
 
-/// What one choice gained.
+/// Gain of a choice.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ChoiceDelta {
-    /// Which choice, from zero.
+    /// Number of the choice, from zero.
     pub index: u32,
     /// More text.
     pub content: Option<String>,
@@ -79,32 +89,32 @@ pub struct ChoiceDelta {
     pub tool_calls: Vec<ToolCallDelta>,
     /// More of its function call, in the older form.
     pub function_call: Option<FunctionCallDelta>,
-    /// How likely more of its tokens were.
+    /// Likelihoods of more of its tokens.
     pub logprobs: Option<Logprobs>,
     /// More sources, each as the provider gives it.
     pub annotations: Vec<Opaque>,
     /// More of what it spoke.
     pub audio: Option<Audio>,
-    /// Its end.
+    /// Reason of its end, where it ends.
     pub finish: Option<FinishReason>,
 }
 
-/// What one tool call gained. Its first piece says which tool it calls.
+/// Gain of a tool call. Its first piece says which tool it calls.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ToolCallDelta {
-    /// Which call of the choice, from zero in the order in which they begin.
+    /// Number of the call in its choice, from zero in the order in which they begin.
     pub index: u32,
-    /// Which sort of tool.
+    /// Sort of the tool.
     pub kind: Option<ToolKind>,
     /// More of the tool's name: all of it, as a rule.
     pub name: Option<String>,
     /// More of the `arguments` or the `input`.
     pub input: Option<String>,
-    /// What the provider wants back with the call's result.
+    /// State that the provider wants back with the call's result.
     pub state: Option<ProviderState>,
 }
 
-/// What a function call in the older form gained.
+/// Gain of a function call in the older form.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct FunctionCallDelta {
     /// More of the function's name: all of it, as a rule.
@@ -113,81 +123,81 @@ pub struct FunctionCallDelta {
     pub arguments: Option<String>,
 }
 
-/// How likely tokens were, each as the provider gives it.
+/// Likelihoods of tokens, each as the provider gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Logprobs {
-    /// Those of the text.
+    /// Likelihoods of the text's tokens.
     pub content: Option<Vec<Opaque>>,
-    /// Those of the refusal.
+    /// Likelihoods of the refusal's tokens.
     pub refusal: Option<Vec<Opaque>>,
 }
 
-/// What was spoken.
+/// Speech.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Audio {
     /// Base64.
     pub data: String,
-    /// The same in words.
+    /// Words that were spoken.
     pub transcript: String,
-    /// Until when the provider keeps it, in seconds since 1970.
+    /// Moment until which the provider keeps it, in seconds since 1970.
     pub expires_at: i64,
 }
 
-/// An answer put together from its deltas.
+/// Answer put together from its deltas.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
     /// In boxes: a map has room for eleven from its first one on, and most answers have one.
     choices: BTreeMap<u32, Box<Choice>>,
-    /// Which tier served it, where the provider told.
+    /// Tier that served it, where the provider told.
     pub service_tier: Option<ServiceTier>,
-    /// What became of a predicted text.
+    /// Fate of a predicted text.
     pub predicted: PredictionTokens,
-    /// What a moderation said of prompt and answer.
+    /// Findings of a moderation of prompt and answer.
     pub moderation: Option<Opaque>,
 }
 
-/// One choice of an answer.
+/// Choice of an answer.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Choice {
     /// The text, if there was any.
     pub content: Option<String>,
     /// The refusal, if there was one.
     pub refusal: Option<String>,
-    /// What it thought, where the provider tells.
+    /// Thoughts of the model, where the provider tells them.
     pub reasoning: Option<String>,
-    /// Its tool calls by their index.
+    /// Tool calls by their number.
     pub tool_calls: BTreeMap<u32, ToolCall>,
-    /// Its function call, in the older form.
+    /// Function call, in the older form.
     pub function_call: Option<FunctionCall>,
-    /// How likely its tokens were.
+    /// Likelihoods of its tokens.
     pub logprobs: Option<Logprobs>,
-    /// Its sources.
+    /// Sources, each as the provider gives it.
     pub annotations: Vec<Opaque>,
-    /// What it spoke.
+    /// Speech.
     pub audio: Option<Audio>,
-    /// Why it ended; `None` while it has not.
+    /// Reason of its end; `None` while it has not ended.
     pub finish: Option<FinishReason>,
 }
 
-/// A tool call. Callers get an id of ours for it.
+/// Tool call. Callers get an id of ours for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Which sort of tool.
+    /// Sort of the tool.
     pub kind: ToolKind,
-    /// Which tool.
+    /// Name of the tool.
     pub name: String,
     /// A function's `arguments` or a custom tool's `input`.
     pub input: String,
-    /// What the provider wants back with the call's result: nothing that a caller gets.
+    /// State that the provider wants back with the call's result. Callers never get it.
     pub state: Option<ProviderState>,
 }
 
 /// A function call in the older form.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct FunctionCall {
-    /// Which function.
+    /// Name of the function.
     pub name: String,
-    /// Its arguments.
+    /// Arguments, as text.
     pub arguments: String,
 }
 
@@ -197,6 +207,7 @@ impl Answer {
         for gained in delta.choices {
             self.choices.entry(gained.index).or_default().append(gained);
         }
+        // The last word wins; a delta without one says nothing about it.
         self.service_tier = delta.service_tier.or(self.service_tier);
         self.predicted = delta.predicted.unwrap_or(self.predicted);
         self.moderation = delta.moderation.or(self.moderation.take());
@@ -212,25 +223,28 @@ impl Answer {
         }
     }
 
-    /// Whether every one of `n` choices is there and has ended: anything less is a broken answer.
+    /// True where every one of `n` choices is there and has ended: anything less is a broken
+    /// answer.
     #[must_use]
     pub fn is_complete(&self, n: u32) -> bool {
+        // The keys are sorted: exactly 0 to n − 1, none missing and none beyond.
         (0..n).eq(self.choices.keys().copied())
             && self.choices.values().all(|choice| choice.finish.is_some())
     }
 
-    /// Whether nothing of it has arrived: a choice that was opened without a word is nothing yet.
+    /// True where nothing of it has arrived: a choice that was opened without a word is nothing
+    /// yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.choices.values().any(|choice| choice.has_content())
     }
 
-    /// Ends whatever of `n` choices has not ended, as a bound of the gateway does. Who was said to call
-    /// and calls nobody was cut before it did.
+    /// Ends with `length` whatever of `n` choices has not ended, as a bound of the gateway does.
     pub fn end_open_choices(&mut self, n: u32) {
         for index in 0..n {
             let choice = self.choices.entry(index).or_default();
             let finish = choice.finish.get_or_insert(FinishReason::Length);
+            // An end with calls that has none was cut before it called: `length` as well.
             let calls_nobody = match finish {
                 FinishReason::ToolCalls => choice.tool_calls.is_empty(),
                 FinishReason::FunctionCall => choice.function_call.is_none(),
@@ -257,7 +271,7 @@ impl Answer {
 }
 
 impl Delta {
-    /// Whether the model says anything by it: opening a choice without a word is nothing yet.
+    /// True where the model says anything by it: opening a choice without a word is nothing yet.
     #[must_use]
     pub fn has_content(&self) -> bool {
         self.choices.iter().any(ChoiceDelta::has_content)
@@ -318,6 +332,7 @@ impl Choice {
             grow(&mut audio.transcript, Some(transcript));
             audio.expires_at = audio.expires_at.max(expires_at);
         }
+        // The first end stays: a second one would change what callers were told.
         self.finish = self.finish.or(gained.finish);
     }
 
@@ -344,7 +359,8 @@ fn extend(to: &mut Option<Vec<Opaque>>, more: Option<Vec<Opaque>>) {
     }
 }
 
-/// The first piece is taken over as it is: it may be all of a long answer.
+/// Text with more at its end. The first piece is taken over as it is: it may be all of a long
+/// answer.
 fn grow(to: &mut String, more: Option<String>) {
     match more {
         Some(more) if to.is_empty() => *to = more,
@@ -353,7 +369,7 @@ fn grow(to: &mut String, more: Option<String>) {
     }
 }
 
-/// As [`grow`].
+/// List with more at its end; the first piece is taken over as in [`grow`].
 fn gather(to: &mut Vec<Opaque>, more: Vec<Opaque>) {
     if to.is_empty() {
         *to = more;

@@ -4,10 +4,10 @@
 pub(crate) const LEN_OF_128: usize = 22;
 /// Digits of 256 bits.
 pub(crate) const LEN_OF_256: usize = 43;
-/// In the order of ASCII.
+/// The digits in the order of ASCII, so that texts of one length sort as their numbers.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Repeated division of a big-endian number: `number` is left at zero.
+/// Text of `len` digits, by repeated division of a big-endian number, which is left at zero.
 pub(crate) fn write(bytes: &[u8], len: usize) -> String {
     let mut number = bytes.to_vec();
     let mut text = vec![0; len];
@@ -23,10 +23,12 @@ pub(crate) fn write(bytes: &[u8], len: usize) -> String {
     text.into_iter().map(char::from).collect()
 }
 
-/// `None` for another character, or for a number that does not fit. Five digits and four bytes at a time.
+/// Bytes that a text spells; `None` for another character, or for a number that does not fit.
 pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut number = [0; N];
     let (words, []) = number.as_chunks_mut::<4>() else { return None };
+    // Five digits and four bytes at a time: 62^5 < 2^30, so scale, carry and product fit into 64
+    // bits.
     for digits in text.as_bytes().chunks(5) {
         let (mut scale, mut carry) = (1_u64, 0_u64);
         for digit in digits {

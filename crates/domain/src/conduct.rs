@@ -1,8 +1,23 @@
 //! The loop over the ports: claims an operation, has it run, and brings its ending to the store,
 //! with every lost commit and every lost race handled once, here.
 //!
-//! Async without a runtime. It never spawns: whoever calls it decides what outlives what. Nothing in
-//! here is cancel safe once a claim was offered; run it on a task that nobody drops.
+//! ```text
+//! claim:     decide ─▶ commit ─┬─ committed ─▶ mine: run it
+//!              ▲               ├─ conflict ──▶ load, judge again
+//!              │               └─ lost ──────▶ the same change again, until there is a verdict
+//!              └─ in the way: settle what is recorded (T2b), reap what nobody owns (T6)
+//! conclude:  decide ─▶ commit, until the store takes it or the row shows that it cannot stand
+//! ```
+//!
+//! A commit whose answer was lost is neither done nor undone: it may land yet, and an old row that
+//! is merely read proves nothing. So the same change is offered again, unchanged, until the store
+//! says committed or conflict; a claim is mine only if the row then carries my claim id.
+//!
+//! Never: a provider call before the commit of the claim has come back; a loser that releases the
+//! winner's hold; an answer that is not the row's.
+//!
+//! Async without a runtime. It never spawns: whoever calls it decides what outlives what. Nothing
+//! in here is cancel safe once a claim was offered; run it on a task that nobody drops.
 
 mod concluding;
 mod offering;
@@ -29,14 +44,14 @@ use crate::{ClaimId, OperationId, Timestamp};
 /// that somebody else moved the operation on.
 const RACES_MAX: u32 = 16;
 
-/// Carries decisions to a journal.
+/// Loop that carries decisions to a journal. Holds no state: cheap to make for every call.
 #[derive(Clone, Copy)]
 pub struct Conduct<'a> {
-    /// Where they are committed.
+    /// Journal that they are committed to.
     pub journal: &'a dyn Journal,
-    /// The wait between two offers.
+    /// Wait between two offers.
     pub pause: &'a dyn Pause,
-    /// See [`Event::Reap`].
+    /// Grace of [`Event::Reap`].
     pub orphan_grace: Option<Duration>,
 }
 
@@ -46,12 +61,13 @@ impl std::fmt::Debug for Conduct<'_> {
     }
 }
 
-/// A claim to be offered, and how to compare it with an older binding.
+/// Claim to be offered, with the means to compare it with an older binding.
 #[derive(Clone, Copy)]
 pub struct ClaimOffer<'a> {
-    /// What T1 or T7 would write.
+    /// Claim that T1 or T7 would write.
     pub claim: &'a Claim,
-    /// The latest that the database's clock can say: only this process's own lease is judged by it.
+    /// Latest moment that the database's clock can say: only this process's own lease is judged by
+    /// it.
     pub now: Timestamp,
     /// The same request bound under the terms of an operation that was made with other ones. `None`
     /// where that cannot be computed any more.
@@ -64,25 +80,26 @@ impl std::fmt::Debug for ClaimOffer<'_> {
     }
 }
 
-/// What became of a claim.
+/// Outcome of a claim.
 #[derive(Debug)]
 pub enum ClaimOutcome {
-    /// The operation is this claim's to run, and what its counters stand at, where the store said it.
+    /// The operation is this claim's to run; with the readings of its counters where the store told
+    /// them.
     Mine(Box<Operation>, CounterReadings),
-    /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it may
-    /// also be open again, where the run proved that it had not happened.
+    /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it
+    /// may also be open again, where the run proved that it had not happened.
     Ended(Box<Reconciliation>),
     /// Somebody else runs it and may be alive.
     InProgress(Box<Snapshot>),
-    /// Its result is kept and its settlement is still refused.
+    /// Result kept, settlement still refused.
     Recorded(Box<Snapshot>),
-    /// It is open, and may run again after [`Operation::reopens_in`]. Nothing was written.
+    /// Open, and may run again after [`Operation::reopens_in`]. Nothing was written.
     TooSoon(Box<Snapshot>),
     /// The key is bound to another request.
     OtherRequest,
 }
 
-/// Why nothing became of a claim. The key is as it was.
+/// Reason why nothing became of a claim. The key is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The store refused or could not take the claim.
@@ -91,7 +108,7 @@ pub enum ClaimError {
     /// The store could not be read.
     #[error("the operation could not be read")]
     Load(#[source] Unavailable),
-    /// This process must not start anything now.
+    /// Lease of this process is not live: it must not start anything now.
     #[error("this node's lease is not live")]
     LeaseLost,
     /// The rules said of a claim what they say of other events only: a bug in them.
@@ -124,6 +141,8 @@ impl Conduct<'_> {
     pub async fn claim(&self, order: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
         let mut snapshot = Snapshot::vacant(order.now);
         let (mut is_read, mut moved) = (false, false);
+        // Judged over an empty snapshot first: a key is new as a rule, and the commit's
+        // compare-and-set is the read.
         for _race in 0..RACES_MAX {
             let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)));
             // What is large is in boxes here, also what few claims come to: all of them are moved about
@@ -165,6 +184,7 @@ impl Conduct<'_> {
                             CounterReadings::default(),
                         ));
                     }
+                    // The owner is somebody else, alive or not: only the judge may say which.
                     let reap = Event::Reap { orphan_grace: self.orphan_grace };
                     let tried = Box::pin(self.try_event(snapshot, reap)).await;
                     match tried.map_err(ClaimError::Load)? {
@@ -207,6 +227,7 @@ impl Conduct<'_> {
         F: Future<Output = (Ending, Vec<Attempt>)>,
     {
         let operation = match self.claim(order).await? {
+            // From here on the hold is committed: every way out goes through `conclude`.
             ClaimOutcome::Mine(operation, _tally) => Arc::new(*operation),
             bound @ (ClaimOutcome::Ended(_)
             | ClaimOutcome::InProgress(_)
@@ -221,6 +242,7 @@ impl Conduct<'_> {
             Some(Phase::Recorded(_)) => {
                 ClaimOutcome::Recorded(Box::new(Arc::unwrap_or_clone(snapshot)))
             }
+            // Leased again, by another claim: this run's word came too late.
             Some(Phase::Leased) => {
                 ClaimOutcome::InProgress(Box::new(Arc::unwrap_or_clone(snapshot)))
             }
@@ -245,6 +267,7 @@ impl Conduct<'_> {
     ) -> Result<OfferOutcome, ClaimError> {
         let Verdict { of_store, was_lost } = self.offer(change).await;
         match of_store {
+            // No read: the commit was the compare-and-set, so the row is what the change makes.
             Ok(receipt) => Ok(apply_change(change, before, receipt)
                 .map_or(OfferOutcome::Moved, |row| {
                     OfferOutcome::Mine(Box::new(row), receipt.counters)
@@ -268,9 +291,9 @@ impl Conduct<'_> {
     }
 }
 
-/// What became of an offered claim.
+/// Outcome of an offered claim.
 enum OfferOutcome {
-    /// It was committed.
+    /// Committed: this claim owns the operation.
     Mine(Box<Operation>, CounterReadings),
     /// The row moved before it: load it.
     Moved,
@@ -284,6 +307,7 @@ impl ClaimOffer<'_> {
         let mut claim = Box::new(self.claim.clone());
         if let Some(operation) = &snapshot.operation
             && operation.binding.terms != claim.binding.terms
+            // Without it only equal bytes under the same server secret are still the same request.
             && let Some(binding) = (self.rebind)(&operation.binding.terms)
         {
             claim.binding = binding;

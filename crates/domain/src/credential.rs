@@ -1,4 +1,9 @@
 //! API keys as their bearers hold them: `hfk_<credential id>_<secret>`, both in base62.
+//!
+//! The scope is the key, not the secret. An API key lives as long as its operations; it has
+//! credentials, each with a verifier and an end. Rotation adds a credential and dates the end of
+//! the others: ids, limits and fingerprints stay, so a retry across a rotation is the same
+//! operation. Never stored: a secret.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,12 +16,12 @@ use crate::{ApiKeyId, CredentialId, Timestamp, WalletId};
 
 const PREFIX: &str = "hfk_";
 
-/// What a caller bears: the id of a credential and the secret that proves it.
+/// Bearer of a request: the id of a credential and the secret that proves it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bearer {
-    /// Which credential.
+    /// Id of the credential, public.
     pub id: CredentialId,
-    /// The proof.
+    /// Secret that proves it.
     pub secret: CredentialSecret,
 }
 
@@ -25,6 +30,8 @@ impl Bearer {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        // Lengths first: base62 reads a shorter text as a smaller number, and a bearer has one
+        // spelling.
         if id.len() != LEN_OF_128 || secret.len() != LEN_OF_256 {
             return None;
         }
@@ -34,13 +41,13 @@ impl Bearer {
         })
     }
 
-    /// What the whole text begins with: it tells one credential from others, and nothing of its secret.
+    /// Beginning of the whole text: tells one credential from others, and nothing of its secret.
     #[must_use]
     pub fn prefix(id: CredentialId) -> String {
         format!("{PREFIX}{}", base62::write(&id.to_bytes(), LEN_OF_128))
     }
 
-    /// The whole text. It is shown once, to whoever gets the key, and is not kept.
+    /// The whole text, shown once to whoever gets the key, and not kept.
     #[must_use]
     pub fn expose(&self) -> String {
         let secret = base62::write(self.secret.bytes(), LEN_OF_256);
@@ -59,54 +66,55 @@ impl fmt::Debug for Bearer {
 pub struct ApiKey {
     /// The scope of request keys.
     pub id: ApiKeyId,
-    /// Who pays.
+    /// Wallet that pays.
     pub wallet: WalletId,
-    /// For people; unique.
+    /// Name for people; unique.
     pub name: String,
-    /// What it may do, and until when.
+    /// Grant: all that it may do, and until when.
     pub grant: Grant,
-    /// When it was issued.
+    /// Moment of its issue.
     pub created_at: Timestamp,
-    /// Since when it is revoked for good.
+    /// Moment since which it is revoked, for good.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// Whether it is accepted no more.
+    /// True where it is accepted no more: revoked, or at or past its end.
     #[must_use]
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.revoked_at.is_some() || self.grant.ends_at.is_some_and(|end| end <= now)
     }
 }
 
-/// What an API key may do, and until when. Without anything said: everything, for ever.
+/// Grant of an API key: all that it may do, and until when. The default allows everything, for
+/// ever.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grant {
-    /// What it may use up.
+    /// Limits on what it may use up.
     pub limits: Limits,
     /// The models that it may use; `None`: all of them.
     pub models: Option<BTreeSet<PublicModelId>>,
-    /// Whether its bearer sees what the wallet has.
+    /// Visibility of the wallet's balance to its bearer.
     pub balance: BalanceVisibility,
-    /// From when on no credential of it is accepted: rotation does not move this.
+    /// Moment from which no credential of it is accepted: rotation does not move it.
     pub ends_at: Option<Timestamp>,
 }
 
 impl Grant {
-    /// Whether it may use this model.
+    /// True where it may use this model.
     #[must_use]
     pub fn allows(&self, model: &PublicModelId) -> bool {
         self.models.as_ref().is_none_or(|models| models.contains(model))
     }
 }
 
-/// What the bearer of an API key sees of its wallet.
+/// Visibility of a wallet's balance to the bearer of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BalanceVisibility {
-    /// What it has available and holds.
+    /// Available and held amounts are shown.
     #[default]
     Shown,
-    /// Nothing of that.
+    /// Neither is shown.
     Hidden,
 }
 
@@ -124,18 +132,18 @@ impl BalanceVisibility {
     }
 }
 
-/// One credential of an API key as it is kept.
+/// Credential of an API key as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Its public half.
+    /// Public half.
     pub id: CredentialId,
-    /// Whose it is.
+    /// API key that it belongs to.
     pub api_key: ApiKeyId,
-    /// What its secret is checked against.
+    /// Verifier that its secret is checked against.
     pub verifier: Verifier,
     /// The server secret that made the verifier.
     pub server_secret: ServerSecretId,
-    /// From when on it is not accepted.
+    /// Moment from which it is not accepted; `None`: as long as its API key.
     pub ends_at: Option<Timestamp>,
 }
 

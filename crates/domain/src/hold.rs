@@ -1,4 +1,14 @@
-//! How much to hold: an upper bound of what a request can cost, so that the charge fits into it.
+//! The hold: an upper bound of what a request can cost, so that the charge fits into it.
+//!
+//! Prompt tokens ≤ the smaller of the model's context and UTF-8 bytes × tokens a byte + 16 a
+//! message + overhead + pictures. An item without a cap of its own (a recording, a document, a
+//! search of the web) makes it the context. Output tokens ≤ the request's bound, else the model's,
+//! for each choice; that bound is then sent upstream, which is what makes it true. Each side is
+//! priced at the dearest kind and tier that the request can cause, rounded up once.
+//!
+//! Bytes and not a tokenizer's count: tokenizers differ and change, and a bound may be high but
+//! never low. A run that costs more all the same is charged its hold, and the operator bears the
+//! shortfall.
 
 use crate::Micros;
 use crate::model::Contract;
@@ -7,42 +17,45 @@ use crate::request::CostFactors;
 use crate::usage::MeterKind;
 
 const MILLION: u128 = 1_000_000;
-/// Tokens that a message's frame may cost at most.
+/// Tokens that the frame of a message may cost at most.
 const TOKENS_PER_MESSAGE: u128 = 16;
 
-/// Bounds of what a request can use up.
+/// Upper bounds of what a request can use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageBound {
     /// Prompt tokens, at most.
     pub prompt_tokens: u64,
-    /// Output tokens of each choice, at most. It is sent upstream, so that it is true.
+    /// Output tokens of each choice, at most. Sent upstream, so that it is true.
     pub output_tokens: u64,
     /// Choices.
     pub n: u32,
     /// Pictures in the prompt, exactly.
     pub images: u64,
-    /// Whether prompt tokens may be of audio.
+    /// True where prompt tokens may be of audio.
     pub audio_input: bool,
-    /// Whether output tokens may be of audio.
+    /// True where output tokens may be of audio.
     pub audio_output: bool,
 }
 
 impl UsageBound {
-    /// Bounds a request under a model's contract. What has no cap of its own makes the prompt as long as
-    /// the context: a recording, a document, what is found on the web, and a picture unless the
-    /// contract caps it.
+    /// Bounds a request under a model's contract. An item without a cap of its own makes the prompt
+    /// as long as the context: a recording, a document, what is found on the web, and a picture
+    /// unless the contract caps it.
     #[must_use]
     pub fn of(facts: &CostFactors, contract: &Contract) -> Self {
+        // In 128 bits, rounded up: neither a huge prompt nor a small ratio makes the bound too low.
         let text = u128::from(facts.prompt_bytes)
             .saturating_mul(u128::from(contract.prompt_tokens_per_byte_millionths))
             .div_ceil(MILLION);
         let frames = u128::from(facts.messages).saturating_mul(TOKENS_PER_MESSAGE);
+        // One picture without a cap alone fills the context.
         let image = contract.image_tokens.unwrap_or(contract.context_tokens);
         let images = u128::from(facts.images).saturating_mul(u128::from(image));
         let overhead = contract.overhead_tokens(facts.tools > 0);
         let tokens =
             [frames, images, u128::from(overhead)].into_iter().fold(text, u128::saturating_add);
         let is_capped = facts.recordings == 0 && facts.files == 0 && !facts.searches;
+        // Without a cap there is no count: the context, which is the smaller one below, bounds it.
         let tokens = if is_capped { u64::try_from(tokens).unwrap_or(u64::MAX) } else { u64::MAX };
         Self {
             prompt_tokens: tokens.min(contract.context_tokens),
@@ -60,18 +73,19 @@ impl UsageBound {
         self.output_tokens.saturating_mul(u64::from(self.n))
     }
 
-    /// The amount to hold: what the dearest of the tiers costs that the prompt can reach. `None` where it
-    /// does not fit into an amount: no wallet has that much.
+    /// Amount to hold: the cost at the dearest of the tiers that the prompt can reach. `None` where
+    /// it does not fit into an amount: no wallet has that much.
     #[must_use]
     pub fn hold(&self, tariff: &Tariff) -> Option<Micros> {
         let mut dearest = Micros::ZERO;
+        // Not the highest tier alone: nothing says that it is dearer than the one below it.
         for (rates, prompt_tokens) in tariff.reachable(self.prompt_tokens) {
             dearest = dearest.max(self.at(rates, prompt_tokens)?);
         }
         Some(dearest)
     }
 
-    /// Each side at the dearest kind that the request can cause, rounded up once.
+    /// Cost with each side at the dearest kind that the request can cause, rounded up once.
     fn at(&self, rates: &UnitPrices, prompt_tokens: u64) -> Option<Micros> {
         let prompt_kind = if self.audio_input { MeterKind::AudioInput } else { MeterKind::Input };
         let output_kind =
@@ -83,6 +97,7 @@ impl UsageBound {
             prompt_kind,
         ]);
         let output = rates.dearest(&[MeterKind::Output, MeterKind::Reasoning, output_kind]);
+        // Sums are in millionths of a micro: token prices are for a million, the others for each.
         let cost = |units: u64, rate: u64| u128::from(units).checked_mul(u128::from(rate));
         let each = cost(self.images, rates.rate(MeterKind::Image))?
             .checked_add(u128::from(rates.rate(MeterKind::Request)))?

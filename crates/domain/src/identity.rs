@@ -1,6 +1,18 @@
-//! Who is who: every identifier, and the derived ones that make an effect happen at most once.
+//! Identifiers, and the derived ones among them that make an effect happen at most once.
 //!
-//! A derived id is a function of what it stands for, so two processes that never met agree on it.
+//! A derived id is a function of what it stands for, so two processes that never met agree on it:
+//!
+//! ```text
+//! operation   D("operation", API key, request key)     one key, one operation
+//! hold        D("hold", operation, generation)         one for each generation
+//! usage       D("usage", operation)                    no generation: one usage record for ever
+//! settlement  D("settlement", operation)               no generation: one charge for ever
+//! ```
+//!
+//! `D` is BLAKE3 `derive_key` under a hard-coded context over fixed-width parts, its first 128 bits
+//! a UUIDv8. The contexts never change: another one would make every stored key a new operation. An
+//! id is inserted in the transaction of its effect, and a repeated one stops the effect.
+//!
 //! Not here: secrets and the keys derived from them ([`crate::secret`]).
 
 mod address;
@@ -74,7 +86,7 @@ macro_rules! ids {
 ids! {
     /// An API key: the scope of request keys, limits and fingerprints. It outlives its credentials.
     ApiKeyId,
-    /// One credential of an API key.
+    /// Credential of an API key; public, and part of the text that its bearer holds.
     CredentialId,
     /// A prepaid balance in one currency.
     WalletId,
@@ -88,7 +100,8 @@ ids! {
     UsageId,
     /// The settlement of an operation: at most one for ever.
     SettlementId,
-    /// 128 random bits made by the task that offers a claim; whoever's is on the row owns it.
+    /// 128 random bits made by the task that offers a claim; the task whose bits are on the row
+    /// owns it.
     ClaimId,
     /// 128 random bits made by a process at its start, never reused.
     Incarnation,
@@ -136,7 +149,8 @@ impl RequestKey {
 impl FromStr for RequestKey {
     type Err = BadRequestKey;
 
-    /// One spelling only: two spellings of one key would be two operations to somebody else's store.
+    /// Reads one spelling only: two spellings of one key would be two operations to somebody else's
+    /// store.
     fn from_str(text: &str) -> Result<Self, BadRequestKey> {
         let id = Uuid::try_parse(text).map_err(|_bad| BadRequestKey)?;
         let mut spelling = [0; 36];
@@ -207,7 +221,7 @@ fn derived(context: &'static str, parts: &[&[u8]]) -> Uuid {
     absorbed(&mut Hasher::new_derive_key(context), parts)
 }
 
-/// What the context of operations comes to, which is half of what it takes to derive an id.
+/// Context key of operations, computed once: half of what it takes to derive an id.
 static OPERATION: LazyLock<ContextKey> =
     LazyLock::new(|| hash_derive_key_context("holdfast 2026-11 operation v1"));
 
@@ -224,6 +238,7 @@ impl OperationId {
     /// The operation that this request key stands for under this API key.
     #[must_use]
     pub fn of(api_key: ApiKeyId, request_key: RequestKey) -> Self {
+        // Sixteen bytes each: parts of a fixed width need no lengths to be told apart.
         let parts = [&api_key.to_bytes()[..], &request_key.to_bytes()[..]];
         Self(absorbed(&mut Hasher::new_from_context_key(&OPERATION), &parts))
     }
@@ -250,6 +265,7 @@ impl OperationId {
     pub fn of_tool_call(id: &str) -> Option<(Self, [u32; 2])> {
         let (operation, at) = id.strip_prefix("call_")?.split_once('_')?;
         let (choice, call) = at.split_once('_')?;
+        // Callers send these back as they like: only the one spelling that was written is read.
         if operation.len() != LEN_OF_128 {
             return None;
         }

@@ -1,20 +1,33 @@
 //! The book: transfers from one account to another, append-only, balanced by construction.
 //!
-//! Only wallets have balance rows. `funding`, `revenue` and `adjustments` are names in transfers and
-//! their balances are sums, so that no row is shared by all wallets.
+//! Only wallets have balance rows. `funding`, `revenue` and `adjustments` are names in transfers
+//! and their balances are sums, so that no row is shared by all wallets and no two tenants wait for
+//! one.
+//!
+//! ```text
+//! funding ──deposit──▶ available ──hold──▶ held ──settle──▶ revenue ──refund──▶ available
+//!                          ▲                 └──rest, release, lapse──▶ available
+//! adjustments ─────────────┘ (or back, with a reason)
+//! ```
+//!
+//! For every wallet: available ≥ 0, held is the sum of its active holds, and available + held +
+//! captured is deposits + refunds + adjustments. A transfer is never changed; a correction is a new
+//! one. Its key is (operation, kind, generation) or the posting's own id, inserted in the
+//! transaction of its effect: a repeated key stops the effect. Never a transfer of zero, never an
+//! overdraft.
 
 use crate::{Micros, OperationId, PostingId, WalletId};
 
-/// Where money comes from or goes to.
+/// Account that money comes from or goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
     /// Payments from outside.
     Funding,
-    /// What a wallet can spend.
+    /// Amount that a wallet can spend.
     Available,
-    /// What a wallet's running operations reserve.
+    /// Amount that a wallet's running operations reserve.
     Held,
-    /// What was charged.
+    /// Charges.
     Revenue,
     /// Corrections with a reason.
     Adjustments,
@@ -34,7 +47,8 @@ impl Account {
     }
 }
 
-/// Why an operation moves money; with the generation it is the transfer's permanent key.
+/// Reason why an operation moves money; with the operation and its generation the transfer's
+/// permanent key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransferKind {
     /// available → held, at admission.
@@ -45,8 +59,9 @@ pub enum TransferKind {
     Rest,
     /// held → available, the whole hold of what was refused or proven not to have run.
     Release,
-    /// held → available, the whole hold of a run that was given up: nobody knows what became of it. The book
-    /// tells it from a release, so that no row that says *given up* can be made to say *did not run*.
+    /// held → available, the whole hold of a run that was given up: nobody knows what became of it.
+    /// The book tells it from a release, so that no row that says *given up* can be made to say
+    /// *did not run*.
     Lapse,
 }
 
@@ -74,16 +89,16 @@ impl TransferKind {
     }
 }
 
-/// One debit, one credit, one positive amount.
+/// Transfer: one debit, one credit, one positive amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// Why.
+    /// Reason.
     pub kind: TransferKind,
-    /// From.
+    /// Account that pays.
     pub debit: Account,
-    /// To.
+    /// Account that is paid.
     pub credit: Account,
-    /// How much; never zero.
+    /// Amount; above zero.
     pub amount: Micros,
 }
 
@@ -96,18 +111,18 @@ impl Transfer {
     }
 }
 
-/// What an operation's transition does to its wallet.
+/// Move of a wallet's money by an operation's transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Funds {
-    /// Nothing.
+    /// No money moves.
     Unmoved,
     /// Reserve this much; refused when that much is not available.
     Hold(Micros),
     /// Take the charge out of the hold and give the rest back.
     Capture {
-        /// What was reserved.
+        /// Amount that was held.
         hold: Micros,
-        /// What is kept, at most the hold.
+        /// Part of it that is kept; the hold at most.
         charge: Micros,
     },
     /// Give the whole hold back: it was refused, or did not run.
@@ -117,13 +132,15 @@ pub enum Funds {
 }
 
 impl Funds {
-    /// What it adds to the wallet's available and held amounts.
+    /// Change of the wallet's available and held amounts.
     #[must_use]
     pub fn balance_change(&self) -> BalanceChange {
         let (available, held) = match *self {
             Self::Unmoved => (Micros::ZERO, Micros::ZERO),
             Self::Hold(hold) => (hold.negated(), hold),
             Self::Capture { hold, charge } => {
+                // A charge is capped by its hold before it gets here, so the rest is never
+                // negative.
                 (hold.minus(charge).unwrap_or(Micros::ZERO), hold.negated())
             }
             Self::Release(hold) | Self::Lapse(hold) => (hold, hold.negated()),
@@ -131,7 +148,7 @@ impl Funds {
         BalanceChange { available, held }
     }
 
-    /// The transfers that say so in the book: at most two, none of zero.
+    /// Transfers that say so in the book: at most two, none of zero.
     pub fn transfers(&self) -> impl Iterator<Item = Transfer> + use<> {
         let (first, second) = match *self {
             Self::Unmoved => (None, None),
@@ -148,7 +165,7 @@ impl Funds {
     }
 }
 
-/// What is added to a wallet's two amounts.
+/// Amounts that are added to a wallet's two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BalanceChange {
     /// To what is available.
@@ -157,8 +174,8 @@ pub struct BalanceChange {
     pub held: Micros,
 }
 
-/// Money that moves without an operation running. Its id is its permanent key: a posting offered
-/// again is a conflict, whatever it says.
+/// Posting: money that moves without an operation running. Its id is its permanent key: a posting
+/// offered again is a conflict, whatever it says.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -184,13 +201,13 @@ pub struct BalanceChange {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posting {
-    /// Chosen by whoever posts; the same id is the same posting.
+    /// Id, chosen by whoever posts; the same id is the same posting.
     pub id: PostingId,
-    /// Whose balance moves.
+    /// Wallet whose balance moves.
     pub wallet: WalletId,
-    /// Why.
+    /// Reason.
     pub kind: PostingKind,
-    /// How much; positive, but for adjustments also negative. Never zero.
+    /// Amount; above zero, for adjustments also below. Never zero.
     pub amount: Micros,
 }
 
@@ -202,7 +219,7 @@ impl Posting {
     }
 }
 
-/// Why a posting moves money.
+/// Reason why a posting moves money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostingKind {
     /// funding → available.
@@ -224,7 +241,7 @@ impl PostingKind {
         }
     }
 
-    /// Whether such a posting may be of this amount.
+    /// True where a posting of this kind may be of this amount.
     #[must_use]
     pub fn allows(&self, amount: Micros) -> bool {
         match self {

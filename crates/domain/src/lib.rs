@@ -1,5 +1,5 @@
-//! What is true in Holdfast: requests, money, and the life of one paid operation. No I/O, no clock,
-//! no randomness, no serialization and no async runtime: other services embed this crate as it is.
+//! The rules of Holdfast: requests, money, and the life of one paid operation. No I/O, no clock, no
+//! randomness, no serialization and no async runtime: other services embed this crate as it is.
 //!
 //! The heart is [`decide`]: a pure function from a [`Snapshot`] and an [`Event`] to a [`Transition`]
 //! or a [`Refusal`]. [`conduct`] is the loop that carries such transitions to a [`Journal`] and

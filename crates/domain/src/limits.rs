@@ -1,10 +1,20 @@
-//! What an API key may use up: counters by window, reserved with the claim and corrected with the
-//! ending, in the same transactions, so that they are exact across nodes.
+//! Limits of an API key: counters by window, reserved with the claim and corrected with the ending,
+//! in the same transactions, so that they are exact across nodes.
 //!
-//! What may have run stays counted: a refused, abandoned or cancelled run costs its caller nothing, and
-//! may cost the operator its whole hold. If its request and tokens were given back, no limit by the
-//! minute would bound how much of that one key can cause. Only proof that nothing ran gives them back,
-//! and the request only once for an operation: each reopening writes rows for ever.
+//! | | requests | tokens | concurrency | spend |
+//! |---|---|---|---|---|
+//! | T1, T7 reserve | +1 | + bound | +1 | + hold |
+//! | T2, T2b settle | stays | := metered | −1 | := charge |
+//! | T3 not run | −1 in generation 1, else stays | − bound | −1 | − hold |
+//! | T4, T5, T6 release | stays | stays | −1 | − hold |
+//!
+//! What may have run stays counted: a refused, abandoned or cancelled run costs its caller nothing,
+//! and may cost the operator its whole hold. If its request and tokens were given back, no limit by
+//! the minute would bound how much of that one key can cause. Only proof that nothing ran gives
+//! them back, and the request only once for an operation: each reopening writes rows for ever.
+//!
+//! A correction goes to the window of the admission, also after that window has passed. Never: an
+//! ending that is refused for a counter; only reservations have a bound.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,20 +30,20 @@ pub struct Limits {
     pub tokens_per_minute: Option<u64>,
     /// Operations that run at once.
     pub concurrency: Option<u64>,
-    /// Spend, and over which time.
+    /// Spend within a window.
     pub spend: Option<SpendLimit>,
 }
 
-/// A bound on what a key may spend.
+/// Bound on the spend of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpendLimit {
-    /// At most this much.
+    /// Most that may be spent, holds included, in the wallet's currency.
     pub micros: Micros,
-    /// In each of these.
+    /// Window that the spend is summed over.
     pub window: SpendWindow,
 }
 
-/// Over which time spend is summed.
+/// Window over which spend is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpendWindow {
     /// For ever.
@@ -58,7 +68,7 @@ impl SpendWindow {
         }
     }
 
-    /// What sums it.
+    /// Counter that sums it.
     #[must_use]
     pub const fn counter(self) -> Counter {
         match self {
@@ -69,7 +79,7 @@ impl SpendWindow {
     }
 }
 
-/// What is counted.
+/// Counter of an API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Counter {
     /// Runs in a UTC minute.
@@ -113,6 +123,7 @@ impl Counter {
     /// The start of the window that a moment falls into; the epoch for counters without one.
     #[must_use]
     pub fn window(self, at: Timestamp) -> Timestamp {
+        // Microseconds. The Euclidean remainder floors moments before 1970 as well.
         const MINUTE: i64 = 60_000_000;
         const DAY: i64 = 86_400_000_000;
         let micros = at.as_micros();
@@ -122,6 +133,7 @@ impl Counter {
             Self::Concurrency | Self::SpendTotal => 0,
             Self::SpendDay => floor(DAY),
             Self::SpendMonth => {
+                // The first of the month, as a whole day since the epoch, back in microseconds.
                 let day = micros.div_euclid(DAY);
                 day.saturating_sub(day_of_month(day)).saturating_mul(DAY)
             }
@@ -156,8 +168,11 @@ impl Counter {
 }
 
 /// Days since the first of the month, from days since 1970-01-01, in the proleptic Gregorian
-/// calendar: eras of 400 years that begin on the first of March.
+/// calendar: eras of 400 years that begin on the first of March, so that a leap day is the last day
+/// of its year and moves no other day of it.
 fn day_of_month(day: i64) -> i64 {
+    // 719,468 days from 0000-03-01 to the epoch; 146,097 days in an era, 36,524 in its centuries,
+    // 1,460 in four years without their leap day.
     let day_of_era = day.saturating_add(719_468).rem_euclid(146_097);
     let leap_days = |n: i64, every: i64| n.div_euclid(every);
     let year_of_era = day_of_era
@@ -170,39 +185,41 @@ fn day_of_month(day: i64) -> i64 {
         .saturating_add(year_of_era.div_euclid(4))
         .saturating_sub(year_of_era.div_euclid(100));
     let day_of_year = day_of_era.saturating_sub(year_start);
+    // March is month 0. Five months from March or August on have 153 days: (153 m + 2) / 5 is the
+    // day of the year on which month m begins.
     let month = day_of_year.saturating_mul(5).saturating_add(2).div_euclid(153);
     day_of_year.saturating_sub(month.saturating_mul(153).saturating_add(2).div_euclid(5))
 }
 
-/// One counter's change. With a bound it is a reservation, refused when the bound would be passed;
+/// Change of one counter. With a bound it is a reservation, refused when the bound would be passed;
 /// without one it is a correction, which is never refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterMove {
-    /// Which counter.
+    /// The counter.
     pub counter: Counter,
-    /// What is added.
+    /// Amount that is added: requests, tokens, operations or micros.
     pub amount: i64,
-    /// What the counter may reach.
+    /// Most that the counter may reach.
     pub bound: Option<i64>,
 }
 
-/// What counters stand at, those that are known.
+/// Readings of an API key's counters, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct CounterReadings {
-    /// One bit for each of [`Counter::ALL`], the first the lowest.
+    /// Bits of the known ones, in the order of [`Counter::ALL`], the first the lowest.
     known: u8,
     used: [i64; Counter::ALL.len()],
 }
 
 impl CounterReadings {
-    /// What a counter stands at; `None` where that is not known.
+    /// Reading of a counter; `None` where it is not known.
     #[must_use]
     pub fn used(&self, counter: Counter) -> Option<i64> {
         let is_known = self.known & Reservation::bit(counter) != 0;
         self.used.get(counter.index()).copied().filter(|_used| is_known)
     }
 
-    /// The same with this counter at so much.
+    /// Readings with this counter at so much.
     #[must_use]
     pub fn with(mut self, counter: Counter, used: i64) -> Self {
         if let Some(place) = self.used.get_mut(counter.index()) {
@@ -212,10 +229,11 @@ impl CounterReadings {
         self
     }
 
-    /// What the known counters stand at after these corrections.
+    /// Readings after these corrections; what is not known stays so.
     #[must_use]
     pub fn with_moves(self, moves: &[CounterMove]) -> Self {
         moves.iter().fold(self, |tally, moved| match tally.used(moved.counter) {
+            // Never below zero: a correction may meet a counter that began anew.
             Some(used) => tally.with(moved.counter, used.saturating_add(moved.amount).max(0)),
             None => tally,
         })
@@ -236,63 +254,66 @@ impl fmt::Debug for CounterReadings {
     }
 }
 
-/// A limit that a claim would have passed.
+/// Limit that a claim would have passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReachedLimit {
-    /// Which counter.
+    /// The counter.
     pub counter: Counter,
-    /// What the claim would have added to it.
+    /// Amount that the claim would have added to it.
     pub amount: i64,
-    /// What it may reach.
+    /// Most that it may reach.
     pub bound: i64,
-    /// What the counters that the claim reserves of stand at.
+    /// Readings of the counters that the claim reserves of.
     pub counters: CounterReadings,
     /// The database's clock.
     pub at: Timestamp,
 }
 
 impl ReachedLimit {
-    /// What the counter has left.
+    /// Rest of the counter; zero where its reading is not known.
     #[must_use]
     pub fn remaining(&self) -> i64 {
+        // Unknown is taken for full: nobody is told of room that may not be there.
         let used = self.counters.used(self.counter).unwrap_or(self.bound);
         self.bound.saturating_sub(used).max(0)
     }
 
-    /// Whether the same claim fits as soon as nothing else is counted.
+    /// True where the same claim fits as soon as nothing else is counted: waiting may help.
     #[must_use]
     pub const fn may_fit_later(&self) -> bool {
         self.amount <= self.bound
     }
 
-    /// How long until the counter begins anew; `None` where it never does.
+    /// Time until the counter begins anew; `None` where it never does.
     #[must_use]
     pub fn resets_in(&self) -> Option<Duration> {
         self.counter.window_end(self.at).map(|end| end.since(self.at))
     }
 }
 
-/// Which counters an operation reserved, and by how much where the hold does not say it.
+/// Counters that an operation reserved, and by how much where the hold does not say it. The row
+/// keeps it, so that an ending corrects what was reserved, whatever the key's limits are by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reservation {
-    /// One bit for each of [`Counter::ALL`], the first the lowest.
+    /// Bits of the reserved ones, in the order of [`Counter::ALL`], the first the lowest.
     counters: u8,
     /// Tokens reserved of the minute's.
     tokens: u64,
 }
 
 impl Reservation {
-    /// What the limits make an operation reserve.
+    /// Reservation that these limits make of an operation of so many tokens.
     #[must_use]
     pub fn for_limits(limits: &Limits, tokens: u64) -> Self {
         let counters = limits
             .reservations(Micros::ZERO, tokens)
             .iter()
             .fold(0, |bits, reserved| bits | Self::bit(reserved.counter));
+        // Tokens alone need a number of their own: spend is the hold, the other two are 1.
         Self { counters, tokens: if limits.tokens_per_minute.is_some() { tokens } else { 0 } }
     }
 
-    /// Reads what a row holds.
+    /// Reservation that a row holds.
     #[must_use]
     pub const fn from_stored(counters: u8, tokens: u64) -> Self {
         Self { counters, tokens }
@@ -320,6 +341,7 @@ impl Reservation {
     #[must_use]
     pub fn not_run_moves(&self, hold: Micros, generation: u32) -> Vec<CounterMove> {
         self.moves(|counter| match counter {
+            // Given back once for an operation: each reopening writes rows that stay for ever.
             Counter::Requests if generation > 1 => 0,
             Counter::Requests | Counter::Concurrency => -1,
             Counter::Tokens => amount(self.tokens).saturating_neg(),
@@ -327,8 +349,8 @@ impl Reservation {
         })
     }
 
-    /// T4 to T6: it may have run and is not charged. The request and the bound of its tokens stay
-    /// counted.
+    /// T4 to T6: the run may have happened and is not charged. The request and the bound of its
+    /// tokens stay counted.
     #[must_use]
     pub fn release_moves(&self, hold: Micros) -> Vec<CounterMove> {
         self.moves(|counter| match counter {
@@ -356,13 +378,14 @@ impl Reservation {
             .into_iter()
             .filter(|counter| self.counters & Self::bit(*counter) != 0)
             .map(|counter| CounterMove { counter, amount: by(counter), bound: None })
+            // Nothing to correct is nothing to write.
             .filter(|moved| moved.amount != 0)
             .collect()
     }
 }
 
 impl Limits {
-    /// What a claim reserves under these limits.
+    /// Reservations of a claim under these limits, each with its bound.
     #[must_use]
     pub fn reservations(&self, hold: Micros, tokens: u64) -> Vec<CounterMove> {
         let reserve = |counter, amount, bound| CounterMove { counter, amount, bound: Some(bound) };

@@ -1,4 +1,9 @@
-//! A model as callers know it: a public id and the contract behind it. Not its prices, not its routes.
+//! Model as callers know it: a public id and the contract behind it. Not its prices, not its
+//! routes.
+//!
+//! The contract is two things at once. Its numbers bound the hold, and its version is fingerprinted
+//! with each request: an operation keeps the version that its key was bound under, so that a retry
+//! is compared under that one whatever the configuration says by then.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -51,17 +56,17 @@ impl fmt::Display for PublicModelId {
 #[error("not a model id: publisher/name, at most 128 bytes")]
 pub struct BadModelId;
 
-/// What a model promises and takes: the part of it that bounds money and is fingerprinted by version.
-/// Prices are not part of it.
+/// Contract of a model: the part of it that bounds money and is fingerprinted by version. Prices
+/// are not part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contract {
     /// The public id.
     pub model: PublicModelId,
-    /// The operator counts it up whenever limits, folds or adapter semantics change.
+    /// Version, which the operator counts up whenever limits, folds or adapter semantics change.
     pub version: u32,
-    /// Prompt and completion together.
+    /// Tokens of prompt and completion together, at most.
     pub context_tokens: u64,
-    /// The longest completion, and what is sent upstream when a request sets no bound.
+    /// Tokens of the longest completion, sent upstream where a request sets no bound.
     pub max_output_tokens: u64,
     /// Millionths of a token that one byte of prompt may be at most.
     pub prompt_tokens_per_byte_millionths: u64,
@@ -72,7 +77,7 @@ pub struct Contract {
     pub image_tokens: Option<u64>,
     /// Members of a request that the model takes although nobody here knows them, by name.
     pub accepts: Vec<String>,
-    /// What it takes of the fields that are refused by default.
+    /// Restricted fields that it takes all the same.
     pub allow: BTreeSet<RestrictedField>,
 }
 
@@ -111,11 +116,12 @@ impl Contract {
     pub fn overhead_tokens(&self, has_tools: bool) -> u64 {
         let usual =
             if has_tools { Self::OVERHEAD_TOKENS_WITH_TOOLS } else { Self::OVERHEAD_TOKENS };
+        // The operator's number counts with and without tools: it is a bound, and theirs to know.
         self.prompt_overhead_tokens.unwrap_or(usual)
     }
 }
 
-/// A field that a model refuses unless its contract allows it: it reaches objects or tiers of the
+/// Field that a model refuses unless its contract allows it: it reaches objects or tiers of the
 /// account that all callers share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RestrictedField {
@@ -166,8 +172,8 @@ impl RestrictedField {
     }
 }
 
-/// What a fingerprint was computed under. Stored with it, so that a retry is compared under the
-/// same terms whatever the configuration says by then.
+/// Terms that a fingerprint was computed under. Stored with it, so that a retry is compared under
+/// the same terms whatever the configuration says by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FingerprintTerms {
     /// The server secret behind the fingerprint key.

@@ -1,4 +1,7 @@
 //! Amounts and moments: whole micros of a currency, whole microseconds of UTC. Never a float.
+//!
+//! An amount knows no currency: that is its wallet's, fixed at creation, and amounts of two wallets
+//! never meet. A moment is the database's, never a process's own: clocks of nodes are not compared.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,12 +21,12 @@ use std::time::Duration;
 pub struct Micros(i64);
 
 impl Micros {
-    /// Nothing.
+    /// No money.
     pub const ZERO: Self = Self(0);
     /// The largest amount.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// This many micros.
+    /// Amount of this many micros.
     #[must_use]
     pub const fn new(micros: i64) -> Self {
         Self(micros)
@@ -50,10 +53,11 @@ impl Micros {
     /// The amount with its sign turned.
     #[must_use]
     pub fn negated(self) -> Self {
+        // Only `i64::MIN` has no counterpart: it becomes the largest amount.
         Self(self.0.saturating_neg())
     }
 
-    /// The nearest amount to a number that may not fit.
+    /// Nearest amount to a number that may not fit: [`Micros::MAX`].
     #[must_use]
     pub fn saturating_from(micros: u128) -> Self {
         i64::try_from(micros).map_or(Self::MAX, Self)
@@ -64,6 +68,7 @@ impl fmt::Display for Micros {
     /// Decimal units with two to six decimals: `10.00`, `0.000015`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
+        // Seven digits at least: one unit and six decimals, of which trailing zeros go but for two.
         let all = format!("{:07}", self.0.unsigned_abs());
         let (units, fraction) = all.split_at(all.len().saturating_sub(6));
         let (cents, rest) = fraction.split_at(2);
@@ -77,11 +82,13 @@ impl FromStr for Micros {
     /// Reads decimal units with at most six decimals: `10`, `10.00`, `-0.000015`.
     fn from_str(text: &str) -> Result<Self, BadAmount> {
         let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+        // By digits, never through a float: 0.1 is 100,000 micros and nothing near it.
         let (units, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !numeric(units) || !numeric(fraction) || fraction.len() > 6 {
             return Err(BadAmount::Unreadable);
         }
+        // Padded to micros, so that one checked parse decides whether it fits.
         let all = format!("{sign}{units}{fraction:0<6}");
         all.parse().map(Self).map_err(|_overflow| BadAmount::TooLarge)
     }
@@ -90,10 +97,10 @@ impl FromStr for Micros {
 /// A text that is not an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadAmount {
-    /// It has another form.
+    /// Text of another form.
     #[error("not an amount: write units with at most six decimals, like 10.00")]
     Unreadable,
-    /// It has more units than an amount can.
+    /// More units than an amount can have.
     #[error("too large for an amount: at most {}", Micros::MAX)]
     TooLarge,
 }
@@ -145,7 +152,7 @@ pub struct BadCurrency;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// This many microseconds after the epoch.
+    /// Moment this many microseconds after the epoch.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
@@ -163,7 +170,7 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// How long after an earlier moment this is; nothing where it is not later.
+    /// Time since an earlier moment; zero where this one is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.0.saturating_sub(earlier.0);

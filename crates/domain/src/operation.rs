@@ -1,8 +1,20 @@
-//! The life of one paid operation: its phases, who owns it, and what it is bound to.
+//! The operation: one API key and one request key, one run, at most one charge.
 //!
-//! [`decide`] is the only place where an operation changes; [`situation`] says in the specification's
-//! words where one stands. No row made of this can hold a prompt or an answer: this module does not
-//! know requests.
+//! ```text
+//! T1 ─▶ leased ─┬─ T3 ─────▶ open        not run; hold released; T7 leases it again
+//!               ├─ T2 ─────▶ completed   hold captured; replayable
+//!               ├─ T2a ────▶ recorded    result kept, hold active; its only exit: T2b ─▶ completed
+//!               ├─ T4 ─────▶ refused     hold released; replayable
+//!               └─ T5, T6 ─▶ abandoned   hold released; outcome unknown for good
+//! ```
+//!
+//! The numbers are those of the table of transitions in `docs/architecture.md`. [`decide`] is the
+//! only place where an operation changes. Safety rests on three things: the compare-and-set of
+//! version and claim ([`Transition::matches_row`]), the claim id, and the permanent ids. Leases and
+//! clocks carry liveness alone, so [`situation`] computes who looks dead and no row stores it.
+//!
+//! Never: a prompt or an answer in a row (this module does not know requests; a result is sealed
+//! before it gets here), and never a way back from an ending.
 
 mod change;
 mod decide;
@@ -25,16 +37,16 @@ use crate::{
     Timestamp, WalletId,
 };
 
-/// An operation as its row tells it.
+/// Row of an operation. Amounts are in the currency of `price`, moments are the database's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Derived from the API key and the request key.
+    /// Function of the API key and the request key: [`OperationId::of`].
     pub id: OperationId,
     /// The scope of the request key.
     pub api_key: ApiKeyId,
     /// The caller's `Idempotency-Key`.
     pub request_key: RequestKey,
-    /// Who pays.
+    /// Wallet that pays.
     pub wallet: WalletId,
     /// The request that the key is bound to.
     pub binding: Binding,
@@ -42,27 +54,27 @@ pub struct Operation {
     pub model: PublicModelId,
     /// The prices in force at the admission of this generation.
     pub price: PriceVersion,
-    /// Number of its hold, from one.
+    /// Number of its hold: 1 at first, one more at every reopening (T7).
     pub generation: u32,
-    /// What this generation reserves or reserved.
+    /// Amount that this generation holds, or held until its ending.
     pub hold: Micros,
-    /// What this generation reserves or reserved of its API key's limits.
+    /// Share of its API key's limits that this generation reserved.
     pub reserved: Reservation,
-    /// The last task that claimed it.
+    /// Task that claimed this generation; it stays on the row after the ending.
     pub owner: Owner,
-    /// When the key was bound.
+    /// Moment of T1, which bound the key.
     pub created_at: Timestamp,
-    /// When this generation was admitted.
+    /// Moment of this generation's T1 or T7; its counters move in the windows of this moment.
     pub admitted_at: Timestamp,
-    /// When whoever meets it may reap it, however alive its node looks.
+    /// Moment after which whoever meets it may reap it, however alive its node looks.
     pub deadline: Timestamp,
-    /// Whether its caller asked to have it cancelled.
+    /// Set once its caller asked to have it cancelled (T2c); never unset.
     pub cancel_asked: bool,
-    /// What was tried in the last generation that ended with its owner's word.
+    /// Attempts as the owner told them with its ending; empty while leased and after a reap.
     pub attempts: Arc<[Attempt]>,
-    /// Where it stands.
+    /// Phase: decides which events may change it.
     pub phase: Phase,
-    /// One more at every change.
+    /// Number of the row's changes: what the next change expects to find.
     pub version: Version,
 }
 
@@ -70,12 +82,14 @@ pub struct Operation {
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Operation {
-    /// How long until its next generation may begin, once it is open. After the first two at once: a
-    /// client's own few retries are not held up. Then each waits twice as long as the one before it,
-    /// 2 s at first and 60 s at most, from the admission of the last: every generation writes rows that
-    /// stay for ever, whoever retries how often.
+    /// Time until the next generation may begin, once it is open: zero after generations 1 and 2,
+    /// so that a client's own few retries are not held up; then 2^(generation − 2) s, 60 s at most,
+    /// from the admission of the last. Every generation writes rows that stay for ever, whoever
+    /// retries how often.
     #[must_use]
     pub fn reopens_in(&self, now: Timestamp) -> Duration {
+        // Generations 1 and 2 both shift by 0, which is 1 here and no wait. Generation 66 and later
+        // would shift all 64 bits out: `None`, the longest wait.
         let wait = match 1_u64.checked_shl(self.generation.saturating_sub(2)) {
             Some(0 | 1) => Duration::ZERO,
             Some(seconds) => Duration::from_secs(seconds).min(REOPEN_WAIT_MAX),
@@ -85,8 +99,9 @@ impl Operation {
         self.admitted_at.after(wait).since(now).min(wait)
     }
 
-    /// What its ending corrects of what this generation has reserved of its API key's limits; nothing
-    /// until it ends. An abandoned row does not tell whether anything was sent: it is taken for sent.
+    /// Corrections that the ending makes to what this generation reserved of its API key's limits;
+    /// empty until it ends. An abandoned row does not tell whether anything was sent: it is taken
+    /// for sent.
     #[must_use]
     pub fn corrections(&self) -> Vec<CounterMove> {
         match &self.phase {
@@ -99,8 +114,8 @@ impl Operation {
         }
     }
 
-    /// An upper bound of what its run may have cost the operator without a charge, where it was refused
-    /// or abandoned: its hold. Reported, never charged.
+    /// Upper bound of what the run may have cost the operator without a charge: the hold of a
+    /// refused or abandoned operation, `None` for any other. Reported, never charged.
     #[must_use]
     pub const fn exposure(&self) -> Option<Micros> {
         match self.phase {
@@ -109,7 +124,7 @@ impl Operation {
         }
     }
 
-    /// What a settlement by this usage corrects.
+    /// Corrections of a settlement by this usage: the reservation becomes what was used.
     fn settlement_moves(&self, usage: &UsageRecord) -> Vec<CounterMove> {
         let meters = &usage.metered.meters;
         let tokens = meters.prompt_tokens().saturating_add(meters.completion_tokens());
@@ -117,13 +132,14 @@ impl Operation {
     }
 }
 
-/// Where an operation stands. The hold is active in `Leased` and `Recorded`, captured in `Completed`,
+/// Phase of an operation. The hold is active in `Leased` and `Recorded`, captured in `Completed`,
 /// released in the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// One task owns it; the provider may have been called.
+    /// Owned by one task; the provider may have been called.
     Leased,
-    /// The result is durable and its settlement was refused or interrupted. Its only exit is `Completed`.
+    /// The result is durable and its settlement was refused or interrupted. `Completed` is its only
+    /// exit: a result is never thrown away.
     Recorded(UsageRecord),
     /// Proven not run: the same key and request may run again.
     Open,
@@ -131,19 +147,19 @@ pub enum Phase {
     Completed {
         /// The billing fact.
         usage: UsageRecord,
-        /// When it was settled.
+        /// Moment of the settlement.
         finished_at: Timestamp,
     },
     /// The provider's definitive refusal; replayable.
     Refused {
-        /// What was refused.
+        /// Reason of the refusal, without the provider's words.
         refusal: ProviderRefusal,
-        /// When.
+        /// Moment of T4.
         finished_at: Timestamp,
     },
     /// Outcome unknown for good; not charged.
     Abandoned {
-        /// When.
+        /// Moment of T5 or T6.
         finished_at: Timestamp,
     },
 }
@@ -162,7 +178,7 @@ impl Phase {
         }
     }
 
-    /// Whether the hold still reserves funds.
+    /// True while the hold reserves funds.
     #[must_use]
     pub const fn holds(&self) -> bool {
         matches!(self, Self::Leased | Self::Recorded(_))
@@ -177,8 +193,8 @@ impl Phase {
         }
     }
 
-    /// What the caller pays: nothing for what was not run, was refused or has an unknown outcome.
-    /// `None` as long as it runs.
+    /// Amount that the caller pays: zero for what was not run, was refused or has an unknown
+    /// outcome. `None` as long as it runs.
     #[must_use]
     pub const fn charge(&self) -> Option<Micros> {
         match self {
@@ -188,7 +204,7 @@ impl Phase {
         }
     }
 
-    /// When it ended, where it has.
+    /// Moment of the final ending; `None` in `Leased`, `Recorded` and `Open`, which have none.
     #[must_use]
     pub const fn finished_at(&self) -> Option<Timestamp> {
         match self {
@@ -200,11 +216,11 @@ impl Phase {
     }
 }
 
-/// What a provider definitively refused. Its own words are not kept: they may quote the prompt or
-/// name the provider.
+/// Reason of a provider's definitive refusal. Its own words are not kept: they may quote the prompt
+/// or name the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderRefusal {
-    /// Something about the request, or its content.
+    /// The request is invalid, or its content is refused.
     Request,
     /// The prompt does not fit into the model's context.
     ContextLength,
@@ -221,7 +237,7 @@ impl ProviderRefusal {
     }
 }
 
-/// Counts the changes of a row, from one.
+/// Number of a row's changes, from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(u32);
 
@@ -235,7 +251,7 @@ impl Version {
         Self(number)
     }
 
-    /// Its number.
+    /// The number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -244,11 +260,13 @@ impl Version {
     /// The version after this one.
     #[must_use]
     pub const fn next(self) -> Self {
+        // Saturates where no row gets to: each change is a commit.
         Self(self.0.saturating_add(1))
     }
 }
 
-/// The request that a key is bound to.
+/// Request that a key is bound to: two keyed hashes, which confirm no guessed prompt to whoever has
+/// the rows alone.
 ///
 /// ```
 /// use holdfast_testkit::sample;
@@ -259,7 +277,7 @@ impl Version {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
-    /// What the two hashes were computed under.
+    /// Terms that the two hashes were computed under.
     pub terms: FingerprintTerms,
     /// Keyed hash of the normalized request and the contract.
     pub fingerprint: Fingerprint,
@@ -268,47 +286,52 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Whether both stand for one request: the same bytes, else the same fingerprint under the same
-    /// terms.
+    /// True where both stand for one request: the same bytes under one server secret, else the same
+    /// fingerprint under the same terms.
     #[must_use]
     pub fn is_same_request(&self, other: &Self) -> bool {
+        // Equal bytes are one request whatever the contract's version: only the key of the digest
+        // has to be the same. Fingerprints of different terms say nothing about each other.
         let same_body = self.terms.server_secret == other.terms.server_secret
             && self.body_digest == other.body_digest;
         same_body || (self.terms == other.terms && self.fingerprint == other.fingerprint)
     }
 }
 
-/// Whose an operation is: the claim id decides, the node says through whom it is leased.
+/// Task that an operation belongs to: the claim id decides, the node says through whom it is
+/// leased. Never (node, number) alone: two tasks of one process may claim one key at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Made by the task that claimed it.
+    /// Claim id, made by that task.
     pub claim: ClaimId,
     /// The process of that task.
     pub node: Node,
 }
 
-/// One running process.
+/// Running process.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
-    /// Its configured or made-up name.
+    /// Name, configured or made up at the start.
     pub name: NodeName,
-    /// Which of the processes that ever had the name.
+    /// Incarnation: tells it from all processes that ever had the name.
     pub incarnation: Incarnation,
 }
 
-/// The row of a node name: who has the name, and until when.
+/// Row of a node name: the process that has the name, and until when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Who has the name.
+    /// Process that has the name.
     pub node: Node,
-    /// By the database's clock.
+    /// Moment of its end, by the database's clock; not live at that moment any more.
     pub ends_at: Timestamp,
 }
 
 impl Lease {
-    /// Whether `node` still leases its operations through this row.
+    /// True while `node` leases its operations through this row: its name, its incarnation, in
+    /// time.
     #[must_use]
     pub fn is_live(&self, node: &Node, now: Timestamp) -> bool {
+        // The end itself is not live any more: at that moment another process may take the name.
         self.node == *node && now < self.ends_at
     }
 }
@@ -336,22 +359,23 @@ impl std::fmt::Debug for SealedResult {
     }
 }
 
-/// One try at a route, for the operator.
+/// Attempt at a route, as its operator is told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The configured provider and its model.
     pub route: Arc<str>,
-    /// What came of it: `finished`, or the label of a failure.
+    /// Outcome: `finished`, or the label of a failure.
     pub class: Cow<'static, str>,
-    /// How long it took.
+    /// Time that it took.
     pub latency: Duration,
-    /// Whether the provider may bill it.
+    /// True where the provider may bill it.
     pub may_be_billed: bool,
-    /// Why its answer could not be read, in words of ours; nothing where the class says it all.
+    /// Reason why its answer could not be read, in words of ours; `None` where the class says it
+    /// all.
     pub reason: Option<Cow<'static, str>>,
 }
 
-/// What one read of the store shows: everything that [`decide`] may look at.
+/// Read of the store at one moment: everything that [`decide`] may look at.
 ///
 /// ```
 /// use holdfast_domain::{Event, Refusal, Snapshot, decide};
@@ -375,23 +399,24 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What a claim is judged over before anything was read: no row.
+    /// Snapshot without a row: what a claim is judged over before anything was read. The store's
+    /// compare-and-set finds out whether that was true, so a new key costs no read.
     #[must_use]
     pub const fn vacant(now: Timestamp) -> Self {
         Self { operation: None, result: None, lease: None, now }
     }
 }
 
-/// Where an operation stands, in the specification's words.
+/// Situation of an operation, in the words of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Situation {
     /// Proven not run.
     NotStarted,
-    /// Its owner is alive.
+    /// Leased, and its owner's lease is live.
     InProgress,
-    /// Its owner may be gone, or its settlement is missing: it wants to be reconciled.
+    /// Leased without a live lease, or recorded: it wants to be reaped or settled.
     Stale,
-    /// It has its final answer.
+    /// Completed, refused or abandoned: its answer is final.
     Completed,
 }
 
@@ -408,7 +433,7 @@ impl Situation {
     }
 }
 
-/// Where an operation stands, given the row of its node's name. Computed, never stored.
+/// Situation of an operation, given the row of its node's name. Computed, never stored.
 #[must_use]
 pub fn situation(operation: &Operation, lease: Option<&Lease>, now: Timestamp) -> Situation {
     match &operation.phase {
@@ -420,6 +445,7 @@ pub fn situation(operation: &Operation, lease: Option<&Lease>, now: Timestamp) -
                 Situation::Stale
             }
         }
+        // However alive its owner is: what is missing is the settling half, which is anybody's.
         Phase::Recorded(_) => Situation::Stale,
         Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
             Situation::Completed

@@ -1,8 +1,19 @@
-//! What the domain needs from outside, in its own words. Every implementation of the storage ports
-//! passes the laws of `holdfast-testkit`.
+//! Ports: all that the domain needs from outside, in its own words. Every implementation of the
+//! storage ports passes the laws of `holdfast-testkit`.
+//!
+//! | port | keeps or does |
+//! |---|---|
+//! | [`Journal`] | operations, holds and the book: the only one that moves money |
+//! | [`Nodes`] | leases of running processes |
+//! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
+//! | [`Provider`], [`Sink`] | runs a model; takes what it says |
+//! | [`Pause`] | the wait between two offers |
 //!
 //! Futures of these traits may be dropped at any await: an implementation that writes must not lose
 //! or half-do a write because its caller went away.
+//!
+//! Never in here: a driver's error type, a status code, a rule about money. Moments are the
+//! database's clock alone, and come with what was read.
 
 mod call;
 mod failure;
@@ -29,7 +40,7 @@ use crate::{
     Timestamp, WalletId,
 };
 
-/// What went wrong below a port, for the log.
+/// Cause below a port, for the log.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// The store cannot be reached or does not work; nothing is known to have changed.
@@ -37,7 +48,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[error("the store is unavailable")]
 pub struct Unavailable(#[source] pub Cause);
 
-/// Why a change was not committed.
+/// Reason why a change was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The row is not at the version that was judged, or the posting exists: load and decide again.
@@ -55,14 +66,14 @@ pub enum CommitError {
     /// stopped, and will be as often as it is offered.
     #[error("a permanent id exists already, or the tables forbid it otherwise")]
     Collision,
-    /// Its result is larger than the store can hold, now or later: nothing was committed, and nobody else
-    /// was kept waiting by it.
+    /// The result is larger than the store can hold, now or later: nothing was committed, and
+    /// nobody else was kept waiting by it.
     #[error("the result is larger than the store can hold")]
     TooLarge,
     /// Too many commits wait; this one was not taken in.
     #[error("too many commits wait")]
     Overloaded,
-    /// Nothing was committed.
+    /// The store cannot be reached or does not work: nothing was committed.
     #[error("the store is unavailable")]
     Unavailable(#[source] Cause),
     /// The answer to the commit was lost: it may have happened, or may happen yet. Offer it again,
@@ -87,10 +98,17 @@ pub trait Journal: Send + Sync {
 
     /// Reads the database's clock: proof that it can be read.
     async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        // No operation has this id, for a UUIDv8 is never all zeros: the read is for its clock
+        // alone.
         Ok(self.load(OperationId::from_u128(0)).await?.now)
     }
 
-    /// Commits one change durably, all of it or nothing. A dropped future does not undo it.
+    /// Commits one change durably, all of it or nothing. Cancel safe: a dropped future does not
+    /// undo it.
+    ///
+    /// # Errors
+    ///
+    /// A [`CommitError`], judged in the order conflict, limits, funds, permanent ids.
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError>;
 
     /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
@@ -105,14 +123,14 @@ pub trait Journal: Send + Sync {
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
 }
 
-/// What a process has to know of an operation that is leased to it.
+/// Operation that is leased to a process, with what that process has to know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeasedOperation {
-    /// Which.
+    /// The operation.
     pub operation: OperationId,
-    /// Under which claim.
+    /// Claim that it is leased under.
     pub claim: ClaimId,
-    /// Whether its caller asked to have it cancelled.
+    /// True once its caller asked to have it cancelled.
     pub cancel_asked: bool,
 }
 
@@ -122,7 +140,7 @@ impl From<&Operation> for LeasedOperation {
     }
 }
 
-/// How a process comes to its node's row.
+/// Way in which a process comes to its node's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseMode {
     /// At the start, where something else (a file lock) proves that nobody else has the name.
@@ -133,10 +151,10 @@ pub enum LeaseMode {
     Renew,
 }
 
-/// What a heartbeat found.
+/// Finding of a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeartbeatOutcome {
-    /// The row is this process's, until then.
+    /// Row of this process, until the lease ends.
     Held {
         /// The row.
         lease: Lease,
@@ -173,7 +191,7 @@ pub trait Nodes: Send + Sync {
         Ok(())
     }
 
-    /// Where that process is reached; `None` when it has not said so, or another has the name.
+    /// Address of that process; `None` when it has not said so, or another has the name.
     async fn address(&self, _node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
         Ok(None)
     }
@@ -182,24 +200,25 @@ pub trait Nodes: Send + Sync {
 /// A credential and its API key, with the database's clock to judge their ends by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownCredential {
-    /// What the bearer's secret is checked against.
+    /// Credential that the bearer's secret is checked against.
     pub credential: Credential,
-    /// Whose it is.
+    /// API key that it belongs to.
     pub api_key: ApiKey,
     /// The database's clock.
     pub now: Timestamp,
 }
 
 impl KnownCredential {
-    /// Whether it is accepted no more. A revoked API key is not, whatever the clock says: a clock that
-    /// is set back does not give it back.
+    /// True where it is accepted no more. A revoked API key is not, whatever the clock says: a
+    /// clock that is set back does not give it back.
     #[must_use]
     pub fn has_ended(&self) -> bool {
+        // The end itself is not within: from that moment on the credential is refused.
         self.api_key.revoked_at.is_some() || self.ends_at().is_some_and(|end| end <= self.now)
     }
 
-    /// From when on it is not accepted, unless its API key is revoked before: at its own end, or its
-    /// API key's.
+    /// Moment from which it is not accepted, unless its API key is revoked before: the earlier of
+    /// its own end and its API key's.
     #[must_use]
     pub fn ends_at(&self) -> Option<Timestamp> {
         [self.credential.ends_at, self.api_key.grant.ends_at].into_iter().flatten().min()
@@ -209,17 +228,17 @@ impl KnownCredential {
 /// An API key to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// Its id.
+    /// Id of the key.
     pub id: ApiKeyId,
-    /// Who pays.
+    /// Wallet that pays.
     pub wallet: WalletId,
-    /// For people; unique, and not shaped like an id.
+    /// Name for people; unique, and not shaped like an id.
     pub name: String,
-    /// What it may do, and until when.
+    /// Grant: all that it may do, and until when.
     pub grant: Grant,
 }
 
-/// Why something was not created.
+/// Reason why a wallet or an API key was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// Another one has the name or the id.
@@ -233,16 +252,16 @@ pub enum CreateError {
     Unavailable(#[source] Cause),
 }
 
-/// A credential was added.
+/// Rotation of an API key: a credential was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// To this API key.
+    /// API key that it was added to.
     pub api_key: ApiKey,
-    /// When its other credentials end at the latest.
+    /// Moment at which its other credentials end at the latest.
     pub others_end_at: Timestamp,
 }
 
-/// Why no credential was added.
+/// Reason why no credential was added.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
     /// There is no such API key.
@@ -259,19 +278,19 @@ pub enum RotateError {
     Unavailable(#[source] Cause),
 }
 
-/// What the counters of an API key stand at.
+/// Readings of all counters of an API key at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterSnapshot {
     /// Every counter.
     pub counters: CounterReadings,
-    /// The database's clock: whose windows these are.
+    /// The database's clock: the readings are those of its windows.
     pub now: Timestamp,
 }
 
 /// Keeps API keys and their credentials.
 #[async_trait]
 pub trait ApiKeys: Send + Sync {
-    /// Looks a credential up. What it says may be cached for a few seconds; that there is none may not.
+    /// Looks a credential up. A known one may be cached for a few seconds; an unknown one may not.
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable>;
 
     /// Stores a new API key with its first credential.
@@ -285,35 +304,35 @@ pub trait ApiKeys: Send + Sync {
         grace: Duration,
     ) -> Result<Rotation, RotateError>;
 
-    /// What every counter of an API key stands at in the window of now.
+    /// Reads every counter of an API key in the window of now.
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable>;
 
-    /// Ends an API key and all its credentials, for good. Says since when it is revoked; `None` when
-    /// there is no such key. A second time changes nothing.
+    /// Ends an API key and all its credentials, for good. Returns the moment of its revocation;
+    /// `None` where there is no such key. A second time changes nothing.
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable>;
 
     /// Every API key, oldest first.
     async fn list(&self) -> Result<Vec<ApiKey>, Unavailable>;
 }
 
-/// What a wallet's statement lists.
+/// Entry of a wallet's statement: one transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// When it was committed.
+    /// Moment of its commit.
     pub at: Timestamp,
-    /// What it belongs to.
+    /// Operation or posting that it belongs to.
     pub source: LedgerSource,
-    /// The label of its kind.
+    /// Label of its kind.
     pub kind: &'static str,
-    /// From.
+    /// Account that paid.
     pub debit: Account,
-    /// To.
+    /// Account that was paid.
     pub credit: Account,
-    /// How much; positive.
+    /// Amount; above zero.
     pub amount: Micros,
 }
 
-/// What a transfer belongs to.
+/// Source of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerSource {
     /// An operation, in one of its generations.
@@ -346,10 +365,10 @@ pub trait Wallets: Send + Sync {
     async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable>;
 }
 
-/// Why prices were not pinned.
+/// Reason why prices were not pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// This version is known with other numbers.
+    /// Version that is known with other numbers.
     #[error("price version {0} is known with other numbers: give new prices a new effective_from")]
     Conflict(PriceVersionId),
     /// The store does not work.
@@ -364,10 +383,11 @@ pub trait Prices: Send + Sync {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError>;
 }
 
-/// Takes what a model says, as it says it. It never makes the provider wait.
+/// Receiver of an answer, as the model says it. Never makes the provider wait.
 pub trait Sink: Send {
     /// Told before the first byte of the request may leave: a call that is dropped without it did not
     /// run.
+    // Too early is safe: the call then counts as perhaps run. Too late lets a run be repeated.
     fn on_send(&mut self);
 
     /// Adds a piece.
@@ -377,8 +397,8 @@ pub trait Sink: Send {
     /// one that is dropped meanwhile is charged by that. Unless it is overridden, it is left unused.
     fn on_meters(&mut self, _meters: Meters) {}
 
-    /// Told of so many more bytes of the answer, before what they say: not all of them need say anything.
-    /// Unless it is overridden, it is left unused.
+    /// Told of so many more bytes of the answer, before what they say: not all of them need say
+    /// anything. Unless it is overridden, it is left unused.
     fn on_bytes(&mut self, _bytes: usize) {}
 
     /// Told how long the provider wants to be left alone. Unless it is overridden, it is left unused.
@@ -388,12 +408,14 @@ pub trait Sink: Send {
 /// Runs models.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Whether it can do all that a request asks for; as a rule, everything. Whoever claims asks before
-    /// anything is bound, and never sends what it cannot do: a field is not dropped on the way.
+    /// Checks that it can do all that a request asks for; as a rule, everything. Whoever claims
+    /// asks before anything is bound, and never sends what it cannot do: a field is not dropped on
+    /// the way.
     ///
     /// # Errors
     ///
-    /// The first thing that it cannot do. The same request has the same answer.
+    /// [`UnsupportedParam`], the first thing that it cannot do. The same request has the same
+    /// answer.
     fn check_supported(&self, _request: &Request) -> Result<(), UnsupportedParam> {
         Ok(())
     }
@@ -410,7 +432,7 @@ pub trait Provider: Send + Sync {
     async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure>;
 }
 
-/// Waits between two offers to a store that did not take the first.
+/// Wait between two offers to a store that did not take the first.
 #[async_trait]
 pub trait Pause: Send + Sync {
     /// Waits before offer number `attempt`, counted from one; longer for later ones.

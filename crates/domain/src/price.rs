@@ -1,4 +1,9 @@
-//! What a unit of each kind costs. A price version never changes its numbers.
+//! Prices of a unit of each kind. A price version never changes its numbers.
+//!
+//! Integers only: micros per million units of a token kind, micros for each request and picture. A
+//! charge is Σ meters × price, in 128 bits, rounded **up** once to a whole micro for an operation:
+//! rounding each kind apart would add up to seven micros that nobody used. An operation carries the
+//! version that was in force at its admission, and is charged by that.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +14,7 @@ use crate::{Currency, Micros};
 
 const MILLION: u128 = 1_000_000;
 
-/// The price of each kind: micros per million of a token kind, micros for each of the others.
+/// Prices of all kinds: micros per million of a token kind, micros for each of the others.
 ///
 /// ```
 /// use holdfast_domain::{Micros, price::UnitPrices, usage::{MeterKind, Meters}};
@@ -24,7 +29,7 @@ const MILLION: u128 = 1_000_000;
 pub struct UnitPrices([u64; MeterKind::COUNT]);
 
 impl UnitPrices {
-    /// The dearest rate that is accepted: a million units of a currency for one token.
+    /// Dearest rate that is accepted: a million units of a currency for one token.
     pub const RATE_MAX: u64 = 1_000_000_000_000_000_000;
 
     /// Rates by kind; `None` when one is too dear to compute with.
@@ -43,7 +48,10 @@ impl UnitPrices {
     /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] where it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
+        // At most nine products of 2^60 × 2^40 × 2^20: all of them fit into 128 bits.
         let millionths = meters.iter().fold(0_u128, |sum, (kind, count)| {
+            // Everything in millionths of a micro, so that the one division below rounds the whole
+            // sum.
             let units = if kind.per_million() { 1 } else { MILLION };
             let cost = u128::from(count).saturating_mul(u128::from(self.rate(kind)));
             sum.saturating_add(cost.saturating_mul(units))
@@ -58,8 +66,8 @@ impl UnitPrices {
     }
 }
 
-/// What requests cost: by its first rates, and by those of a tier where the prompt is longer than that
-/// tier's threshold. One request has one tier, for all that it used up.
+/// Tariff of a model: its first rates, and those of a tier where the prompt is longer than that
+/// tier's threshold. A request has one tier, for all that it used up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tariff {
     rates: UnitPrices,
@@ -75,7 +83,7 @@ pub struct Tier {
     pub rates: UnitPrices,
 }
 
-/// Tiers that are none.
+/// Tiers that are too many or out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadTiers {
     /// There are more than [`Tariff::TIERS_MAX`].
@@ -119,13 +127,16 @@ impl Tariff {
         &self.tiers
     }
 
-    /// Each of the rates that a prompt of at most `tokens` can have, and how long it is with them at most.
+    /// Rates that a prompt of at most `tokens` can have, each with the longest prompt that has
+    /// them.
     pub fn reachable(&self, tokens: u64) -> impl Iterator<Item = (&UnitPrices, u64)> {
         let first = std::iter::once((0, &self.rates));
         let all =
             first.chain(self.tiers.iter().map(|tier| (tier.above_prompt_tokens, &tier.rates)));
+        // Each threshold begins a tier and ends the one before it.
         let ends = self.tiers.iter().map(|tier| tier.above_prompt_tokens).chain([u64::MAX]);
         all.zip(ends)
+            // The first rates are always within reach; a tier only beyond its threshold.
             .filter(move |((above, _), _)| *above == 0 || *above < tokens)
             .map(move |((_, rates), end)| (rates, end.min(tokens)))
     }
@@ -135,30 +146,32 @@ impl Tariff {
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
         let prompt = meters.prompt_tokens();
+        // From the highest threshold down: the first that the prompt passes is its tier.
         let tier = self.tiers.iter().rfind(|tier| tier.above_prompt_tokens < prompt);
         tier.map_or(&self.rates, |tier| &tier.rates).cost(meters)
     }
 }
 
 impl From<UnitPrices> for Tariff {
-    /// One price for prompts of any length.
+    /// Tariff without tiers: one price for prompts of any length.
     fn from(rates: UnitPrices) -> Self {
         Self { rates, tiers: Box::default() }
     }
 }
 
-/// What a route costs the operator, who pays its provider. Callers never see it, and the ledger knows
-/// nothing of it.
+/// Cost of a route to the operator, who pays its provider. Callers never see it, and the ledger
+/// knows nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProviderCost {
-    /// It is kept of operations that are paid in this currency, so that both can be compared.
+    /// Currency of the cost. Only operations that are paid in it keep one, so that both can be
+    /// compared.
     pub currency: Currency,
-    /// Its numbers.
+    /// Rates of the provider.
     pub tariff: Tariff,
 }
 
 impl ProviderCost {
-    /// What a run with these meters cost, where it was paid in the same currency.
+    /// Cost of a run with these meters; `None` where it was paid in another currency.
     #[must_use]
     pub fn of(&self, meters: &Meters, paid_in: Currency) -> Option<Micros> {
         (self.currency == paid_in).then(|| self.tariff.cost(meters))
@@ -176,7 +189,7 @@ impl PriceVersionId {
         Self(format!("{model}/{currency}/{effective_from}").into())
     }
 
-    /// Reads what a row holds.
+    /// Name that a row holds, unchecked.
     #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
@@ -198,10 +211,10 @@ impl fmt::Display for PriceVersionId {
 /// The prices in force at admission, copied into the operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceVersion {
-    /// Its name.
+    /// Name of the version.
     pub id: PriceVersionId,
-    /// Only wallets of this currency pay by it.
+    /// Currency of the numbers: only its wallets pay by them.
     pub currency: Currency,
-    /// Its numbers.
+    /// Numbers of the version, which never change.
     pub tariff: Tariff,
 }

@@ -1,6 +1,11 @@
 //! The normalized request: what the fingerprint hashes and what providers translate, from the same
-//! value and from nothing else. So the same fingerprint means the same upstream request. Less than all of it
-//! goes up ([`Request::make_outgoing`]), never anything else.
+//! value and from nothing else. So the same fingerprint means the same upstream request. Less than
+//! all of it goes up ([`Request::make_outgoing`]), never anything else.
+//!
+//! Normal form: absent and default are one value where no provider can tell them apart, and two
+//! where one can. Numbers are exact decimals, maps are sorted, JSON that passes through is text in
+//! one spelling. A field that is added here has to be fed to [`fingerprint`], whose strings
+//! [`CostFactors`] counts: else it is free of charge, and invisible to a retry.
 //!
 //! Not here: how it is spelled (that is the wire's), how the answer travels (`stream` is no part of
 //! what is asked for), and the model's contract, which joins it in [`crate::hold`] and in
@@ -57,8 +62,8 @@ pub use self::option::{
 pub use self::tool::{CustomTool, Function, FunctionChoice, Tool, ToolChoice, ToolMode};
 use crate::model::PublicModelId;
 
-/// A chat completion request in normal form: absent and default are one thing where no provider can
-/// tell them apart, and two where one can.
+/// Chat completion request in normal form. Ranges are checked by whoever reads one
+/// (the wire does), not here.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// The public id, as sent.
@@ -85,56 +90,56 @@ pub struct Request {
     pub user: Option<String>,
     /// At most 16 pairs.
     pub metadata: BTreeMap<String, String>,
-    /// Whether the answer says how likely its tokens were.
+    /// True where the answer is to say how likely its tokens were.
     pub logprobs: bool,
-    /// How many other tokens it says that of: 0 to 20, with `logprobs` only.
+    /// Number of other tokens that it says that of: 0 to 20, with `logprobs` only.
     pub top_logprobs: Option<u8>,
     /// By token id: -100 to 100.
     pub logit_bias: BTreeMap<String, i8>,
     /// At most 128, in order.
     pub tools: Vec<Tool>,
-    /// Which of them the model calls.
+    /// Choice among the tools.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether it may call several at once.
+    /// Permission to call several tools at once.
     pub parallel_tool_calls: Option<bool>,
     /// Functions on offer in the older form, whose calls come in the older form: at most 128.
     pub functions: Vec<Function>,
-    /// Which of them the model calls.
+    /// Choice among the functions.
     pub function_call: Option<FunctionChoice>,
     /// The shape of the answer, where it is not plain text.
     pub response_format: Option<ResponseFormat>,
-    /// In what the model answers.
+    /// Kinds of content that the model answers with.
     pub modalities: Modalities,
-    /// How the model speaks.
+    /// Voice and encoding of audio in the answer.
     pub audio: Option<Audio>,
-    /// What most of the answer is expected to be.
+    /// Text that most of the answer is expected to be.
     pub prediction: Option<Opaque>,
-    /// How long the model thinks.
+    /// Effort that the model spends on thinking.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// How much it says.
+    /// Length of what it says.
     pub verbosity: Option<Verbosity>,
-    /// Which tier serves the request.
+    /// Tier that serves the request.
     pub service_tier: Option<ServiceTier>,
-    /// Whether the provider keeps the completion.
+    /// Wish that the provider keeps the completion.
     pub store: Option<bool>,
     /// The caller's end user, for the provider's safety checks.
     pub safety_identifier: Option<String>,
-    /// Which of the provider's caches to look into.
+    /// Name of the cache at the provider to look into.
     pub prompt_cache_key: Option<String>,
-    /// How long the prompt is kept for the cache.
+    /// Time that the prompt is kept for the cache.
     pub prompt_cache_retention: Option<CacheRetention>,
-    /// How the prompt is cached.
+    /// Marks and time of the prompt's caching.
     pub prompt_cache_options: Option<CacheOptions>,
-    /// How the model searches the web.
+    /// Settings of searches of the web.
     pub web_search_options: Option<Opaque>,
-    /// How the provider moderates prompt and answer.
+    /// Moderation of prompt and answer by the provider.
     pub moderation: Option<Opaque>,
     /// Members that are not known here, by name. Only a model that accepts them gets them.
     pub extras: BTreeMap<String, Opaque>,
 }
 
 impl Request {
-    /// Asks a model to go on with a conversation, and for nothing else.
+    /// Request to a model to go on with a conversation, and for nothing else.
     #[must_use]
     pub const fn new(model: PublicModelId, messages: Vec<Message>) -> Self {
         Self {

@@ -1,7 +1,15 @@
-//! Keys derived from secrets, and what they are for. Nothing in here prints a secret.
+//! Keys derived from secrets, each for one use. Nothing in here prints a secret.
+//!
+//! | key or proof | derived from | so that |
+//! |---|---|---|
+//! | verifier | server secret, credential secret | a stolen database confirms no credential |
+//! | fingerprint, digest, pseudonym key | server secret, API key | rotation changes none of them |
+//! | result key | credential secret, operation | database and configuration open no result |
+//! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
 //!
 //! `K(noun, parts)` is BLAKE3 `derive_key` under a hard-coded context over parts that each carry
-//! their length, so that no two lists of parts feed the same bytes.
+//! their length, so that no two lists of parts feed the same bytes. The contexts never change:
+//! another one would make stored verifiers and results unreadable.
 
 mod relay;
 
@@ -18,12 +26,13 @@ pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
     absorbed(&mut Hasher::new_derive_key(context), parts)
 }
 
-/// What the context of result keys comes to: each request derives one.
+/// Context key of result keys, computed once: each request derives one.
 static RESULT: LazyLock<ContextKey> =
     LazyLock::new(|| hash_derive_key_context("holdfast 2026-11 result v1"));
 
 fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> [u8; 32] {
     for part in parts {
+        // The length first: ("ab", "c") and ("a", "bc") are two lists.
         let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
         hasher.update(&length.to_be_bytes());
         hasher.update(part);
@@ -31,7 +40,7 @@ fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// One of the operator's secrets.
+/// Server secret: one of the operator's, of at least [`ServerSecret::LEN_MIN`] bytes.
 ///
 /// ```
 /// use holdfast_domain::{ApiKeyId, secret::ServerSecret};
@@ -60,6 +69,8 @@ impl ServerSecret {
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= Self::LEN_MIN).then(|| {
+            // A hash under a context of its own: rows name the secret by it, and it gives nothing
+            // away.
             let [a, b, c, d, e, f, g, h, ..] =
                 derived("holdfast 2026-11 server secret id v1", &[bytes]);
             Self { bytes: bytes.into(), id: ServerSecretId([a, b, c, d, e, f, g, h]) }
@@ -72,7 +83,7 @@ impl ServerSecret {
         self.id
     }
 
-    /// What is stored instead of a credential's secret.
+    /// Verifier that is stored instead of a credential's secret.
     #[must_use]
     pub fn verifier(&self, secret: &CredentialSecret) -> Verifier {
         Verifier(blake3::Hash::from_bytes(derived(
@@ -110,7 +121,7 @@ impl fmt::Debug for ServerSecret {
     }
 }
 
-/// Which server secret something was made with.
+/// Id of the server secret that something was made with. Tells nothing of the secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerSecretId([u8; 8]);
 
@@ -147,6 +158,7 @@ pub struct CredentialSecret([u8; 32]);
 
 impl PartialEq for CredentialSecret {
     fn eq(&self, other: &Self) -> bool {
+        // `Hash` compares in constant time; an array stops at the first byte that differs.
         blake3::Hash::from_bytes(self.0) == blake3::Hash::from_bytes(other.0)
     }
 }
@@ -177,7 +189,7 @@ impl fmt::Debug for CredentialSecret {
     }
 }
 
-/// What a credential is checked against. Comparison takes the same time whatever differs.
+/// Verifier that a credential is checked against. Comparison takes the same time whatever differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Verifier(blake3::Hash);
 
@@ -236,11 +248,12 @@ keys! {
 }
 
 impl PseudonymKey {
-    /// What a provider is told instead of a name that the caller has for an end user or a cache: 22 letters
-    /// and digits. Equal names of one API key have one pseudonym; nobody without the key can tell which, or
-    /// make that of another API key's name.
+    /// Pseudonym that a provider is told instead of a name that the caller has for an end user or a
+    /// cache: 22 letters and digits. Equal names of one API key have one pseudonym; nobody without
+    /// the key can tell which, or make that of another API key's name.
     #[must_use]
     pub fn pseudonym(&self, name: &str) -> String {
+        // Half of the hash: 128 bits are 22 digits, and no two names meet by chance.
         let [half @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
             *blake3::keyed_hash(&self.0, name.as_bytes()).as_bytes();
         base62::write(&half, base62::LEN_OF_128)

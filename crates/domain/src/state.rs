@@ -1,5 +1,9 @@
-//! What a provider's model says with a call of a tool and wants back with the call's result: signatures,
-//! thoughts that only it can read. No part of an answer: callers never see it.
+//! States: what a provider's model says with a call of a tool and wants back with the call's
+//! result, like signatures, or thoughts that only it can read. No part of an answer: callers never
+//! see them.
+//!
+//! A state goes back to the provider and the model of its [`Origin`] alone: another one could not
+//! read it, and must not be sent it. Where one is gone, whoever wants it must do without.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,21 +11,21 @@ use std::fmt;
 use crate::answer::{Answer, Choice};
 use crate::secret::derived;
 
-/// What came with one call. Opaque to all but the kind of provider whose model said it.
+/// State that came with a call. Opaque to all but the kind of provider whose model said it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProviderState(Box<str>);
 
 impl ProviderState {
-    /// The most bytes of one. What is longer is not kept.
+    /// Most bytes of a state, 1 MiB. A longer one is not kept.
     pub const LEN_MAX: usize = 1 << 20;
 
-    /// Takes what came; `None` where it is nothing, or too long.
+    /// State of this text; `None` where that is empty or too long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         (1..=Self::LEN_MAX).contains(&text.len()).then(|| Self(text.into()))
     }
 
-    /// What came.
+    /// The text, as it came.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -34,15 +38,15 @@ impl fmt::Debug for ProviderState {
     }
 }
 
-/// What came with earlier calls, by the ids that callers know them by.
+/// States of earlier calls, by the ids that callers know the calls by.
 pub type ProviderStates = BTreeMap<String, ProviderState>;
 
-/// Where a state comes from, and the only place where it goes back to. It names nobody.
+/// Origin of a state, and the only place where it goes back to: a hash, which names nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin([u8; 32]);
 
 impl Origin {
-    /// States of this shape, from the provider and the model that a route names.
+    /// Origin of states of this shape, from the provider and the model that a route names.
     #[must_use]
     pub fn of(shape: &str, provider: &str, model: &str) -> Self {
         let parts = [shape.as_bytes(), provider.as_bytes(), model.as_bytes()];
@@ -62,17 +66,17 @@ impl Origin {
     }
 }
 
-/// What came with the calls of one answer.
+/// States that came with the calls of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallStates {
-    /// Where it all comes from.
+    /// Origin of all of them.
     pub origin: Origin,
-    /// Each by its choice and its place among that choice's calls.
+    /// States by the call's choice and its place among that choice's calls.
     pub states: BTreeMap<[u32; 2], ProviderState>,
 }
 
 impl CallStates {
-    /// What came with the calls of an answer from there; `None` where nothing did.
+    /// States of the calls of an answer from there; `None` where it has none.
     #[must_use]
     pub fn of(answer: &Answer, origin: Origin) -> Option<Self> {
         let calls = answer.choices().flat_map(|(choice, Choice { tool_calls, .. })| {

@@ -1,9 +1,17 @@
-//! What a run used up, by disjoint kinds, and the billing fact made of it. Never any content.
+//! Usage of a run, by disjoint kinds, and the billing fact made of it. Never any content.
+//!
+//! Many providers report nested counts (cached tokens within prompt tokens, reasoning within
+//! completion tokens). Adapters take them apart, so that every token is in one kind and priced once.
+//! A report that no run can have caused is not believed: the charge then rests on an own count from
+//! the text.
+//!
+//! An operation has at most one [`UsageRecord`] for ever, and its charge never exceeds the hold:
+//! what the meters cost beyond it is shortfall, which the operator bears.
 
 use crate::Micros;
 use crate::price::{PriceVersion, PriceVersionId};
 
-/// What is metered. The kinds are disjoint: a cached input token is not also an input token.
+/// Kind of metered unit. The kinds are disjoint: a cached input token is not also an input token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MeterKind {
     /// Prompt tokens that were read anew.
@@ -22,13 +30,13 @@ pub enum MeterKind {
     AudioOutput,
     /// Requests: always one for a run.
     Request,
-    /// Images in the prompt that are priced each. Providers do not report them: they are the request's own
-    /// count, added to the meters where a run is metered.
+    /// Images in the prompt that are priced each. Providers do not report them: they are the
+    /// request's own count, added to the meters where a run is metered.
     Image,
 }
 
 impl MeterKind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = 9;
 
     /// Every kind, in the order in which rows and answers list them.
@@ -60,7 +68,7 @@ impl MeterKind {
         }
     }
 
-    /// Whether its price is for a million of it (tokens) or for each.
+    /// True where the price is for a million of it (tokens), false where it is for each.
     #[must_use]
     pub const fn per_million(self) -> bool {
         match self {
@@ -76,7 +84,7 @@ impl MeterKind {
     }
 }
 
-/// How much of each kind.
+/// Count of each kind.
 ///
 /// ```
 /// use holdfast_domain::usage::{MeterKind, Meters};
@@ -91,25 +99,25 @@ impl MeterKind {
 pub struct Meters([u64; MeterKind::COUNT]);
 
 impl Meters {
-    /// The largest count that is believed.
+    /// Largest count that is believed: about 1.1 × 10^12.
     pub const COUNT_MAX: u64 = 1 << 40;
     /// Completion tokens that are believed beyond twice what was asked for.
     const COMPLETION_SLACK: u64 = 1_024;
 
-    /// Counts by kind, zero where `count` says so; `None` when one is absurd.
+    /// Meters of these counts; `None` where one is larger than [`Meters::COUNT_MAX`].
     #[must_use]
     pub fn from_fn(count: impl Fn(MeterKind) -> u64) -> Option<Self> {
         let counts = MeterKind::ALL.map(count);
         counts.iter().all(|count| *count <= Self::COUNT_MAX).then_some(Self(counts))
     }
 
-    /// One request, this much prompt and completion; `None` when that is absurd.
+    /// Meters of a request with this much prompt and completion; `None` where either is absurd.
     #[must_use]
     pub fn text(input: u64, output: u64) -> Option<Self> {
         (input.max(output) <= Self::COUNT_MAX).then(|| Self::estimated(input, output))
     }
 
-    /// The same for an own count, which ends at the largest that is believed.
+    /// Meters of an own count, which ends at the largest that is believed.
     #[must_use]
     pub fn estimated(input: u64, output: u64) -> Self {
         Self(MeterKind::ALL.map(|kind| match kind {
@@ -125,13 +133,13 @@ impl Meters {
         }))
     }
 
-    /// The same with another count of one kind; `None` when that is absurd.
+    /// Meters with another count of one kind; `None` where that is absurd.
     #[must_use]
     pub fn with(&self, kind: MeterKind, count: u64) -> Option<Self> {
         Self::from_fn(|other| if other == kind { count } else { self.count(other) })
     }
 
-    /// How much of one kind.
+    /// Count of one kind.
     #[must_use]
     pub fn count(&self, kind: MeterKind) -> u64 {
         MeterKind::ALL.iter().zip(self.0).find_map(|(k, n)| (*k == kind).then_some(n)).unwrap_or(0)
@@ -159,27 +167,30 @@ impl Meters {
         self.sum(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput])
     }
 
-    /// Whether a run can have used this up whose model takes so many prompt tokens and that was asked for so
-    /// many completion tokens at most. Some models think beyond what they are asked for, within reason.
+    /// True where a run can have used this up whose model takes so many prompt tokens, and that was
+    /// asked for so many completion tokens at most. Some models think beyond what they are asked
+    /// for, within reason: [`Self::completion_max`].
     #[must_use]
     pub fn is_credible(&self, context_tokens: u64, completion_tokens_max: u64) -> bool {
         self.prompt_tokens() <= context_tokens
             && self.completion_tokens() <= Self::completion_max(completion_tokens_max)
     }
 
-    /// The most completion tokens that are believed of a run that was asked for so many.
+    /// Most completion tokens that are believed of a run that was asked for so many: twice as many
+    /// and 1,024.
     #[must_use]
     pub const fn completion_max(asked_for: u64) -> u64 {
+        // The slack is for small bounds: twice 16 tokens would not believe a short thought.
         asked_for.saturating_mul(2).saturating_add(Self::COMPLETION_SLACK)
     }
 
-    /// Nine counts of at most 2^40 cannot overflow.
+    /// Sum of these kinds. Nine counts of at most 2^40 cannot overflow.
     fn sum(&self, kinds: &[MeterKind]) -> u64 {
         kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(self.count(*kind)))
     }
 }
 
-/// Who counted.
+/// Source of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetersSource {
     /// The provider said so.
@@ -199,28 +210,28 @@ impl MetersSource {
     }
 }
 
-/// Meters, who counted them, and what they cost the operator.
+/// Meters with their source and their cost to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeterReading {
-    /// How much.
+    /// Counts by kind.
     pub meters: Meters,
-    /// Says who.
+    /// Source of the counts.
     pub source: MetersSource,
-    /// What the provider takes for the run, in the wallet's currency; `None` where nobody has said. It
-    /// makes no charge and moves no money.
+    /// Cost of the run at the provider, in the wallet's currency; `None` where nobody has said. No
+    /// charge is made of it, and it moves no money.
     pub provider_cost: Option<Micros>,
 }
 
 /// The billing fact of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRecord {
-    /// How much of what, and who counted.
+    /// Meters and their source.
     pub metered: MeterReading,
-    /// What the caller pays: never more than was held.
+    /// Amount that the caller pays: never more than was held.
     pub charge: Micros,
-    /// What the meters cost beyond the hold; the operator bears it.
+    /// Cost of the meters beyond the hold; the operator bears it.
     pub shortfall: Micros,
-    /// By which prices.
+    /// Price version that the charge was computed with.
     pub price_version: PriceVersionId,
 }
 
@@ -228,6 +239,7 @@ impl UsageRecord {
     /// Prices the meters; the charge ends at the hold and the rest is shortfall.
     #[must_use]
     pub fn of(metered: MeterReading, price: &PriceVersion, hold: Micros) -> Self {
+        // Saturates at the largest amount, which the hold then caps: too much is never a wrap.
         let cost = price.tariff.cost(&metered.meters);
         let charge = cost.min(hold);
         let shortfall = cost.minus(charge).unwrap_or(Micros::ZERO);

@@ -2,17 +2,17 @@
 
 use crate::{Currency, Micros, WalletId};
 
-/// A wallet as it is kept.
+/// Wallet as it is kept. Never overdrawn: `available` and `held` are at least zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wallet {
-    /// Its id.
+    /// Id of the wallet.
     pub id: WalletId,
-    /// For people; unique.
+    /// Name for people; unique.
     pub name: String,
-    /// Fixed at creation.
+    /// Currency of both amounts, fixed at creation.
     pub currency: Currency,
-    /// What new holds may use.
+    /// Amount that new holds may use.
     pub available: Micros,
-    /// What running operations reserve.
+    /// Amount that running operations reserve.
     pub held: Micros,
 }

@@ -1,17 +1,23 @@
-//! Where it may die: the steps of a request at which a test stops a process, to kill it exactly there
-//! or to stop it for longer than others wait for it. It changes nothing and decides nothing: a thread
+//! Failpoints: the steps of a request at which a test stops a process, to kill it exactly there or
+//! to stop it for longer than others wait for it. They change nothing and decide nothing: a thread
 //! that reaches the armed step goes on when a named file is there, and without a name never.
 //!
-//! Without the feature `armed`, [`reach`] is empty and no step can be armed.
+//! Each [`Step`] lies between two effects, where a crash leaves something of its own behind: a
+//! claim without a run, a run without an ending, an ending that nobody was told. One step is armed
+//! in a process, for its whole life; the test reads `failpoint <step> reached` on its standard
+//! error.
+//!
+//! Without the feature `armed`, [`reach`] is empty and no step can be armed: such a build cannot be
+//! be stopped from outside.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-/// A moment between two effects, where a crash leaves something of its own behind.
+/// Moment between two effects, where a crash leaves something of its own behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing is durable: the claim is about to be offered.
+    /// The claim is about to be offered: nothing is durable.
     ClaimOffered,
     /// The claim is durable and nothing was sent.
     ClaimCommitted,
@@ -45,7 +51,7 @@ impl Step {
         Self::BatchCommitted,
     ];
 
-    /// Its name.
+    /// Name in a failpoint's text and on standard error.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -68,18 +74,18 @@ impl fmt::Display for Step {
     }
 }
 
-/// Which arrival at which step is stopped.
+/// Arrival at a step that is stopped, written `<step>:<nth>` or `<step>:<nth>:<file>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failpoint {
-    /// Where.
+    /// Step that stops a thread.
     pub step: Step,
-    /// The first arrival is number one.
+    /// Number of the arrival, the first being one.
     pub nth: NonZeroU64,
-    /// It goes on as soon as this file is there; never where none is named.
+    /// File that lets the thread go on as soon as it is there; `None`: never.
     pub until: Option<PathBuf>,
 }
 
-/// Why a text names no failpoint.
+/// Text that names no failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("write <step>:<nth> or <step>:<nth>:<file>, as in claim_committed:1")]
 pub struct BadFailpoint;
@@ -91,6 +97,7 @@ impl TryFrom<&str> for Failpoint {
         let (label, arrival) = text.split_once(':').ok_or(BadFailpoint)?;
         let step = Step::ALL.into_iter().find(|step| step.label() == label);
         let (nth, until) = match arrival.split_once(':') {
+            // A file without a name would never be there, and look like one that is waited for.
             Some((_nth, "")) => return Err(BadFailpoint),
             Some((nth, file)) => (nth, Some(PathBuf::from(file))),
             None => (arrival, None),
@@ -100,12 +107,12 @@ impl TryFrom<&str> for Failpoint {
     }
 }
 
-/// Whether this build has steps.
+/// True in builds whose steps can be armed.
 pub const ENABLED: bool = cfg!(feature = "armed");
 
 #[cfg(not(feature = "armed"))]
 mod inner {
-    //! Nothing.
+    //! Steps of a build without the feature: free, and never armed.
 
     use super::{Failpoint, Step};
 
@@ -119,7 +126,7 @@ mod inner {
 
 #[cfg(feature = "armed")]
 mod inner {
-    //! One armed step a process, for its whole life.
+    //! The armed step of a process, the only one for its whole life.
 
     use std::io::Write;
     use std::sync::OnceLock;
@@ -128,7 +135,7 @@ mod inner {
 
     use super::{Failpoint, Step};
 
-    /// How often a stopped thread looks whether it may go on.
+    /// Time between two looks of a stopped thread at its file.
     const LOOK: Duration = Duration::from_millis(5);
 
     static ARMED: OnceLock<(Failpoint, AtomicU64)> = OnceLock::new();
@@ -136,6 +143,8 @@ mod inner {
     /// Stops this thread where `step` is armed and this is the arrival that was named.
     pub fn reach(step: Step) {
         let Some((armed, left)) = ARMED.get() else { return };
+        // Counted down by all threads: exactly one arrival finds 1. Later ones wrap below zero, and
+        // would need 2^64 of them to meet it again.
         if armed.step != step || left.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }

@@ -11,6 +11,7 @@ pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
     poll_fn(|context| {
         let mut busy = false;
         for run in &mut runs {
+            // Polled all of them, whoever woke: few futures, and no waker of its own for each.
             busy |= !run.is_done_after(context);
         }
         if busy { Poll::Pending } else { Poll::Ready(()) }
@@ -26,6 +27,8 @@ pub(crate) async fn step_back() {
         if stepped {
             return Poll::Ready(());
         }
+        // Woken at once: the executor, or the join around it, polls the others before this one
+        // again.
         stepped = true;
         context.waker().wake_by_ref();
         Poll::Pending

@@ -1,8 +1,17 @@
 //! The laws of every storage port: what a store must do whatever it is made of.
-//! [`crate::journal_laws!`] runs those of a journal, [`crate::ports_laws!`] those of the ports beside
-//! it, each law as a test of its own; a law that is added runs on every store.
+//! [`crate::journal_laws!`] runs those of a journal, [`crate::ports_laws!`] those of the ports
+//! beside it, each law as a test of its own; a law that is added runs on every store.
 //!
-//! The laws know no clock but the store's, sleep nowhere, and need a fresh store each.
+//! | laws | of |
+//! |---|---|
+//! | [`claims`], [`endings`] | the version, permanent ids and races of an operation |
+//! | [`counters`], [`money`] | bounds, corrections, the book |
+//! | [`upkeep`], [`nodes`] | what is due, what may be purged, who has a name |
+//! | [`keys`] | API keys, wallets and prices |
+//!
+//! The laws know no clock but the store's, sleep nowhere, and need a fresh store each. A law that
+//! holds among concurrent calls joins them on one task: a store with threads of its own races them.
+//! Each law is itself tested: a journal that is broken on purpose must fail it.
 
 pub mod claims;
 pub mod counters;
@@ -15,8 +24,8 @@ pub mod upkeep;
 
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 
-/// The ports of one store. Whatever implements them all is one already; a test that needs more than
-/// the store (a folder that is deleted afterwards), or whose service keeps API keys and prices
+/// Ports of a store. Whatever implements them all is one already; a test that needs more than the
+/// store (a folder that is deleted afterwards), or whose service keeps API keys and prices
 /// elsewhere, implements this for its own bundle.
 pub trait Stores: Send + Sync {
     /// Operations and the book.
@@ -197,7 +206,7 @@ macro_rules! each_law_of {
     };
 }
 
-/// One law as a test.
+/// A law as a test.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! law_as_test {

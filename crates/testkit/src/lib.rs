@@ -1,5 +1,6 @@
-//! How to prove it: a journal in memory that loses commits on demand, a provider that follows a
-//! script, and the laws that every store passes. For tests only: no product code depends on it.
+//! Proofs for whoever embeds or implements: a journal in memory that loses commits on demand, a
+//! provider that follows a script, and the laws that every store passes. For tests only: no product
+//! code depends on it.
 //!
 //! A store runs all laws, each as a test of its own, by naming a function that makes a fresh one:
 //!

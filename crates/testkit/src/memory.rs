@@ -1,7 +1,14 @@
 //! Every storage port in memory, with a clock that tests turn and commits that are lost on demand.
 //!
 //! It decides nothing: like any store it enforces the version, the bounds and the permanent ids, in
-//! that order. Each call lets other futures of the task run first, so that calls that are joined race.
+//! that order. Each call lets other futures of the task run first, so that calls that are joined
+//! race.
+//!
+//! [`Fault`] is what a test makes of the next commits. The one worth most is [`Fault::LandsLate`]:
+//! the answer is lost, reads still show the old row, and the next commit finds the change landed. A
+//! caller that reads once and takes the old row for a verdict passes all tests but those.
+//!
+//! One lock, never held across an await: a call is a transaction. Not here: durability, and speed.
 
 mod book;
 mod faults;
@@ -31,7 +38,7 @@ pub use self::faults::Fault;
 use self::faults::Faults;
 use crate::sample;
 
-/// Keeps everything in memory.
+/// Store that keeps everything in memory.
 ///
 /// ```
 /// use holdfast_domain::conduct::{ClaimOutcome, Conduct};
@@ -55,7 +62,7 @@ pub struct MemoryJournal {
     state: Mutex<JournalState>,
 }
 
-/// What is kept.
+/// Rows of all tables, and the faults to come.
 struct JournalState {
     now: Timestamp,
     operations: BTreeMap<OperationId, StoredOperation>,
@@ -77,7 +84,7 @@ struct StoredOperation {
 }
 
 impl MemoryJournal {
-    /// An empty one, at [`sample::NOW`].
+    /// Empty journal, at [`sample::NOW`].
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -98,7 +105,7 @@ impl MemoryJournal {
         }
     }
 
-    /// One with [`sample::WALLET`] in it, with this much available.
+    /// Journal with [`sample::WALLET`] in it, with this much available.
     #[must_use]
     pub fn with_funds(micros: i64) -> Self {
         let journal = Self::new();
@@ -116,7 +123,8 @@ impl MemoryJournal {
         journal
     }
 
-    /// The clock. Every call of a port moves it by a microsecond: no two readings are equal.
+    /// The clock. Most calls of a port move it by a microsecond: no two of their readings are
+    /// equal.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.state().now
@@ -133,7 +141,7 @@ impl MemoryJournal {
         self.state().now = now;
     }
 
-    /// What becomes of the next commits that are offered, in this order.
+    /// Sets the fates of the next commits that are offered, in this order.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
         self.state().faults.next.extend(faults);
     }
@@ -163,6 +171,7 @@ impl MemoryJournal {
         state.lines.retain(
             |line| !matches!(line.entry.source, LedgerSource::Operation(of, _) if of == operation),
         );
+        // As if the claim had never been: its funds are available again.
         state.add(row.wallet, BalanceChange { available: row.hold, held: row.hold.negated() });
     }
 
@@ -171,7 +180,7 @@ impl MemoryJournal {
         self.state().faults.result_bytes_max = Some(bytes);
     }
 
-    /// How many commits were offered.
+    /// Number of commits that were offered, lost ones among them.
     #[must_use]
     pub fn offers(&self) -> u64 {
         self.state().faults.offers
@@ -183,7 +192,7 @@ impl MemoryJournal {
         self.state().operations.values().map(|row| row.operation.clone()).collect()
     }
 
-    /// One operation.
+    /// Operation of this id.
     #[must_use]
     pub fn operation(&self, id: OperationId) -> Option<Operation> {
         self.state().operations.get(&id).map(|row| row.operation.clone())

@@ -1,4 +1,11 @@
 //! A provider that does what a test wrote down, and a gate to stop it at.
+//!
+//! A call takes the next script: it may wait before anything is sent, tells the sink that it sends,
+//! then says, reports and waits as written, and ends. So a test decides what was sent before a
+//! cancel or a crash, and counts the runs: a call without a script has run and its outcome is
+//! unknown.
+//!
+//! No clock and no runtime: whoever waits at a [`Gate`] is woken by the test that opens it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,8 +20,8 @@ use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
 use holdfast_domain::ports::{Call, CallFailure, Sink, UnknownReason};
 use holdfast_domain::usage::Meters;
 
-/// Runs one script a call, in their order. A call that no script was left for has an unknown outcome,
-/// and counts as a run.
+/// Provider that runs a script for each call, in their order. A call that no script was left for
+/// has an unknown outcome, and counts as a run.
 ///
 /// ```
 /// use holdfast_domain::Provider;
@@ -48,7 +55,7 @@ struct ScriptQueue {
     calls: Vec<Call>,
 }
 
-/// What the provider does in one call.
+/// Script of a call.
 #[derive(Debug, Clone)]
 pub struct Script {
     connecting: Option<Gate>,
@@ -125,7 +132,7 @@ impl Script {
 }
 
 impl ScriptedProvider {
-    /// One that follows these.
+    /// Provider that follows these.
     #[must_use]
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let (scripts, calls) = (scripts.into_iter().collect(), Vec::new());
@@ -138,13 +145,13 @@ impl ScriptedProvider {
         Self { shape: Some(shape), ..self }
     }
 
-    /// How often it ran.
+    /// Number of calls.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.state().calls.len()
     }
 
-    /// What it was asked, in order.
+    /// Calls in their order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.state().calls.clone()
@@ -180,6 +187,7 @@ impl Provider for ScriptedProvider {
         if let Some(gate) = script.connecting {
             gate.pass().await;
         }
+        // After the gate: a test that drops the call at it has proof that nothing was sent.
         sink.on_send();
         for step in script.steps {
             match step {
@@ -239,6 +247,7 @@ impl Gate {
             if done(&passage) {
                 return Poll::Ready(());
             }
+            // Under the same lock as the look at the gate, so that no opening in between is missed.
             passage.wakers.push(context.waker().clone());
             Poll::Pending
         })

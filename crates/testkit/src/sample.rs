@@ -1,5 +1,10 @@
 //! Values that are valid as they stand, for tests that vary one thing. Fixed ids belong to one
 //! operation that many tests are about; `fresh_…` ids never repeat, on any machine.
+//!
+//! Numbers are chosen to be read: a hold of 100, a micro a token, a lease of 15 s from [`NOW`]. A
+//! builder varies one thing of a claim by its name, so that a test says what it is about and
+//! nothing else. Bindings are hashes of a text and its terms: equal texts are one request, as in
+//! production, without a request to normalize.
 #![expect(
     clippy::unwrap_used,
     reason = "fixed texts and tests' own numbers: a bad one is the test's bug"
@@ -28,9 +33,9 @@ use uuid::{Builder, Uuid};
 
 /// 2026-11-20T12:00:00Z: where the clock of a memory journal starts.
 pub const NOW: Timestamp = Timestamp::from_micros(1_795_176_000_000_000);
-/// How long leases last here.
+/// Length of leases here.
 pub const LEASE: Duration = Duration::from_secs(15);
-/// From admission to the deadline here.
+/// Span from admission to the deadline here.
 pub const TIME: Duration = Duration::from_secs(660);
 /// The API key that every claim bears unless it says otherwise.
 pub const API_KEY: ApiKeyId = ApiKeyId::from_u128(0xa);
@@ -60,7 +65,7 @@ pub fn claim() -> ClaimBuilder {
     }
 }
 
-/// Varies a claim.
+/// Builder that varies a claim.
 #[derive(Debug, Clone)]
 pub struct ClaimBuilder {
     claim: Claim,
@@ -168,6 +173,7 @@ impl ClaimBuilder {
 /// An order for a claim whose lease is live now, which compares with no older terms.
 #[must_use]
 pub fn order(claim: &Claim) -> ClaimOffer<'_> {
+    // The last microsecond in which the lease is live.
     let now = Timestamp::from_micros(claim.lease.ends_at.as_micros().saturating_sub(1));
     ClaimOffer { claim, now, rebind: &|_terms| None }
 }
@@ -187,6 +193,7 @@ pub fn request_key(n: u64) -> RequestKey {
     for (byte, of_n) in bytes.iter_mut().skip(8).zip(n.to_be_bytes()) {
         *byte = of_n;
     }
+    // Version and variant take the two highest bits of `n`: all smaller ones stay apart.
     RequestKey::from_bytes(Builder::from_random_bytes(bytes).into_uuid().into_bytes()).unwrap()
 }
 
@@ -214,7 +221,7 @@ pub fn model() -> PublicModelId {
     PublicModelId::try_from("holdfast/sample").unwrap()
 }
 
-/// What requests are bound under here.
+/// Terms that requests are bound under here.
 #[must_use]
 pub const fn terms() -> FingerprintTerms {
     FingerprintTerms {
@@ -224,7 +231,7 @@ pub const fn terms() -> FingerprintTerms {
     }
 }
 
-/// How a request of this text is bound under these terms. The body digest depends on the server
+/// Binding of a request of this text under these terms. The body digest depends on the server
 /// secret and the text, the fingerprint on all terms.
 #[must_use]
 pub fn binding(text: &str, terms: FingerprintTerms) -> Binding {
@@ -261,13 +268,13 @@ pub fn call(text: &str) -> Call {
     }
 }
 
-/// One micro a token of any kind, nothing for the request.
+/// Price of a micro a token of any kind, nothing for the request.
 #[must_use]
 pub fn price() -> PriceVersion {
     priced("2026-01-01T00:00:00Z", 1_000_000)
 }
 
-/// So many micros for a million tokens of any kind, nothing for the request.
+/// Price of so many micros for a million tokens of any kind, nothing for the request.
 #[must_use]
 pub fn priced(effective_from: &str, micros_per_million: u64) -> PriceVersion {
     let rate = |kind: MeterKind| if kind.per_million() { micros_per_million } else { 0 };
@@ -278,7 +285,8 @@ pub fn priced(effective_from: &str, micros_per_million: u64) -> PriceVersion {
     }
 }
 
-/// The same for prompts of up to 50 tokens; twice and three times as much above 50 and 500.
+/// Price of [`priced`] for prompts of up to 50 tokens; twice and three times as much above 50 and
+/// 500.
 #[must_use]
 pub fn tiered(effective_from: &str, micros_per_million: u64) -> PriceVersion {
     let flat = |times| priced(effective_from, times * micros_per_million);
@@ -319,7 +327,7 @@ pub fn result(sealed: &str) -> SealedResult {
     }
 }
 
-/// One attempt that finished.
+/// Attempts: a single one, which finished.
 #[must_use]
 pub fn attempts() -> Arc<[Attempt]> {
     let attempt = Attempt {

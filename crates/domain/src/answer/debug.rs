@@ -1,4 +1,5 @@
-//! How answers are shown where programmers look: lengths, never what was said.
+//! Debug output of answers: lengths, never what was said. By hand, because a derived one would put
+//! answers into the first log line or panic that shows one.
 
 use std::fmt;
 

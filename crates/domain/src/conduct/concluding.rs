@@ -1,5 +1,14 @@
 //! The owner's last word: brought to the store until it is taken, or until the row proves that it
 //! cannot stand any more.
+//!
+//! A result is worth money, so it has no last try: while the store cannot be reached it is offered
+//! again, with the pauses of the port, for as long as the process lives. Two refusals change its
+//! form. Where the settling half does not go through (a broken wallet row, an overflow), the result
+//! is recorded without it (T2a) and settled later. Where the result is too large to be kept, the
+//! operation is given up (T5) and nobody pays.
+//!
+//! Every answer comes from the row, read after the guarded write, never from the task's own result:
+//! a result that the row does not show came too late, and is a cost of the operator's (T8).
 
 use std::sync::Arc;
 
@@ -13,47 +22,50 @@ use crate::ports::CommitError;
 use crate::usage::MeterReading;
 use crate::{ClaimId, OperationId};
 
-/// How a run ended, as its owner tells it.
+/// Ending of a run, as its owner tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// With a result.
+    /// A result, whole or cut short by a bound: it is charged (T2).
     Finished {
-        /// What it used up.
+        /// Meters of the run.
         metered: MeterReading,
         /// The sealed answer.
         result: SealedResult,
     },
-    /// No attempt of this generation ran. One whose caller had asked to cancel it is given up all the
-    /// same.
+    /// Proof that no attempt of this generation ran (T3). One whose caller had asked to cancel it
+    /// is given up all the same.
     NotRun,
-    /// The provider refused the request for good.
+    /// Refusal by the provider, for good (T4).
     Refused {
-        /// What was refused.
+        /// Reason of the refusal.
         refusal: ProviderRefusal,
         /// The sealed error.
         result: SealedResult,
     },
-    /// No result can come any more, and it may have run.
+    /// No result can come any more, and it may have run (T5).
     Unknown,
 }
 
-/// How an operation stands after its owner's last word.
+/// State of an operation after its owner's last word.
 #[derive(Debug)]
 pub struct Conclusion {
-    /// What the row says, whoever wrote it: the only source of an answer.
+    /// Row, whoever wrote it: the only source of an answer.
     pub snapshot: Arc<Snapshot>,
-    /// Whether a result came too late to be billed (T8).
+    /// True where a result came too late to be billed (T8).
     pub late: bool,
-    /// Whether it was this ending that brought it there.
+    /// True where it was this ending that brought it there.
     pub moved: bool,
 }
 
 impl Conclusion {
-    /// Whether the store has lost the commit of this claim, which it had acknowledged: no history that
-    /// contains it leads to what the row says. Nothing is promised of the operation any more.
+    /// True where the store has lost the commit of this claim, which it had acknowledged: no
+    /// history that contains it leads to what the row says. Nothing is promised of the operation
+    /// any more.
     #[must_use]
     pub fn is_commit_lost(&self, claimed: &Operation) -> bool {
         self.snapshot.operation.as_ref().is_none_or(|row| {
+            // Generations never go back, and each has one claim: an older row, or another claim in
+            // the same generation, cannot follow from a commit of this one.
             let is_another = row.owner.claim != claimed.owner.claim;
             row.generation < claimed.generation
                 || (row.generation == claimed.generation && is_another)
@@ -62,9 +74,9 @@ impl Conclusion {
 }
 
 impl Conduct<'_> {
-    /// Brings an owner's ending to the store and says how the operation stands after it. Offers it
-    /// until the store takes it or the row proves that it cannot stand any more.
-    /// Not cancel safe: a dropped ending is lost, and the operation is reaped.
+    /// Brings an owner's ending to the store and returns the state of the operation after it.
+    /// Offers it until the store takes it or the row proves that it cannot stand any more. Not
+    /// cancel safe: a dropped ending is lost, and the operation is reaped.
     pub async fn conclude(
         &self,
         operation: &Operation,
@@ -73,7 +85,7 @@ impl Conduct<'_> {
     ) -> Conclusion {
         let claim = operation.owner.claim;
         let attempts: Arc<[Attempt]> = attempts.into();
-        // Where it stays: it is changed in its place, and goes from hand to hand.
+        // Shared, and changed in its place: handing it on copies no row.
         let mut current = Arc::new(Snapshot {
             operation: Some(operation.clone()),
             ..Snapshot::vacant(operation.admitted_at)
@@ -82,6 +94,7 @@ impl Conduct<'_> {
         for attempt in 1_u32.. {
             let judged = decide(&current, ending.event(claim, &attempts, form));
             let judged = judged.map(|transition| Arc::new(Change::Operation(transition)));
+            // Refused only where the operation was not leased to this claim: its row is the answer.
             let Ok(change) = judged else { break };
             let Verdict { of_store, was_lost } = self.offer(&change).await;
             match of_store {
@@ -91,6 +104,8 @@ impl Conduct<'_> {
                 },
                 Err(CommitError::Conflict) => {
                     let found = self.load_shared(operation.id).await;
+                    // Still mine: only `cancel_asked` moved it, so the same ending is judged over
+                    // the new row. Anything else has ended it, and that row is the answer.
                     let is_mine =
                         |row: &Operation| row.owner.claim == claim && row.phase == Phase::Leased;
                     if !found.operation.as_ref().is_some_and(is_mine) {
@@ -106,6 +121,8 @@ impl Conduct<'_> {
                     | CommitError::LimitReached(_)
                     | CommitError::Collision,
                 ) => {
+                    // A result's first refusal is answered at once by the other form. Anything
+                    // else has no other form: it waits until somebody repairs what refuses it.
                     if form == FinishForm::Recorded || !matches!(ending, Ending::Finished { .. }) {
                         self.pause.pause(attempt).await;
                     }
@@ -113,6 +130,7 @@ impl Conduct<'_> {
                 }
                 // No result can come any more: this one cannot be kept, and nobody pays for it.
                 Err(CommitError::TooLarge) => {
+                    // An ending without a result that is still too large: wait, as for an outage.
                     if matches!(ending, Ending::Unknown) {
                         self.pause.pause(attempt).await;
                     }
@@ -128,13 +146,14 @@ impl Conduct<'_> {
         conclusion_from_row(self.load_shared(operation.id).await, claim, ending)
     }
 
-    /// Few endings come to it, so that its future is in a box.
+    /// Read that must succeed. In a box, because few endings come to it and all of them would carry
+    /// room for it.
     async fn load_shared(&self, operation: OperationId) -> Arc<Snapshot> {
         Arc::new(Box::pin(self.load_with_retries(operation)).await)
     }
 }
 
-/// Whether a result is offered with its settlement or without.
+/// Form in which a result is offered: with its settlement (T2) or without (T2a).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinishForm {
     Whole,
@@ -161,8 +180,8 @@ impl Ending {
     }
 }
 
-/// What the row says after this owner's own commit, without reading it again: the commit was the
-/// row's compare-and-set.
+/// Conclusion from this owner's own commit, without reading the row again: the commit was the row's
+/// compare-and-set.
 fn conclusion_from_commit(
     change: &Change,
     mut shared: Arc<Snapshot>,
@@ -172,6 +191,7 @@ fn conclusion_from_commit(
     let snapshot = Arc::make_mut(&mut shared);
     transition.apply_to(snapshot.operation.as_mut()?, receipt)?;
     snapshot.result = transition.result().cloned();
+    // What is not leased any more has no use for its owner's lease.
     (snapshot.lease, snapshot.now) = (None, receipt.at);
     Some(Conclusion { snapshot: shared, late: false, moved: true })
 }

@@ -1,4 +1,10 @@
-//! One change on its way to a verdict, whatever becomes of the answers; not what follows from it.
+//! Offering: a change on its way to a verdict, whatever becomes of the answers; not what follows
+//! from it.
+//!
+//! A lost answer is the hard case: the commit may have happened, may happen yet, or never. Reading
+//! the row proves nothing as long as the lost transaction may still land, so nothing is read here.
+//! The same change goes to the store again, which waits for the locks of the lost one, until it
+//! says committed or conflict. Both loops have no end but the store's answer.
 
 use std::sync::Arc;
 
@@ -18,6 +24,7 @@ impl Conduct<'_> {
         loop {
             match self.journal.commit(Arc::clone(change)).await {
                 Err(CommitError::Uncertain(_)) => was_lost = true,
+                // True of this offer alone: nothing was taken in now, but the lost one may land.
                 Err(CommitError::Unavailable(_) | CommitError::Overloaded) if was_lost => {}
                 of_store @ (Ok(_)
                 | Err(
@@ -35,7 +42,7 @@ impl Conduct<'_> {
         }
     }
 
-    /// Reads a row that must be known before anybody is answered.
+    /// Reads a row that must be known before anybody is answered, however long that takes.
     pub(super) async fn load_with_retries(&self, operation: OperationId) -> Snapshot {
         let mut attempt: u32 = 0;
         loop {
@@ -50,13 +57,15 @@ impl Conduct<'_> {
     }
 }
 
-/// What a store finally said of a change.
+/// Final word of a store on a change.
 pub(super) struct Verdict {
     pub(super) of_store: Result<Receipt, CommitError>,
-    /// Whether an earlier answer to the same change was lost.
+    /// True where an earlier answer to the same change was lost: a conflict may then be its own.
     pub(super) was_lost: bool,
 }
 
+/// The row that this change makes of the one before it; `None` for a posting, which has no row, and
+/// where the change was not judged over that row.
 pub(super) fn apply_change(
     change: &Change,
     before: Option<&Operation>,
@@ -68,11 +77,13 @@ pub(super) fn apply_change(
     }
 }
 
-/// Whether a row shows what this change would have written: it landed, where its answers were lost.
+/// True where a row shows what this change would have written: it landed, its answers were lost.
 pub(super) fn has_landed(change: &Change, before: Option<&Operation>, after: &Snapshot) -> bool {
     let (Change::Operation(transition), Some(row)) = (change, &after.operation) else {
         return false;
     };
+    // The receipt is lost as well. The moment is the row's own, so that only what the change chose
+    // is compared: version and phase.
     let at = row.phase.finished_at().unwrap_or(row.admitted_at);
     let receipt =
         Receipt { version: transition.version(), at, counters: CounterReadings::default() };

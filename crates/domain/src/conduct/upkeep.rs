@@ -1,5 +1,12 @@
-//! What anybody may do to an operation that is not its own: reap it, settle it, ask its owner to end
-//! it; and what a process does to a claim of its own that no task runs.
+//! Upkeep: all that anybody may do to an operation that is not its own (reap it, settle it, ask its
+//! owner to end it), and what a process does to a claim of its own that no task runs.
+//!
+//! Reaping, settling and disowning are one try: whoever fails here loses nothing, because a
+//! reconciler, a retry or a look-up meets the same row again. So from every state, with all tasks
+//! hung for ever, reaping and settling alone bring an operation to rest. A lost race is told as
+//! such: of those who try at once, one is told that it moved the row.
+//!
+//! Never: a reap read as proof that nothing ran; an ending written in another owner's name.
 
 use std::sync::Arc;
 
@@ -9,32 +16,33 @@ use crate::operation::{Change, Disown, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
 use crate::{ClaimId, OperationId};
 
-/// How an operation stands after somebody looked after it.
+/// State of an operation after somebody looked after it.
 #[derive(Debug)]
 pub struct Reconciliation {
     /// The row, its content and its owner's lease.
     pub snapshot: Snapshot,
-    /// Whether this call brought it there: of those who try at once, one is told so. Asking to cancel
-    /// brings it nowhere.
+    /// True where this call brought it there: of those who try at once, one is told so. Asking to
+    /// cancel brings it nowhere.
     pub moved: bool,
 }
 
 impl Conduct<'_> {
-    /// Reaps or settles one operation where that is allowed, and says how it stands.
+    /// Reaps or settles one operation where that is allowed, and returns its state. Cancel safe:
+    /// what was offered stands or falls by itself.
     ///
     /// # Errors
     ///
-    /// Where the store cannot be read.
+    /// [`Unavailable`] where the store cannot be read.
     pub async fn reconcile(&self, operation: OperationId) -> Result<Reconciliation, Unavailable> {
         self.reconcile_while_running(operation, None).await
     }
 
-    /// The same by a process one of whose tasks is running this claim: that one is alive, whatever the
-    /// database's clock says of its deadline.
+    /// [`Self::reconcile`] by a process one of whose tasks is running this claim: that one is
+    /// alive, whatever the database's clock says of its deadline.
     ///
     /// # Errors
     ///
-    /// Where the store cannot be read.
+    /// [`Unavailable`] where the store cannot be read.
     pub async fn reconcile_while_running(
         &self,
         operation: OperationId,
@@ -45,6 +53,7 @@ impl Conduct<'_> {
             && row.phase == Phase::Leased
             && Some(row.owner.claim) == alive
         {
+            // A run of this very process: its task will say how it ends.
             return Ok(Reconciliation { snapshot, moved: false });
         }
         let event = match snapshot.operation.as_ref().map(|operation| &operation.phase) {
@@ -61,20 +70,21 @@ impl Conduct<'_> {
         Ok(self.try_event(snapshot, event).await?.into_reconciliation())
     }
 
-    /// Asks the owner of an operation to end it (T2c), and says how the operation stands: leased where
-    /// it was asked, by this or before. One whose owner is gone is reaped instead, and a recorded one is
-    /// settled. What an operation does not run any more cannot be cancelled. A claim that waits for the
-    /// store is on no row yet: whoever offered one waits for its verdict before this says that nothing
-    /// runs. Cancel safe.
+    /// Asks the owner of an operation to end it (T2c), and returns its state: leased where it was
+    /// asked, by this or before. One whose owner is gone is reaped instead, and a recorded one is
+    /// settled. An operation that does not run any more cannot be cancelled. A claim that waits for
+    /// the store is on no row yet: whoever offered one waits for its verdict before this says that
+    /// nothing runs. Cancel safe.
     ///
     /// # Errors
     ///
-    /// Where the store does not work, or took nothing in: whether the owner was asked is not known.
+    /// [`Unavailable`] where the store does not work, or took nothing in: whether the owner was
+    /// asked is not known.
     pub async fn cancel(&self, operation: OperationId) -> Result<Reconciliation, Unavailable> {
         self.cancel_while_running(operation, None).await
     }
 
-    /// The same by a process one of whose tasks is running this claim. Cancel safe.
+    /// [`Self::cancel`] by a process one of whose tasks is running this claim. Cancel safe.
     ///
     /// # Errors
     ///
@@ -87,6 +97,7 @@ impl Conduct<'_> {
         loop {
             let found = self.reconcile_while_running(operation, alive).await?;
             let Ok(transition) = decide(&found.snapshot, Event::AskCancel) else {
+                // Asked before, or nothing that runs: the row as it was found is the answer.
                 return Ok(found);
             };
             let snapshot = found.snapshot;
@@ -116,7 +127,7 @@ impl Conduct<'_> {
     ///
     /// # Errors
     ///
-    /// Where the store cannot be read.
+    /// [`Unavailable`] where the store cannot be read.
     pub async fn disown(
         &self,
         operation: OperationId,
@@ -126,7 +137,7 @@ impl Conduct<'_> {
         Ok(self.try_event(snapshot, Event::Disown(disown)).await?.into_reconciliation())
     }
 
-    /// One try: whatever it meets, somebody tries again later.
+    /// Single try at an event: whatever it meets, somebody tries again later.
     pub(super) async fn try_event(
         &self,
         snapshot: Snapshot,
@@ -146,10 +157,13 @@ impl Conduct<'_> {
                 Ok(EventOutcome::Moved(Reconciliation { snapshot, moved: true }))
             }
             Err(CommitError::Conflict) => {
+                // A conflict may be with this very change, where its first answer was lost: then
+                // the row shows it, and this call is the one that moved it.
                 let after = self.journal.load(id).await?;
                 let moved = was_lost && has_landed(&change, before, &after);
                 Ok(EventOutcome::Moved(Reconciliation { snapshot: after, moved }))
             }
+            // Refused or not taken in: nothing has changed.
             Err(
                 CommitError::InsufficientFunds
                 | CommitError::LimitReached(_)
@@ -163,11 +177,11 @@ impl Conduct<'_> {
     }
 }
 
-/// What became of a try at somebody else's operation.
+/// Outcome of a try at somebody else's operation.
 pub(super) enum EventOutcome {
     /// The row moved, by this or by somebody else.
     Moved(Reconciliation),
-    /// It stands as it was.
+    /// Not moved: refused by the judge or the store.
     Stands(Snapshot),
 }
 

@@ -41,6 +41,7 @@ impl TryFrom<&str> for NodeAddress {
 
     fn try_from(text: &str) -> Result<Self, BadNodeAddress> {
         let (host, port) = text.rsplit_once(':').ok_or(BadNodeAddress)?;
+        // Rust reads `+1` as a number too, and no other process would write it so.
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         let port = port.parse().ok().filter(|port| is_number && *port != 0);
         let port = port.ok_or(BadNodeAddress)?;

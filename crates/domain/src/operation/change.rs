@@ -1,4 +1,14 @@
-//! What a judged event does to the rows. A store writes it as it stands and decides nothing.
+//! A judged event on its way to the rows. A store writes it as it stands and decides nothing.
+//!
+//! A [`Transition`] has three parts that are committed together or not at all: an [`Effect`] on the
+//! operation's row, [`Funds`] for its wallet and the book, and [`CounterMove`]s for its API key. A
+//! store enforces three things: the row is still the one that was judged
+//! ([`Transition::matches_row`]), no balance or bounded counter leaves its bounds, no permanent id
+//! repeats.
+//!
+//! Times are spans: the store stamps the moments with the database's clock as it writes, and tells
+//! them in a [`Receipt`]. [`Transition::apply`] makes of both the row that was written, so that an
+//! owner knows it without a read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +21,18 @@ use crate::price::PriceVersion;
 use crate::usage::UsageRecord;
 use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
 
-/// What a journal commits, all of it or nothing.
+/// Change that a journal commits, all of it or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "always behind an Arc, and postings are rare")]
 pub enum Change {
-    /// An operation's.
+    /// Transition of an operation.
     Operation(Transition),
     /// Money that moves by itself.
     Posting(Posting),
 }
 
 impl Change {
-    /// Whose money it may move; changes of one wallet are committed in one order.
+    /// Wallet whose money it may move; changes of one wallet are committed in one order.
     #[must_use]
     pub const fn wallet(&self) -> WalletId {
         match self {
@@ -32,34 +42,34 @@ impl Change {
     }
 }
 
-/// A judged change of an operation. It carries spans, never moments: the store stamps those with the
+/// Judged change of an operation. It carries spans, never moments: the store stamps those with the
 /// database's clock as it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
-    /// Which operation.
+    /// The operation.
     pub operation: OperationId,
-    /// Its API key, whose counters move.
+    /// API key of the operation, whose counters move.
     pub api_key: ApiKeyId,
-    /// Its wallet, also when no money moves.
+    /// Wallet of the operation, also when no money moves.
     pub wallet: WalletId,
-    /// The version that was judged; `None`: there must be no row.
+    /// Version that was judged; `None`: there must be no row.
     pub expected: Option<Version>,
-    /// The claim that the judged row showed. A row of another claim is another one, whatever its version: the one
-    /// that was judged is lost, and somebody has begun anew.
+    /// Claim that the judged row showed. A row of another claim is another one, whatever its
+    /// version: the one that was judged is lost, and somebody has begun anew.
     pub claim: Option<ClaimId>,
     /// The generation that the effect belongs to.
     pub generation: u32,
-    /// What becomes of the row.
+    /// Effect on the row.
     pub effect: Effect,
-    /// What becomes of the wallet.
+    /// Effect on the wallet and the book.
     pub funds: Funds,
-    /// What becomes of the API key's counters.
+    /// Effect on the API key's counters.
     pub counters: Vec<CounterMove>,
-    /// In whose windows the counters move: those of the admission, or of now where it is `None`.
+    /// Moment in whose windows the counters move: that of the admission; `None`: now.
     pub admitted_at: Option<Timestamp>,
 }
 
-/// What becomes of an operation's row.
+/// Effect of a transition on the operation's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// T1: a new row.
@@ -72,7 +82,7 @@ pub enum Effect {
         usage: UsageRecord,
         /// The sealed answer.
         result: SealedResult,
-        /// What was tried.
+        /// Attempts of the generation.
         attempts: Arc<[Attempt]>,
     },
     /// T2a: the result without the settlement.
@@ -81,7 +91,7 @@ pub enum Effect {
         usage: UsageRecord,
         /// The sealed answer.
         result: SealedResult,
-        /// What was tried.
+        /// Attempts of the generation.
         attempts: Arc<[Attempt]>,
     },
     /// T2b: the settlement of what was recorded.
@@ -90,26 +100,26 @@ pub enum Effect {
     AskCancel,
     /// T3: open again.
     Open {
-        /// What was tried.
+        /// Attempts of the generation.
         attempts: Arc<[Attempt]>,
     },
     /// T4: refused for good.
     Refuse {
-        /// What was refused.
+        /// Reason of the refusal.
         refusal: ProviderRefusal,
         /// The sealed error.
         result: SealedResult,
-        /// What was tried.
+        /// Attempts of the generation.
         attempts: Arc<[Attempt]>,
     },
     /// T5, T6: given up.
     Abandon {
-        /// What was tried, where the owner says so itself.
+        /// Attempts of the generation as its owner tells them; empty after a reap or a disown.
         attempts: Arc<[Attempt]>,
     },
 }
 
-/// What a new row is bound to.
+/// Content of a new row: what the key is bound to for good, and the first generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// The caller's `Idempotency-Key`.
@@ -118,33 +128,33 @@ pub struct Admission {
     pub binding: Binding,
     /// The public model id.
     pub model: PublicModelId,
-    /// Its first generation.
+    /// The first generation.
     pub start: GenerationStart,
 }
 
-/// What every generation takes anew.
+/// Part of a row that every generation takes anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenerationStart {
-    /// Who claimed it.
+    /// Task that claims it.
     pub owner: Owner,
     /// The prices in force.
     pub price: PriceVersion,
-    /// What is held.
+    /// Amount that is held.
     pub hold: Micros,
-    /// What is reserved of the limits.
+    /// Share of the limits that is reserved.
     pub reserved: Reservation,
-    /// From admission to the deadline.
+    /// Span from admission to the deadline.
     pub time: Duration,
 }
 
-/// What a store says of a commit.
+/// Receipt of a store for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// The version that it wrote; the first for a posting.
+    /// Version that it wrote; the first for a posting.
     pub version: Version,
-    /// The database's clock as it wrote.
+    /// The database's clock as the store wrote.
     pub at: Timestamp,
-    /// What the counters that it moved stand at after it.
+    /// Readings after the commit of the counters that it moved.
     pub counters: CounterReadings,
 }
 
@@ -155,9 +165,10 @@ impl Transition {
         self.expected.map_or(Version::FIRST, Version::next)
     }
 
-    /// Whether a row of this version and claim, or that there is none, is what was judged.
+    /// True where a row of this version and claim, or no row, is what was judged.
     #[must_use]
     pub fn matches_row(&self, row: Option<(Version, ClaimId)>) -> bool {
+        // Both or neither is there: a judged row has a version and a claim.
         self.expected.zip(self.claim) == row
     }
 
@@ -167,6 +178,7 @@ impl Transition {
     pub fn apply(&self, before: Option<&Operation>, receipt: Receipt) -> Option<Operation> {
         match (&self.effect, before) {
             (Effect::Admit(admission), None) => Some(self.admitted(admission, receipt)),
+            // Not what was judged: the caller takes the operation for moved and reads it.
             (Effect::Admit(_), Some(_)) | (_, None) => None,
             (_, Some(before)) => {
                 let mut after = before.clone();
@@ -190,6 +202,7 @@ impl Transition {
                 after.reserved = start.reserved;
                 after.admitted_at = at;
                 after.deadline = at.after(start.time);
+                // They were of the generation before, and the store keeps those of the last alone.
                 after.attempts = Arc::default();
                 after.phase = Phase::Leased;
             }
@@ -202,9 +215,11 @@ impl Transition {
                 after.attempts = Arc::clone(attempts);
             }
             Effect::Settle => {
+                // Recorded or nothing: a settlement invents no usage.
                 let usage = after.phase.usage()?.clone();
                 after.phase = Phase::Completed { usage, finished_at: at };
             }
+            // A mark and no phase: what follows is the owner's word.
             Effect::AskCancel => after.cancel_asked = true,
             Effect::Open { attempts } => {
                 after.phase = Phase::Open;
@@ -239,7 +254,7 @@ impl Transition {
         }
     }
 
-    /// What this change takes anew, where it begins a generation.
+    /// Start of a generation, where this change begins one.
     #[must_use]
     pub fn start(&self) -> Option<&GenerationStart> {
         match &self.effect {

@@ -1,5 +1,27 @@
-//! Judges every event over every phase. Pure: it awaits nothing and reads no clock, and it names
-//! every pair, so that a new phase or event does not compile until somebody has thought about it.
+//! The judge of every event over every phase. Pure: it awaits nothing and reads no clock, and it
+//! names every pair, so that a new phase or event does not compile until somebody has thought about
+//! it.
+//!
+//! ```text
+//!      event      guard                               row after   hold
+//! T1   Claim      no row; own lease live              leased      taken
+//! T7   Claim      open, same request, not too soon    leased      taken anew, generation + 1
+//! T2   Finish     leased, and the claim is mine       completed   captured: charge, and rest back
+//! T2a  Record     as T2                               recorded    stays
+//! T2b  Settle     recorded; anybody                   completed   as T2
+//! T2c  AskCancel  leased, not asked before            leased      stays
+//! T3   NotRun     as T2                               open        released
+//! T4   Refuse     as T2                               refused     released
+//! T5   GiveUp     as T2                               abandoned   lapses
+//! T6   Reap       leased; owner gone or time over     abandoned   lapses
+//! T6   Disown     as T2, by the claim's own process   as T3 or T5
+//! ```
+//!
+//! Funds and limits are not judged here: no snapshot could promise that they are still there at the
+//! commit. A [`Transition`] carries them to the store, which judges them as it writes.
+//!
+//! Never: a dead owner read as *not run*; an ending refused for a limit; a reap of what is
+//! recorded.
 
 use std::sync::Arc;
 
@@ -12,41 +34,41 @@ use crate::limits::Reservation;
 use crate::usage::UsageRecord;
 use crate::{ClaimId, Micros, OperationId, Timestamp};
 
-/// Why an event changes nothing. For a claim it says what to do instead.
+/// Reason why an event changes nothing. For a claim it says what to do instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The key is bound to another request: a conflict, and nothing else happens.
     #[error("the key is bound to another request")]
     OtherRequest,
-    /// It has its final answer: replay it.
+    /// Final answer exists: replay it.
     #[error("the operation has ended")]
     Ended,
-    /// It is leased: attach to it, or reap it if that is allowed.
+    /// Leased to somebody: attach to it, or reap it if that is allowed.
     #[error("the operation is leased")]
     Leased,
-    /// It has a result without a settlement: settle it first.
+    /// Result without a settlement: settle it first.
     #[error("the operation waits for its settlement")]
     Recorded,
-    /// It is open: nothing runs that the event could be about.
+    /// Open: nothing runs that the event could be about.
     #[error("the operation is not running")]
     NotRunning,
     /// The claim is not the one on the row: stop at once.
     #[error("the operation is owned by another claim")]
     NotOwner,
-    /// This claim id was on the row before: a claim is offered for one generation only.
+    /// Claim id of an earlier generation: a claim is offered for one generation only.
     #[error("the claim id was used before")]
     ClaimUsed,
-    /// It is open, and its next generation may not begin yet: see [`Operation::reopens_in`].
+    /// Open, and its next generation may not begin yet: see [`Operation::reopens_in`].
     #[error("the operation was reopened too often to be reopened now")]
     TooSoon,
-    /// This process's own lease is not live: it must not start anything.
+    /// Lease of the claiming process is not live: it must not start anything.
     #[error("this node's lease is not live")]
     LeaseLost,
-    /// Its owner may still be alive.
+    /// Owner may still be alive: leave it alone.
     #[error("the operation's owner may still be alive")]
     OwnerAlive,
-    /// Its caller has asked already: nothing is written, so that asking again and again never stands
-    /// in the way of its owner's own change.
+    /// Caller has asked already: nothing is written, so that asking again and again never stands in
+    /// the way of its owner's own change.
     #[error("the operation's caller has asked to cancel it already")]
     CancelAsked,
     /// There is no row.
@@ -89,6 +111,8 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
             owned(operation, finish.claim)?;
             Ok(record(operation, finish))
         }
+        // No claim to show: what is recorded is complete but for its settlement, whoever writes
+        // that.
         Event::Settle => settle(operation),
         Event::AskCancel => {
             leased(operation)?;
@@ -112,6 +136,8 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         Event::Reap { orphan_grace } => {
             leased(operation)?;
             let now = snapshot.now;
+            // The deadline reaps whatever the leases say: a live node may have lost or hung the
+            // task.
             let dead = owner_is_gone(operation, snapshot.lease.as_ref(), now, orphan_grace);
             if !dead && now <= operation.deadline {
                 return Err(Refusal::OwnerAlive);
@@ -121,6 +147,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         }
         Event::Disown(Disown { claim, sent }) => {
             owned(operation, claim)?;
+            // Only the process that made the claim id can know that no byte of it was sent.
             let attempts: Arc<[Attempt]> = Arc::default();
             Ok(match sent {
                 SendStatus::Never => not_run(operation, attempts),
@@ -132,6 +159,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
 
 /// T1: no row yet.
 fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
+    // What is leased through a dead lease is anybody's to reap: begin nothing under one.
     if !claim.lease.is_live(&claim.owner.node, now) {
         return Err(Refusal::LeaseLost);
     }
@@ -146,6 +174,7 @@ fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
         generation: 1,
         funds: Funds::Hold(hold),
         counters,
+        // The store stamps the admission; the counters move in the windows of that moment.
         admitted_at: None,
         effect: Effect::Admit(Box::new(Admission {
             request_key: claim.request_key,
@@ -162,6 +191,7 @@ fn claim_bound(
     claim: Box<Claim>,
     now: Timestamp,
 ) -> Result<Transition, Refusal> {
+    // Before the phase: another request learns nothing of the one that the key is bound to.
     if !operation.binding.is_same_request(&claim.binding) {
         return Err(Refusal::OtherRequest);
     }
@@ -170,6 +200,7 @@ fn claim_bound(
             Err(Refusal::Ended)
         }
         Phase::Recorded(_) => Err(Refusal::Recorded),
+        // Alive or not is no question of a claim: its caller attaches, or offers a reap.
         Phase::Leased => Err(Refusal::Leased),
         Phase::Open => reopen(operation, claim, now),
     }
@@ -177,6 +208,7 @@ fn claim_bound(
 
 /// T7: everything that concerns money is taken anew, as T1 would take it now.
 fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
+    // The commit of this claim landed late and was disowned meanwhile: its id is used up.
     if operation.owner.claim == claim.owner.claim {
         return Err(Refusal::ClaimUsed);
     }
@@ -191,6 +223,7 @@ fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Tr
         funds: Funds::Hold(claim.hold),
         counters: claim.limits.reservations(claim.hold, claim.tokens),
         admitted_at: None,
+        // The rest comes from the row: id, API key and wallet do not change with the generation.
         ..unmoved(operation, Effect::Reopen(Box::new(start(claim))))
     })
 }
@@ -208,6 +241,7 @@ fn start(claim: Box<Claim>) -> GenerationStart {
 
 /// T2: never refused for a limit.
 fn complete(operation: &Operation, finish: Finish) -> Transition {
+    // Priced by the operation's own copy: prices that changed since are not this caller's.
     let usage = UsageRecord::of(finish.metered, &operation.price, operation.hold);
     let Finish { result, attempts, .. } = finish;
     Transition {
@@ -224,7 +258,7 @@ fn record(operation: &Operation, finish: Finish) -> Transition {
     unmoved(operation, Effect::Record { usage, result, attempts })
 }
 
-/// T2b: the settling half, by anyone.
+/// T2b: the settling half, by anyone. The charge is the recorded one: nothing is priced twice.
 fn settle(operation: &Operation) -> Result<Transition, Refusal> {
     match &operation.phase {
         Phase::Recorded(usage) => Ok(Transition {
@@ -265,7 +299,8 @@ fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Transition {
     Transition { funds, counters, ..release(operation, effect) }
 }
 
-/// What was given up lapses; what was refused is released.
+/// Move of the hold that a given-up or refused operation makes. The book tells the two apart: a run
+/// whose outcome nobody knows lapses, so that no row can pass for *did not run*.
 const fn given_up(effect: &Effect, hold: Micros) -> Funds {
     match effect {
         Effect::Abandon { .. } => Funds::Lapse(hold),
@@ -280,6 +315,8 @@ const fn given_up(effect: &Effect, hold: Micros) -> Funds {
     }
 }
 
+/// The frame of a change to this row that moves nothing: the version and the claim that were judged
+/// are what the store must still find.
 fn unmoved(operation: &Operation, effect: Effect) -> Transition {
     Transition {
         operation: operation.id,
@@ -312,6 +349,8 @@ fn owned(operation: &Operation, claim: ClaimId) -> Result<(), Refusal> {
     if operation.owner.claim == claim { Ok(()) } else { Err(Refusal::NotOwner) }
 }
 
+/// True where the owner cannot come back: its row is missing or another incarnation's (a heartbeat
+/// renews its own row only), or its lease ended longer than the grace ago.
 fn owner_is_gone(
     operation: &Operation,
     lease: Option<&Lease>,
@@ -321,6 +360,8 @@ fn owner_is_gone(
     match lease {
         None => true,
         Some(lease) if lease.node.incarnation != operation.owner.node.incarnation => true,
+        // Without a grace this process has only just come back: a database outage makes all nodes
+        // look dead, so nobody is reaped for a dead lease now.
         Some(lease) => orphan_grace.is_some_and(|grace| now > lease.ends_at.after(grace)),
     }
 }

@@ -1,4 +1,7 @@
-//! What can happen to an operation.
+//! Events: all that can happen to an operation, and what each brings along.
+//!
+//! The words of an owner (T2, T2a, T3 to T5 and a disown) carry its claim id, which the guard
+//! compares with the row's. What anybody may say (T2b, T2c, a reap) carries none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +13,7 @@ use crate::price::PriceVersion;
 use crate::usage::MeterReading;
 use crate::{ApiKeyId, ClaimId, Micros, RequestKey, WalletId};
 
-/// Something that asks an operation to change. The numbers are those of the table of transitions in
+/// Event that asks an operation to change. The numbers are those of the table of transitions in
 /// `docs/architecture.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -24,49 +27,50 @@ pub enum Event {
     Settle,
     /// T2c, first half: its caller wants it to end. What follows is its owner's word.
     AskCancel,
-    /// T3: its owner knows that no attempt of this generation ran. T5 where it was to be cancelled.
+    /// T3: its owner knows that no attempt of this generation ran. Abandoned all the same where it
+    /// was to be cancelled.
     NotRun {
         /// The owner's claim.
         claim: ClaimId,
-        /// What was tried.
+        /// Attempts of this generation.
         attempts: Arc<[Attempt]>,
     },
     /// T4: the provider refused it for good.
     Refuse {
         /// The owner's claim.
         claim: ClaimId,
-        /// What was refused.
+        /// Reason of the refusal.
         refusal: ProviderRefusal,
         /// The sealed error.
         result: SealedResult,
-        /// What was tried.
+        /// Attempts of this generation.
         attempts: Arc<[Attempt]>,
     },
     /// T5: its owner knows that no result can come any more.
     GiveUp {
         /// The owner's claim.
         claim: ClaimId,
-        /// What was tried.
+        /// Attempts of this generation.
         attempts: Arc<[Attempt]>,
     },
     /// T6: somebody found its owner gone.
     Reap {
-        /// How long after the end of a dead lease its operations are left alone. `None`: not at all
-        /// now, because this process has only just come back itself.
+        /// Time after the end of a dead lease for which its operations are left alone. `None`: no
+        /// lease counts as dead now, because this process has only just come back itself.
         orphan_grace: Option<Duration>,
     },
     /// T6 by its own process: no task here runs the claim.
     Disown(Disown),
 }
 
-/// A task's wish to run an operation: what T1 and T7 write.
+/// Claim of a task to run an operation: what T1 and T7 write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The scope of the request key.
     pub api_key: ApiKeyId,
     /// The caller's `Idempotency-Key`.
     pub request_key: RequestKey,
-    /// Who pays.
+    /// Wallet that pays.
     pub wallet: WalletId,
     /// The request.
     pub binding: Binding,
@@ -74,47 +78,47 @@ pub struct Claim {
     pub model: PublicModelId,
     /// The prices in force now.
     pub price: PriceVersion,
-    /// An upper bound of the charge under those prices.
+    /// Upper bound of the charge under those prices; never negative.
     pub hold: Micros,
-    /// An upper bound of its tokens.
+    /// Upper bound of its prompt and completion tokens.
     pub tokens: u64,
     /// The API key's limits.
     pub limits: Limits,
-    /// From admission to the deadline.
+    /// Span from admission to the deadline.
     pub time: Duration,
-    /// Who wants it: a claim id that was never offered for another generation.
+    /// Claiming task: a claim id that was never offered for another generation.
     pub owner: Owner,
     /// The row of the owner's node as its last acknowledged heartbeat left it.
     pub lease: Lease,
 }
 
-/// A result, as its owner offers it.
+/// Result of a run, as its owner offers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// The owner's claim.
     pub claim: ClaimId,
-    /// What it used up.
+    /// Meters of the run.
     pub metered: MeterReading,
-    /// The sealed answer. It tells the charge that these meters make.
+    /// The sealed answer. Its content tells the charge that these meters make.
     pub result: SealedResult,
-    /// What was tried.
+    /// Attempts of this generation.
     pub attempts: Arc<[Attempt]>,
 }
 
-/// A process gives up a claim of its own that no task of it runs.
+/// Disowning of a claim by the process that made it: no task of that process runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disown {
     /// The claim.
     pub claim: ClaimId,
-    /// Whether the claim can have reached a provider.
+    /// Knowledge of whether the claim can have reached a provider.
     pub sent: SendStatus,
 }
 
-/// What a process knows of a claim that it made.
+/// Knowledge that a process has of a claim that it made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendStatus {
-    /// It remembers the claim and knows that no byte of it was sent.
+    /// Remembered, and no byte of it was sent: proof that nothing ran.
     Never,
-    /// Anything else.
+    /// Anything else: it may have run.
     Perhaps,
 }

@@ -1,4 +1,5 @@
-//! What a provider is asked to run, and what it says of a request that it cannot.
+//! Call of a provider: the request with its route's bounds, and the refusal of what it cannot do.
+//! Not how it is spelled on the wire, which is the adapter's.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,27 +8,28 @@ use std::time::Duration;
 use crate::request::Request;
 use crate::state::ProviderStates;
 
-/// One call to a provider.
+/// Call of a provider, sent once at most.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What is asked for.
+    /// Request, as a provider may be sent it.
     pub request: Arc<Request>,
-    /// What the provider calls the model.
+    /// Model by the provider's own name.
     pub model: Arc<str>,
     /// The bound on output tokens that the hold was computed with: it must reach the provider.
     pub max_output_tokens: u64,
     /// Tokens of a prompt and its answer together that the model is said to take.
     pub context_tokens: u64,
-    /// How long connecting may take. The whole call is bounded by whoever drops it.
+    /// Time that connecting may take. The whole call is bounded by whoever drops it.
     pub connect: Duration,
-    /// How the answer is wanted.
+    /// Form in which the answer is wanted.
     pub response_mode: ResponseMode,
-    /// What came with calls of the request's earlier turns that the same route answered, as far as it is
-    /// still kept. There may be less than was said: whoever wants it must do without.
+    /// States that came with calls of the request's earlier turns, from the same route, as far as
+    /// they are still kept. There may be fewer than were said: whoever wants them must do without.
     pub states: ProviderStates,
 }
 
-/// How an answer is wanted from a provider, not how its caller gets it. Pieces may come as one whole.
+/// Form in which an answer is wanted from a provider, not the one in which its caller gets it.
+/// Pieces may come as one whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseMode {
     /// At its end.
@@ -36,12 +38,12 @@ pub enum ResponseMode {
     Streamed,
 }
 
-/// What a request asks for and a provider cannot do.
+/// Field of a request that a provider cannot do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{param}` must be {rule}")]
 pub struct UnsupportedParam {
     /// The field, as its path is spelled on the wire: `messages[0].content[1].type`.
     pub param: String,
-    /// What it must be instead.
+    /// Rule that it must keep instead, after "must be".
     pub rule: Cow<'static, str>,
 }

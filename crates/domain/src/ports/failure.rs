@@ -1,8 +1,12 @@
-//! What is known of a call that gave no answer.
+//! Failure of a call, by what is proven: not run, refused, or unknown.
+//!
+//! A wrong class costs money. *Not run* lets the same key, and the next route, send the request
+//! again: called so without proof, somebody pays for two runs. So each proof has a row with a
+//! source in the adapter's table, and anything without a row is unknown.
 
 use crate::operation::ProviderRefusal;
 
-/// What is proven about a call that gave no answer.
+/// Failure of a call: all that is proven about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
     /// The model did not run: the next route, or the same key again, may.
@@ -11,13 +15,14 @@ pub enum CallFailure {
     /// The provider refuses this request for good.
     #[error("the provider refused the request")]
     Refused(ProviderRefusal),
-    /// It may have run: it must not be sent again, unless its operator has chosen to pay for that.
+    /// The model may have run: the request must not be sent again, unless the operator has chosen
+    /// to pay for that.
     #[error("the outcome of the call is unknown: {}", .0.label())]
     Unknown(UnknownReason),
 }
 
 impl CallFailure {
-    /// Its class, for attempts, logs and metrics.
+    /// Class of the failure, for attempts, logs and metrics.
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {
@@ -28,10 +33,11 @@ impl CallFailure {
     }
 }
 
-/// How it is proven that a call did not run.
+/// Proof that a call did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotRunProof {
-    /// No connection came about before the first byte, or the call was dropped before there was one.
+    /// No connection came about before the first byte, or the call was dropped before there was
+    /// one.
     Connect,
     /// The provider turned it away for its rate.
     RateLimited,
@@ -42,7 +48,7 @@ pub enum NotRunProof {
 }
 
 impl NotRunProof {
-    /// Its name.
+    /// Name in attempts, logs and metrics.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -54,23 +60,23 @@ impl NotRunProof {
     }
 }
 
-/// Why nothing is known about a call.
+/// Reason why the outcome of a call is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownReason {
     /// A status that proves nothing.
     Status,
     /// The connection broke after the request was sent.
     Broken,
-    /// It took too long.
+    /// Time ran out after the request was sent.
     Timeout,
-    /// Its caller cancelled it, or the process had to end.
+    /// Caller cancelled it, or the process had to end.
     Cut,
     /// The answer cannot be read, or is not whole.
     Unreadable(UnreadableReason),
 }
 
 impl UnknownReason {
-    /// Its name.
+    /// Name in attempts, logs and metrics.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -83,8 +89,8 @@ impl UnknownReason {
     }
 }
 
-/// Why the answer of a success is none. In every case the model may have run. Nothing of the answer is in
-/// it.
+/// Reason why a status of success has no usable answer. In every case the model may have run.
+/// Quotes nothing of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum UnreadableReason {
     /// The body reports an error instead.
@@ -114,7 +120,7 @@ pub enum UnreadableReason {
     /// The bytes of a stream are not framed as its kind frames them.
     #[error("the stream is not framed as its kind of provider frames it")]
     Framing,
-    /// One event of a stream is longer than it may be.
+    /// An event of a stream is longer than it may be.
     #[error("an event of the stream is longer than the provider's event_bytes")]
     LongEvent,
     /// An answer that does not stream is longer than it may be.
@@ -123,7 +129,7 @@ pub enum UnreadableReason {
 }
 
 impl CallFailure {
-    /// What the operator is told besides its class; nothing where the class says it all.
+    /// Reason that the operator is told besides the class; `None` where the class says it all.
     #[must_use]
     pub const fn reason(&self) -> Option<UnreadableReason> {
         match self {

@@ -1,10 +1,21 @@
 //! The canonical feed: the bytes of a normalized request that its fingerprint hashes.
 //!
+//! ```text
+//! feed    = version, route, contract, request
+//! item    = tag: u8, then what the tag stands for
+//! number  = fixed width, big-endian          string = length: u64, bytes
+//! list    = count: u64, its items            absent = not fed at all
+//! ```
+//!
 //! Prefix-free: every item begins with a tag, everything of variable length carries its length, and
-//! every field is fed under its own tag in a fixed order, so no two requests feed the same bytes. What
-//! a request does not ask for is not fed at all: a field that is added later changes no fingerprint.
-//! Old versions of the feed are kept: operations have no end, and a retry is compared under the version
-//! it was made with.
+//! every field is fed under its own tag in a fixed order, so no two requests feed the same bytes.
+//! What a request does not ask for is not fed at all: a field that is added later changes no
+//! fingerprint. Old versions of the feed are kept: operations have no end, and a retry is compared
+//! under the version it was made with.
+//!
+//! The same feed counts the bytes that bound the hold ([`super::CostFactors`]): what is hashed is
+//! what is counted, so no string can reach a prompt unpaid. Never: a tag with a second meaning, a
+//! field moved to another place, a float.
 
 mod conversation;
 pub(super) mod tag;
@@ -33,6 +44,7 @@ pub fn fingerprint(
     contract: u32,
     request: &Request,
 ) -> Option<Fingerprint> {
+    // Under an unknown version two requests cannot be compared: no answer, never a guess.
     if version != FINGERPRINT_VERSION {
         return None;
     }
@@ -54,10 +66,10 @@ pub(super) trait CanonicalSink {
     fn string(&mut self, tag: u8, text: &str);
 }
 
-/// What waits at most to be hashed, in bytes; a longer piece is hashed from where it is.
+/// Bytes that wait at most to be hashed; a longer piece is hashed from where it is.
 const BUFFER_BYTES: usize = 1_024;
 
-/// A hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so
+/// Hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so
 /// that they are put together first.
 struct BufferedHasher<'h> {
     /// Elsewhere: it is large.
@@ -103,6 +115,7 @@ impl CanonicalSink for BufferedHasher<'_> {
     }
 }
 
+/// Writer of the feed, to a hash or to a count.
 pub(super) struct CanonicalWriter<A>(pub(super) A);
 
 impl<A: CanonicalSink> CanonicalWriter<A> {
@@ -117,12 +130,14 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
         self.decimal(tag::TOP_P, request.top_p);
         self.decimal(tag::PRESENCE_PENALTY, request.presence_penalty);
         self.decimal(tag::FREQUENCY_PENALTY, request.frequency_penalty);
+        // Fed with a count of zero as well, as `metadata` is: part of version 1, so it stays.
         self.each(tag::STOP, &request.stop, |feed, sequence| feed.text(tag::TEXT, sequence));
         if let Some(seed) = request.seed {
             self.mark(tag::SEED, &seed.to_be_bytes());
         }
         self.optional_text(tag::USER, request.user.as_deref());
         self.count(tag::METADATA, request.metadata.len());
+        // A sorted map: the order in which the caller wrote the pairs is no part of the request.
         for (name, value) in &request.metadata {
             self.text(tag::NAME, name);
             self.text(tag::TEXT, value);
@@ -219,7 +234,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
     }
 }
 
-/// What everything is fed as.
+/// Forms of items: each writes its tag first.
 impl<A: CanonicalSink> CanonicalWriter<A> {
     fn mark(&mut self, tag: u8, fixed: &[u8]) {
         self.0.bytes(&[tag]);
@@ -250,7 +265,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
         }
     }
 
-    /// A word of ours, no string of the request.
+    /// Word of ours, no string of the request: hashed, and not counted as a byte of the prompt.
     fn label(&mut self, tag: u8, label: &str) {
         self.count(tag, label.len());
         self.0.bytes(label.as_bytes());

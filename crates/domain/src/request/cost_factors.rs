@@ -1,9 +1,9 @@
-//! What a request says about its own size.
+//! Size of a request, as far as it bounds what the request can cost.
 
 use super::canon::{CanonicalSink, CanonicalWriter, tag};
 use super::{Item, Modalities, Request, Role};
 
-/// What a request says about its own size: all that its hold bound needs to know.
+/// Size of a request: all that its hold's bound needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CostFactors {
     /// UTF-8 bytes of every string and opaque value that may reach the prompt, pictures apart.
@@ -22,9 +22,9 @@ pub struct CostFactors {
     pub recordings: u64,
     /// Documents in the prompt, sent along or kept by the provider.
     pub files: u64,
-    /// Whether the model may read what it finds on the web.
+    /// True where the model may read what it finds on the web.
     pub searches: bool,
-    /// Whether the model may answer in audio.
+    /// True where the model may answer in audio.
     pub audio_output: bool,
 }
 
@@ -48,6 +48,7 @@ impl Request {
         };
         for message in &self.messages {
             if let Role::Assistant(reply) = &message.role {
+                // Its length is the provider's to know: a recording without a cap.
                 let kept = u64::from(reply.audio_id.is_some());
                 facts.recordings = facts.recordings.saturating_add(kept);
             }
@@ -69,7 +70,7 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// Adds up the strings of the canonical feed: what is hashed is what is counted. The model's id does
+/// Sum of the strings of the canonical feed: what is hashed is what is counted. The model's id does
 /// not reach the prompt, and a picture's URL is not what it costs.
 struct PromptBytes(u64);
 

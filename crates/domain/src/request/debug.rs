@@ -1,5 +1,5 @@
-//! How a request and its pieces are shown where programmers look: counts and lengths, never what was
-//! asked.
+//! Debug output of a request and its pieces: counts and lengths, never what was asked. By hand,
+//! because a derived one would put prompts into the first log line or panic that shows a request.
 
 use std::fmt;
 

@@ -1,10 +1,15 @@
 //! Exact decimal numbers, so that `1`, `1.0` and `1e0` are one value and no float is ever involved.
+//!
+//! A float would make one request of two whose numbers round to the same bits, and send a provider
+//! another number than the caller wrote. So a number is kept as sign, digits and
+//! power of ten, without trailing zeros, and spelled in one way. More than 34 significant digits,
+//! or a power beyond ±400, is refused and never rounded.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// A decimal number `±digits × 10^exponent` without trailing zeros in its digits; zero has no sign.
+/// Decimal number `±digits × 10^exponent` without trailing zeros in its digits; zero has no sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decimal {
     negative: bool,
@@ -18,7 +23,7 @@ const DIGITS_MAX: usize = 34;
 const EXPONENT_MAX: u32 = 400;
 
 impl Decimal {
-    /// Whether it is negative, its digits and its power of ten: equal numbers have equal parts.
+    /// Sign (true: negative), digits and power of ten: equal numbers have equal parts.
     #[must_use]
     pub const fn parts(&self) -> (bool, u128, i16) {
         (self.negative, self.digits, self.exponent)
@@ -27,12 +32,13 @@ impl Decimal {
     /// The value as a whole number; `None` where it is not one or does not fit.
     #[must_use]
     pub fn to_integer(&self) -> Option<i128> {
+        // A negative exponent is a fraction: the digits have no trailing zero that would cancel it.
         let scale = 10_u128.checked_pow(u32::try_from(self.exponent).ok()?)?;
         let magnitude = i128::try_from(self.digits.checked_mul(scale)?).ok()?;
         if self.negative { magnitude.checked_neg() } else { Some(magnitude) }
     }
 
-    /// Whether it lies within these whole numbers, both included.
+    /// True where it lies within these whole numbers, both included.
     #[must_use]
     pub fn is_within(&self, low: i32, high: i32) -> bool {
         self.compare(low) != Ordering::Less && self.compare(high) != Ordering::Greater
@@ -80,6 +86,7 @@ impl FromStr for Decimal {
             return Err(BadDecimal);
         }
         let (digits, trimmed) = significant(whole.bytes().chain(fraction.bytes()))?;
+        // Of any sign and power: one zero.
         if digits == 0 {
             return Ok(Self { negative: false, digits, exponent: 0 });
         }

@@ -1,21 +1,26 @@
 //! The turns of a conversation and what they hold.
+//!
+//! Kept as the caller sent them wherever a model could tell the difference: developer and system
+//! are two roles, several parts are never joined, arguments of a call are text whatever they look
+//! like. Folded only where none can: one bare text part is the same as a string. Pictures,
+//! recordings and documents are compared as text; nothing here fetches or decodes them.
 
 use std::collections::BTreeMap;
 
 use super::Opaque;
 
-/// One turn.
+/// Turn of a conversation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
+    /// Speaker.
     pub role: Role,
     /// The speaker's name. A function's is the name that it was called by, and always there.
     pub name: Option<String>,
-    /// What is said. Only an assistant's or a function's turn may say nothing.
+    /// Text or parts. Only an assistant's or a function's turn may have none.
     pub content: Option<Content>,
 }
 
-/// Who speaks, and what only such a speaker's turn has. Developer and system are two roles:
+/// Speaker of a turn, with what only such a speaker's turn has. Developer and system are two roles:
 /// providers treat them differently.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Role {
@@ -27,18 +32,18 @@ pub enum Role {
     User,
     /// The model.
     Assistant(AssistantMessage),
-    /// What a tool call came to.
+    /// Result of a tool call.
     Tool {
         /// The id of that call, as the caller sends it.
         call_id: String,
     },
-    /// What a function call came to: the older form.
+    /// Result of a function call: the older form.
     Function,
 }
 
 impl AssistantMessage {
-    /// Members of a message that are no part of the conversation: what clients keep beside an answer, and
-    /// hand back with it. They go up only where the model accepts them by name.
+    /// Members of a message that are no part of the conversation: clients keep them beside an
+    /// answer, and hand them back with it. They go up only where the model accepts them by name.
     pub const METADATA: [&str; 8] = [
         "annotations",
         "id",
@@ -73,7 +78,7 @@ impl Role {
     }
 }
 
-/// What a model's earlier turn held beside its text.
+/// Earlier turn of a model: all that it held beside its text.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct AssistantMessage {
     /// The refusal, if it was one.
@@ -88,7 +93,7 @@ pub struct AssistantMessage {
     pub extras: BTreeMap<String, Opaque>,
 }
 
-/// Which sort of tool.
+/// Sort of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolKind {
     /// Takes JSON, by a schema.
@@ -111,11 +116,11 @@ impl ToolKind {
 /// A tool call of an earlier turn.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// Its id, as the caller sends it.
+    /// Id of the call, as the caller sends it.
     pub id: String,
-    /// Which sort of tool.
+    /// Sort of the tool.
     pub kind: ToolKind,
-    /// Which tool.
+    /// Name of the tool.
     pub name: String,
     /// A function's `arguments` or a custom tool's `input`: text, whatever it looks like.
     pub input: String,
@@ -124,13 +129,13 @@ pub struct ToolCall {
 /// A function call in the older form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FunctionCall {
-    /// Which function.
+    /// Name of the function.
     pub name: String,
     /// Text, whatever it looks like.
     pub arguments: String,
 }
 
-/// What a turn says. One bare text part is the same as a string; several parts are never joined.
+/// Content of a turn. One bare text part is the same as a string; several parts are never joined.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
     /// A string, or one bare text part.
@@ -139,41 +144,41 @@ pub enum Content {
     Parts(Vec<ContentPart>),
 }
 
-/// A part of what a turn says.
+/// Part of a turn's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentPart {
-    /// What it is.
+    /// The part itself.
     pub item: Item,
-    /// Whether the provider is asked to cache the prompt up to its end.
+    /// Mark that asks the provider to cache the prompt up to the part's end.
     pub cache_breakpoint: Option<CacheBreakpoint>,
 }
 
-/// What a part is.
+/// Text, picture, recording or document of a part.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Item {
     /// Text.
     Text(String),
     /// A picture.
     Image {
-        /// Where it is, or itself as a `data:` URL. Compared as text.
+        /// Address, or the picture itself as a `data:` URL. Compared as text.
         url: String,
-        /// How closely to look; `None` leaves it to the model.
+        /// Detail to look at it with; `None` leaves it to the model.
         detail: Option<ImageDetail>,
     },
     /// A recording.
     Audio {
         /// Base64.
         data: String,
-        /// How it is encoded.
+        /// Encoding of the recording.
         format: RecordingFormat,
     },
     /// A document: kept by the provider, or sent along.
     File {
-        /// Its id at the provider.
+        /// Id at the provider.
         id: Option<String>,
-        /// Its name.
+        /// File name.
         name: Option<String>,
-        /// Its bytes, encoded.
+        /// Bytes, encoded as the caller sent them.
         data: Option<String>,
     },
     /// A refusal in an earlier turn of the model.
@@ -181,7 +186,7 @@ pub enum Item {
 }
 
 named! {
-    /// How closely a picture is looked at.
+    /// Detail that a picture is looked at with.
     ImageDetail {
         /// Coarsely.
         Low = "low",
@@ -193,7 +198,7 @@ named! {
 }
 
 named! {
-    /// How a recording in the prompt is encoded.
+    /// Encoding of a recording in the prompt.
     RecordingFormat {
         /// Waveform.
         Wav = "wav",
@@ -202,15 +207,15 @@ named! {
     }
 }
 
-/// A mark that asks the provider to cache the prompt up to it.
+/// Mark that asks the provider to cache the prompt up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheBreakpoint {
-    /// For how long; `None` leaves it to the provider.
+    /// Time that it is kept; `None` leaves it to the provider.
     pub ttl: Option<BreakpointTtl>,
 }
 
 named! {
-    /// How long the prompt up to a mark is cached.
+    /// Time that the prompt up to a mark is cached.
     BreakpointTtl {
         /// Half an hour.
         HalfHour = "30m",
@@ -220,7 +225,7 @@ named! {
 }
 
 impl Message {
-    /// The parts of its content; none where that is a string.
+    /// Parts of the content; none where that is a string.
     #[must_use]
     pub fn parts(&self) -> &[ContentPart] {
         match &self.content {
@@ -246,7 +251,7 @@ impl From<String> for ContentPart {
 }
 
 impl Content {
-    /// Its texts, in order, refusals among them.
+    /// Texts in order, refusals among them.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         let (one, many) = match self {
             Self::Text(text) => (Some(text.as_str()), &[][..]),

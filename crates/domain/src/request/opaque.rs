@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// A JSON value as text: no white space, members in their order, numbers as spelled, each string
-/// escaped in one way. Whoever makes one vouches for that. It is hashed and sent as these bytes.
+/// JSON value as text: no white space, members in their order, numbers as spelled, each string
+/// escaped in one way. Whoever makes one vouches for that: it is hashed and sent as these bytes,
+/// and two spellings of a value would be two requests.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opaque(Box<str>);
 

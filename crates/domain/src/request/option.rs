@@ -1,8 +1,8 @@
-//! What a request may ask for beside the conversation and its tools.
+//! Options of a request beside the conversation and its tools.
 
 use super::Opaque;
 
-/// The shape of the answer. Plain text is the absence of one.
+/// Shape of the answer. Plain text is the absence of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseFormat {
     /// Any JSON object.
@@ -11,21 +11,21 @@ pub enum ResponseFormat {
     JsonSchema(JsonSchema),
 }
 
-/// A schema that an answer keeps to.
+/// Schema that an answer keeps to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JsonSchema {
     /// Letters, digits, `_` and `-`: 1 to 64.
     pub name: String,
-    /// What it is for.
+    /// Purpose, in words for the model.
     pub description: Option<String>,
     /// The schema itself.
     pub schema: Option<Opaque>,
-    /// Whether the model must keep to it.
+    /// True where the model must keep to it.
     pub strict: Option<bool>,
 }
 
 named! {
-    /// In what the model answers: a set. Text alone is what an absent one means.
+    /// Kinds of content in the answer: a set. An absent one means text alone.
     Modalities {
         /// Text alone.
         Text = "text",
@@ -36,26 +36,26 @@ named! {
     }
 }
 
-/// How the model speaks.
+/// Audio in the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audio {
-    /// With which voice.
+    /// The voice.
     pub voice: Voice,
-    /// In which encoding.
+    /// The encoding.
     pub format: AudioFormat,
 }
 
 /// A voice.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Voice {
-    /// One that everybody has.
+    /// Voice that everybody has, by name.
     Named(String),
-    /// One that the provider keeps for an account, by its id there.
+    /// Voice that the provider keeps for an account, by its id there.
     Custom(String),
 }
 
 named! {
-    /// How audio in an answer is encoded.
+    /// Encoding of audio in an answer.
     AudioFormat {
         /// Waveform.
         Wav = "wav",
@@ -73,7 +73,7 @@ named! {
 }
 
 named! {
-    /// How long the model thinks.
+    /// Effort that the model spends on thinking.
     ReasoningEffort {
         /// Not at all.
         None = "none",
@@ -93,7 +93,7 @@ named! {
 }
 
 named! {
-    /// How much the model says.
+    /// Length of what the model says.
     Verbosity {
         /// Little.
         Low = "low",
@@ -105,7 +105,7 @@ named! {
 }
 
 named! {
-    /// Which of the provider's tiers serves the request. Synonyms there are not the same here.
+    /// Tier of the provider that serves the request. Synonyms there are not the same here.
     ServiceTier {
         /// As the provider's project says.
         Auto = "auto",
@@ -123,7 +123,7 @@ named! {
 }
 
 named! {
-    /// How long the provider keeps a prompt for its cache: the older form.
+    /// Time that the provider keeps a prompt for its cache: the older form.
     CacheRetention {
         /// While it is in memory.
         InMemory = "in_memory",
@@ -132,17 +132,17 @@ named! {
     }
 }
 
-/// How the provider caches the prompt.
+/// Caching of the prompt by the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheOptions {
-    /// Where it marks the prompt.
+    /// Source of the marks.
     pub mode: Option<CacheMode>,
-    /// For how long.
+    /// Time that it is kept.
     pub ttl: Option<CacheTtl>,
 }
 
 named! {
-    /// Who marks the prompt for the cache.
+    /// Source of the marks that the prompt is cached up to.
     CacheMode {
         /// The provider.
         Implicit = "implicit",
@@ -152,7 +152,7 @@ named! {
 }
 
 named! {
-    /// How long a prompt is cached.
+    /// Time that a prompt is cached.
     CacheTtl {
         /// Half an hour.
         HalfHour = "30m",

@@ -16,29 +16,29 @@ pub enum Tool {
 pub struct Function {
     /// Letters, digits, `_` and `-`: 1 to 64.
     pub name: String,
-    /// What it is for.
+    /// Purpose, in words for the model.
     pub description: Option<String>,
     /// The schema of its arguments; without one it has none.
     pub parameters: Option<Opaque>,
-    /// Whether the model must keep to the schema.
+    /// True where the model must keep to the schema.
     pub strict: Option<bool>,
 }
 
 /// A tool that takes text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CustomTool {
-    /// Its name.
+    /// Name that the model calls it by.
     pub name: String,
-    /// What it is for.
+    /// Purpose, in words for the model.
     pub description: Option<String>,
-    /// Which text it takes: any, or by a grammar.
+    /// Form of the text that it takes: any, or by a grammar.
     pub format: Option<Opaque>,
 }
 
 named! {
-    /// Whether the model calls tools.
+    /// Rule by which the model calls tools.
     ToolMode {
-        /// It does not.
+        /// Not at all.
         None = "none",
         /// As it likes.
         Auto = "auto",
@@ -47,34 +47,34 @@ named! {
     }
 }
 
-/// Which tools the model calls.
+/// Choice among the tools on offer.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ToolChoice {
     /// By a rule.
     Mode(ToolMode),
-    /// This one.
+    /// A single tool.
     Named {
-        /// Which sort.
+        /// Sort of the tool.
         kind: ToolKind,
-        /// Which one.
+        /// Name of the tool.
         name: String,
     },
     /// Some of those on offer.
     Allowed {
-        /// By which rule: `auto` or `required`.
+        /// Rule: `auto` or `required`.
         mode: ToolMode,
         /// Each as the caller describes it.
         tools: Vec<Opaque>,
     },
 }
 
-/// Which function the model calls: the older form.
+/// Choice among the functions on offer: the older form.
 #[derive(Clone, PartialEq, Eq)]
 pub enum FunctionChoice {
     /// None.
     None,
     /// As it likes.
     Auto,
-    /// This one.
+    /// A single function, by name.
     Named(String),
 }

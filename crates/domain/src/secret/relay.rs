@@ -1,6 +1,7 @@
-//! What two nodes prove to each other before one tells the other what a run says. Both know the result key
-//! of the operation, because the same credential asked both: the one that runs it has it from its first
-//! caller, the other from whoever retries there. Nothing else is shared, and nobody else has it.
+//! Proof of two nodes to each other, before one tells the other what a run says. Both know the
+//! result key of the operation, because the same credential asked both: the one that runs it has it
+//! from its first caller, the other from whoever retries there. Nothing else is shared, and nobody
+//! else has it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use std::str::FromStr;
 use super::{ResultKey, derived};
 use crate::{ClaimId, RelayNonce};
 
-/// What the asking node shows: that it knows the result key. Comparison takes the same time whatever
+/// Proof of the asking node that it knows the result key. Comparison takes the same time whatever
 /// differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RelayProof(blake3::Hash);
@@ -58,16 +59,19 @@ impl fmt::Debug for RelayKey {
 }
 
 impl ResultKey {
-    /// What whoever knows this key shows to hear the run of a claim.
+    /// Proof that whoever knows this key shows to hear the run of a claim.
     #[must_use]
     pub fn relay_proof(&self, claim: ClaimId, asking: RelayNonce) -> RelayProof {
+        // Under a context of its own: a proof that was seen on the wire is no key.
         let parts = [&self.0[..], &claim.to_bytes()[..], &asking.to_bytes()[..]];
         RelayProof(blake3::Hash::from_bytes(derived("holdfast 2026-11 relay ask v1", &parts)))
     }
 
-    /// What the run of a claim is told under. No two relays have the same: each end brings a nonce.
+    /// Key that the run of a claim is told under. No two relays have the same: each end brings a
+    /// nonce.
     #[must_use]
     pub fn relay_key(&self, claim: ClaimId, asking: RelayNonce, telling: RelayNonce) -> RelayKey {
+        // Both nonces: neither end alone can make two relays share a key.
         let parts =
             [&self.0[..], &claim.to_bytes()[..], &asking.to_bytes()[..], &telling.to_bytes()[..]];
         RelayKey(derived("holdfast 2026-11 relay tape v1", &parts))

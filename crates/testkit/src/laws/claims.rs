@@ -1,4 +1,8 @@
-//! Claims: one owner, no overdraft, and nothing left of those that lost.
+//! Laws of claims: one owner, no overdraft, and nothing left of those that lost.
+//!
+//! A claim and its hold are one transaction, so a loser's reservation goes with it. Refusals have
+//! an order: conflict, limits, funds, permanent ids. A bound key is a conflict whatever else is
+//! wrong, for its caller is to be answered from the row.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -13,10 +17,11 @@ use super::tenant::Tenant;
 use crate::join::join_all;
 use crate::sample;
 
-/// Of many claims for one key one is admitted, and the row carries its claim id.
+/// A single one of many claims for one key is admitted, and the row carries its claim id.
 pub async fn a_claim_is_exclusive_among_concurrent_offers(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 10_000).await;
     let first = tenant.claim();
+    // Equal but for the claim id: the database has nothing else to tell them apart by.
     let claims: Vec<Claim> =
         (0..20).map(|_| first.clone().claim_id(sample::fresh()).build()).collect();
     let verdicts = join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
@@ -46,6 +51,7 @@ pub async fn holds_never_overdraw(stores: &dyn Stores) {
             Err(error) => assert!(matches!(error, CommitError::InsufficientFunds), "{error:?}"),
         }
     }
+    // All of it and no micro more, in whatever order they came.
     assert_eq!(admitted, 100);
     assert_eq!(tenant.balances().await, (0, 100));
 }
@@ -55,6 +61,7 @@ pub async fn a_loser_leaves_no_trace(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let limits = Limits { concurrency: Some(2), ..Limits::default() };
     let first = tenant.claim().limits(limits);
+    // Another hold and another request, so that the row shows whose reservation is left.
     let second = first.clone().claim_id(sample::fresh()).hold(300).request("another").build();
     let first = first.build();
     let verdicts = join_all([&first, &second].map(|claim| tenant.offer(claim))).await;
@@ -96,7 +103,8 @@ pub async fn a_missing_wallet_has_nothing(stores: &dyn Stores) {
     }
 }
 
-/// Where both refuse, the limit is named: the order in which callers can do something about it.
+/// A limit is named where funds refuse as well: the order in which callers can do something about
+/// it.
 pub async fn limits_are_judged_before_funds(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 100).await;
     let limits = Limits { concurrency: Some(0), ..Limits::default() };
@@ -143,6 +151,7 @@ pub async fn an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is(
 pub async fn one_wallets_operations_do_not_touch_another(stores: &dyn Stores) {
     let (one, other) = (Tenant::new(stores, 500).await, Tenant::new(stores, 700).await);
     let claims: Vec<_> = (0..5).flat_map(|_| [(&one, 10), (&other, 20)]).collect();
+    // Taken in turns, so that a batch of commits has both wallets in it.
     let offers = claims
         .iter()
         .map(|(tenant, hold)| async { tenant.offer(&tenant.claim().hold(*hold).build()).await });

@@ -1,5 +1,11 @@
-//! Counters: reserved within their bounds, and corrected to what each ending leaves, in the window of
-//! the admission. Stores have clocks of their own, so a law that a minute's turn would spoil runs again.
+//! Laws of counters: reserved within their bounds, and corrected to what each ending leaves, in the
+//! window of the admission.
+//!
+//! `ENDINGS` is the table of the operation's specification, run through a store: what may have run
+//! stays counted, and only proof that nothing ran gives requests and tokens back, the request to
+//! the first generation alone.
+//!
+//! Stores have clocks of their own, so a law that a minute's turn would spoil runs again.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -102,9 +108,9 @@ pub async fn api_keys_count_apart(stores: &dyn Stores) {
     assert!(is_limit(&third.unwrap_err(), Counter::Concurrency));
 }
 
-/// What every ending leaves in the counters, each after the other, is what the table of the operation's
-/// specification says: only proof that nothing ran gives requests and tokens back, and the request only
-/// to the first generation.
+/// Every ending leaves in the counters, each after the other, what the table of the operation's
+/// specification says: only proof that nothing ran gives requests and tokens back, and the request
+/// only to the first generation.
 pub async fn every_ending_leaves_in_the_counters_what_it_should(stores: &dyn Stores) {
     let window = SpendWindow::Day;
     let limits = Limits {
@@ -133,6 +139,7 @@ pub async fn every_ending_leaves_in_the_counters_what_it_should(stores: &dyn Sto
     .await;
     let mut sums = [0_i64; 4];
     for ((name, used), (_, _, left)) in found.into_iter().zip(ENDINGS) {
+        // One API key for all endings: the counters hold the sum of what each has left.
         for (sum, left) in sums.iter_mut().zip(left) {
             *sum = sum.saturating_add(*left);
         }
@@ -166,20 +173,21 @@ fn disown(operation: &Operation, sent: SendStatus) -> Event {
     Event::Disown(Disown { claim: operation.owner.claim, sent })
 }
 
-/// What the counters of requests, tokens, running operations and spend stand at, as a claim that
-/// reserves nothing else is told. It is given back.
+/// Readings of requests, tokens, running operations and spend, as a claim that reserves nothing
+/// else is told. The probe is given back.
 async fn used(tenant: &Tenant<'_>, limits: Limits) -> [i64; 4] {
     let claim = tenant.claim().limits(limits).hold(0).tokens(0).build();
     let Receipt { counters: tally, .. } = tenant.offer(&claim).await.unwrap();
     let probe = tenant.load(operation_of(&claim)).await.operation.unwrap();
     tenant.step(probe.id, not_run(&probe)).await;
     let used = |counter| tally.used(counter).unwrap();
+    // Less the probe's own request and place.
     let [requests, running] = [Counter::Requests, Counter::Concurrency].map(|it| used(it) - 1);
     [requests, used(Counter::Tokens), running, used(Counter::SpendDay)]
 }
 
-/// Whoever claims is told what the counters come to, or what stands in the way: nobody has to read
-/// them again.
+/// A claim is told what the counters come to, or what stands in the way: nobody has to read them
+/// again.
 pub async fn receipts_and_refusals_tell_what_the_counters_stand_at(stores: &dyn Stores) {
     let [admitted, settled, freed, refused] = in_one_minute(stores, async || {
         let tenant = Tenant::new(stores, 10_000).await;
@@ -273,6 +281,7 @@ pub async fn a_correction_goes_to_the_window_of_the_admission(stores: &dyn Store
         let first = tenant.admit(&claim(10)).await;
         let settled = judged(&tenant.load(first.id).await, finish(&first, 900, 0));
         let long_ago = Timestamp::from_micros(first.admitted_at.as_micros() - DAYS_40);
+        // Forty days ago is another minute, day and month, whatever the store's clock says.
         let late = Transition { admitted_at: Some(long_ago), ..operation_change(&settled).clone() };
         stores.journal().commit(Arc::new(Change::Operation(late))).await.unwrap();
         (tenant.offer(&claim(90)).await, tenant.offer(&claim(1)).await)
@@ -293,6 +302,7 @@ fn operation_of(claim: &Claim) -> OperationId {
 /// Runs a scenario until one has begun and ended in the same minute, and so in the same day and
 /// month, and returns what that one found.
 pub(super) async fn in_one_minute<T>(stores: &dyn Stores, scenario: impl AsyncFn() -> T) -> T {
+    // Ends: a scenario takes less than a minute, so the turn spoils one of them at most in a row.
     loop {
         let minute = minute(stores).await;
         let found = scenario().await;

@@ -1,4 +1,10 @@
-//! What follows a claim: each change writes the rows that [`Transition::apply`] predicts, once.
+//! Laws of what follows a claim: each change writes the rows that [`Transition::apply`] predicts,
+//! once.
+//!
+//! A law steps an operation through its transitions and compares after each one the row, the sealed
+//! result, the wallet and the book with the change. Every change over an older version, and every
+//! permanent id that exists, must be refused and leave no trace: that is all that stands between
+//! two tasks and two charges.
 //!
 //! [`Transition::apply`]: holdfast_domain::operation::Transition::apply
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
@@ -29,6 +35,7 @@ pub async fn a_result_completes_and_settles(stores: &dyn Stores) {
     assert_eq!(completed.phase.usage().unwrap().charge.get(), 30);
     assert_eq!(tenant.balances().await, (970, 0));
     // The whole hold may be charged, and more than that is not.
+    // 1,000 tokens at a micro each over a hold of 100.
     let all = tenant.admit(&tenant.claim().hold(100).build()).await;
     let all = tenant.step(all.id, finish(&all, 1_000, 0)).await;
     assert_eq!(all.phase.usage().unwrap().shortfall.get(), 900);
@@ -109,6 +116,7 @@ pub async fn an_open_operation_runs_again_as_its_next_generation(stores: &dyn St
     assert_eq!((second.hold.get(), second.price.clone()), (250, dearer));
     assert_eq!(second.created_at, first.created_at);
     assert_eq!(tenant.balances().await, (750, 250));
+    // Open again, and run to its end: the charge is that of the third generation alone.
     let third = tenant.step(second.id, not_run(&second)).await;
     let claim = tenant.claim().request_key(third.request_key).build();
     let third = tenant.step(third.id, Event::Claim(Box::new(claim))).await;
@@ -142,11 +150,12 @@ pub async fn an_open_operation_waits_for_its_fourth_generation(stores: &dyn Stor
     assert_eq!((tenant.entries().await.len(), tenant.balances().await), (entries, (1_000, 0)));
 }
 
-/// Whatever was judged over an older version of the row is a conflict and leaves no trace.
+/// A change that was judged over an older version of the row is a conflict and leaves no trace.
 pub async fn a_stale_version_is_a_conflict_and_changes_nothing(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let leased = tenant.admit(&tenant.claim().build()).await;
     let seen = Snapshot { lease: None, ..tenant.load(leased.id).await };
+    // The smallest change there is: no phase, no money, one version.
     tenant.step(leased.id, Event::AskCancel).await;
     let claim = leased.owner.claim;
     let events = [
@@ -182,7 +191,8 @@ pub async fn a_stale_version_is_a_conflict_and_changes_nothing(stores: &dyn Stor
     conflicts(&tenant, &judged(&ahead, Event::AskCancel)).await;
 }
 
-/// Of many endings for one version one is written, whatever they say, and money moves once.
+/// A single one of many endings for one version is written, whatever they say, and money moves
+/// once.
 pub async fn concurrent_endings_settle_once(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let leased = tenant.admit(&tenant.claim().build()).await;
@@ -210,6 +220,7 @@ pub async fn concurrent_endings_settle_once(stores: &dyn Stores) {
         assert_eq!(row, predicted);
         let phase = row.unwrap().phase;
         let held = if phase.holds() { 100 } else { 0 };
+        // Gone from the wallet: the charge of a settlement, or the hold of what is only recorded.
         let kept =
             if let Phase::Completed { usage, .. } = phase { usage.charge.get() } else { held };
         assert_eq!(tenant.balances().await, (1_000 - kept, held));
@@ -225,6 +236,7 @@ pub async fn a_permanent_id_stops_its_effect(stores: &dyn Stores) {
     let reopening = claim.claim_id(sample::fresh()).build();
     let seen = tenant.load(first.id).await;
     let reopened = judged(&seen, Event::Claim(Box::new(reopening)));
+    // As a task would that reopens without counting: the hold of generation 1 has its transfers.
     let same_hold = Transition { generation: 1, ..operation_change(&reopened).clone() };
     assert_collision(&tenant, same_hold).await;
 
@@ -234,6 +246,7 @@ pub async fn a_permanent_id_stops_its_effect(stores: &dyn Stores) {
     let second = tenant.commit_as_predicted(&seen, &settled).await;
     // Another operation holds enough, so the wallet's bounds alone would let it pass.
     tenant.admit(&tenant.claim().build()).await;
+    // The version is right, so the settlement's id alone is in the way.
     let expected = Some(second.version);
     assert_collision(&tenant, Transition { expected, ..operation_change(&settled).clone() }).await;
 }

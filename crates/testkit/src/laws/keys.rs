@@ -1,4 +1,9 @@
-//! API keys, wallets and prices: what is made once, found again, and never silently replaced.
+//! Laws of API keys, wallets and prices: what is made once, found again, and never silently
+//! replaced.
+//!
+//! Names and ids are taken once, also by calls that race. A revocation is for good. A rotation adds
+//! a credential and dates the end of the others, never later than they ended already. A price
+//! version keeps its numbers: other ones under its name are refused, in a pin as in a claim.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -22,7 +27,7 @@ use crate::sample;
 /// 2100-01-01T00:00:00Z
 const IN_2100: Timestamp = Timestamp::from_micros(4_102_444_800_000_000);
 
-/// What was issued is found by its credential, as it was issued, and listed.
+/// An issued key is found by its credential, as it was issued, and listed.
 pub async fn an_issued_key_is_found_by_its_credential(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let spend = SpendLimit { micros: Micros::new(25_000_000), window: SpendWindow::Month };
@@ -83,7 +88,7 @@ pub async fn names_of_keys_are_taken_once(stores: &dyn Stores) {
     assert_eq!(stores.keys().unwrap().list().await.unwrap().last(), Some(&key));
 }
 
-/// Of many keys of one name that are issued at once, one is.
+/// A single one of many keys of one name that are issued at once is.
 pub async fn concurrent_issues_of_a_name_make_one_key(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let name = name("key");
@@ -116,7 +121,8 @@ pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     assert_eq!(stores.keys().unwrap().revoke(sample::fresh()).await.unwrap(), None);
 }
 
-/// What was added is in force, and what there was ends after the grace, or before where it did.
+/// A credential that was added is in force; the others end after the grace, or before where they
+/// did.
 pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn Stores) {
     let keys = stores.keys().unwrap();
     let tenant = Tenant::new(stores, 0).await;
@@ -140,6 +146,7 @@ pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn
     assert!(later > soon);
     assert_eq!([end(&first).await, end(&second).await, end(&third).await], [soon, later, None]);
 
+    // Refused, so the others keep the ends that they have.
     let taken = keys.rotate(&third, Duration::ZERO).await;
     assert!(matches!(taken, Err(RotateError::Taken)), "{taken:?}");
     assert_eq!([end(&first).await, end(&second).await, end(&third).await], [soon, later, None]);
@@ -147,7 +154,7 @@ pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn
     assert_eq!((other.id, other.revoked_at), (tenant.api_key, None), "another key is as it was");
 }
 
-/// Nothing is added to a key that is revoked, past its end or unknown.
+/// A key that is revoked, past its end or unknown gets no credential.
 pub async fn a_key_that_has_ended_is_not_rotated(stores: &dyn Stores) {
     let keys = stores.keys().unwrap();
     let tenant = Tenant::new(stores, 0).await;

@@ -1,4 +1,10 @@
-//! Money that moves by itself, and the book as a whole.
+//! Laws of money that moves by itself, and of the book as a whole.
+//!
+//! A posting has its id for ever: offered again it is a conflict, whatever it says. Nothing is
+//! posted that a wallet could not hold beside what may come back to it, nothing is taken that is
+//! not available, and the refunds of an operation stay within its captured charge. After any
+//! history, also one of refusals, each balance is the sum of its transfers and nothing came from
+//! nowhere.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -18,6 +24,7 @@ use crate::sample;
 pub async fn a_deposit_is_posted_once(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let deposit = deposit(tenant.wallet, 500);
+    // Same id, other amount: whoever reuses an id is told so, and the first one stands.
     let other = Posting { amount: Micros::new(7), ..deposit.clone() };
     let changes = [&deposit, &deposit, &deposit].map(change);
     let verdicts =
@@ -37,13 +44,14 @@ pub async fn a_deposit_is_posted_once(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (500, 0));
 }
 
-/// What is held may come back, so a posting fits only beside all that is in the wallet.
+/// A posting fits only beside all that is in the wallet, for what is held may come back.
 pub async fn postings_leave_room_for_what_is_held(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 500).await;
     let operation = tenant.admit(&tenant.claim().hold(400).build()).await;
     let beyond = tenant.post(PostingKind::Deposit, i64::MAX - 499).await;
     assert!(matches!(beyond, Err(CommitError::InsufficientFunds)), "{beyond:?}");
     assert_eq!(tenant.balances().await, (100, 400));
+    // Exactly full, so that the release below has just room.
     tenant.post(PostingKind::Deposit, i64::MAX - 500).await.unwrap();
     tenant.step(operation.id, give_up(&operation)).await;
     assert_eq!(tenant.balances().await, (i64::MAX, 0));
@@ -111,6 +119,7 @@ pub async fn refunds_need_a_captured_charge(stores: &dyn Stores) {
     tenant.step(operation.id, record(&operation, 20, 10)).await;
     is_refused(refund(1).await);
     tenant.step(operation.id, Event::Settle).await;
+    // 30 was charged: 31 is too much, and so is 21 after 10.
     is_refused(refund(31).await);
     refund(10).await.unwrap();
     is_refused(refund(21).await);
@@ -140,6 +149,7 @@ pub async fn concurrent_refunds_stay_within_the_charge(stores: &dyn Stores) {
 /// After any history: each balance is the sum of its transfers, what is held is the sum of the active
 /// holds, and nothing came from nowhere.
 pub async fn balances_are_the_sums_of_their_transfers(stores: &dyn Stores) {
+    // Few histories, for a store may be slow: what fails is repeated by its seed.
     for seed in 1..=3 {
         let tenant = Tenant::new(stores, 2_000).await;
         let mut dice = Dice::new(seed);
@@ -198,7 +208,7 @@ pub async fn statements_show_the_newest_transfers_oldest_first(stores: &dyn Stor
     }
 }
 
-/// One random step; whatever the store refuses is part of the history.
+/// Random step; whatever the store refuses is part of the history.
 async fn random_step(tenant: &Tenant<'_>, dice: &mut Dice, operations: &mut Vec<Operation>) {
     let amount = i64::try_from(dice.roll(400)).unwrap() + 1;
     let choice = dice.roll(10);
@@ -223,6 +233,7 @@ async fn random_step(tenant: &Tenant<'_>, dice: &mut Dice, operations: &mut Vec<
             let snapshot = tenant.load(operation.id).await;
             let event = event(&snapshot.operation.clone().unwrap(), tenant, dice);
             if holdfast_domain::decide(&snapshot, event.clone()).is_ok() {
+                // A refusal is as good as a commit here: the sums are what is checked.
                 drop(tenant.stores.journal().commit(judged(&snapshot, event)).await);
             }
         }

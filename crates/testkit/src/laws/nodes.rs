@@ -1,4 +1,7 @@
-//! Node names: who has one, until when, and who may take it.
+//! Laws of node names: who has one, until when, and who may take it.
+//!
+//! A name belongs to one incarnation at a time. A start takes a free or an expired one, a heartbeat
+//! renews its own row alone, and whoever was superseded stays so.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a law that fails panics")]
 
 use std::time::Duration;
@@ -29,7 +32,7 @@ pub async fn a_name_is_taken_when_its_lease_has_expired(stores: &dyn Stores) {
     assert_eq!(lease.node, second);
 }
 
-/// Where something else proves that nobody has the name, it is taken whatever its row says.
+/// A name is taken whatever its row says, where something else proves that nobody has it.
 pub async fn a_taken_name_is_taken_whoever_had_it(stores: &dyn Stores) {
     let first = node(&name());
     let second = node(first.name.as_str());
@@ -52,9 +55,10 @@ pub async fn a_node_renews_only_its_own_row(stores: &dyn Stores) {
     assert_eq!(lost(beat(stores, &second, sample::LEASE, LeaseMode::Renew).await), Some(lease));
 }
 
-/// Of many starts that find an expired row one has the name.
+/// A single one of many starts that find an expired row has the name.
 pub async fn one_of_many_starts_takes_an_expired_name(stores: &dyn Stores) {
     let old = node(&name());
+    // A lease of no time has expired by the next reading of the clock.
     held(beat(stores, &old, Duration::ZERO, LeaseMode::Take).await);
     let starts: Vec<Node> = (0..8).map(|_| node(old.name.as_str())).collect();
     let beats = starts.iter().map(|node| beat(stores, node, sample::LEASE, LeaseMode::TakeExpired));
@@ -88,6 +92,7 @@ pub async fn an_address_is_its_own_process_s(stores: &dyn Stores) {
     nodes.advertise(&second, &theirs).await.unwrap();
     held(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await);
     assert_eq!(nodes.address(&first).await.unwrap(), Some(ours));
+    // Said by whoever does not have the name: not kept.
     assert_eq!(nodes.address(&second).await.unwrap(), None);
     held(beat(stores, &second, sample::LEASE, LeaseMode::Take).await);
     assert_eq!(nodes.address(&first).await.unwrap(), None);

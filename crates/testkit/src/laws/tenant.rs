@@ -1,5 +1,9 @@
-//! Somebody to run operations for: a wallet with funds, an API key, a price and a live node, made
+//! A tenant to run operations for: a wallet with funds, an API key, a price and a live node, made
 //! through the ports, and the few questions that every law asks.
+//!
+//! All names and ids are fresh, so that laws need nothing of each other's rows. [`Tenant::step`] is
+//! the work of most laws: it commits a judged event and compares row, result, wallet and book with
+//! what the change says. A law that only reads what it wrote would not see what else a store wrote.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -20,13 +24,13 @@ use uuid::Uuid;
 use super::Stores;
 use crate::sample::{self, ClaimBuilder};
 
-/// One customer of a store.
+/// Customer of a store.
 pub struct Tenant<'a> {
-    /// Where it is kept.
+    /// Stores that keep it.
     pub stores: &'a dyn Stores,
-    /// Who pays.
+    /// Wallet that pays.
     pub wallet: WalletId,
-    /// Whose operations.
+    /// API key of the operations.
     pub api_key: ApiKeyId,
     /// The row of the node that runs them.
     pub lease: Lease,
@@ -55,13 +59,14 @@ impl<'a> Tenant<'a> {
         let HeartbeatOutcome::Held { lease, .. } = beat else { unreachable_beat(&beat) };
         let mut tenant = Self { stores, wallet, api_key: sample::fresh(), lease };
         tenant.api_key = tenant.another_api_key().await;
+        // A deposit of nothing is no posting.
         if funds > 0 {
             tenant.post(PostingKind::Deposit, funds).await.unwrap();
         }
         tenant
     }
 
-    /// One more API key of the wallet, known where the store keeps them.
+    /// Another API key of the wallet, known where the store keeps them.
     pub async fn another_api_key(&self) -> ApiKeyId {
         let id: ApiKeyId = sample::fresh();
         if let Some(keys) = self.stores.keys() {
@@ -120,6 +125,7 @@ impl<'a> Tenant<'a> {
         let after = self.load(transition.operation).await;
         let predicted = transition.apply(before.operation.as_ref(), receipt);
         assert_eq!(after.operation, predicted, "the row is what the change predicts");
+        // A change without a result keeps the one that is there: a settlement loses no answer.
         let result = transition.result().or(before.result.as_ref());
         assert_eq!(after.result.as_ref(), result, "the result is kept");
         let moves = transition.funds.balance_change();
@@ -129,6 +135,7 @@ impl<'a> Tenant<'a> {
             ..wallet
         };
         assert_eq!(self.wallet().await, moved, "the wallet is what the change predicts");
+        // Only what was written since: the book is append-only, so its beginning is as it was.
         let transfers = transition.funds.transfers();
         let said: Vec<_> =
             transfers.map(|t| (t.kind.label(), t.debit, t.credit, t.amount)).collect();
@@ -151,7 +158,7 @@ impl<'a> Tenant<'a> {
         Ok(id)
     }
 
-    /// One read.
+    /// Reads an operation.
     pub async fn load(&self, operation: OperationId) -> Snapshot {
         self.stores.journal().load(operation).await.unwrap()
     }
@@ -166,7 +173,7 @@ impl<'a> Tenant<'a> {
         self.stores.wallets().transfers(self.wallet, u32::MAX).await.unwrap()
     }
 
-    /// What is available and held, in micros; both are the sums of the wallet's transfers.
+    /// Available and held amounts, in micros; both are the sums of the wallet's transfers.
     pub async fn balances(&self) -> (i64, i64) {
         let entries = self.entries().await;
         let sum = |account: Account| {
@@ -198,7 +205,7 @@ pub fn credential(api_key: ApiKeyId) -> Credential {
     }
 }
 
-/// What an event does to a row that allows it.
+/// Change that an event makes of a row that allows it.
 #[must_use]
 pub fn judged(snapshot: &Snapshot, event: Event) -> Arc<Change> {
     Arc::new(Change::Operation(decide(snapshot, event).unwrap()))

@@ -1,4 +1,8 @@
-//! What a reconciler asks for: who is due, what runs here, and the content that may go.
+//! Laws of upkeep: what is due, what runs here, and the content that may go.
+//!
+//! An operation that is due and not listed would keep its hold for ever; one that is listed and not
+//! due costs a read, for it is judged before anything is written. A purge takes sealed content and
+//! nothing else, and never that of what is not settled.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::collections::BTreeSet;
@@ -12,7 +16,7 @@ use super::Stores;
 use super::tenant::{Tenant, answer, finish, give_up, not_run, record, refuse};
 use crate::sample;
 
-/// How often a law reads a clock that does not move before it gives up.
+/// Reads of a clock that does not move before a law gives up.
 const READS_MAX: u32 = 1_000_000;
 
 /// A read shows the row of the owner's node name as it stands: whoever has it, or none.
@@ -38,6 +42,7 @@ pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
     admit(&live, sample::TIME).await;
     let ends: [fn(&Operation) -> Event; 4] = [not_run, refuse, give_up, |o| finish(o, 1, 1)];
     for end in ends {
+        // Past its deadline as well, so that the phase alone keeps it off the list.
         let ended = admit(&live, Duration::ZERO).await;
         tenant.step(ended.id, end(&ended)).await;
     }
@@ -46,6 +51,7 @@ pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
     tenant.step(recorded.id, record(&recorded, 1, 1)).await;
     due.insert(recorded.id);
 
+    // Each of these nodes is a tenant's own: live at the claim, and then no more.
     let expired = Tenant::new(stores, 0).await.lease;
     due.insert(admit(&expired, sample::TIME).await.id);
     stores.nodes().heartbeat(&expired.node, Duration::ZERO, LeaseMode::Renew).await.unwrap();
@@ -85,6 +91,7 @@ pub async fn leased_to_lists_the_running_claims_of_one_process(stores: &dyn Stor
     let tenant = Tenant::new(stores, 10_000).await;
     let mine = tenant.lease.clone();
     let namesake = Node { incarnation: sample::fresh(), ..mine.node.clone() };
+    // The same name with another incarnation: no process of ours.
     let theirs = Lease { node: namesake.clone(), ..mine.clone() };
     let mut running = BTreeSet::new();
     for _ in 0..3 {
@@ -138,6 +145,7 @@ pub async fn purge_takes_only_what_has_ended_long_enough_ago(stores: &dyn Stores
     let young = tenant.step(young.id, finish(&young, 1, 1)).await;
     until_after(&tenant, young.phase.finished_at().unwrap()).await;
     assert_eq!(stores.journal().purge(Duration::from_secs(3_600), 9).await.unwrap(), 0);
+    // Not ended, so never old enough: its content is the answer that its settlement will tell.
     let recorded = tenant.admit(&tenant.claim().build()).await;
     tenant.step(recorded.id, record(&recorded, 1, 1)).await;
     assert_eq!(stores.journal().purge(Duration::ZERO, 9).await.unwrap(), 1, "the young one");

@@ -8,7 +8,7 @@ use holdfast_domain::{Micros, OperationId, PostingId, Timestamp, WalletId};
 
 use super::JournalState;
 
-/// A transfer and whose it is.
+/// Transfer of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalletEntry {
     /// The wallet on one of its sides.
@@ -17,7 +17,7 @@ pub struct WalletEntry {
     pub entry: LedgerEntry,
 }
 
-/// Which generation of which operation a transfer belongs to.
+/// Generation of an operation that a transfer belongs to, and its wallet.
 pub(super) struct Leg {
     pub(super) operation: OperationId,
     pub(super) generation: u32,
@@ -40,6 +40,7 @@ impl JournalState {
     /// Writes a posting; it was judged before.
     pub(super) fn write_posting(&mut self, posting: &Posting, at: Timestamp) {
         let counterpart = posting.kind.counterpart();
+        // An amount below zero is a positive transfer the other way.
         let (debit, credit) = if posting.amount < Micros::ZERO {
             (Account::Available, counterpart)
         } else {
@@ -60,8 +61,9 @@ impl JournalState {
         self.add(posting.wallet, BalanceChange { available: posting.amount, held: Micros::ZERO });
     }
 
-    /// What the counters that a change moves stand at.
+    /// Readings of the counters that a change moves.
     pub(super) fn tally(&self, transition: &Transition, at: Timestamp) -> CounterReadings {
+        // An ending corrects the window of its admission; a claim reserves in that of now.
         let at = transition.admitted_at.unwrap_or(at);
         let used = |counter: Counter| {
             let window = (transition.api_key, counter, counter.window(at));
@@ -76,17 +78,20 @@ impl JournalState {
             let window = (transition.api_key, moved.counter, moved.counter.window(at));
             let value = self.counters.entry(window).or_insert(0);
             let reached = value.saturating_add(moved.amount);
+            // A correction never leaves less than nothing; a reservation was judged by its bound.
             *value = if moved.bound.is_some() { reached } else { reached.max(0) };
         }
     }
 
     pub(super) fn deposit(&mut self, wallet: WalletId, amount: Micros) {
+        // No posting of a test has this id: fresh ones are UUIDs of version 4.
         let id = PostingId::from_u128(u128::MAX);
         let at = self.now;
         self.write_posting(&Posting { id, wallet, kind: PostingKind::Deposit, amount }, at);
     }
 
     pub(super) fn add(&mut self, id: WalletId, moves: BalanceChange) {
+        // Judged before: both sums fit, or neither amount moves.
         if let Some(wallet) = self.wallets.iter_mut().find(|wallet| wallet.id == id)
             && let Some(available) = wallet.available.plus(moves.available)
             && let Some(held) = wallet.held.plus(moves.held)

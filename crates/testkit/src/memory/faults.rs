@@ -1,4 +1,4 @@
-//! What can go wrong with a commit, on demand.
+//! Faults of a commit, on demand.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use holdfast_domain::WalletId;
 use holdfast_domain::operation::Change;
 use holdfast_domain::ports::Cause;
 
-/// What becomes of a commit.
+/// Fate of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing unusual: lets one commit pass between two faults.
+    /// No fault: lets one commit pass between two faults.
     None,
-    /// Nothing is committed, and the store says so.
+    /// Not committed, and the store says so.
     Unavailable,
     /// Too many commits wait; nothing is committed.
     Overloaded,
     /// A rule of the tables forbids it, for a reason that nobody thought of; nothing is committed.
     Forbidden,
-    /// It is committed, or refused as it would have been anyway, and the answer is lost.
+    /// Committed, or refused as it would have been anyway, and the answer is lost.
     Landed,
-    /// It is not committed, and the answer is lost.
+    /// Not committed, and the answer is lost.
     NotLanded,
     /// The answer is lost while the transaction is still under way: reads show the old row, and the
     /// next commit waits for it and finds it landed.

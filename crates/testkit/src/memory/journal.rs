@@ -1,4 +1,7 @@
 //! The journal's port: reads and commits, each of which a test may have fail.
+//!
+//! A commit is judged and written under one lock, whole or not at all: everything that can refuse
+//! it is asked before the first row changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +41,8 @@ impl Journal for MemoryJournal {
         step_back().await;
         let mut state = self.state();
         state.faults.offers = state.faults.offers.saturating_add(1);
+        // A store would wait for the locks of the lost transactions: they land before anything
+        // else.
         for late in std::mem::take(&mut state.faults.late) {
             // Whatever became of it: nobody waits for its answer.
             drop(state.write(&late));
@@ -46,6 +51,7 @@ impl Journal for MemoryJournal {
             Change::Operation(transition) => transition.result().map_or(0, |it| it.sealed.len()),
             Change::Posting(_) => 0,
         };
+        // Before the next fault, which stays for a commit that the store would take in.
         if state.faults.result_bytes_max.is_some_and(|most| bytes > most) {
             return Err(CommitError::TooLarge);
         }
@@ -78,6 +84,7 @@ impl Journal for MemoryJournal {
             .map(|row| &row.operation)
             .filter(|operation| state.is_due(operation, now))
             .collect();
+        // Oldest first: a batch with a limit must not starve what has waited longest.
         due.sort_by_key(|operation| operation.admitted_at);
         Ok(due.iter().map(|operation| operation.id).take(at_most(limit)).collect())
     }
@@ -132,6 +139,7 @@ impl JournalState {
         let after = transition
             .apply(before.map(|row| &row.operation), receipt)
             .ok_or(CommitError::Conflict)?;
+        // A settlement brings no result: the recorded one stays.
         let kept = before.and_then(|row| row.result.clone());
         let result = transition.result().cloned().or(kept);
         if let Some(GenerationStart { price, .. }) = transition.start() {

@@ -11,7 +11,7 @@ use holdfast_domain::{Micros, OperationId, Timestamp, WalletId};
 
 use super::JournalState;
 
-/// Whether a change may be written as things stand.
+/// Judges a change as a store does: conflict, limits, funds, permanent ids, in this order.
 pub(super) fn judge(
     state: &JournalState,
     change: &Change,
@@ -28,6 +28,7 @@ fn check_transition(
     transition: &Transition,
     at: Timestamp,
 ) -> Result<(), CommitError> {
+    // First: whoever lost a race learns that, and nothing of limits or funds.
     let row = state.operations.get(&transition.operation);
     if !transition.matches_row(row.map(|row| (row.operation.version, row.operation.owner.claim))) {
         return Err(CommitError::Conflict);
@@ -48,6 +49,7 @@ fn check_transition(
     if transition.funds != Funds::Unmoved {
         within_bounds(state, transition.wallet, transition.funds.balance_change())?;
     }
+    // A price version stands for its numbers for ever: the same name with others is stopped.
     let known =
         |price: &PriceVersion| state.prices.get(&price.id).is_none_or(|known| known == price);
     if transition.start().is_some_and(|start| !known(&start.price)) {
@@ -105,7 +107,7 @@ fn within_bounds(
     if stands { Ok(()) } else { Err(CommitError::InsufficientFunds) }
 }
 
-/// What an operation paid. A charge that is recorded and not settled is not paid.
+/// Charge that an operation paid. One that is recorded and not settled is not paid.
 fn captured(state: &JournalState, operation: OperationId, wallet: WalletId) -> Micros {
     state.operations.get(&operation).map_or(Micros::ZERO, |row| match &row.operation.phase {
         Phase::Completed { usage, .. } if row.operation.wallet == wallet => usage.charge,

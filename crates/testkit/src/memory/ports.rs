@@ -1,4 +1,10 @@
-//! The smaller ports: nodes, keys, wallets, prices.
+//! The smaller ports in memory: nodes, keys, wallets, prices.
+//!
+//! Calls that write take the state's lock once, so that calls that race are in some order and none
+//! sees half of another. Names and ids are looked up under the same lock that writes them: of two
+//! that take one name at once, the second is refused.
+//!
+//! Money moves nowhere in here. Wallets are made empty, and the journal fills them.
 
 use std::time::Duration;
 
@@ -36,6 +42,7 @@ impl Nodes for MemoryJournal {
         let is_mine = row.is_some_and(|row| row.node == *node);
         let may = match entry {
             LeaseMode::Take => true,
+            // At its very end a lease is not live any more, so the name is free.
             LeaseMode::TakeExpired => is_mine || row.is_none_or(|row| row.ends_at <= now),
             LeaseMode::Renew => is_mine,
         };
@@ -120,6 +127,7 @@ impl ApiKeys for MemoryJournal {
             return Err(RotateError::Taken);
         }
         let others_end_at = now.after(grace);
+        // Before the new one is there: it is not one of the others.
         state.end_credentials(api_key.id, others_end_at);
         state.credentials.insert(credential.id, credential.clone());
         Ok(Rotation { api_key, others_end_at })
@@ -203,6 +211,7 @@ impl Prices for MemoryJournal {
                 return Err(PinError::Conflict(version.id.clone()));
             }
         }
+        // All of them or none: a conflict has returned above, and changed a copy.
         state.prices = pinned;
         Ok(())
     }

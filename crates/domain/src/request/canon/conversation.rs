@@ -1,4 +1,4 @@
-//! The turns of a conversation, as they are fed. Not what the model is offered beside them.
+//! Feed of the turns of a conversation. Not of what the model is offered beside them.
 
 use super::{CanonicalSink, CanonicalWriter, tag};
 use crate::request::{
@@ -8,6 +8,7 @@ use crate::request::{
 impl<A: CanonicalSink> CanonicalWriter<A> {
     pub(super) fn message(&mut self, message: &Message) {
         let role = match &message.role {
+            // Numbers of the stored fingerprints: never another one for a role.
             Role::Developer => 0,
             Role::System => 1,
             Role::User => 2,
@@ -27,6 +28,8 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
             Role::Tool { call_id } => self.text(tag::TOOL_CALL_ID, call_id),
             Role::Developer | Role::System | Role::User | Role::Function => {}
         }
+        // Closes the message, whose fields may all be absent: the next one begins with the same
+        // tags.
         self.mark(tag::END, &[]);
     }
 

@@ -1,4 +1,5 @@
-//! One byte before every item of the feed. Numbers are never used again for another meaning.
+//! Tags: a byte before every item of the feed. A number is never used again for another meaning:
+//! stored fingerprints were computed with it.
 
 pub(in crate::request) const VERSION: u8 = 1;
 pub(in crate::request) const ROUTE: u8 = 2;

@@ -1,4 +1,4 @@
-//! What the model is offered to call, as it is fed.
+//! Feed of what the model is offered to call.
 
 use super::{CanonicalSink, CanonicalWriter, tag};
 use crate::request::{CustomTool, Function, FunctionChoice, Request, Tool, ToolChoice};
