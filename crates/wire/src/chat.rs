@@ -1,5 +1,5 @@
-//! OpenAI's chat completion dialect: what callers send, what providers are sent and answer, and what
-//! callers get.
+//! OpenAI's chat completion dialect: requests of callers, requests to providers, answers of
+//! providers, and answers to callers, whole or as chunks.
 
 pub mod chunk;
 pub mod completion;

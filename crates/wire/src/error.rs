@@ -1,5 +1,13 @@
-//! The closed table of errors that a caller can get, and their body. Not here: which of them is given
-//! when, and the headers that go with it.
+//! Errors that a caller can get: a closed table of codes, and the body that carries one.
+//!
+//! One code is one row: name, status, type and retry hint in `table`, message in `message`,
+//! documentation in `about`. Columns are exhaustive matches, so that a new code does not build
+//! until it has its values; `is_charge_known` alone is a list of exceptions. The set is part of the
+//! API: clients branch on `code`, and SDKs retry by status and `x-should-retry`.
+//!
+//! A body never quotes a provider, a prompt or an internal name. `charged_micros` says what the key
+//! was charged; it is absent where that is not known yet, so that nobody books a zero. Not here:
+//! the decision which code is given when (engine and http), and the headers that go with it (http).
 
 mod about;
 mod message;
@@ -17,7 +25,7 @@ pub use self::message::{
 use crate::api::MetersView;
 use crate::render;
 
-/// What a caller is told, by name.
+/// Names of the errors, as they stand in `code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Code {
     /// The request has no `Idempotency-Key`.
@@ -80,26 +88,27 @@ pub enum Code {
     UpstreamUnavailable,
     /// The database does not answer.
     StorageUnavailable,
-    /// This process is about to end.
+    /// The process is about to end.
     Draining,
     /// Too much is in hand.
     Overloaded,
 }
 
-/// The body of an error.
+/// Error body, ready to render.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorBody<'a> {
-    /// What happened and what to do next; never a text of a provider or of the request.
+    /// Event and remedy in words; never a text of a provider or of the request.
     pub message: &'a str,
-    /// Which error.
+    /// Name of the error.
     pub code: Code,
-    /// The field that it is about.
+    /// Field that the error is about.
     pub param: Option<&'a str>,
-    /// What this key was charged; `None` where that is not known yet.
+    /// Charge of this key, in micros; `None` where it is not known yet.
     pub charged_micros: Option<i64>,
-    /// The operation, once a key is bound; not on a conflict.
+    /// Operation, once a key is bound; absent on a conflict, which tells nothing of the other
+    /// request.
     pub operation_id: Option<OperationId>,
-    /// What the run used up, where the answer is gone but its bill is not.
+    /// Meters of the run, where the answer is gone but its bill is not.
     pub meters: Option<&'a Meters>,
 }
 
@@ -115,7 +124,7 @@ impl Code {
 }
 
 impl<'a> ErrorBody<'a> {
-    /// An error with its usual message: no field, no operation, and no charge as far as that is known.
+    /// Error with its usual message: no field, no operation, and no charge where that is known.
     #[must_use]
     pub const fn new(code: Code) -> Self {
         Self {
@@ -128,7 +137,7 @@ impl<'a> ErrorBody<'a> {
         }
     }
 
-    /// The body.
+    /// Renders the body as JSON.
     #[must_use]
     pub fn render(&self) -> Vec<u8> {
         render::to_bytes(&Envelope {
@@ -165,11 +174,12 @@ struct Fields<'a> {
     meters: Option<MetersView>,
 }
 
-/// The error that a provider's definitive refusal is to its caller: what is sealed, and what is said
-/// again after the sealed content is gone.
+/// Error for a provider's definitive refusal: its rendering is sealed, and this rebuilds it after
+/// the sealed content is gone.
 #[must_use]
 pub const fn refused(refusal: ProviderRefusal, operation: OperationId) -> ErrorBody<'static> {
     let param = match refusal {
+        // The provider's own `param` is not passed on: nothing of a provider is quoted.
         ProviderRefusal::Request => None,
         ProviderRefusal::ContextLength => Some("messages"),
     };

@@ -1,10 +1,22 @@
-//! A reader of JSON into a small tree that borrows from the text. Members keep their order, numbers
-//! their spelling. Request bodies are read strictly: a repeated name, a lone surrogate or a depth over
-//! the limit is an error, because here these are data or attacks, and a general reader loses or forgives
-//! them. Answers of providers may repeat names and have lone surrogates (whoever cuts UTF-16 into chunks
-//! sends both halves of one): an answer that was paid for is not lost over that.
+//! JSON reader: one pass over UTF-8 text into a small tree that borrows from it. Members keep their
+//! order and numbers their spelling, because request fields that are passed through are hashed and
+//! sent as written.
 //!
-//! Not for writing, but for what is passed through and for what is written in a provider's own shape.
+//! Two readers share the grammar and differ in what they forgive:
+//!
+//! - [`parse`], requests: a repeated name or a lone surrogate is an error. Here these are data or
+//!   attacks: two readers that pick different members of one name see two different requests, and a
+//!   general reader loses or forgives them.
+//! - [`parse_answer`], answers of providers: the last of repeated names counts, half of a surrogate
+//!   pair becomes U+FFFD (servers that cut UTF-16 into chunks send both halves of one). An answer
+//!   that was paid for is not lost over that.
+//!
+//! Limits: [`DEPTH_MAX`] levels, since reading recurses, and [`VALUES_MAX`] values, since two bytes
+//! of input can cost 240 bytes of memory. Errors name a [`Fault`] and a byte, never a piece of the
+//! body: a body is a prompt or an answer, and `Debug` prints sizes alone for the same reason.
+//!
+//! Writing is not here, except of what is passed through ([`Node`]'s `Display`) and of a provider's
+//! own shapes ([`Draft`]); this crate's shapes are types, rendered by `render`.
 
 mod draft;
 mod opaque;
@@ -19,16 +31,16 @@ use holdfast_domain::ports::UnreadableReason;
 pub use self::draft::Draft;
 pub(crate) use self::text::plain_prefix;
 
-/// Arrays and objects within each other, at most.
+/// Levels of arrays and objects within each other, at most.
 pub const DEPTH_MAX: usize = 64;
-/// Values in a request body, at most: each costs up to some 240 bytes while it is read, be it written in
-/// two.
+/// Values in a request body, at most. Each costs up to about 240 bytes while it is read, even where
+/// it is written in two.
 pub const VALUES_MAX: usize = 131_072;
-/// An answer may have as many values as a request, and in a longer one each value has so many bytes on
-/// average. The densest that is real, log-probabilities with the bytes of each token, has some seven.
+/// Bytes of an answer for each value beyond [`VALUES_MAX`]. The densest real answers,
+/// log-probabilities with the bytes of each token, have about seven.
 const ANSWER_BYTES_PER_VALUE: usize = 4;
 
-/// A JSON value as it was written.
+/// JSON value as it was written.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Node<'a> {
     /// `null`.
@@ -39,14 +51,14 @@ pub enum Node<'a> {
     Number(&'a str),
     /// A string, unescaped; borrowed where it had no escapes.
     String(Cow<'a, str>),
-    /// Its elements.
+    /// Array elements.
     Array(Vec<Self>),
-    /// Its members, in order; in a request no name twice.
+    /// Object members, in order; in a request no name twice.
     Object(Vec<(Cow<'a, str>, Self)>),
 }
 
 impl fmt::Debug for Node<'_> {
-    /// Its kind and size: it may be a prompt or an answer.
+    /// Kind and size alone: the value may be a prompt or an answer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("Null"),
@@ -59,17 +71,17 @@ impl fmt::Debug for Node<'_> {
     }
 }
 
-/// Why a body was not read. It repeats nothing of the body.
+/// Position and kind of the fault for which a body was not read. Repeats nothing of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} at byte {at}")]
 pub struct BadJson {
-    /// What is wrong.
+    /// Kind of the fault.
     pub fault: Fault,
-    /// Where it was noticed, in bytes from the start.
+    /// Byte offset from the start of the body.
     pub at: usize,
 }
 
-/// What is wrong with a body.
+/// Kinds of fault that end a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Bytes that are not UTF-8.
@@ -119,6 +131,8 @@ pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
 /// Reads an answer of a provider, in which a repeated name is allowed and the last one counts, and half
 /// of a surrogate pair is U+FFFD.
 pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, UnreadableReason> {
+    // A limit that did not grow with the answer would lose long paid ones; one by length alone would
+    // refuse short dense ones. So: the larger of both.
     let values_max = VALUES_MAX.max(body.len() / ANSWER_BYTES_PER_VALUE);
     read(body, Strictness::Lenient, values_max).map_err(|bad| match bad.fault {
         Fault::Values => UnreadableReason::Values,
@@ -134,17 +148,18 @@ pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, UnreadableReason> {
     })
 }
 
-/// Reads JSON that was rendered here: as an answer, with any number of values.
+/// Reads JSON that was rendered here: leniently, and with any number of values.
 pub(crate) fn parse_own(body: &[u8]) -> Result<Node<'_>, BadJson> {
     read(body, Strictness::Lenient, usize::MAX)
 }
 
 impl<'a> Node<'a> {
-    /// The member of this name, if this is an object that has it and it is not null.
+    /// Returns the member of this name, if this is an object that has it and it is not null.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => {
+                // From the end: where an answer repeats a name, the last one counts.
                 let found = members.iter().rev().find(|(other, _)| other == name);
                 found.map(|(_, node)| node).filter(|node| **node != Self::Null)
             }
@@ -182,7 +197,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// What is made of what a request may not have and an answer may.
+/// Treatment of repeated names and lone surrogates: an error in requests, forgiven in answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strictness {
     Strict,
@@ -192,6 +207,7 @@ enum Strictness {
 fn read(body: &[u8], manner: Strictness, values_max: usize) -> Result<Node<'_>, BadJson> {
     let text = str::from_utf8(body)
         .map_err(|error| BadJson { fault: Fault::Encoding, at: error.valid_up_to() })?;
+    // RFC 8259, 8.1: senders must not add one, and readers may ignore it or refuse it.
     if text.starts_with('\u{feff}') {
         return Err(BadJson { fault: Fault::ByteOrderMark, at: 0 });
     }
@@ -202,10 +218,10 @@ fn read(body: &[u8], manner: Strictness, values_max: usize) -> Result<Node<'_>, 
     if reader.at == text.len() { Ok(node) } else { Err(reader.fault(Fault::Trailing)) }
 }
 
-/// Up to this many members, names are compared in pairs; beyond, they are hashed.
+/// Members up to which names are compared in pairs, without an allocation; beyond, they are hashed.
 const PAIRED_MAX: usize = 16;
 
-/// Recursion is bounded by [`DEPTH_MAX`].
+/// Cursor over the text. Recursion is bounded by [`DEPTH_MAX`].
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -218,7 +234,7 @@ impl<'a> Reader<'a> {
         BadJson { fault, at: self.at }
     }
 
-    /// What is wrong where a byte was wanted that is not there.
+    /// Fault for a byte that was wanted and is not there: the end of the text, or another byte.
     fn unexpected(&self) -> BadJson {
         self.fault(if self.at < self.text.len() { Fault::Syntax } else { Fault::End })
     }
@@ -255,11 +271,13 @@ impl<'a> Reader<'a> {
         self.at - from
     }
 
+    // `at` stops at ASCII bytes alone, so a run never ends within a character.
     fn since(&self, from: usize) -> Result<&'a str, BadJson> {
         self.text.get(from..self.at).ok_or(self.fault(Fault::Encoding))
     }
 
     fn value(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
+        // Counted before the value is read: the limit holds before the memory is spent.
         self.values_left = self.values_left.checked_sub(1).ok_or(self.fault(Fault::Values))?;
         match self.peek() {
             Some(b'"') => self.string().map(Node::String),
@@ -281,7 +299,8 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// What follows the number is looked at by whoever wanted it, so `01` ends after its zero.
+    /// Number by its grammar alone. Whoever wanted it checks what follows, so `01` ends after its
+    /// zero.
     fn number(&mut self) -> Result<Node<'a>, BadJson> {
         let from = self.at;
         self.take(b'-');
@@ -352,6 +371,7 @@ impl<'a> Reader<'a> {
             }
             self.skip_space();
         }
+        // The first names were compared in pairs, the later ones not at all until here.
         if self.strictness == Strictness::Strict && members.len() > PAIRED_MAX {
             let mut names = HashSet::with_capacity(members.len());
             if !members.iter().all(|(name, _)| names.insert(name.as_ref())) {

@@ -1,6 +1,7 @@
-//! How it is spelled: OpenAI's chat dialect on both sides, and the JSON of Holdfast's own API and of
-//! the command line's `--json`. Bytes in, domain values out, and back. No I/O, no clock, no policy:
-//! which error is given when, and what a provider's status proves, is decided elsewhere.
+//! Wire formats: OpenAI's chat dialect towards callers and towards providers, and the JSON of
+//! Holdfast's own API and of the command line's `--json`. Bytes in, domain values out, and back. No
+//! I/O, no clock, no policy: callers of this crate decide which error is given when, and what a
+//! provider's status proves.
 
 pub mod api;
 pub mod chat;

@@ -1,13 +1,13 @@
-//! What somebody probably meant to write: the nearest of some words, if one is near enough.
+//! Spelling suggestions: the nearest of some known words to a mistyped one, if one is near enough.
 
-/// The longest word that is compared: its distance to another one costs the product of their lengths.
+/// Bytes of the longest word that is compared: the distance costs the product of both lengths.
 const WORD_MAX: usize = 128;
-/// The shortest word, or beginning of one, that is looked for in another.
+/// Bytes of the shortest word, or part of one, that is searched for in another.
 const PIECE_MIN: usize = 3;
 
-/// The known word that takes the fewest slips to mistype as `written`: letters left out, added, changed
-/// or swapped. A third of its letters may be wrong, and of short ones a single one. Else a known word
-/// that is a part of what is written, or has it as a part.
+/// Known word with the fewest slips (letters left out, added, changed or swapped) from `written`. A
+/// third of its letters may be wrong, and of short words a single one. Where none is that near, a
+/// known word that is part of `written`, or has it as a part.
 #[must_use]
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if written.len() > WORD_MAX {
@@ -18,6 +18,7 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
     let all = known.iter().map(|known| (*known, slips(known)));
     let (nearest, slips) = all.min_by_key(|(_, slips)| *slips)?;
     let most = (nearest.chars().count() / 3).max(1);
+    // As many slips as letters would make every short word a match for every other.
     if slips <= most && slips < written.chars().count() {
         return Some(nearest);
     }
@@ -29,7 +30,8 @@ fn letters(word: &str) -> Vec<char> {
     word.chars().map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The distance of optimal string alignment. Words here are keys and names: a few dozen letters.
+/// Distance of optimal string alignment, row by row. Words here are keys and names: a few dozen
+/// letters.
 fn slips(one: &[char], other: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
@@ -43,6 +45,7 @@ fn slips(one: &[char], other: &[char]) -> usize {
             let mut fewest = changed.min(added).min(left_out);
             let is_swapped = i.checked_sub(1).and_then(|i| one.get(i)) == Some(b)
                 && j.checked_sub(1).and_then(|j| other.get(j)) == Some(a);
+            // A swap looks two rows back: both letters are consumed at once.
             if is_swapped {
                 fewest = fewest.min(at(&before, j.saturating_sub(1)).saturating_add(1));
             }

@@ -1,4 +1,5 @@
-//! One way from our own shapes to bytes. Not for shapes of others: those are read, never written.
+//! Renderer of this crate's own shapes: one way from a type to bytes. Shapes of others are read,
+//! never written here.
 
 mod compact;
 
@@ -6,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use self::compact::{Compact, RAW};
 
-/// What a shape is given from the start: most have room in it.
+/// Bytes that a rendering begins with: most shapes fit without growing.
 const USUAL_BYTES: usize = 1_024;
 
 /// Renders a shape of this crate as compact JSON.

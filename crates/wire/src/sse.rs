@@ -1,60 +1,77 @@
-//! Server-sent events, as the HTML standard frames them: bytes in any pieces to events, and JSON to the
-//! bytes of an event. No I/O, no meaning: what an event says is its reader's business.
+//! Server-sent events, framed as the HTML standard says: pieces of bytes in, events out, and JSON
+//! into the bytes of one event.
+//!
+//! ```text
+//! pieces ─► Decoder::feed ─► Events::next_event ─► Event { name, data, last_id }
+//!              │ an unfinished line, its event's data, the newest id: kept between pieces
+//!              └ TooLong: the stream is over, its decoder is not fed again
+//! ```
+//!
+//! The decoder is written here because its input is a provider's: network reads cut lines, `\r\n`
+//! and multi-byte characters anywhere, so the result must not depend on where a piece ends. It
+//! therefore works on bytes and never decodes UTF-8; the reader of the JSON does.
+//!
+//! Memory is bounded by two limits that the caller sets: bytes of one unfinished line, and bytes of
+//! one event's data. The decoder never hands out an event that the end of the stream cut (the
+//! standard's rule, and here the difference between a broken answer and a whole one), and never
+//! interprets data: `[DONE]` and error objects are its reader's business.
 
 use bytes::Bytes;
 
-/// A comment: keeps a connection alive and is no event, also for readers that end one at every blank
-/// line.
+/// Comment line that keeps an idle connection alive. It ends with one line feed, not two: some
+/// readers dispatch an event at every blank line, even one without data.
 pub const PING: &[u8] = b": ping\n";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One event that carries this. `json` is in one line, as everything is that this crate renders.
+/// Event of one `data:` field. `json` must be a single line, as everything is that this crate
+/// renders: a line feed in it would split the field.
 #[must_use]
 pub fn event(json: &[u8]) -> Bytes {
     [b"data: ", json, b"\n\n"].concat().into()
 }
 
-/// Why a stream is not read on.
+/// Limit that a stream exceeded. The decoder has lost its place, so nothing more can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLong {
-    /// A line that has not ended yet is longer than it may be.
+    /// A line without an end is longer than `line_bytes_max`.
     #[error("a line of the stream is too long")]
     Line,
-    /// The data of an event is longer than it may be.
+    /// The data of one event is longer than `event_bytes_max`.
     #[error("an event of the stream is too long")]
     Event,
 }
 
-/// An event that carries data. An event without any is none.
+/// Event with data. Fields before a blank line that hold no data dispatch nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What it is called; empty where nothing says so, which stands for `message`.
+    /// Event type; empty where the stream gave none, which stands for `message`.
     pub name: &'a [u8],
-    /// What it carries: its lines of data with a line feed between them.
+    /// Payload: the event's lines of data, joined by line feeds.
     pub data: &'a [u8],
-    /// The newest id of the stream, this event's or an earlier one's; empty where there was none.
+    /// Newest id of the stream, this event's or an earlier one's; empty where there was none.
     pub last_id: &'a [u8],
 }
 
 impl std::fmt::Debug for Event<'_> {
-    /// Its sizes: it may be an answer.
+    /// Sizes alone: the data may be an answer.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Event({} bytes of name, {} of data)", self.name.len(), self.data.len())
     }
 }
 
-/// Reads a stream that comes in pieces of any size: where they begin and end makes no difference.
+/// Incremental reader of a stream that comes in pieces of any size; piece boundaries make no
+/// difference.
 ///
-/// A byte is copied once, into the data of its event, and once more where its line came in pieces. An
-/// event that the end of the stream cuts is no event.
+/// Each byte is copied once, into the data of its event, and once more where its line came in
+/// several pieces. An event that the end of the stream cuts is dropped.
 pub struct Decoder {
     line_bytes_max: usize,
     event_bytes_max: usize,
-    /// A line that has not ended yet.
+    /// Unfinished line, from earlier pieces.
     line: Vec<u8>,
     is_first_line: bool,
-    /// The last line ended with a carriage return, so a line feed that follows ends no other.
+    /// The last line ended with a carriage return: a line feed that follows belongs to that end.
     after_return: bool,
     name: Vec<u8>,
     data: Vec<u8>,
@@ -62,26 +79,28 @@ pub struct Decoder {
     last_id: Vec<u8>,
 }
 
-/// What there is of the event whose lines are read.
+/// State of the event whose lines are being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DecoderState {
-    /// No data yet.
+    /// No data field yet.
     Nothing,
-    /// Some data, if only an empty line of it.
+    /// At least one data field, if only an empty one.
     Data,
-    /// It has ended and may have been handed out: its parts are forgotten before the next line.
+    /// Dispatched or dropped. Its parts may still be borrowed, so they are cleared at the next
+    /// line.
     Spent,
 }
 
 impl std::fmt::Debug for Decoder {
-    /// Its sizes: what it holds may be an answer.
+    /// Sizes alone: what it buffers may be an answer.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Decoder({} bytes of a line, {} of data)", self.line.len(), self.data.len())
     }
 }
 
 impl Decoder {
-    /// At the start of a stream whose lines and events (their data) are at most so long.
+    /// Decoder at the start of a stream. Both limits are in bytes: of one line, and of one event's
+    /// data.
     #[must_use]
     pub const fn new(line_bytes_max: usize, event_bytes_max: usize) -> Self {
         Self {
@@ -97,13 +116,13 @@ impl Decoder {
         }
     }
 
-    /// Takes the next piece of the stream. All of its events have to be taken out before the next piece
-    /// comes: what is left in it is lost.
+    /// Feeds the next piece of the stream. Drain [`Events`] before the next call: what is left of a
+    /// piece is lost.
     pub const fn feed<'a>(&'a mut self, piece: &'a [u8]) -> Events<'a> {
         Events { decoder: self, rest: piece }
     }
 
-    /// Bytes of an event that has not ended, so far.
+    /// Bytes buffered for an event that has not ended.
     #[must_use]
     pub const fn unread(&self) -> usize {
         let data = match self.stage {
@@ -113,13 +132,15 @@ impl Decoder {
         self.line.len() + data
     }
 
-    /// Whether this line ends an event that carries data.
+    /// Applies one line; `true` where it ends an event that carries data.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, TooLong> {
         if self.stage == DecoderState::Spent {
             self.name.clear();
             self.data.clear();
             self.stage = DecoderState::Nothing;
         }
+        // Only the first line of a stream can begin with a byte order mark, and the mark is no
+        // data.
         let line = if std::mem::take(&mut self.is_first_line) {
             line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
         } else {
@@ -134,12 +155,15 @@ impl Decoder {
             Some(at) => {
                 let (field, rest) = line.split_at(at);
                 let value = rest.get(1..).unwrap_or_default();
+                // One leading space belongs to the syntax, further ones to the value.
                 (field, value.strip_prefix(b" ").unwrap_or(value))
             }
         };
         match field {
             b"data" => {
                 let between = usize::from(self.stage == DecoderState::Data);
+                // Checked before the copy: a provider decides how long an event is, not how much is
+                // kept of it.
                 if self.data.len() + between + value.len() > self.event_bytes_max {
                     return Err(TooLong::Event);
                 }
@@ -148,29 +172,31 @@ impl Decoder {
                 self.stage = DecoderState::Data;
             }
             b"event" => value.clone_into(&mut self.name),
+            // An id with a NUL is ignored, as the standard says: the last good one stays in force.
             b"id" if !value.contains(&0) => value.clone_into(&mut self.last_id),
-            // A comment, a wish to reconnect, or a field that nobody knows.
+            // Comments, `retry` and unknown fields. Reconnecting is decided elsewhere, never by a
+            // provider.
             _ => {}
         }
         Ok(false)
     }
 }
 
-/// The events of one piece of a stream.
+/// Events that end in one piece of a stream.
 pub struct Events<'a> {
     decoder: &'a mut Decoder,
     rest: &'a [u8],
 }
 
 impl std::fmt::Debug for Events<'_> {
-    /// Without what is in them.
+    /// Size alone: its bytes may be an answer.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Events({} bytes)", self.rest.len())
     }
 }
 
 impl Events<'_> {
-    /// The next event that ends in this piece; `None` when it has no other.
+    /// Returns the next event that ends in this piece; `None` where the piece holds no other.
     ///
     /// # Errors
     ///
@@ -178,6 +204,8 @@ impl Events<'_> {
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, TooLong> {
         let Self { decoder, rest } = self;
         loop {
+            // `\r\n` may be cut between two pieces, so the line feed is skipped when it comes, not
+            // ahead.
             if !rest.is_empty() && std::mem::take(&mut decoder.after_return) {
                 *rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             }
@@ -196,6 +224,8 @@ impl Events<'_> {
             let ends_event = if decoder.line.is_empty() {
                 decoder.take_line(line)?
             } else {
+                // The line's buffer is taken and put back to keep its allocation for the next cut
+                // line.
                 let mut whole = std::mem::take(&mut decoder.line);
                 whole.extend_from_slice(line);
                 let ends_event = decoder.take_line(&whole)?;

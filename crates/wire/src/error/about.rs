@@ -1,9 +1,9 @@
-//! What the documentation tells of each code beside its row: why it is given, what becomes of the
-//! request key, and which field it names. Not here: the messages, which callers get.
+//! Documentation of each code beside its row: cause, effect on the request key, and the field that
+//! it names. Messages, which callers get, are not here.
 
 use super::Code;
 
-/// What an error means for the request key that it answers.
+/// Effect of an error on the request key that it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyEffect {
     /// The key is as free or as bound as it was before.
@@ -17,7 +17,7 @@ pub enum KeyEffect {
 }
 
 impl KeyEffect {
-    /// As the documentation says it.
+    /// Wording of the documentation.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl KeyEffect {
 }
 
 impl Code {
-    /// What it means for the request key.
+    /// Effect on the request key.
     #[must_use]
     pub const fn key_effect(self) -> KeyEffect {
         match self {
@@ -57,6 +57,8 @@ impl Code {
             | Self::TooManyOperations
             | Self::Draining
             | Self::Overloaded => KeyEffect::Untouched,
+            // Free before the claim, bound after it: the error names an operation where there is
+            // one.
             Self::InternalError | Self::StorageUnavailable | Self::UpstreamUnavailable => {
                 KeyEffect::Unsure
             }
@@ -69,14 +71,14 @@ impl Code {
         }
     }
 
-    /// Whether the caller's charge is known when it is given. Where an outcome is still to be confirmed it
-    /// is not, and a caller that books what it is told must not book nothing.
+    /// Tells whether the caller's charge is certain when this code is given. It is not while an
+    /// outcome is still to be confirmed: a caller that books what it reads must not book zero then.
     #[must_use]
     pub const fn is_charge_known(self) -> bool {
         !matches!(self, Self::OperationInProgress | Self::StorageUnavailable)
     }
 
-    /// What its `param` names; null where there is nothing to name.
+    /// Target of `param`, in words; null where there is nothing to name.
     #[must_use]
     pub const fn param(self) -> Option<&'static str> {
         match self {
@@ -114,7 +116,7 @@ impl Code {
         }
     }
 
-    /// Why it is given.
+    /// Cause, as one sentence of the documentation.
     #[must_use]
     pub const fn cause(self) -> &'static str {
         match self {

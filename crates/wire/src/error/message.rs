@@ -1,10 +1,18 @@
-//! What each code says when there is nothing more exact to say: what to do next, in the words of the
-//! caller. Nothing of the inside.
+//! Default message of each code: the remedy, in the caller's words. Nothing of the inside is named.
+//!
+//! A message says what to do next, and for keys it says most: no SDK sends an `Idempotency-Key` for
+//! chat by itself, so the first error that a new caller sees is [`REQUIRED`], with a line to paste
+//! for three clients. [`malformed_key`] knows the ways in which a key is usually wrong: the SDKs'
+//! own generators put `stainless-python-retry-` or `stainless-node-retry-` before the UUID, and
+//! clients of the RFC draft may send it in quotation marks.
+//!
+//! Messages are promises: "it will not run twice" and "you were not charged" must hold wherever
+//! their code is given. Clients match two of the texts by their first words; these are marked.
 
 use super::Code;
 
 impl Code {
-    /// Its usual message.
+    /// Default message of this code.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -44,7 +52,7 @@ impl Code {
     }
 }
 
-/// Where a request key was sent.
+/// Place where a request key was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPlace {
     /// In the header of a request that is to run.
@@ -53,10 +61,12 @@ pub enum KeyPlace {
     Path,
 }
 
-/// Says why a request key is refused and how to send a good one. Nothing of the value is repeated.
+/// Explains why a request key is refused and how to send a good one. The value itself is not
+/// repeated.
 #[must_use]
 pub fn malformed_key(value: &[u8], place: KeyPlace) -> String {
     let text = value.trim_ascii();
+    // Tested before the length: the prefix is the cause, the wrong length its consequence.
     let why = if text.starts_with(b"stainless-") {
         "This one begins with `stainless-`: the SDK made it, and with that prefix it is no UUID. Send \
          one of your own, as below, or let your client class make it: override `_idempotency_key` in \
@@ -126,10 +136,10 @@ const INVALID_VALUE: &str =
     "A field has a value that it cannot have. Correct the field in `param`.";
 const UNKNOWN_PARAMETER: &str = "The field in `param` is not known here. Remove it.";
 const UNSUPPORTED_PARAMETER: &str = "The field in `param` is not supported here. Remove it.";
-/// Clients look for its first words, and tell by them what is wrong.
+/// Clients match the first words, and tell by them what is wrong.
 const CONTEXT_LENGTH_EXCEEDED: &str = "This model's maximum context length is less than the prompt needs; you were not charged. \
      Shorten the messages and send them with a new Idempotency-Key.";
-/// As above.
+/// Clients match the first words here too.
 const INVALID_API_KEY: &str = "Incorrect API key provided. Send `Authorization: Bearer <API key>` with a key that is in \
      force.";
 const INSUFFICIENT_FUNDS: &str = "The wallet has less available than this request may cost. Deposit funds, lower \
@@ -179,7 +189,7 @@ const DRAINING: &str =
 const OVERLOADED: &str = "This server has too much in hand. Send the same request with the same Idempotency-Key again \
      later.";
 
-/// One line for each of three clients.
+/// Lines to paste, one for each of three clients. `uuidgen` prints capitals on macOS, hence `tr`.
 macro_rules! fix {
     () => {
         r#"

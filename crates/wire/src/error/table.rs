@@ -1,4 +1,11 @@
-//! What each code is: its name, status, type, whether to try again, and what it says.
+//! Row of each code: its `code`, status, `type`, and whether to retry.
+//!
+//! SDKs act on the status first. OpenAI's SDKs, and most that wrap them, try 408, 409, 429 and 5xx
+//! three times, some frameworks up to twelve times, unless `x-should-retry` says `false`; a few
+//! clients ignore that header. So a 409 that can never succeed says `false`, and one whose operation
+//! still runs says `true`. A refusal of a provider is 422, which most do not retry.
+//!
+//! A row never changes its `code`: callers have it in their programs.
 
 use super::Code;
 
@@ -39,7 +46,7 @@ impl Code {
         Self::Overloaded,
     ];
 
-    /// Its `code` in the body.
+    /// Value of `code` in the body.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -78,7 +85,7 @@ impl Code {
         }
     }
 
-    /// The HTTP status that carries it.
+    /// HTTP status.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
@@ -95,6 +102,8 @@ impl Code {
             Self::ModelNotFound | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::RequestTimeout => 408,
+            // Most SDKs retry a 409 unless told otherwise: `retry` tells them, differently for each
+            // of the two.
             Self::IdempotencyKeyConflict | Self::OperationInProgress => 409,
             Self::ResultExpired | Self::ResultSealed => 410,
             Self::RequestTooLarge => 413,
@@ -111,7 +120,7 @@ impl Code {
         }
     }
 
-    /// Its `type` in the body.
+    /// Value of `type` in the body.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -149,8 +158,8 @@ impl Code {
         }
     }
 
-    /// Its `x-should-retry`: whether the same request with the same key may fare better. An internal
-    /// error says so only before the claim; after it, the operation's state decides.
+    /// Value of `x-should-retry`: whether the same request with the same key may fare better. An
+    /// internal error says so only before the claim; after it, the operation's state decides.
     #[must_use]
     pub const fn retry(self) -> bool {
         match self {

@@ -19,9 +19,9 @@ pub enum Draft<'a> {
     Text(Cow<'a, str>),
     /// JSON that is passed through.
     Json(&'a str),
-    /// Its elements.
+    /// Array elements.
     Array(Vec<Self>),
-    /// Its members.
+    /// Object members, in the order given.
     Object(Vec<(&'a str, Self)>),
 }
 
@@ -39,7 +39,7 @@ impl<'a> Draft<'a> {
 }
 
 impl fmt::Debug for Draft<'_> {
-    /// Its kind and size: it may be a prompt.
+    /// Kind and size alone: the value may be a prompt.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(_) => f.write_str("Bool"),

@@ -1,5 +1,6 @@
-//! JSON that is passed through: its one spelling without white space. Order and numbers are data, how
-//! a string was escaped is not.
+//! JSON that is passed through, in its one spelling without white space. Order and numbers are
+//! data; the way a string was escaped is not. Fingerprints cover these bytes: another spelling
+//! would turn retries of a request that has such members into conflicts.
 
 use std::fmt::{self, Write};
 
@@ -8,7 +9,7 @@ use holdfast_domain::request::Opaque;
 use super::Node;
 
 impl Node<'_> {
-    /// The value as it is hashed and sent.
+    /// Spells the value as it is hashed and sent.
     pub(crate) fn to_opaque(&self) -> Opaque {
         Opaque::from_json(self.to_string())
     }

@@ -77,6 +77,7 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         self.at += 2;
+        // A `\u` that is no low surrogate is another escape: it is left for its own turn.
         let second = Some(self.hex()?).filter(|second| (0xdc00..0xe000).contains(second));
         if second.is_none() {
             self.at = from;
@@ -95,8 +96,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many of the first bytes are neither quotation mark, backslash nor control character: eight at
-/// once, where there are eight. The last eight may be looked at twice, in part.
+/// Counts the bytes before the first quotation mark, backslash or control character, eight at once
+/// where there are eight. The last eight may be looked at twice, in part.
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (before, word) in words.iter().enumerate() {
@@ -104,6 +105,7 @@ pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
             return before * 8 + at;
         }
     }
+    // Overlapping the last whole chunk with the tail spares a byte-by-byte end from eight bytes on.
     match bytes.last_chunk::<8>() {
         Some(_) if rest.is_empty() => bytes.len(),
         Some(last) => first_special(*last).map_or(bytes.len(), |at| bytes.len() - 8 + at),
@@ -119,6 +121,8 @@ fn first_special(bytes: [u8; 8]) -> Option<usize> {
     const HIGHS: u64 = ONES << 7;
     let word = u64::from_le_bytes(bytes);
     let quotes = word ^ (ONES * 0x22);
+    // `(x - 1) & !x` sets the high bit of a byte that is zero. Little-endian order makes the lowest
+    // marked bit the first byte, and a borrow only runs upwards: the first mark is exact.
     let slashes = word ^ (ONES * 0x5c);
     let controls = word.wrapping_sub(ONES * 0x20) & !word;
     let quotes = quotes.wrapping_sub(ONES) & !quotes;
