@@ -1,5 +1,5 @@
 //! `cargo xtask chaos --fuzz`: gives the request parser, the canonical feed and the reader of streams
-//! whatever a fuzzer makes up, for a while each. The targets and what they hold true are in `fuzz/`.
+//! whatever a fuzzer makes up, for a while each. The targets and what they hold true are in `tests/fuzz/`.
 //!
 //! Without a sanitizer: nothing of ours is unsafe, and the stable compiler has none.
 
@@ -102,7 +102,7 @@ fn build(workspace: &Workspace, path: &OsStr, target: &str) -> Result<()> {
 /// How targets are built: with checks of overflows, and apart from every other build.
 fn common(workspace: &Workspace) -> [String; 5] {
     let target = workspace.target.join("fuzz").join("build").display().to_string();
-    ["--sanitizer=none", "--debug-assertions", "--fuzz-dir=fuzz", "--target-dir", &target]
+    ["--sanitizer=none", "--debug-assertions", "--fuzz-dir=tests/fuzz", "--target-dir", &target]
         .map(str::to_owned)
 }
 
@@ -124,6 +124,7 @@ fn findings(folder: &Path, target: &str) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::FUZZ;
 
     #[test]
     fn a_minute_is_enough_unless_more_is_asked_for() {
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn every_target_is_one_of_the_folder() {
         let root = Workspace::load().unwrap().root;
-        let manifest = fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
+        let manifest = fs::read_to_string(root.join(FUZZ)).unwrap();
         let manifest: toml::Table = manifest.parse().unwrap();
         let bins = manifest["bin"].as_array().unwrap().iter();
         let named: Vec<_> = bins.map(|bin| bin["name"].as_str().unwrap()).collect();

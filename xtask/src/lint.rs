@@ -25,7 +25,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("machete", check_machete),
 ];
 
-const FUZZ: &[&str] = &["--manifest-path", "fuzz/Cargo.toml"];
+const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
+/// Which crates may enter the build.
+const DENY: &str = ".cargo/deny.toml";
 
 #[derive(Debug, PartialEq, Eq)]
 enum CheckVerdict {
@@ -97,11 +99,11 @@ fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
 }
 
 /// What is built here, and what the fuzz targets are built with: they are a workspace of their own.
-/// `examples/` brings nothing that is not in one of these.
+/// `tests/examples/` brings nothing that is not in one of these.
 fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     const ARGS: &[&str] = &["--hide-inclusion-graph", "bans", "licenses", "sources"];
     let of_ours = deny(workspace, &[], ARGS)?;
-    // Its few crates meet none of the layers that `deny.toml` names.
+    // Its few crates meet none of the layers that `.cargo/deny.toml` names.
     let quiet = ["--allow", "unused-wrapper", "--allow", "license-not-encountered"];
     let of_fuzz = deny(workspace, FUZZ, &[&quiet, ARGS].concat())?;
     Ok(judge(of_ours && of_fuzz))
@@ -121,7 +123,9 @@ fn check_advisories(workspace: &Workspace) -> Result<CheckVerdict> {
 fn deny(workspace: &Workspace, of: &[&str], args: &[&str]) -> Result<bool> {
     let path = tools::find(workspace, "deny")?;
     let mut cargo = cargo(&workspace.root);
-    cargo.arg("deny").args(of).args(["--config", "deny.toml", "check"]).args(args);
+    // In full: a relative one would be looked for beside the manifest of `of`.
+    let config = workspace.root.join(DENY);
+    cargo.arg("deny").args(of).arg("--config").arg(config).arg("check").args(args);
     shell::run(cargo.env("PATH", path))
 }
 

@@ -9,9 +9,11 @@ use crate::shell;
 
 /// The workspaces beside this one, by their manifests: what is built with a fuzzer, and a service that
 /// embeds the domain as a stranger would.
-pub(crate) const OUTSIDE: &[&str] = &["fuzz/Cargo.toml", THUMBNAILS];
+pub(crate) const OUTSIDE: &[&str] = &[FUZZ, THUMBNAILS];
+/// The targets of the fuzzer.
+pub(crate) const FUZZ: &str = "tests/fuzz/Cargo.toml";
 /// The example that is a service of its own.
-pub(crate) const THUMBNAILS: &str = "examples/thumbnails/Cargo.toml";
+pub(crate) const THUMBNAILS: &str = "tests/examples/thumbnails/Cargo.toml";
 
 /// This workspace.
 #[derive(Debug)]

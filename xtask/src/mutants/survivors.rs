@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::outcome::{MutantOutcome, MutantVerdict};
 
 /// Where they are listed.
-pub(super) const FILE: &str = "mutants.toml";
+pub(super) const FILE: &str = "xtask/mutants.toml";
 
 /// How many of each may survive, by file and words.
 #[derive(Debug)]

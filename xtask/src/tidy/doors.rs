@@ -1,4 +1,4 @@
-//! Third-party crates that have one door into the product. `deny.toml` says the same for the whole
+//! Third-party crates that have one door into the product. `.cargo/deny.toml` says the same for the whole
 //! graph; this needs no tool that may be missing.
 
 use super::Finding;
