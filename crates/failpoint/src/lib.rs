@@ -8,7 +8,7 @@
 //! error.
 //!
 //! Without the feature `armed`, [`reach`] is empty and no step can be armed: such a build cannot be
-//! be stopped from outside.
+//! stopped from outside.
 
 use std::fmt;
 use std::num::NonZeroU64;

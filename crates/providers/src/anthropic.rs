@@ -13,10 +13,9 @@ use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
+use crate::adapter::{CredentialHeader, Dialect, Framing};
 use crate::proof;
-use crate::server::{
-    BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, HttpClient, ProbeError, ServerOptions,
-};
+use crate::server::{BadOptions, BaseUrl, HttpClient, ProbeError, ServerOptions};
 use crate::turns::NO_STATES;
 
 /// The name of the thoughts that come with calls. Another layout has another.
@@ -25,10 +24,11 @@ const SHAPE: &str = "anthropic 1";
 /// The version of the API that is spoken here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-pub(crate) const DIALECT: Dialect = Dialect {
+pub(crate) static DIALECT: Dialect = Dialect {
     framing: Framing::Events,
     read: answer::read,
     follow: stream::follow,
+    error_header: None,
     judge: proof::anthropic,
 };
 

@@ -6,14 +6,16 @@ use std::fmt;
 use holdfast_wire::chat::upstream::BoundField;
 use http::HeaderName;
 
+use crate::adapter::{CredentialHeader, Dialect, Framing};
 use crate::openai::{self, Address, OpenAi};
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, ServerOptions};
+use crate::server::{BadOptions, BaseUrl, ServerOptions};
 
-const DIALECT: Dialect = Dialect {
+static DIALECT: Dialect = Dialect {
     framing: Framing::Events,
     read: openai::read,
     follow: openai::follow,
+    error_header: None,
     judge: proof::azure,
 };
 
@@ -77,7 +79,8 @@ impl OpenAi {
             None => (Address::One(base_url.join("/chat/completions")?), base_url.join("/models")?),
             Some(version) => {
                 let models = base_url.join(&format!("/models?api-version={version}"))?;
-                (Address::OfDeployment { base_url, version }, models)
+                let query = format!("api-version={version}");
+                (Address::OfDeployment { base_url, query }, models)
             }
         };
         let shown = CredentialHeader::In(HeaderName::from_static("api-key"));

@@ -1,9 +1,8 @@
 //! Amazon Bedrock's Converse API: the client. [`request`] says what it is sent, [`answer`] what it
-//! answers, whole or in [`frames`], [`signature`] how a request is signed, and [`proof`] what its errors
-//! prove.
+//! answers, whole or in [`frames`](crate::frames), [`signature`] how a request is signed, and [`proof`]
+//! what its errors prove.
 
 mod answer;
-pub(crate) mod frames;
 pub(crate) mod request;
 pub(crate) mod signature;
 mod turns;
@@ -14,24 +13,23 @@ use holdfast_domain::ports::{
 };
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
-use http::{StatusCode, Uri};
+use http::{HeaderName, StatusCode, Uri};
 
 use self::signature::Signer;
 pub use self::signature::{AwsKeys, BadRegion, Region};
+use crate::adapter::{CredentialHeader, Dialect, Framing, segment};
 use crate::proof;
-use crate::server::{
-    BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, HttpClient, ProbeError, ServerOptions,
-    segment,
-};
+use crate::server::{BadOptions, BaseUrl, HttpClient, ProbeError, ServerOptions};
 use crate::turns::NO_STATES;
 
 /// The name of the thoughts that come with calls. Another layout has another.
 const SHAPE: &str = "bedrock 1";
 
-pub(crate) const DIALECT: Dialect = Dialect {
+pub(crate) static DIALECT: Dialect = Dialect {
     framing: Framing::Aws,
     read: answer::read,
     follow: answer::follow,
+    error_header: Some(HeaderName::from_static("x-amzn-errortype")),
     judge: proof::bedrock,
 };
 
@@ -84,7 +82,7 @@ impl Bedrock {
         let base_url = server.base_url.clone();
         let mut server = HttpClient::new(server, &CredentialHeader::Bearer)?;
         if let Some(keys) = keys {
-            server = server.with_signer(Signer::new(keys, region));
+            server = server.with_signer(Box::new(Signer::new(keys, region)));
         }
         Ok(Self { server, base_url, models })
     }

@@ -13,20 +13,19 @@ use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use http::{HeaderName, StatusCode, Uri};
 
+use crate::adapter::{CredentialHeader, Dialect, Framing, segment};
 use crate::proof;
-use crate::server::{
-    BadOptions, BaseUrl, CredentialHeader, Dialect, Framing, HttpClient, ProbeError, ServerOptions,
-    segment,
-};
+use crate::server::{BadOptions, BaseUrl, HttpClient, ProbeError, ServerOptions};
 use crate::turns::NO_STATES;
 
 /// The name of the signatures that come with calls. Another layout has another.
 const SHAPE: &str = "gemini 1";
 
-pub(crate) const DIALECT: Dialect = Dialect {
+pub(crate) static DIALECT: Dialect = Dialect {
     framing: Framing::Events,
     read: answer::read,
     follow: answer::follow,
+    error_header: None,
     judge: proof::gemini,
 };
 

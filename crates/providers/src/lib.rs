@@ -61,9 +61,11 @@
 //! shows.
 #![warn(missing_docs)]
 
+mod adapter;
 mod anthropic;
 mod azure;
 mod bedrock;
+mod frames;
 mod gemini;
 mod images;
 mod openai;

@@ -11,15 +11,12 @@ use holdfast_wire::chat::upstream::{
 use holdfast_wire::sse::Event;
 use http::{StatusCode, Uri};
 
-use crate::azure::ApiVersion;
+use crate::adapter::{CredentialHeader, Dialect, EventOutcome, Framing, StreamParser, segment};
 use crate::proof;
-use crate::server::{
-    BadOptions, BaseUrl, CredentialHeader, Dialect, EventOutcome, Framing, HttpClient, ProbeError,
-    ServerOptions, StreamParser, segment,
-};
+use crate::server::{BadOptions, BaseUrl, HttpClient, ProbeError, ServerOptions};
 
-pub(crate) const DIALECT: Dialect =
-    Dialect { framing: Framing::Events, read, follow, judge: proof::openai };
+pub(crate) static DIALECT: Dialect =
+    Dialect { framing: Framing::Events, read, follow, error_header: None, judge: proof::openai };
 
 /// How to reach one server, and what it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,17 +52,16 @@ pub(crate) enum Address {
     /// At one address.
     One(Uri),
     /// At that of the deployment which the route names.
-    OfDeployment { base_url: BaseUrl, version: ApiVersion },
+    OfDeployment { base_url: BaseUrl, query: String },
 }
 
 impl Address {
     fn of(&self, model: &str) -> Result<Uri, BadOptions> {
         match self {
             Self::One(uri) => Ok(uri.clone()),
-            Self::OfDeployment { base_url, version } => {
+            Self::OfDeployment { base_url, query } => {
                 let model = segment(model);
-                base_url
-                    .join(&format!("/deployments/{model}/chat/completions?api-version={version}"))
+                base_url.join(&format!("/deployments/{model}/chat/completions?{query}"))
             }
         }
     }

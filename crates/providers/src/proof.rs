@@ -21,7 +21,7 @@ pub(crate) use self::azure::of_status as azure;
 pub(crate) use self::bedrock::of_status as bedrock;
 pub(crate) use self::gemini::of_status as gemini;
 pub(crate) use self::openai::of_status as openai;
-use crate::server::ErrorResponse;
+use crate::adapter::ErrorResponse;
 use crate::transport::SendError;
 
 /// A 200 whose body is no whole completion: garbage, an error object, missing choices.

@@ -13,8 +13,8 @@ use holdfast_wire::chat::chunk::split_delta;
 use holdfast_wire::chat::upstream::Completion;
 use tokio::sync::Semaphore;
 
+use crate::adapter::Dialect;
 use crate::proof;
-use crate::server::Dialect;
 use crate::stream_decoder::StreamDecoder;
 use crate::transport::{TURN_BYTES, UpstreamResponse};
 
@@ -49,7 +49,7 @@ pub(crate) async fn receive(
     if call.response_mode == ResponseMode::Streamed
         && !reply.is_object().await.map_err(proof::of_send_error)?
     {
-        let following = dialect.stream_decoder(call, lengths.event_max);
+        let following = StreamDecoder::new(dialect, call, lengths.event_max);
         // In a box: a call whose answer comes whole would have room for it.
         return Box::pin(follow(following, reply, sink)).await;
     }

@@ -7,11 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use holdfast_domain::answer::{ChoiceDelta, Delta};
 use holdfast_domain::ports::{Call, CallFailure, Cause, Sink, UnknownReason};
 use holdfast_domain::usage::Meters;
-use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
-use holdfast_wire::sse::Event;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
@@ -19,12 +16,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::time::Instant;
 
-use crate::bedrock::signature::{SignableRequest, Signer};
+use crate::adapter::{CredentialHeader, Dialect, ErrorResponse, RequestSigner, SignableRequest};
 use crate::images::{ImagePolicy, ImageUrls};
 use crate::proof;
 use crate::proxy::Proxies;
 use crate::response::{SizeLimits, receive};
-use crate::stream_decoder::StreamDecoder;
 use crate::transport::{Transport, UpstreamResponse};
 
 /// An error body is read so far and so long; what is not known of it by then is not needed: the
@@ -196,118 +192,12 @@ pub enum BadOptions {
 #[error("there is no answer")]
 pub struct ProbeError(#[source] Cause);
 
-/// How a server wants to be shown the operator's credential.
-#[derive(Debug, Clone)]
-pub(crate) enum CredentialHeader {
-    /// `authorization: Bearer …`
-    Bearer,
-    /// Alone, in a header of this name.
-    In(HeaderName),
-}
-
-/// How the answers of one kind are read.
-#[derive(Debug)]
-pub(crate) struct Dialect {
-    /// How the pieces of an answer are told apart.
-    pub(crate) framing: Framing,
-    /// Reads a success that came whole.
-    pub(crate) read: fn(&[u8], &Call) -> Result<Completion, UnreadableReason>,
-    /// Follows one that comes in pieces.
-    pub(crate) follow: fn(&Call) -> Box<dyn StreamParser>,
-    /// Judges anything else.
-    pub(crate) judge: fn(&ErrorResponse) -> CallFailure,
-}
-
-impl Dialect {
-    /// Reads a success that came whole, and tells the sink what it says.
-    pub(crate) fn deliver(
-        &self,
-        body: &[u8],
-        call: &Call,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, UnreadableReason> {
-        let Completion { delta, meters } = (self.read)(body, call)?;
-        sink.on_delta(delta);
-        Ok(meters)
-    }
-
-    /// Follows one that comes in pieces, of which none is longer than `bytes_max`.
-    pub(crate) fn stream_decoder(&self, call: &Call, bytes_max: usize) -> StreamDecoder {
-        StreamDecoder::new(self.framing, (self.follow)(call), bytes_max)
-    }
-}
-
-/// How the pieces of an answer are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// Server-sent events.
-    Events,
-    /// AWS's event stream.
-    Aws,
-}
-
-/// An answer that is no success.
-pub(crate) struct ErrorResponse {
-    pub(crate) status: StatusCode,
-    /// The name of the error, where a header has it.
-    pub(crate) kind: Option<String>,
-    /// Nothing where it did not come in time, or was too long.
-    pub(crate) body: Bytes,
-}
-
-impl ErrorResponse {
-    async fn read(reply: UpstreamResponse) -> Self {
-        let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
-        let status = reply.status;
-        let mut uncounted = |_bytes| {};
-        let body = reply.read(ERROR_BYTES_MAX, &mut uncounted);
-        let body = match tokio::time::timeout(ERROR_TIME_MAX, body).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(_)) | Err(_) => Bytes::new(),
-        };
-        Self { status, kind, body }
-    }
-}
-
-/// Puts the events of one answer in relation to each other.
-pub(crate) trait StreamParser: Send {
-    /// Reads an event that says something.
-    fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason>;
-
-    /// Whether every choice has ended: what is missing then is at most the usage.
-    fn is_whole(&self) -> bool;
-
-    /// The end of the answer: what was reported to have been used up, where that can be believed.
-    fn end(&self) -> Result<Option<Meters>, UnreadableReason>;
-}
-
-/// What an event came to.
-pub(crate) enum EventOutcome {
-    /// It adds this.
-    More(Delta),
-    /// It adds nothing.
-    Nothing,
-    /// It was the last.
-    Last,
-}
-
-impl From<Delta> for EventOutcome {
-    /// Leaves out the choices that gained nothing.
-    fn from(mut delta: Delta) -> Self {
-        delta.choices.retain(|choice| {
-            let nothing = ChoiceDelta { index: choice.index, ..ChoiceDelta::default() };
-            *choice != nothing
-        });
-        if delta == Delta::default() { Self::Nothing } else { Self::More(delta) }
-    }
-}
-
 /// A client of one server.
 #[derive(Debug)]
 pub(crate) struct HttpClient {
     transport: Transport,
     headers: HeaderMap,
-    signer: Option<Signer>,
+    signer: Option<Box<dyn RequestSigner>>,
     pictures: ImagePolicy,
     lengths: SizeLimits,
 }
@@ -358,7 +248,7 @@ impl HttpClient {
     }
 
     /// The same, which also signs every request.
-    pub(crate) fn with_signer(self, signer: Signer) -> Self {
+    pub(crate) fn with_signer(self, signer: Box<dyn RequestSigner>) -> Self {
         Self { signer: Some(signer), ..self }
     }
 
@@ -381,7 +271,10 @@ impl HttpClient {
     ) -> Result<Option<Meters>, CallFailure> {
         let begun = Instant::now();
         let request = self.request(uri, body);
-        let sent = self.transport.send(request, call.connect, &mut || sink.on_send()).await;
+        let sent = self
+            .transport
+            .send(request, call.connect, dialect.error_header.as_ref(), &mut || sink.on_send())
+            .await;
         let (status, outcome) = match sent {
             Err(cause) => (None, Err(proof::of_send_error(cause))),
             Ok(reply) if reply.status == StatusCode::OK => {
@@ -395,7 +288,7 @@ impl HttpClient {
                 }
                 let is_relayed = reply.is_relayed;
                 // In a box, as what few calls come to: every call would have room for it.
-                let rejected = Box::pin(ErrorResponse::read(reply)).await;
+                let rejected = Box::pin(read_error(reply)).await;
                 let failure = match (dialect.judge)(&rejected) {
                     // The server may have run what a proxy then kept back.
                     CallFailure::NotRun(_) if is_relayed => {
@@ -434,18 +327,17 @@ impl HttpClient {
     }
 }
 
-/// A text as one segment of a path: what is not plain there is encoded.
-pub(crate) fn segment(text: &str) -> String {
-    let mut segment = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match char::from(byte) {
-            plain @ ('a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~') => {
-                segment.push(plain);
-            }
-            _ => segment.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    segment
+/// Reads an answer that is no success.
+async fn read_error(reply: UpstreamResponse) -> ErrorResponse {
+    let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
+    let status = reply.status;
+    let mut uncounted = |_bytes| {};
+    let body = reply.read(ERROR_BYTES_MAX, &mut uncounted);
+    let body = match tokio::time::timeout(ERROR_TIME_MAX, body).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) | Err(_) => Bytes::new(),
+    };
+    ErrorResponse { status, kind, body }
 }
 
 /// Trusts Mozilla's roots, the platform's (or those of `SSL_CERT_FILE`) and the extra ones.

@@ -3,13 +3,13 @@
 
 use std::ops::ControlFlow;
 
-use holdfast_domain::ports::Sink;
+use holdfast_domain::ports::{Call, Sink};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::UnreadableReason;
 use holdfast_wire::sse::{Decoder, Event};
 
-use crate::bedrock::frames::Frames;
-use crate::server::{EventOutcome, Framing, StreamParser};
+use crate::adapter::{Dialect, EventOutcome, Framing, StreamParser};
+use crate::frames::Frames;
 
 /// One answer, as far as it has come.
 pub(crate) struct StreamDecoder {
@@ -25,12 +25,12 @@ enum Deframer {
 
 impl StreamDecoder {
     /// Before the first byte. No event may be longer than `bytes_max`.
-    pub(crate) fn new(framing: Framing, pieces: Box<dyn StreamParser>, bytes_max: usize) -> Self {
-        let parts = match framing {
+    pub(crate) fn new(dialect: &Dialect, call: &Call, bytes_max: usize) -> Self {
+        let parts = match dialect.framing {
             Framing::Events => Deframer::Events(Decoder::new(bytes_max, bytes_max)),
             Framing::Aws => Deframer::Frames(Frames::new(bytes_max)),
         };
-        Self { parts, pieces }
+        Self { parts, pieces: (dialect.follow)(call) }
     }
 
     /// Reads the next bytes and tells the sink what they say; breaks after the last event.

@@ -5,7 +5,9 @@ use holdfast_domain::ports::{Call, CallFailure, Sink, UnsupportedParam};
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{BoundField, render_request};
 
-use crate::server::{Dialect, ServerOptions};
+use crate::adapter::Dialect;
+use crate::server::ServerOptions;
+use crate::stream_decoder::StreamDecoder;
 use crate::{anthropic, bedrock, gemini, openai, proof};
 
 /// A dialect. Azure OpenAI speaks OpenAI's.
@@ -81,7 +83,8 @@ impl DialectKind {
         call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, CallFailure> {
-        let mut following = self.dialect().stream_decoder(call, ServerOptions::EVENT_BYTES_MAX);
+        let mut following =
+            StreamDecoder::new(self.dialect(), call, ServerOptions::EVENT_BYTES_MAX);
         for piece in pieces {
             let went_on = following.feed(piece, sink).map_err(proof::unreadable)?;
             if went_on.is_break() {

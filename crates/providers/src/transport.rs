@@ -25,8 +25,6 @@ use self::pool::{BoxError, Pool, PooledConnection, RequestTarget, ResponseBody};
 use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
-/// What AWS calls an error.
-const AMZN_ERROR: HeaderName = HeaderName::from_static("x-amzn-errortype");
 /// How long a look at whether a server is there may take to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// The most white space before an answer that is looked through for what the answer is.
@@ -107,12 +105,14 @@ impl Transport {
     }
 
     /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,
-    /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. Dropping the
-    /// future closes the connection, or resets its stream where others share that.
+    /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. The value of
+    /// `error_header` goes with the answer. Dropping the future closes the connection, or resets its
+    /// stream where others share that.
     pub(crate) async fn send(
         &self,
         request: Box<Request<Vec<u8>>>,
         connect: Duration,
+        error_header: Option<&HeaderName>,
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<UpstreamResponse, SendError> {
         let line = self.0.connection(request.uri(), connect).await;
@@ -126,7 +126,7 @@ impl Transport {
         match self.0.send(line, request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
-                let kind = head.headers.get(AMZN_ERROR).cloned();
+                let kind = error_header.and_then(|name| head.headers.get(name)).cloned();
                 let retry_after = retry_after(&head.headers);
                 let (status, ahead) = (head.status, Bytes::new());
                 let turn = YieldBudget::default();

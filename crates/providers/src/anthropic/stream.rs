@@ -13,9 +13,9 @@ use holdfast_wire::sse::Event;
 
 use super::answer::{finish, render_reasoning};
 use super::usage::TokenUsage;
+use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{append, count, has_content, input_delta, next_call, text};
 use crate::reasoning::PendingReasoning;
-use crate::server::{EventOutcome, StreamParser};
 
 /// What was said so far.
 #[derive(Default)]

@@ -11,9 +11,9 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::json::{Draft, Node, parse_answer};
 use holdfast_wire::sse::Event;
 
+use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{append, count, has_content, input_delta, next_call, text};
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
-use crate::server::{EventOutcome, StreamParser};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, UnreadableReason> {

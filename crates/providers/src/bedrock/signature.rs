@@ -7,12 +7,12 @@ use std::time::SystemTime;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use time::OffsetDateTime;
 use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
 
-use crate::server::segment;
+use crate::adapter::{RequestSigner, SignableRequest, segment};
 use crate::transport::host;
 
 const SERVICE: &str = "bedrock";
@@ -72,27 +72,11 @@ pub(crate) struct Signer {
     service: &'static str,
 }
 
-/// What is to be signed.
-pub(crate) struct SignableRequest<'a> {
-    pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
-    pub(crate) body: &'a [u8],
-}
-
-impl Signer {
-    pub(crate) const fn new(keys: AwsKeys, region: Region) -> Self {
-        Self { keys, region, service: SERVICE }
-    }
-
+impl RequestSigner for Signer {
     /// Adds the headers that sign a request at a moment; none where it has no host or a key is no text of a
     /// header, and the server refuses it then.
-    pub(crate) fn sign(
-        &self,
-        unsigned: &SignableRequest<'_>,
-        at: SystemTime,
-        headers: &mut HeaderMap,
-    ) {
-        let Ok(moment) = OffsetDateTime::from(at).format(MOMENT) else { return };
+    fn sign(&self, unsigned: &SignableRequest<'_>, now: SystemTime, headers: &mut HeaderMap) {
+        let Ok(moment) = OffsetDateTime::from(now).format(MOMENT) else { return };
         let Some(host) = host(unsigned.uri) else { return };
         let token = self.keys.session_token.as_deref();
         let authorization = self.authorization(unsigned, host, &moment);
@@ -107,6 +91,12 @@ impl Signer {
                 headers.insert(name, value);
             }
         }
+    }
+}
+
+impl Signer {
+    pub(crate) const fn new(keys: AwsKeys, region: Region) -> Self {
+        Self { keys, region, service: SERVICE }
     }
 
     fn authorization(&self, unsigned: &SignableRequest<'_>, host: &str, moment: &str) -> String {
@@ -148,6 +138,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::{Method, Uri};
     use std::time::Duration;
 
     use super::*;

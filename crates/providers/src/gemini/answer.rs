@@ -12,8 +12,8 @@ use holdfast_wire::chat::upstream::{CHOICES_MAX, Completion, UnreadableReason};
 use holdfast_wire::json::{Node, parse_answer};
 use holdfast_wire::sse::Event;
 
+use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{append, count, next_call, text};
-use crate::server::{EventOutcome, StreamParser};
 
 /// Reads the body of a 200.
 pub(super) fn read(body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {

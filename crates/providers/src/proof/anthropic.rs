@@ -7,7 +7,7 @@ use super::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST,
     UpstreamErrorBody, first,
 };
-use crate::server::ErrorResponse;
+use crate::adapter::ErrorResponse;
 
 /// The account may spend no more: its balance or a limit of its own.
 const SPENT: ErrorPattern = ErrorPattern::Message(&[

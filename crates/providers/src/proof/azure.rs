@@ -4,7 +4,7 @@ use holdfast_domain::ports::CallFailure;
 use holdfast_wire::chat::upstream::read_error;
 
 use super::{ACCOUNT, CONTEXT_LENGTH, ProofRow, RATE_LIMITED, REQUEST, first, is_named};
-use crate::server::ErrorResponse;
+use crate::adapter::ErrorResponse;
 
 /// No code in particular.
 const ANY: &[&str] = &[];

@@ -7,7 +7,7 @@ use super::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
     first,
 };
-use crate::server::ErrorResponse;
+use crate::adapter::ErrorResponse;
 
 /// Told as a bad request, and a matter of the account or of who signs.
 const ACCOUNTS: ErrorPattern = ErrorPattern::Name(&[

@@ -7,7 +7,7 @@ use super::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
     first,
 };
-use crate::server::ErrorResponse;
+use crate::adapter::ErrorResponse;
 
 /// Told as an invalid argument, and a matter of the account.
 const KEY: ErrorPattern = ErrorPattern::Message(&["API key not valid", "API key expired"]);
