@@ -2,8 +2,6 @@
 
 use sea_orm::{DbBackend, Statement, Value};
 
-use crate::{postgres, sqlite};
-
 /// What a database speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -15,8 +13,11 @@ impl Dialect {
     /// Microseconds since the epoch by the database's clock, as it reads while the statement runs.
     pub(crate) const fn clock(self) -> &'static str {
         match self {
-            Self::Sqlite => sqlite::connect::CLOCK,
-            Self::Postgres => postgres::connect::CLOCK,
+            // It counts milliseconds.
+            Self::Sqlite => "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000",
+            // Read as the expression is evaluated: after the rows that are seen were committed, and after
+            // the locks that were waited for.
+            Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
         }
     }
 

@@ -14,7 +14,6 @@ mod dialect;
 mod job;
 #[doc(hidden)]
 pub mod judge;
-mod lock;
 mod metrics;
 pub mod migrate;
 mod ports;
@@ -40,12 +39,12 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::dialect::{Bind, Dialect};
-pub use crate::lock::{LockError, ServeLock};
 pub use crate::migrate::SchemaError;
 use crate::ports::JournalStatements;
 use crate::postgres::{ConnectionPool, Postgres};
 use crate::sqlite::Sqlite;
 pub use crate::sqlite::identity::FileLost;
+pub use crate::sqlite::lock::{LockError, ServeLock};
 use crate::url::DatabaseLocation;
 pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 

@@ -195,7 +195,7 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
         ConnectError::Open(_, cause) if sqlite::connect::is_no_database(&cause) => {
             SchemaError::Foreign(name(url))
         }
-        ConnectError::Server(cause) if postgres::connect::is_no_database(&cause) => {
+        ConnectError::Server(cause) if postgres::error::is_no_database(&cause) => {
             SchemaError::NotMade(url.clone())
         }
         other @ (ConnectError::Create(..)

@@ -5,7 +5,7 @@ mod journal;
 mod keys;
 mod nodes;
 mod prices;
-pub(crate) mod wallets;
+mod wallets;
 
 pub(crate) use self::journal::JournalStatements;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How the domain's values stand in rows, and how rows are read back. The same for every dialect:
 //! ids are raw bytes, enums their labels, moments and amounts integers.
 
+mod posting;
 pub(crate) mod tariff;
 
 use std::borrow::Cow;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant};
-use holdfast_domain::ledger::{PostingKind, TransferKind};
+use holdfast_domain::ledger::TransferKind;
 use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
 use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
@@ -26,6 +27,8 @@ use holdfast_domain::{
 };
 use rusqlite::types::{FromSql, ValueRef};
 use sea_orm::{QueryResult, TryGetable};
+
+pub(crate) use self::posting::{POSTING, posting, posting_kind};
 
 /// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
 pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_id, o.model, \
@@ -57,9 +60,6 @@ pub(crate) const CREDENTIAL: &str = "c.id, c.api_key_id, c.verifier, c.server_se
 
 /// The columns that [`wallet`] reads, of `wallets AS w`.
 pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held";
-
-/// The columns that [`posting_kind`] reads, of `postings AS t`.
-pub(crate) const POSTING_KIND: &str = "t.kind, t.operation_id, t.reason";
 
 /// A row that does not say what it must: somebody else wrote it, or the code is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -414,19 +414,9 @@ pub(crate) fn credential(cells: &mut Cells<'_>) -> Result<Credential, BadRow> {
     })
 }
 
-/// Reads [`POSTING_KIND`].
-pub(crate) fn posting_kind(cells: &mut Cells<'_>) -> Result<PostingKind, BadRow> {
-    let kind = cells.text()?;
-    let operation = cells.opt_bytes()?.map(OperationId::from_bytes);
-    let reason: Option<String> = cells.get()?;
-    let at = cells.next;
-    match (kind.as_str(), operation, reason) {
-        ("deposit", None, None) => Some(PostingKind::Deposit),
-        ("refund", Some(operation), None) => Some(PostingKind::Refund(operation)),
-        ("adjustment", None, Some(reason)) => Some(PostingKind::Adjustment(reason)),
-        _ => None,
-    }
-    .ok_or(BadRow::Value(at))
+/// Counts beyond the signed range are bounds that nothing reaches.
+pub(crate) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// The number of a counter in rows.

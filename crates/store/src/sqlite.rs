@@ -8,6 +8,7 @@ pub(crate) mod connect;
 pub(crate) mod identity;
 mod journal;
 mod keys;
+pub(crate) mod lock;
 mod nodes;
 mod notifier;
 #[cfg(test)]
@@ -64,7 +65,7 @@ impl Sqlite {
         tasks: &TaskTracker,
     ) -> Result<(Self, [DatabaseConnection; 2]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
-        identity::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
+        lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
         let file = DatabaseFile { path: path.to_owned(), busy_timeout, lock };
         let opened = Self {

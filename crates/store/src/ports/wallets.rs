@@ -5,11 +5,10 @@ use holdfast_domain::ledger::Posting;
 use holdfast_domain::ports::{CreateError, LedgerEntry, Unavailable};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, PostingId, WalletId, Wallets};
-use sea_orm::QueryResult;
 
 use crate::dialect::blob;
 use crate::reading::statement;
-use crate::rows::{self, BadRow, Cells};
+use crate::rows::{self, Cells};
 use crate::statement::Period;
 use crate::{Store, WriteBackend, unavailable};
 
@@ -49,21 +48,9 @@ impl Wallets for Store {
     }
 
     async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable> {
-        let sql = format!(
-            "SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t WHERE t.id = $1",
-            rows::POSTING_KIND
-        );
+        let sql = format!("SELECT {} FROM postings AS t WHERE t.id = $1", rows::POSTING);
         let rows = self.query(&sql, [blob(id.to_bytes())]).await?;
+        let posting = |row| rows::posting(&mut Cells::new(row));
         rows.first().map(posting).transpose().map_err(unavailable)
     }
-}
-
-pub(crate) fn posting(row: &QueryResult) -> Result<Posting, BadRow> {
-    let mut cells = Cells::new(row);
-    Ok(Posting {
-        id: PostingId::from_bytes(cells.bytes()?),
-        wallet: WalletId::from_bytes(cells.bytes()?),
-        amount: cells.micros()?,
-        kind: rows::posting_kind(&mut cells)?,
-    })
 }

@@ -14,20 +14,16 @@ use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
 use super::arrays::{Rows, arguments};
 use super::begin::{self, BatchStart};
-use super::connect::{WRITE_STATEMENT, within};
+use super::error::{BatchError, RowCountMismatch};
 use super::pack;
 use super::reads::PRICES;
 use super::row_cache::RowCache;
+use super::session::{answered, rollback};
 use super::statements::{ExpectedCounts, PARTS, StatementTexts, expected_counts};
 use crate::judge::{Acceptance, Rejection};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
-/// Longer than the server lets a statement run: who does not answer by then is cut off.
-pub(super) const ANSWER: Duration = Duration::from_secs(15);
-const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
-/// Undoing is quick, or it is left to the server.
-const UNDO: Duration = Duration::from_secs(2);
 /// BEGIN, the wallets and the rest, which are asked at once, what is written, COMMIT; prices are read so rarely
 /// that they do not count.
 const STATEMENTS: u64 = 5;
@@ -51,34 +47,8 @@ pub(super) struct BatchCache {
 /// many: they are read when the clock is known.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// What is certain when a batch did not go through.
-#[derive(Debug)]
-pub(super) enum BatchError {
-    /// Nothing was committed, and the rows may say something else by now: judge again.
-    Changed(sqlx::Error),
-    /// Nothing was committed, and rows were remembered, not read; they are forgotten now: judge again.
-    Misled(sqlx::Error),
-    /// Nothing was committed, and trying again comes to the same: one of the changes, or a row that it
-    /// touches, does not fit.
-    Refused(sqlx::Error),
-    /// Nothing was committed: somebody else has a row, and keeps it.
-    Locked(sqlx::Error),
-    /// Nothing was committed; the database does not work.
-    Unavailable(sqlx::Error),
-    /// COMMIT was sent and its answer is missing.
-    Uncertain(sqlx::Error),
-}
-
 /// What became of each change, in their order.
 pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
-
-/// The rows are not the ones that were judged.
-#[derive(Debug, thiserror::Error)]
-#[error("{changed} rows were changed instead of {judged}")]
-struct RowCountMismatch {
-    changed: i64,
-    judged: i64,
-}
 
 /// A change does not pass by what is remembered of its row.
 #[derive(Debug, thiserror::Error)]
@@ -191,18 +161,6 @@ fn number(changes: &[&Change], verdicts: &mut [Result<Acceptance, Rejection>], n
     }
 }
 
-/// Ends the transaction without a trace. Outside of one the server says so, and nothing happens.
-pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
-}
-
-/// Waits no longer than the server may take.
-pub(super) async fn answered<T>(
-    statement: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, sqlx::Error> {
-    within(ANSWER, statement).await
-}
-
 /// Reads the price versions that were never read before.
 async fn read_prices(
     connection: &mut PgConnection,
@@ -264,66 +222,6 @@ async fn write(
     }
 }
 
-impl BatchError {
-    /// Before COMMIT was sent the server undoes everything.
-    pub(super) fn before_commit(error: sqlx::Error) -> Self {
-        if is_race(&error) {
-            Self::Changed(error)
-        } else if is_refusal(&error) {
-            Self::Refused(error)
-        } else if is_locked(&error) {
-            Self::Locked(error)
-        } else {
-            Self::Unavailable(error)
-        }
-    }
-
-    /// Only where the server says that it has undone it is that known. 40003 says the opposite.
-    fn of_commit(error: sqlx::Error) -> Self {
-        if has_code(&error, &["40001", "40P01", "23505"]) {
-            Self::Changed(error)
-        } else if has_code(&error, &["23"]) {
-            Self::Refused(error)
-        } else {
-            Self::Uncertain(error)
-        }
-    }
-}
-
-/// Whether somebody else was faster: the server undid the transaction in favour of another one (40), or
-/// found a row (23505) that was not there when it was read.
-pub(super) fn is_race(error: &sqlx::Error) -> bool {
-    has_code(error, &["40", "23505"])
-}
-
-/// Whether the server refused values (22) or rows (23), or holds a row that cannot be understood.
-pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
-        || has_code(error, &["22", "23"])
-}
-
-/// Whether somebody else has kept a row for longer than the session waits.
-pub(super) fn is_locked(error: &sqlx::Error) -> bool {
-    has_code(error, &["55P03"])
-}
-
-/// Whether the rows that were written are other ones than those that were judged.
-pub(super) fn is_row_mismatch(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Decode(error) if error.is::<RowCountMismatch>())
-}
-
-/// Whether the server will not have this connection write any more: it is a standby by now (25), or
-/// somebody ends what runs on it (57).
-pub(super) fn is_lost(error: &sqlx::Error) -> bool {
-    has_code(error, &["25", "57"])
-}
-
-/// Whether the server told an error whose code begins like one of these.
-pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
-    let told = error.as_database_error().and_then(|error| error.code());
-    told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
-}
-
 #[cfg(test)]
 mod tests {
     use holdfast_testkit::sample;
@@ -331,6 +229,7 @@ mod tests {
 
     use super::*;
     use crate::postgres::connect::tests::server;
+    use crate::postgres::error::has_code;
     use crate::postgres::reads::STANDS;
 
     #[tokio::test]

@@ -14,12 +14,12 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
 
 use super::arrays::{Rows, arguments, push_hex};
-use super::batch::{ANSWER, answered, has_code, is_refusal, rollback};
-use super::connect::{WRITE_STATEMENT, within};
+use super::error::{has_code, is_refusal};
 use super::reads::{
     BatchReads, CHARGED_ROW, CLOCK_ROW, COUNTER_ROW, HELD, LOCK, OPERATION_ROW, POSTING_ROW,
     STANDS, WALLET_ROW, prepare_reads,
 };
+use super::session::{ANSWER, WRITE_STATEMENT, answered, rollback, within};
 use crate::judge::{Book, OperationRow, RefundBase, WalletBalance, windows};
 use crate::rows;
 

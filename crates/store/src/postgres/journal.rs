@@ -7,7 +7,7 @@ use holdfast_domain::ports::Unavailable;
 use sqlx::AssertSqlSafe;
 
 use super::Postgres;
-use super::connect::CLOCK;
+use super::session::CLOCK;
 use crate::unavailable;
 
 /// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that

@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
-use super::connect::is_taken;
+use super::error::is_taken;
 use crate::rows::{self, Cells};
 use crate::unavailable;
 

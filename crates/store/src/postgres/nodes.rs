@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Postgres;
-use super::connect::CLOCK;
+use super::session::CLOCK;
 use crate::unavailable;
 
 static TAKE: LazyLock<String> = LazyLock::new(|| {

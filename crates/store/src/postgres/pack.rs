@@ -148,7 +148,7 @@ impl WritePacker {
         let source = match end.usage {
             Some(usage) => {
                 for (_, count) in usage.metered.meters.iter() {
-                    rows.int(signed(count));
+                    rows.int(rows::signed(count));
                 }
                 rows.int(usage.charge.get()).int(usage.shortfall.get());
                 match usage.metered.provider_cost {
@@ -196,7 +196,7 @@ impl WritePacker {
     fn price(&mut self, price: &PriceVersion) {
         let rows = self.writes.prices.row();
         for kind in MeterKind::ALL {
-            rows.int(signed(price.tariff.rates().rate(kind)));
+            rows.int(rows::signed(price.tariff.rates().rate(kind)));
         }
         let tiers = rows::tariff::tiers_text(&price.tariff);
         rows.text(price.id.as_str()).text(price.currency.as_str()).text(&tiers);
@@ -216,15 +216,10 @@ struct EndUpdate<'c> {
 fn put_start(rows: &mut Rows, start: &GenerationStart, now: Timestamp) {
     rows.int(start.hold.get())
         .int(i64::from(start.reserved.counters()))
-        .int(signed(start.reserved.tokens()))
+        .int(rows::signed(start.reserved.tokens()))
         .int(now.after(start.time).as_micros())
         .fixed(&start.owner.claim.to_bytes())
         .fixed(&start.owner.node.incarnation.to_bytes())
         .name(start.price.id.as_str())
         .name(start.owner.node.name.as_str());
-}
-
-/// Counts beyond the signed range are bounds that nothing reaches.
-fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

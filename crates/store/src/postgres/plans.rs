@@ -5,9 +5,9 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
 
 use super::arrays::Rows;
-use super::connect::BY_INDEX;
 use super::connect::tests::server;
 use super::reads::{LOCK, PRICES, READ_ALL, read};
+use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 
 const UP: [&str; 2] = [

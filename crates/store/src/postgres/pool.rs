@@ -18,7 +18,9 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
-use super::connect::{CLOCK, Session, begin_snapshot, is_broken, is_healthy, session, within};
+use super::connect::session;
+use super::error::is_broken;
+use super::session::{AUDIT_STATEMENT, CLOCK, Session, begin_snapshot, is_healthy, within};
 use crate::dialect::Bind;
 
 /// How long a caller waits for a connection.
@@ -27,8 +29,6 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(2);
 /// One that nobody has used for so long is closed.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a statement of a read of several may run. Audits and reports go through all there is.
-pub(super) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
 /// Longer than the server lets it run.
 const AUDIT: Duration = Duration::from_secs(16 * 60);
 const _: () = assert!(AUDIT.as_secs() > AUDIT_STATEMENT.as_secs());

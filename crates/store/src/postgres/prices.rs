@@ -7,7 +7,7 @@ use sqlx::postgres::PgConnection;
 
 use super::Postgres;
 use super::batch::price_version;
-use super::connect::is_taken;
+use super::error::is_taken;
 use crate::rows::tariff;
 
 const FIND: &str = "SELECT price_version, currency, input, cached_input, cache_write,

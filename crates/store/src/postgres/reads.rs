@@ -4,7 +4,7 @@
 //! A row that is named is compared by `= ANY`, see [`super::statements`].
 
 use super::arrays::{Columns, Rows};
-use super::connect::CLOCK;
+use super::session::CLOCK;
 use super::statements::present;
 
 /// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations

@@ -5,7 +5,7 @@ use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Currency, Micros, WalletId};
 
 use super::Postgres;
-use super::connect::is_taken;
+use super::error::is_taken;
 
 const CREATE: &str = "INSERT INTO wallets (id, name, currency, available, held, created_at)
     VALUES ($1, $2, $3, 0, 0, $4)";

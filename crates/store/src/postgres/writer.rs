@@ -17,10 +17,12 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::batch::{self, BatchCache, BatchError};
+use super::batch::{self, BatchCache};
 use super::begin::{self, BatchStart};
 use super::connect;
+use super::error::{BatchError, has_code, is_lost, is_row_mismatch};
 use super::lock_queue::LockQueue;
+use super::session::{rollback, within};
 use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
@@ -236,8 +238,8 @@ impl Writer {
     /// what was begun on it.
     async fn undo(&mut self, error: &sqlx::Error) {
         if let Some(mut connection) = self.connection.take()
-            && !batch::is_lost(error)
-            && batch::rollback(&mut connection).await.is_ok()
+            && !is_lost(error)
+            && rollback(&mut connection).await.is_ok()
         {
             self.connection = Some(connection);
         }
@@ -290,7 +292,7 @@ async fn connect(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
-    connect::within(CONNECT, async {
+    within(CONNECT, async {
         let mut connection = connect::writer(url, lock_timeout).await?;
         begin::prepare(&mut connection).await?;
         Ok(connection)
@@ -325,9 +327,9 @@ pub(super) fn reject_alone(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
     let constraint = error.as_database_error().and_then(|told| told.constraint());
     let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
-    let verdict: fn(Cause) -> CommitError = if is_of_wallet && batch::has_code(&error, &[CHECK]) {
+    let verdict: fn(Cause) -> CommitError = if is_of_wallet && has_code(&error, &[CHECK]) {
         |_cause| CommitError::InsufficientFunds
-    } else if batch::is_row_mismatch(&error) || batch::has_code(&error, &["22", "23"]) {
+    } else if is_row_mismatch(&error) || has_code(&error, &["22", "23"]) {
         |_cause| CommitError::Collision
     } else {
         CommitError::Unavailable

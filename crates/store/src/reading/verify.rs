@@ -15,7 +15,6 @@ use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::dialect::Dialect;
 use crate::judge::Window;
-use crate::ports::wallets::posting;
 use crate::rows::{self, BadRow, Cells};
 use crate::verify::transfers::{AuditEntry, Sums, Transfers};
 use crate::verify::{
@@ -82,10 +81,9 @@ async fn audit(
         let wallet = id(&row, 1, WalletId::from_bytes)?;
         audit.api_key(id(&row, 0, ApiKeyId::from_bytes)?, wallet);
     }
-    let sql =
-        format!("SELECT t.id, t.wallet_id, t.amount, {} FROM postings AS t", rows::POSTING_KIND);
+    let sql = format!("SELECT {} FROM postings AS t", rows::POSTING);
     for row in db.query(&sql, []).await? {
-        match posting(&row) {
+        match rows::posting(&mut Cells::new(&row)) {
             Ok(posting) => audit.posting(posting),
             Err(error) => {
                 audit.unreadable(Subject::Posting(id(&row, 0, PostingId::from_bytes)?), &error);

@@ -3,9 +3,9 @@
 //! The writer, the checkpointer and a migration have a connection each, the pool of readers only reads.
 //! `synchronous` is FULL: a commit that was answered is on the disk.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,12 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use crate::{ConnectError, ServeLock};
+use super::lock::{ServeLock, create_folder};
+use crate::ConnectError;
+use crate::dialect::Dialect;
 
-/// Microseconds since the epoch by SQLite's clock, which counts milliseconds.
-pub(crate) const CLOCK: &str = "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000";
+/// SQLite's clock, in microseconds since the epoch.
+pub(super) const CLOCK: &str = Dialect::Sqlite.clock();
 
 /// What a connection that writes sets. Checkpoints are made by the checkpointer and, when little is left to do,
 /// by the writer: never by whichever commit comes next.
@@ -58,11 +60,6 @@ pub(crate) fn create(path: &Path) -> Result<(), ConnectError> {
         Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(other) => Err(error(other)),
     }
-}
-
-/// Makes a folder, and those above it, for its owner alone.
-pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// SQLite's primary result code of a failure.

@@ -22,8 +22,6 @@ use std::sync::OnceLock;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::lock::{LockError, ServeLock};
-
 /// Why a file is not, or is no longer, the one that was opened.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FileLost {
@@ -119,19 +117,8 @@ impl Drop for Identity {
     }
 }
 
-/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with several names.
-pub(crate) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
-    match lock {
-        Some(lock) => lock.hold(named),
-        None => match fs::metadata(named) {
-            Ok(file) => one_name(named, &file).map_err(LockError::Lost),
-            Err(error) => Err(LockError::Failed(named.to_owned(), error)),
-        },
-    }
-}
-
 /// Refuses a file with several names.
-fn one_name(named: &Path, file: &Metadata) -> Result<(), FileLost> {
+pub(super) fn one_name(named: &Path, file: &Metadata) -> Result<(), FileLost> {
     match file.nlink() {
         0 => Err(FileLost::Removed(named.to_owned())),
         1 => Ok(()),

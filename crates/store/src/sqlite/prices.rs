@@ -6,7 +6,6 @@ use holdfast_domain::usage::MeterKind;
 use rusqlite::{Statement, Transaction};
 
 use super::Sqlite;
-use super::statements::signed;
 use super::write_task::WriteError;
 use crate::rows::{self, Cells, tariff};
 
@@ -68,7 +67,7 @@ pub(super) fn keep_price(
     statement: &mut Statement<'_>,
     price: &PriceVersion,
 ) -> rusqlite::Result<usize> {
-    let rates = MeterKind::ALL.map(|kind| signed(price.tariff.rates().rate(kind)));
+    let rates = MeterKind::ALL.map(|kind| rows::signed(price.tariff.rates().rate(kind)));
     let [input, cached, written, heard, output, reasoning, spoken, request, image] = rates;
     let (id, currency) = (price.id.as_str(), price.currency.as_str());
     let tiers = tariff::tiers_text(&price.tariff);

@@ -319,7 +319,7 @@ impl<'c> Statements<'c> {
             start.price.id.as_str(),
             start.hold.get(),
             start.reserved.counters(),
-            signed(start.reserved.tokens()),
+            rows::signed(start.reserved.tokens()),
             start.owner.claim.to_bytes(),
             start.owner.node.name.as_str(),
             start.owner.node.incarnation.to_bytes(),
@@ -344,7 +344,7 @@ impl<'c> Statements<'c> {
             start.price.id.as_str(),
             start.hold.get(),
             start.reserved.counters(),
-            signed(start.reserved.tokens()),
+            rows::signed(start.reserved.tokens()),
             start.owner.claim.to_bytes(),
             start.owner.node.name.as_str(),
             start.owner.node.incarnation.to_bytes(),
@@ -363,7 +363,7 @@ impl<'c> Statements<'c> {
         finished_at: Option<i64>,
     ) -> rusqlite::Result<()> {
         let (usage, attempts) = end;
-        let meters = MeterKind::ALL.map(|kind| signed(usage.metered.meters.count(kind)));
+        let meters = MeterKind::ALL.map(|kind| rows::signed(usage.metered.meters.count(kind)));
         let [input, cached, written, heard, output, reasoning, spoken, request, image] = meters;
         let params = params![
             judged.seq,
@@ -467,9 +467,4 @@ fn one(
 fn counted(done: &mut StatementCounts, changed: usize) -> rusqlite::Result<()> {
     done.rows += 1;
     if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
-
-/// Counts beyond the signed range are bounds that nothing reaches.
-pub(super) fn signed(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -5,6 +5,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
+use sqlx::AssertSqlSafe;
+
+use crate::postgres::session::{READ_STATEMENT, begin_snapshot};
 
 use super::*;
 

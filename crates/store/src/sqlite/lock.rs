@@ -1,16 +1,15 @@
 //! One `serve` to a database file, by whatever name: an exclusive lock on `<file>.lock` and one on the file
 //! itself, held as long as the process serves. They prove that whatever an earlier process left behind is nobody's
-//! any more, and that the file is the one that was opened ([`crate::sqlite::identity`]). The command line does
+//! any more, and that the file is the one that was opened ([`super::identity`]). The command line does
 //! not take them beside a process that serves.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::sqlite::connect;
-use crate::sqlite::identity::{FileLost, HoldError, Identity};
+use super::identity::{FileLost, HoldError, Identity, one_name};
 use crate::url::DatabaseUrl;
 
 /// The right to serve a database file. It ends when this is dropped, or with the process.
@@ -54,7 +53,7 @@ impl ServeLock {
             return Ok(Self { held: None });
         };
         let unnamed = |error| LockError::Failed(named.to_owned(), error);
-        connect::create_folder(folder).map_err(unnamed)?;
+        create_folder(folder).map_err(unnamed)?;
         let database = real(named, folder).map_err(unnamed)?;
         let path = lock_path(&database);
         let failed = |error| LockError::Failed(path.clone(), error);
@@ -117,6 +116,22 @@ impl FileLock {
         })?;
         Ok(self.identity.get_or_init(|| identity))
     }
+}
+
+/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with several names.
+pub(super) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
+    match lock {
+        Some(lock) => lock.hold(named),
+        None => match fs::metadata(named) {
+            Ok(file) => one_name(named, &file).map_err(LockError::Lost),
+            Err(error) => Err(LockError::Failed(named.to_owned(), error)),
+        },
+    }
+}
+
+/// Makes a folder, and those above it, for its owner alone.
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The one name of a file that may have several. Of one that is not there yet, its folder's counts;

@@ -1,0 +1,117 @@
+//! The worker at the end of [`super::lock_queue`]: commits changes of wallets that somebody else keeps
+//! locked, on a connection of its own.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::ports::CommitError;
+use sqlx::postgres::PgConnectOptions;
+
+use super::lock_queue::LockedJobs;
+use super::writer::{BatchOutcome, UnreachableServer, Writer, reject_alone, split_half};
+use crate::job::{Job, answer_all, take_batch};
+
+/// How long a try waits for one wallet, before it is another one's turn.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Commits what arrives there, wallet by wallet.
+pub(super) struct LockQueueWorker {
+    writer: Writer,
+    queue: LockedJobs,
+    /// How long a change waits at most.
+    patience: Duration,
+}
+
+/// Its turn came too late.
+#[derive(Debug, thiserror::Error)]
+#[error("too many locked wallets were waited for")]
+struct LockTimeout;
+
+impl LockQueueWorker {
+    pub(super) fn new(url: &PgConnectOptions, queue: LockedJobs, patience: Duration) -> Self {
+        Self { writer: Writer::new(url, patience.min(TURN)), queue, patience }
+    }
+
+    /// Goes from wallet to wallet, until the writer has ended and nothing waits any more.
+    pub(super) async fn run(mut self) {
+        let mut waiting: VecDeque<Job> = VecDeque::new();
+        // Whose last try has found them locked. They and the others take turns.
+        let mut locked = BTreeSet::new();
+        let mut is_turn_of_locked = false;
+        loop {
+            self.writer.is_cut_off = false;
+            while let Ok(job) = self.queue.jobs.try_recv() {
+                waiting.push_back(job);
+            }
+            let is_next = |job: &Job| locked.contains(&job.change().wallet()) == is_turn_of_locked;
+            let next = waiting.iter().position(is_next).unwrap_or_default();
+            is_turn_of_locked = !is_turn_of_locked;
+            let Some(first) = waiting.remove(next) else {
+                match self.queue.jobs.recv().await {
+                    Some(job) => waiting.push_back(job),
+                    None => return,
+                }
+                continue;
+            };
+            let wallet = Job::change(&first).wallet();
+            let (mut its, others) = std::iter::once(first)
+                .chain(waiting)
+                .partition::<VecDeque<Job>, _>(|job| job.change().wallet() == wallet);
+            waiting = others;
+            let batch = take_batch(&mut its, &self.writer.misfits);
+            let count = batch.len();
+            let mut left = Vec::new();
+            let counts = Arc::clone(&self.queue.counts);
+            let patience = self.patience;
+            let was_locked = locked.remove(&wallet);
+            self.writer
+                .guarded(async |writer| left = commit(writer, batch, patience, was_locked).await)
+                .await;
+            (left.len()..count).for_each(|_answered| counts.take(wallet));
+            if !left.is_empty() {
+                locked.insert(wallet);
+            }
+            // In their order, and after the others.
+            waiting.extend(left);
+            waiting.extend(its);
+            if self.writer.is_cut_off {
+                waiting.iter().for_each(|job| counts.take(job.change().wallet()));
+                answer_all(waiting.drain(..), UnreachableServer, CommitError::Unavailable);
+                locked.clear();
+            }
+        }
+    }
+}
+
+/// Tries to commit these; gives back what waits on.
+async fn commit(
+    writer: &mut Writer,
+    mut batch: Vec<Job>,
+    patience: Duration,
+    was_locked: bool,
+) -> Vec<Job> {
+    // Whose time went by while others were tried is told so, where another try would wait again.
+    let is_late = |job: &mut Job| was_locked && job.age() >= patience + TURN;
+    let late: Vec<Job> = batch.extract_if(.., is_late).collect();
+    answer_all(late, LockTimeout, CommitError::Unavailable);
+    let mut trying = vec![batch];
+    let mut left = Vec::new();
+    while let Some(batch) = trying.pop() {
+        match writer.try_batch(batch).await {
+            BatchOutcome::Answered => {}
+            BatchOutcome::Bad(alone, error) if alone.len() <= 1 => {
+                writer.misfits.note(&alone);
+                reject_alone(alone, error);
+            }
+            BatchOutcome::Bad(several, _error) => trying.extend(split_half(several)),
+            BatchOutcome::Locked(locked, error) => {
+                let is_over = |job: &Job| job.age() >= patience;
+                let (over, on): (Vec<Job>, Vec<Job>) = locked.into_iter().partition(is_over);
+                left.extend(on);
+                answer_all(over, error, CommitError::Unavailable);
+            }
+        }
+    }
+    left
+}

@@ -1,0 +1,114 @@
+//! Sessions: what is said on a connection before it is used, how long the server lets a statement run
+//! there, and how long a caller waits for its answer.
+//!
+//! There are two clocks for each statement, and their order matters. The server ends a statement first
+//! (`statement_timeout`) and frees its locks; only then does the caller stop waiting and drop the connection.
+//! The other way round a dropped connection would leave a statement that goes on with nobody to hear of it:
+//! so each wait here is longer than the server's own limit, which the build asserts.
+//!
+//! Whatever the server, the database or the role has set is never relied on: what is needed is said.
+
+use std::io;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Executor, Row as _};
+
+use crate::dialect::Dialect;
+
+/// The server's clock, in microseconds since the epoch.
+pub(super) const CLOCK: &str = Dialect::Postgres.clock();
+
+/// How long a statement may run that somebody waits for.
+pub(super) const READ_STATEMENT: Duration = Duration::from_secs(10);
+/// How long one of administration may run, or of a purge.
+pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
+/// How long a statement of a read of several may run. Audits and reports go through all there is.
+pub(super) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
+/// How long one of a migration may run, which may rewrite or index all there is.
+pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
+/// How long one of the writer may run: it touches no row that it does not name.
+pub(super) const WRITE_STATEMENT: Duration = Duration::from_secs(10);
+/// Longer than the server lets a statement run: who does not answer by then is cut off.
+pub(super) const ANSWER: Duration = Duration::from_secs(15);
+const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
+/// Undoing is quick, or it is left to the server.
+const UNDO: Duration = Duration::from_secs(2);
+/// How long a transaction may stand still before the server ends it and frees its locks: that of a
+/// process which was stopped, or cut off. Others wait for those locks.
+const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
+
+/// What the planner would choose for tables that were empty when it looked; kept for the life of a
+/// prepared statement, it reads whole tables.
+pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off;
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
+    SET plan_cache_mode = force_generic_plan";
+
+/// What is said on a connection before it is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Session {
+    pub(super) lock_timeout: Duration,
+    pub(super) statement_timeout: Duration,
+    /// [`BY_INDEX`], or nothing.
+    pub(super) plans: &'static str,
+}
+
+/// How a read of several statements begins, which all see one moment.
+pub(super) fn begin_snapshot() -> AssertSqlSafe<String> {
+    let statement = AUDIT_STATEMENT.as_millis();
+    AssertSqlSafe(format!(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+         SET LOCAL statement_timeout = {statement}"
+    ))
+}
+
+/// Waits no longer than this for a server that may be cut off.
+pub(super) async fn within<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let silent = |_elapsed| Err(sqlx::Error::Io(io::Error::from(io::ErrorKind::TimedOut)));
+    tokio::time::timeout(patience, work).await.unwrap_or_else(silent)
+}
+
+fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> String {
+    let idle = IDLE_IN_TRANSACTION.as_millis();
+    format!(
+        "SET default_transaction_isolation = 'read committed';
+         SET default_transaction_read_only = off;
+         SET synchronous_commit = on;
+         SET bytea_output = hex;
+         SET statement_timeout = {};
+         SET lock_timeout = {};
+         SET idle_in_transaction_session_timeout = {idle};
+         {plans}",
+        statement_timeout.as_millis(),
+        lock_timeout.as_millis().max(1)
+    )
+}
+
+pub(super) async fn set(
+    connection: &mut PgConnection,
+    session: Session,
+) -> Result<(), sqlx::Error> {
+    connection.execute(AssertSqlSafe(settings(session))).await.map(drop)
+}
+
+/// Ends the transaction without a trace. Outside of one the server says so, and nothing happens.
+pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
+}
+
+/// Waits no longer than the server may take.
+pub(super) async fn answered<T>(
+    statement: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    within(ANSWER, statement).await
+}
+
+/// Whether a connection that was kept can be used: a statement of its own is a transaction of its own
+/// there, and the server still is no standby.
+pub(super) async fn is_healthy(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let asked = "SELECT now() = statement_timestamp() AND NOT pg_is_in_recovery()";
+    connection.fetch_one(asked).await?.try_get(0)
+}
