@@ -128,11 +128,11 @@ pub fn parse(body: &[u8]) -> Result<Node<'_>, BadJson> {
     read(body, Strictness::Strict, VALUES_MAX)
 }
 
-/// Reads an answer of a provider, in which a repeated name is allowed and the last one counts, and half
-/// of a surrogate pair is U+FFFD.
+/// Reads an answer of a provider, in which a repeated name is allowed and the last one counts, and
+/// half of a surrogate pair is U+FFFD.
 pub fn parse_answer(body: &[u8]) -> Result<Node<'_>, UnreadableReason> {
-    // A limit that did not grow with the answer would lose long paid ones; one by length alone would
-    // refuse short dense ones. So: the larger of both.
+    // A limit that did not grow with the answer would lose long paid ones; one by length alone
+    // would refuse short dense ones. So: the larger of both.
     let values_max = VALUES_MAX.max(body.len() / ANSWER_BYTES_PER_VALUE);
     read(body, Strictness::Lenient, values_max).map_err(|bad| match bad.fault {
         Fault::Values => UnreadableReason::Values,

@@ -104,7 +104,8 @@ pub fn context_length_exceeded(context_tokens: u64) -> String {
     )
 }
 
-/// Says that there is no such model, and which one was probably meant of those that the caller may know.
+/// Says that there is no such model, and which one was probably meant of those that the caller may
+/// know.
 #[must_use]
 pub fn model_not_found(meant: Option<&str>) -> String {
     match meant {

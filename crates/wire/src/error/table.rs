@@ -2,8 +2,8 @@
 //!
 //! SDKs act on the status first. OpenAI's SDKs, and most that wrap them, try 408, 409, 429 and 5xx
 //! three times, some frameworks up to twelve times, unless `x-should-retry` says `false`; a few
-//! clients ignore that header. So a 409 that can never succeed says `false`, and one whose operation
-//! still runs says `true`. A refusal of a provider is 422, which most do not retry.
+//! clients ignore that header. So a 409 that can never succeed says `false`, and one whose
+//! operation still runs says `true`. A refusal of a provider is 422, which most do not retry.
 //!
 //! A row never changes its `code`: callers have it in their programs.
 

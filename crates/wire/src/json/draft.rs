@@ -1,5 +1,5 @@
-//! JSON that is written in a provider's own shape: a tree that borrows what it says. Members keep the
-//! order in which they were given. Not for our own shapes: those are types.
+//! JSON that is written in a provider's own shape: a tree that borrows what it says. Members keep
+//! the order in which they were given. Not for our own shapes: those are types.
 
 use std::borrow::Cow;
 use std::fmt;

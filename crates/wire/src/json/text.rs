@@ -113,8 +113,8 @@ pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     }
 }
 
-/// The first of eight bytes for which [`is_special`] holds. Each subtraction marks such a byte with its
-/// highest bit; it may mark others above that one, from which it has borrowed.
+/// The first of eight bytes for which [`is_special`] holds. Each subtraction marks such a byte with
+/// its highest bit; it may mark others above that one, from which it has borrowed.
 #[inline]
 fn first_special(bytes: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
