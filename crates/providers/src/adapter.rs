@@ -1,5 +1,5 @@
-//! What one kind of provider says of itself: how it is shown a credential, how its requests are signed,
-//! how its answers are cut into events and read, and what its errors prove.
+//! What one kind of provider says of itself: how it is shown a credential, how its requests are
+//! signed, how its answers are cut into events and read, and what its errors prove.
 //!
 //! ```text
 //! anthropic, azure, bedrock, gemini, openai      one kind each: a Dialect, and what it is sent
@@ -9,12 +9,12 @@
 //!        all of them ─▶ adapter (this file, which uses none of them)
 //! ```
 //!
-//! The modules that call a server are the same for every kind and know them through this file alone. So
-//! none of them may name a kind, a kind's header or its signer: a new kind then changes no line of what
-//! others are called with.
+//! The modules that call a server are the same for every kind and know them through this file
+//! alone. So none of them may name a kind, a kind's header or its signer: a new kind then changes
+//! no line of what others are called with.
 //!
-//! Limits: a dialect is constant, and is shared by all servers of its kind. A signer is asked once a
-//! request, after the body is rendered, because it signs the body's bytes.
+//! Limits: a dialect is constant, and is shared by all servers of its kind. A signer is asked once
+//! a request, after the body is rendered, because it signs the body's bytes.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -1,6 +1,6 @@
 //! Amazon Bedrock's Converse API: the client. [`request`] says what it is sent, [`answer`] what it
-//! answers, whole or in [`frames`](crate::frames), [`signature`] how a request is signed, and [`proof`]
-//! what its errors prove.
+//! answers, whole or in [`frames`](crate::frames), [`signature`] how a request is signed, and
+//! [`proof`] what its errors prove.
 
 mod answer;
 pub(crate) mod request;
@@ -87,7 +87,8 @@ impl Bedrock {
         Ok(Self { server, base_url, models })
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
+    /// safe.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! AWS's event stream: frames with a checksum, headers and a payload, read as they come. Not what their
-//! payloads mean.
+//! AWS's event stream: frames with a checksum, headers and a payload, read as they come. Not what
+//! their payloads mean.
 
 use std::ops::ControlFlow;
 
@@ -28,8 +28,8 @@ impl Frames {
         self.buffer.len()
     }
 
-    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that says that
-    /// it was the last. An exception is called `error`.
+    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that
+    /// says that it was the last. An exception is called `error`.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],

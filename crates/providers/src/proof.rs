@@ -1,8 +1,8 @@
-//! What proves what: the one place where an answer without a completion becomes a [`CallFailure`], with a
-//! table for each kind of provider.
+//! What proves what: the one place where an answer without a completion becomes a [`CallFailure`],
+//! with a table for each kind of provider.
 //!
-//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs a
-//! document that says so, and whatever has no row is unknown.
+//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs
+//! a document that says so, and whatever has no row is unknown.
 
 mod anthropic;
 mod azure;
@@ -82,8 +82,8 @@ impl UpstreamErrorBody {
         Self { names: names.iter().filter_map(text).collect(), message: text(&&["message"][..]) }
     }
 
-    /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which a URL
-    /// follows.
+    /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which
+    /// a URL follows.
     fn from_header(rejected: &ErrorResponse) -> Self {
         let body = parse_answer(&rejected.body).ok();
         let text = |name| body.as_ref().and_then(|body| body.get(name)?.as_str());

@@ -1,5 +1,5 @@
-//! How long a provider asks to be left alone, as its headers say it. Whether it is, and no longer than for
-//! what is reasonable, is decided where its routes are.
+//! How long a provider asks to be left alone, as its headers say it. Whether it is, and no longer
+//! than for what is reasonable, is decided where its routes are.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
 
-/// What the headers of an answer ask for; nothing where they say nothing that can be read. A date is read
-/// beside the date of the answer: whose clock is wrong does not matter then.
+/// What the headers of an answer ask for; nothing where they say nothing that can be read. A date
+/// is read beside the date of the answer: whose clock is wrong does not matter then.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(millis) = text(&RETRY_AFTER_MS).and_then(whole) {

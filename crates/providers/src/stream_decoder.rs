@@ -1,5 +1,5 @@
-//! An answer that streams, read as it comes: its events are told apart as its framing says, and each is
-//! read as its dialect says. Not where its bytes come from.
+//! An answer that streams, read as it comes: its events are told apart as its framing says, and
+//! each is read as its dialect says. Not where its bytes come from.
 
 use std::ops::ControlFlow;
 
@@ -65,8 +65,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Whether every choice has ended: what is missing then is at most the usage, and the word that it
-    /// ends.
+    /// Whether every choice has ended: what is missing then is at most the usage, and the word that
+    /// it ends.
     pub(crate) fn is_whole(&self) -> bool {
         self.pieces.is_whole()
     }

@@ -1,5 +1,5 @@
-//! What Bedrock answers, whole or in pieces, read leniently but never guessed: of its ids and its own
-//! words of errors nothing is kept.
+//! What Bedrock answers, whole or in pieces, read leniently but never guessed: of its ids and its
+//! own words of errors nothing is kept.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,8 @@ pub(super) fn follow(_call: &Call) -> Box<dyn StreamParser> {
 /// What was said so far.
 #[derive(Default)]
 struct ConverseStream {
-    /// Calls that have not ended, by the place of their block: the number, and whether input has come.
+    /// Calls that have not ended, by the place of their block: the number, and whether input has
+    /// come.
     open: BTreeMap<u64, (u32, Input)>,
     thoughts: PendingReasoning,
     n_calls: u32,
@@ -227,8 +228,8 @@ fn place(said: &Node<'_>) -> Result<u64, UnreadableReason> {
     count(said, "contentBlockIndex").flatten().ok_or(UnreadableReason::Content)
 }
 
-/// Why it ended, in the words that callers know. A call or an output that the model made wrongly is no
-/// end.
+/// Why it ended, in the words that callers know. A call or an output that the model made wrongly is
+/// no end.
 fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "end_turn" | "stop_sequence" => Some(FinishReason::Stop),

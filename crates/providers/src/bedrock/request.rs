@@ -1,5 +1,5 @@
-//! What Bedrock is sent for a request. Every field has its place there, or means what its absence means
-//! there too, or is refused: none is dropped.
+//! What Bedrock is sent for a request. Every field has its place there, or means what its absence
+//! means there too, or is refused: none is dropped.
 
 use std::collections::BTreeMap;
 

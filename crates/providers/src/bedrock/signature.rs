@@ -1,5 +1,5 @@
-//! AWS Signature Version 4: the headers that show who sends a request. Pure: the moment is an argument.
-//! What is signed is the path, the server's name, the moment and the body.
+//! AWS Signature Version 4: the headers that show who sends a request. Pure: the moment is an
+//! argument. What is signed is the path, the server's name, the moment and the body.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -73,8 +73,8 @@ pub(crate) struct Signer {
 }
 
 impl RequestSigner for Signer {
-    /// Adds the headers that sign a request at a moment; none where it has no host or a key is no text of a
-    /// header, and the server refuses it then.
+    /// Adds the headers that sign a request at a moment; none where it has no host or a key is no
+    /// text of a header, and the server refuses it then.
     fn sign(&self, unsigned: &SignableRequest<'_>, now: SystemTime, headers: &mut HeaderMap) {
         let Ok(moment) = OffsetDateTime::from(now).format(MOMENT) else { return };
         let Some(host) = host(unsigned.uri) else { return };

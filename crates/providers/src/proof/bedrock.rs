@@ -1,5 +1,5 @@
-//! What an error of Amazon Bedrock proves. "Troubleshooting" is the page on error codes in its user guide;
-//! the name of an error is a header of its answer.
+//! What an error of Amazon Bedrock proves. "Troubleshooting" is the page on error codes in its user
+//! guide; the name of an error is a header of its answer.
 
 use holdfast_domain::ports::CallFailure;
 
@@ -25,8 +25,8 @@ const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["Input is too long", "pro
 /// The first row that fits counts.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<ErrorPattern>] = &[
-    // Troubleshooting, ThrottlingException: denied for the account's quotas. ModelNotReadyException: the
-    // model does not serve requests yet.
+    // Troubleshooting, ThrottlingException: denied for the account's quotas.
+    // ModelNotReadyException: the model does not serve requests yet.
     ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
     // AWS's common errors, UnrecognizedClientException: the credential.
     ProofRow(401, ErrorPattern::Anything, ACCOUNT),
