@@ -1,4 +1,4 @@
-//! What an error of OpenAI's, or of a server that speaks like it, proves.
+//! Proofs by errors of OpenAI, or of a server that speaks like it.
 
 use holdfast_domain::ports::CallFailure;
 use holdfast_wire::chat::upstream::read_error;
@@ -26,7 +26,7 @@ const BILLING: &[&str] = &[
 /// number.
 const CONTEXT: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
 
-/// With one of these codes, or any where there are none.
+/// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<&[&str]>] = &[
     // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not
@@ -57,7 +57,7 @@ const TABLE: &[ProofRow<&[&str]>] = &[
     ProofRow(422, ANY, REQUEST),
 ];
 
-/// What an answer proves that is not a 200.
+/// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let error = read_error(&rejected.body);
     first(TABLE, rejected.status, |codes| is_named(&error, codes))
