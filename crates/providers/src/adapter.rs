@@ -1,5 +1,5 @@
-//! What one kind of provider says of itself: how it is shown a credential, how its requests are signed,
-//! how its answers are cut into events and read, and what its errors prove.
+//! Interface of one kind of provider: the place of its credential, the signing of its requests, the
+//! framing and reading of its answers, and the judgement of its errors.
 //!
 //! ```text
 //! anthropic, azure, bedrock, gemini, openai      one kind each: a Dialect, and what it is sent
@@ -9,12 +9,12 @@
 //!        all of them ─▶ adapter (this file, which uses none of them)
 //! ```
 //!
-//! The modules that call a server are the same for every kind and know them through this file alone. So
-//! none of them may name a kind, a kind's header or its signer: a new kind then changes no line of what
-//! others are called with.
+//! The modules that call a server are the same for every kind and know them through this file
+//! alone. So none of them may name a kind, a kind's header or its signer: a new kind then changes
+//! no line of what others are called with.
 //!
-//! Limits: a dialect is constant, and is shared by all servers of its kind. A signer is asked once a
-//! request, after the body is rendered, because it signs the body's bytes.
+//! Limits: a dialect is constant, and is shared by all servers of its kind. A signer is asked once
+//! a request, after the body is rendered, because it signs the body's bytes.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -27,7 +27,7 @@ use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::sse::Event;
 use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 
-/// How a server wants to be shown the operator's credential.
+/// Place of the operator's credential in a request.
 #[derive(Debug, Clone)]
 pub(crate) enum CredentialHeader {
     /// `authorization: Bearer …`
@@ -36,10 +36,10 @@ pub(crate) enum CredentialHeader {
     In(HeaderName),
 }
 
-/// How the answers of one kind are read.
+/// Reading of one kind's answers: constant functions, no state.
 #[derive(Debug)]
 pub(crate) struct Dialect {
-    /// How the pieces of an answer are told apart.
+    /// Form of the events in a stream.
     pub(crate) framing: Framing,
     /// Reads a success that came whole.
     pub(crate) read: fn(&[u8], &Call) -> Result<Completion, UnreadableReason>,
@@ -66,7 +66,7 @@ impl Dialect {
     }
 }
 
-/// How the pieces of an answer are told apart.
+/// Form of the events in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
@@ -81,7 +81,7 @@ pub(crate) trait RequestSigner: fmt::Debug + Send + Sync {
     fn sign(&self, unsigned: &SignableRequest<'_>, now: SystemTime, headers: &mut HeaderMap);
 }
 
-/// What is to be signed.
+/// Request as a signer sees it: the parts that a signature covers.
 pub(crate) struct SignableRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
@@ -93,7 +93,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     /// The name of the error, where a header has it.
     pub(crate) kind: Option<String>,
-    /// Nothing where it did not come in time, or was too long.
+    /// Body; empty where it did not come in time, or was too long.
     pub(crate) body: Bytes,
 }
 
@@ -102,20 +102,20 @@ pub(crate) trait StreamParser: Send {
     /// Reads an event that says something.
     fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason>;
 
-    /// Whether every choice has ended: what is missing then is at most the usage.
+    /// Says if every choice has ended: at most the usage is missing then.
     fn is_whole(&self) -> bool;
 
     /// The end of the answer: what was reported to have been used up, where that can be believed.
     fn end(&self) -> Result<Option<Meters>, UnreadableReason>;
 }
 
-/// What an event came to.
+/// Gain of one event.
 pub(crate) enum EventOutcome {
-    /// It adds this.
+    /// The answer goes on by this.
     More(Delta),
-    /// It adds nothing.
+    /// The answer goes on, and this event adds nothing.
     Nothing,
-    /// It was the last.
+    /// The answer ends; whatever follows is not read.
     Last,
 }
 

@@ -79,7 +79,8 @@ impl Anthropic {
         })
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
+    /// safe.
     ///
     /// # Errors
     ///

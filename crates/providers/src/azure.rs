@@ -1,5 +1,5 @@
-//! Azure OpenAI: OpenAI's dialect at addresses, with a header for the credential and with errors of its
-//! own. The client is [`OpenAi`].
+//! Azure OpenAI: OpenAI's dialect at addresses, with a header for the credential and with errors of
+//! its own. The client is [`OpenAi`].
 
 use std::fmt;
 
@@ -66,8 +66,8 @@ impl fmt::Display for ApiVersion {
 }
 
 impl OpenAi {
-    /// A client of Azure OpenAI that has not connected yet. Reads the platform's root certificates. What
-    /// routes name is a deployment.
+    /// A client of Azure OpenAI that has not connected yet. Reads the platform's root certificates.
+    /// What routes name is a deployment.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! Amazon Bedrock's Converse API: the client. [`request`] says what it is sent, [`answer`] what it
-//! answers, whole or in [`frames`](crate::frames), [`signature`] how a request is signed, and [`proof`]
-//! what its errors prove.
+//! answers, whole or in [`frames`](crate::frames), [`signature`] how a request is signed, and
+//! [`proof`] what its errors prove.
 
 mod answer;
 pub(crate) mod request;
@@ -33,25 +33,25 @@ pub(crate) static DIALECT: Dialect = Dialect {
     judge: proof::bedrock,
 };
 
-/// How to reach the API in one region.
+/// Server, region and keys of Bedrock's API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BedrockOptions {
-    /// How to reach it, with an API key of Bedrock's own where there are no `keys`.
+    /// Server of the region, with an API key of Bedrock's own where there are no `keys`.
     pub server: ServerOptions,
-    /// Where the models are.
+    /// Region of the models, which is part of addresses and signatures.
     pub region: Region,
     /// The keys that requests are signed with.
     pub keys: Option<AwsKeys>,
 }
 
 impl BedrockOptions {
-    /// Where the API of a region begins unless the operator says otherwise.
+    /// Start of a region's API unless the operator says otherwise.
     #[must_use]
     pub fn base_url(region: &Region) -> String {
         format!("https://bedrock-runtime.{region}.amazonaws.com")
     }
 
-    /// Where the models of a region are listed: not where they run.
+    /// Address of the list of models: another host than theirs, where the operator names none.
     fn list_url(&self) -> Result<Uri, BadOptions> {
         let usual = BaseUrl::try_from(Self::base_url(&self.region).as_str()).ok();
         if usual.as_ref() == Some(&self.server.base_url) {
@@ -87,7 +87,8 @@ impl Bedrock {
         Ok(Self { server, base_url, models })
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
+    /// safe.
     ///
     /// # Errors
     ///

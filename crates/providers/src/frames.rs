@@ -1,5 +1,15 @@
-//! AWS's event stream: frames with a checksum, headers and a payload, read as they come. Not what their
-//! payloads mean.
+//! AWS's event stream: frames with checksums, headers and a payload, read as they come.
+//!
+//! ```text
+//! length u32 │ header length u32 │ CRC-32 of both │ headers │ payload │ CRC-32 of all before
+//! └──────────────── PRELUDE, 12 bytes ───────────┘                     └── CHECKSUM, 4 bytes
+//! ```
+//!
+//! Both checksums are verified, the first before the length is believed: a wrong length would wait
+//! for bytes that never come. An exception is an event of the name `error`.
+//!
+//! Limits: a frame is at most `bytes_max` long, by its own word, before it has come. The meaning of
+//! a payload is the dialect's.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +23,7 @@ const CHECKSUM: usize = 4;
 /// A stream of frames, as far as it has come. A frame that its end cuts is none.
 pub(crate) struct Frames {
     bytes_max: usize,
-    /// What has come of a frame that is not whole yet.
+    /// Beginning of a frame that is not whole yet.
     buffer: Vec<u8>,
 }
 
@@ -28,8 +38,8 @@ impl Frames {
         self.buffer.len()
     }
 
-    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that says that
-    /// it was the last. An exception is called `error`.
+    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that
+    /// says that it was the last. An exception is called `error`.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -64,6 +74,7 @@ fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, U
     let lengths = prelude.get(..8).ok_or(UnreadableReason::Framing)?;
     let size = |number: u32| usize::try_from(number).map_err(|_huge| UnreadableReason::Framing);
     let (length, header_length) = (size(length)?, size(header_length)?);
+    // First of all: until the lengths are proven, none of them may decide how long to wait.
     if checksum(lengths) != sum {
         return Err(UnreadableReason::Framing);
     }
@@ -132,7 +143,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What each byte makes of the checksum.
+/// CRC-32 of each byte alone, computed when the program is compiled.
 static TABLE: [u32; 256] = {
     const POLYNOMIAL: u32 = 0xedb8_8320;
     let mut table = [0; 256];

@@ -1,5 +1,5 @@
-//! Google's Gemini API: the client. [`request`] says what it is sent, [`answer`] what it answers, and
-//! [`proof`] what its errors prove.
+//! Google's Gemini API: the client. [`request`] says what it is sent, [`answer`] what it answers,
+//! and [`proof`] what its errors prove.
 
 mod answer;
 pub(crate) mod request;
@@ -34,8 +34,9 @@ pub(crate) static DIALECT: Dialect = Dialect {
 pub struct GeminiOptions {
     /// How to reach it.
     pub server: ServerOptions,
-    /// Whether earlier calls of functions whose signatures are not kept are sent as calls of another
-    /// model, so that the signatures are not asked for: models from Gemini 3 on refuse them otherwise.
+    /// Whether earlier calls of functions whose signatures are not kept are sent as calls of
+    /// another model, so that the signatures are not asked for: models from Gemini 3 on refuse them
+    /// otherwise.
     pub skip_signatures: bool,
 }
 
@@ -73,7 +74,8 @@ impl Gemini {
         Ok(Self { server: HttpClient::new(server, &shown)?, base_url, models, skip_signatures })
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
+    /// safe.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
-//! Which URLs of pictures a provider is handed. The gateway fetches none; whoever runs the model does, and
-//! may stand where callers must not reach: beside the operator's own services.
+//! Which URLs of pictures a provider is handed. The gateway fetches none; whoever runs the model
+//! does, and may stand where callers must not reach: beside the operator's own services.
 //!
-//! What names the fetching machine itself is refused before this, for every provider. Names are handed on as
-//! they are: what they stand for is for whoever looks them up, and for the network around it.
+//! What names the fetching machine itself is refused before this, for every provider. Names are
+//! handed on as they are: what they stand for is for whoever looks them up, and for the network
+//! around it.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
-//! Who answers: the providers behind Holdfast's [`Provider`](holdfast_domain::Provider) port, one
-//! module per kind, and what each of them proves about a call that failed. Not which of them a call
-//! goes to, nor what is tried after a failure: that is the engine's.
+//! Providers behind Holdfast's [`Provider`](holdfast_domain::Provider) port, one module per kind,
+//! with a table of what each of them proves about a call that failed. The choice of a provider, and
+//! of what follows a failure, is the engine's.
 //!
 //! A provider here runs a call at most once. It never sends one again by itself, follows no
 //! redirect, and calls an outcome unknown unless a row of its table proves something better.
@@ -8,38 +8,40 @@
 //!
 //! # OpenAI and whatever speaks like it
 //!
-//! [`OpenAi`] posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over HTTP/2
-//! where the server chooses it, through the operator's [`Proxies`] where there are any, and
-//! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then answers
-//! with JSON all the same has answered. Besides what HTTP itself needs, only `content-type`, `accept`,
-//! `user-agent` and the operator's own `authorization` go upstream. The bound that the hold was made
-//! with always goes along, in the field that the server reads. Servers are verified against Mozilla's
-//! roots and the platform's; `SSL_CERT_FILE` names others instead of the platform's.
+//! [`OpenAi`] posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over
+//! HTTP/2 where the server chooses it, through the operator's [`Proxies`] where there are any, and
+//! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then
+//! answers with JSON all the same has answered. Besides what HTTP itself needs, only
+//! `content-type`, `accept`, `user-agent` and the operator's own `authorization` go upstream. The
+//! bound that the hold was made with always goes along, in the field that the server reads. Servers
+//! are verified against Mozilla's roots and the platform's; `SSL_CERT_FILE` names others instead of
+//! the platform's.
 //!
 //! # Providers with a dialect of their own
 //!
-//! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no place
-//! for, [`can`](holdfast_domain::Provider::check_supported) refuses before anything is bound. Azure OpenAI is
-//! [`OpenAi`] at other addresses, with a table of its own. One exchange sends for all of them.
+//! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no
+//! place for, [`can`](holdfast_domain::Provider::check_supported) refuses before anything is bound.
+//! Azure OpenAI is [`OpenAi`] at other addresses, with a table of its own. One exchange sends for
+//! all of them.
 //!
 //! # The simulated provider
 //!
 //! [`Simulator`] has two models. `sim-1` answers `You said: <the last user message>`; choices after
 //! the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the output
-//! bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that rule: every
-//! message's texts and name on the one side, every choice's text, names and inputs of calls on the other.
-//! A stream is the same answer word by word. Where a `response_format` asks for JSON, the answer is the least
-//! that the schema requires, and for `json_object` an object with the echo as `said`. A prompt of more tokens
-//! than the model's context is refused as too long.
+//! bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that rule:
+//! every message's texts and name on the one side, every choice's text, names and inputs of calls
+//! on the other. A stream is the same answer word by word. Where a `response_format` asks for JSON,
+//! the answer is the least that the schema requires, and for `json_object` an object with the echo
+//! as `said`. A prompt of more tokens than the model's context is refused as too long.
 //!
 //! `sim-tools` calls the tool that is forced, else the first that it may call: a function with the
-//! members that its schema requires (the last user message for a text, 1 or the least for a number, true,
-//! the first of a choice, the shortest list), a custom tool with the last user message. What a tool has said
-//! it answers with `The tool said: <that>`, unless a tool is forced or required; without tools it is
-//! `sim-1`.
+//! members that its schema requires (the last user message for a text, 1 or the least for a number,
+//! true, the first of a choice, the shortest list), a custom tool with the last user message. What
+//! a tool has said it answers with `The tool said: <that>`, unless a tool is forced or required;
+//! without tools it is `sim-1`.
 //!
-//! A line of the last user message that holds nothing but a directive changes how the call goes, and
-//! is not echoed:
+//! A line of the last user message that holds nothing but a directive changes how the call goes,
+//! and is not echoed:
 //!
 //! | directive | what happens |
 //! |---|---|
@@ -56,9 +58,9 @@
 //! | `[[sim: absurd-usage]]` | answers and reports usage that nobody can believe |
 //! | `[[sim: overrun]]` | answers and reports as much as is believed at all, on either side: more than the hold was made for |
 //!
-//! `slow`, `pace` and `fail-before-once` go with each other and with any one of the rest. Anything else after
-//! `[[sim:` at the start of a line is refused before anything runs, by its name, so that a mistyped directive
-//! shows.
+//! `slow`, `pace` and `fail-before-once` go with each other and with any one of the rest. Anything
+//! else after `[[sim:` at the start of a line is refused before anything runs, by its name, so that
+//! a mistyped directive shows.
 #![warn(missing_docs)]
 
 mod adapter;

@@ -92,7 +92,8 @@ impl OpenAi {
         Ok(Self { server, completions, models, bound_field, dialect })
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel safe.
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
+    /// safe.
     ///
     /// # Errors
     ///

@@ -1,8 +1,19 @@
-//! What proves what: the one place where an answer without a completion becomes a [`CallFailure`], with a
-//! table for each kind of provider.
+//! Judgement of an answer without a completion: the one place where it becomes a [`CallFailure`],
+//! with a table for each kind of provider.
 //!
-//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs a
-//! document that says so, and whatever has no row is unknown.
+//! ```text
+//! SendError ───────────────────────▶ of_send_error ─┐
+//! a 200 that is no completion ─────▶ unreadable ────┼─▶ NotRun, Refused or Unknown
+//! any other status, with its body ─▶ of_status ─────┘   (the first row of the kind's table)
+//! ```
+//!
+//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs
+//! a document that says so, and whatever has no row is unknown. A row with a name or a text stands
+//! above the row of its bare status; without a body that can be read, the bare status counts, and
+//! proves less.
+//!
+//! Never: a word of an error's body outside of this module, because it may quote the prompt; or a
+//! row that rests on what a provider usually does.
 
 mod anthropic;
 mod azure;
@@ -47,23 +58,24 @@ fn first<M>(table: &[ProofRow<M>], status: StatusCode, says: impl Fn(&M) -> bool
         .map_or(CallFailure::Unknown(UnknownReason::Status), |ProofRow(_, _, proves)| *proves)
 }
 
-/// Whether an error in OpenAI's dialect has one of these codes, if there are any.
+/// Says if the `code` or the `type` of an error in OpenAI's dialect is among `codes`; no codes fit
+/// all.
 fn is_named(error: &UpstreamError, codes: &[&str]) -> bool {
     let names = [error.code.as_deref(), error.kind.as_deref()];
     codes.is_empty() || names.into_iter().flatten().any(|name| codes.contains(&name))
 }
 
-/// What an error must say besides its status.
+/// Condition of a row on an error's body, besides the status.
 enum ErrorPattern {
-    /// Nothing in particular.
+    /// No condition: the status alone proves it.
     Anything,
-    /// One of these is one of its names.
+    /// An error with one of these names.
     Name(&'static [&'static str]),
-    /// Its message begins with one of these.
+    /// An error whose message begins with one of these texts.
     Message(&'static [&'static str]),
 }
 
-/// What an error says of itself. No word of it leaves this module: it may quote the prompt.
+/// Names and message of an error. No word of it leaves this module: it may quote the prompt.
 #[derive(Default)]
 struct UpstreamErrorBody {
     names: Vec<String>,
@@ -73,6 +85,7 @@ struct UpstreamErrorBody {
 impl UpstreamErrorBody {
     /// Reads `{"error": {…}}`; its names are texts at these places in it.
     fn read(body: &[u8], names: &[&[&str]]) -> Self {
+        // A body that cannot be read fits only rows without a condition.
         let Ok(body) = parse_answer(body) else { return Self::default() };
         let Some(error) = body.get("error") else { return Self::default() };
         let text = |place: &&[&str]| {
@@ -82,8 +95,8 @@ impl UpstreamErrorBody {
         Self { names: names.iter().filter_map(text).collect(), message: text(&&["message"][..]) }
     }
 
-    /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which a URL
-    /// follows.
+    /// Reads `{"message": …}` of an error whose name is a header: what stands before a colon, which
+    /// a URL follows.
     fn from_header(rejected: &ErrorResponse) -> Self {
         let body = parse_answer(&rejected.body).ok();
         let text = |name| body.as_ref().and_then(|body| body.get(name)?.as_str());
@@ -106,11 +119,12 @@ impl UpstreamErrorBody {
     }
 }
 
-/// What a missing answer proves.
+/// Proof of a missing answer, by how far its request came.
 pub(crate) const fn of_send_error(cause: SendError) -> CallFailure {
     match cause {
         SendError::Unsent => CallFailure::NotRun(NotRunProof::Connect),
         SendError::Sent => CallFailure::Unknown(UnknownReason::Broken),
+        // The status was 200 and the model ran, so this is no better than a broken answer.
         SendError::TooLarge => unreadable(UnreadableReason::Long),
     }
 }

@@ -1,5 +1,13 @@
-//! Which requests go through the operator's proxies, by the variables that other programs read. Not how:
-//! that is the transport's.
+//! Proxies of the operator, and which of them a server is reached through, by the variables that
+//! other programs read.
+//!
+//! `https_proxy` is for servers with TLS, `http_proxy` for those without, and `no_proxy` lists
+//! servers that are reached directly. Small letters go before capitals, and an empty variable is an
+//! unset one. A wrong proxy is an error with the variable's name; a wrong entry of `no_proxy` is
+//! passed over.
+//!
+//! Never: a request to this machine itself through a proxy, or credentials that print. The way
+//! through a proxy is the transport's.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -32,13 +40,13 @@ pub struct Proxies {
 /// A text that names no proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
-    /// It cannot be read.
+    /// No host and port can be read from the text.
     #[error("not a proxy: write http://HOST:PORT")]
     Malformed,
-    /// It is a proxy of another kind.
+    /// A proxy of another kind, such as `https://` or `socks5://`.
     #[error("a proxy of another kind: only http://HOST:PORT is known")]
     Kind,
-    /// Its credentials are no visible text.
+    /// Credentials whose percent-encoding is wrong, or that no header can carry.
     #[error("a proxy with credentials that cannot be sent: percent-encode them")]
     Credentials,
 }
@@ -60,7 +68,8 @@ impl Proxies {
         Self { http: None, https: None, except: Vec::new() }
     }
 
-    /// Reads `https_proxy`, `http_proxy` and `no_proxy`, or the same in capitals where those say nothing.
+    /// Reads `https_proxy`, `http_proxy` and `no_proxy`, or the same in capitals where those say
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -84,7 +93,7 @@ impl Proxies {
         })
     }
 
-    /// The one that a server is asked through.
+    /// Proxy for this server; `None` where it is reached directly.
     pub(crate) fn to(&self, server: &Uri) -> Option<&Proxy> {
         let is_encrypted = server.scheme_str() == Some("https");
         let proxy = if is_encrypted { self.https.as_ref() } else { self.http.as_ref() }?;
@@ -92,6 +101,7 @@ impl Proxies {
         let port = server.port_u16().unwrap_or(if is_encrypted { 443 } else { 80 });
         let address: Option<IpAddr> = host.parse().ok();
         let name = host.trim_end_matches('.');
+        // Canonical below, because `::ffff:127.0.0.1` is this machine, too.
         let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
         let is_here = name == "localhost"
             || name.ends_with(".localhost")
@@ -107,6 +117,7 @@ impl NoProxyRule {
             Self::All => true,
             Self::Domain(domain, at) => {
                 let rest = host.strip_suffix(domain.as_str());
+                // `myapi.test` is not below `api.test`: what is left must end with a dot.
                 let is_below = rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
                 is_below && at.is_none_or(|at| at == port)
             }
@@ -138,6 +149,7 @@ fn proxy(url: &str) -> Result<Proxy, BadProxy> {
         None => url,
     };
     let authority = rest.trim_end_matches('/');
+    // From the right: a password may contain an `@`.
     let (credentials, place) = match authority.rsplit_once('@') {
         Some((credentials, place)) => (Some(credentials), place),
         None => (None, authority),

@@ -1,4 +1,4 @@
-//! What several kinds read of an answer in the same way.
+//! Readers of an answer's parts that several kinds share. None knows a kind.
 
 use holdfast_domain::answer::{ChoiceDelta, ToolCallDelta};
 use holdfast_wire::chat::upstream::{CALLS_MAX, UnreadableReason};
@@ -16,7 +16,7 @@ pub(crate) fn append(to: &mut Option<String>, piece: Option<&str>) -> Result<(),
     Ok(())
 }
 
-/// Whether a choice gained any words or calls.
+/// Says if a choice gained words, thoughts or calls.
 pub(crate) fn has_content(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
@@ -25,6 +25,7 @@ pub(crate) fn has_content(choice: &ChoiceDelta) -> bool {
 /// Counts one more call of a choice, and says which it is.
 pub(crate) fn next_call(n_calls: &mut u32) -> Result<u32, UnreadableReason> {
     let number = *n_calls;
+    // Before counting: a server must not make the caller's list of calls grow without end.
     if usize::try_from(number).is_ok_and(|number| number >= CALLS_MAX) {
         return Err(UnreadableReason::TooManyCalls);
     }

@@ -1,6 +1,6 @@
-//! What a model thought before it called tools, kept for those that want it back with the results: with
-//! each call what came before it, in the words and under the signature that it came with. Callers get
-//! none of it from here. How a kind spells a thought is its own.
+//! What a model thought before it called tools, kept for those that want it back with the results:
+//! with each call what came before it, in the words and under the signature that it came with.
+//! Callers get none of it from here. How a kind spells a thought is its own.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,8 @@ impl PendingReasoning {
         }
     }
 
-    /// A thought for the provider alone. Without its data none of them can go back, as after too many.
+    /// A thought for the provider alone. Without its data none of them can go back, as after too
+    /// many.
     pub(crate) fn redacted(&mut self, data: Option<&str>) {
         match data {
             Some(data) => self.add(ReasoningBlock::Redacted(data.to_owned())),
@@ -81,7 +82,8 @@ impl PendingReasoning {
         }
     }
 
-    /// What the call that comes now wants back. More than can be kept is nothing: half of it is refused.
+    /// What the call that comes now wants back. More than can be kept is nothing: half of it is
+    /// refused.
     pub(crate) fn before_call(
         &mut self,
         spell: fn(&ReasoningBlock) -> Draft<'_>,
@@ -105,8 +107,8 @@ impl PendingReasoning {
     }
 }
 
-/// Puts back what a call came with: before the text of its turn what came before that, and the rest before
-/// the call, which is next.
+/// Puts back what a call came with: before the text of its turn what came before that, and the rest
+/// before the call, which is next.
 pub(crate) fn restore<'a>(blocks: &mut Blocks<'a>, state: &'a ProviderState) {
     let Some((before_text, before_call)) = state.as_str().split_once("\n\n") else { return };
     blocks.all.splice(..0, before_text.lines().map(Draft::Json));

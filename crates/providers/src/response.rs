@@ -1,6 +1,21 @@
-//! The reading of one answer, whole or as it streams. Whatever a server sends, other work has its turn in
-//! between: a stream is read in parts, and what is long is read on a thread of its own, a few at once, and
-//! told in pieces.
+//! Reading of one answer, whole or as it streams, so that other work has its turn in between.
+//!
+//! ```text
+//! 200 ─┬─ whole ────▶ read to the end ─┬─ short ───────▶ Dialect::deliver
+//!      │                               └─ long ────────▶ offload ─▶ emit_deltas
+//!      └─ streamed ─▶ feed, in parts ──┬─ short event ─▶ StreamDecoder::feed
+//!                                      └─ long event ──▶ offload ─▶ emit_deltas
+//! ```
+//!
+//! A server may send what it likes, and a byte may cost some 50 ns to read: 64 KiB are 3 ms, 16 MiB
+//! almost a second for every call that shares the worker. So a stream is read in parts, a long
+//! answer or event on a thread of its own, and its deltas are told a few at a time.
+//!
+//! A stream that breaks after every choice has ended is a success without its rest: at most the
+//! usage is missing. A break before that is a failure: an answer is never guessed whole.
+//!
+//! Limits: `SizeLimits` for one answer or event in memory; `INLINE_BYTES_MAX` for reading on a
+//! worker; `LONG_READINGS` for long readings at once; `PIECES_A_TURN` deltas between two yields.
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -18,22 +33,22 @@ use crate::proof;
 use crate::stream_decoder::StreamDecoder;
 use crate::transport::{TURN_BYTES, UpstreamResponse};
 
-/// A whole answer or an event that is longer is not read by a worker of the runtime: one byte of an answer
-/// may cost some 50 ns, and whoever shares the worker must not wait for it.
+/// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte
+/// may cost some 50 ns, and whoever shares the worker must not wait for more.
 const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The pieces of a long one that are told before other work has its turn.
 const PIECES_A_TURN: usize = 16;
 
-/// How many long ones are read at once: each may take many times its length in memory meanwhile.
+/// Permits to read a long answer or event: each reading may take many times its length in memory.
 static LONG_READINGS: Semaphore = Semaphore::const_new(2);
 
-/// How long an answer may be, in bytes.
+/// Lengths of an answer and of an event, in bytes at most.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SizeLimits {
-    /// One that comes whole.
+    /// Answer that comes whole.
     pub(crate) whole_max: usize,
-    /// One event of one that streams.
+    /// Event of an answer that streams.
     pub(crate) event_max: usize,
 }
 
@@ -146,6 +161,8 @@ async fn feed(
             let (back, said, went_on) = Box::pin(offload(read)).await;
             following = back;
             emit_deltas(said.deltas, sink).await;
+            // After the deltas, as on a worker: meters are told of an answer whose choices have
+            // ended.
             if let Some(meters) = said.meters {
                 sink.on_meters(meters);
             }
@@ -158,7 +175,7 @@ async fn feed(
     }
 }
 
-/// What a part of a stream has said on another thread.
+/// Sink on another thread: the deltas and the meters of one part of a stream, for the real sink.
 #[derive(Default)]
 struct DeltaBuffer {
     deltas: Vec<Delta>,
@@ -177,10 +194,12 @@ impl Sink for DeltaBuffer {
     }
 }
 
-/// Reads what is long on a thread of its own, when it is its turn. It is read to its end, and has its place
-/// until then, also where nobody waits for it any more.
+/// Runs a long reading on a blocking thread, when a permit is free. The reading goes to its end,
+/// and keeps its permit until then, also where nobody waits for it any more.
 async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
     let place = LONG_READINGS.acquire().await;
+    // The permit goes along: a call that is dropped meanwhile cannot stop the thread, and must not
+    // let another reading begin beside it.
     let reading = tokio::task::spawn_blocking(move || {
         let read = read();
         drop(place);

@@ -1,5 +1,11 @@
-//! How long a provider asks to be left alone, as its headers say it. Whether it is, and no longer than for
-//! what is reasonable, is decided where its routes are.
+//! Pause that a provider asks for, as the headers of an answer say it.
+//!
+//! `retry-after-ms` (milliseconds; OpenAI's and Azure's) goes before `retry-after` (seconds, or a
+//! date of RFC 9110, 5.6.7), and fractions are cut off. A date is measured against the answer's own
+//! `date`: both come from the same clock, so a wrong one does no harm.
+//!
+//! Never: a guess. A header that cannot be read asks for nothing. No limit stands here: a server
+//! may ask for a day, and the routes decide if a pause is kept, and for how long at most.
 
 use std::time::Duration;
 
@@ -17,8 +23,8 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
 
-/// What the headers of an answer ask for; nothing where they say nothing that can be read. A date is read
-/// beside the date of the answer: whose clock is wrong does not matter then.
+/// What the headers of an answer ask for; nothing where they say nothing that can be read. A date
+/// is read beside the date of the answer: whose clock is wrong does not matter then.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(millis) = text(&RETRY_AFTER_MS).and_then(whole) {
@@ -29,6 +35,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         return Some(Duration::from_secs(seconds));
     }
     let (until, now) = (date(after)?, date(text(&DATE)?)?);
+    // A date that has passed asks for no pause, which is more than saying nothing.
     Some(Duration::try_from(until - now).unwrap_or(Duration::ZERO))
 }
 
@@ -36,6 +43,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn whole(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    // A number too large for 64 bits is still a wish for a long pause.
     (digits(whole) && digits(fraction)).then(|| whole.parse().unwrap_or(u64::MAX))
 }
 

@@ -1,5 +1,22 @@
-//! One server behind a provider: where it is, how the operator is known there, and what every call to
-//! it has in common. Not what is said to it, nor what its answers mean.
+//! Client of one server behind a provider: its address, the operator's credential, and the part of
+//! a call that is the same for every kind.
+//!
+//! ```text
+//! exchange ─▶ headers, signature ─▶ Transport::send ─┬─ no answer ─▶ proof::of_send_error
+//!                                                    ├─ 200 ───────▶ response::receive
+//!                                                    └─ other ─────▶ read_error ─▶ Dialect::judge
+//! ```
+//!
+//! A failure is judged by what is proven about the run, never by what is likely. Two rules stand
+//! here because they hold for every kind: a 200 alone is read as an answer, and a "not run" from an
+//! answer that a relaying proxy may have written is lowered to "unknown".
+//!
+//! Never: a call that is sent twice, a credential that prints, a word of an error's body outside of
+//! `proof`. A kind's headers and signer come through `adapter`; none is named here.
+//!
+//! Limits: an error's body is read up to `ERROR_BYTES_MAX` and for `ERROR_TIME_MAX`, answers and
+//! events up to `ServerOptions::response_bytes_max` and `event_bytes_max`. The time of a whole call
+//! is its caller's, who drops the future.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -23,23 +40,23 @@ use crate::proxy::Proxies;
 use crate::response::{SizeLimits, receive};
 use crate::transport::{Transport, UpstreamResponse};
 
-/// An error body is read so far and so long; what is not known of it by then is not needed: the
-/// status alone proves less, never more.
+/// Length and time within which an error's body is read. A body that is longer or later counts as
+/// empty: the status alone proves less, never more.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
-/// The statuses that speak for the server and not of the request: with any other one nobody is kept away
-/// from it.
+/// Statuses that speak for the server and not of the request: a pause that comes with any other one
+/// keeps nobody away from the server.
 const ASKING: [u16; 3] = [429, 503, 529];
 
-/// How to reach one server, whatever it speaks.
+/// Address, credential and limits of one server, whatever it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// Where its API begins.
+    /// Start of the API; paths are appended to it.
     pub base_url: BaseUrl,
     /// The operator's credential there.
     pub api_key: Option<UpstreamKey>,
-    /// How long a connection may idle and still be used: less than the server's own keep-alive. It is
-    /// closed soon after.
+    /// Age up to which an idle connection is used: less than the server's own keep-alive. It is
+    /// closed within as much time again; zero keeps none.
     pub pool_idle: Duration,
     /// The largest answer that is read, in bytes, where it does not stream.
     pub response_bytes_max: usize,
@@ -47,21 +64,21 @@ pub struct ServerOptions {
     pub event_bytes_max: usize,
     /// Root certificates to trust besides the platform's and Mozilla's.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// The proxies that it may be asked through.
+    /// Proxies of the operator, and the servers that are reached without.
     pub proxies: Proxies,
-    /// Which URLs of pictures it is handed.
+    /// URLs of pictures that the server is handed, by their scheme.
     pub image_urls: ImageUrls,
     /// Addresses of this machine: no URL of a picture that it is handed names one.
     pub own_addresses: Vec<IpAddr>,
 }
 
 impl ServerOptions {
-    /// How long a connection idles unless the operator says otherwise.
+    /// Default of `pool_idle`.
     pub const POOL_IDLE: Duration = Duration::from_secs(4);
     /// The largest answer that is read unless the operator says otherwise.
     pub const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
-    /// The largest event that is read unless the operator says otherwise: far more than a model says at
-    /// once.
+    /// The largest event that is read unless the operator says otherwise: far more than a model
+    /// says at once.
     pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
     /// The usual options for a server.
@@ -81,7 +98,8 @@ impl ServerOptions {
     }
 }
 
-/// Where a server's API begins, such as `https://api.openai.com/v1`. Plain `http` is allowed.
+/// Start of a server's API, such as `https://api.openai.com/v1`. Plain `http` is allowed. No slash
+/// at the end, no query, no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);
 
@@ -95,19 +113,19 @@ impl BaseUrl {
 /// A text that is not a base URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadBaseUrl {
-    /// It cannot be read at all.
+    /// No URL can be read from the text, or its port is none.
     #[error("not a URL: write https://HOST, and the path where the API begins")]
     Malformed,
     /// Not `http://` or `https://`, followed by a host.
     #[error("not http://HOST or https://HOST, and the path where the API begins")]
     Server,
-    /// It carries credentials, which would end up in logs.
+    /// Credentials in the URL, which would end up in logs.
     #[error("a URL with a user name or password: use api_key instead")]
     Userinfo,
-    /// It carries a query or a fragment, which nothing can be appended to.
+    /// A query or a fragment, which nothing can be appended to.
     #[error("a URL with a query or a fragment: remove it")]
     Query,
-    /// It is the address of the completions themselves.
+    /// The address of the completions themselves.
     #[error("the address of the completions: leave /chat/completions away, it is appended")]
     Endpoint,
 }
@@ -116,6 +134,7 @@ impl TryFrom<&str> for BaseUrl {
     type Error = BadBaseUrl;
 
     fn try_from(url: &str) -> Result<Self, BadBaseUrl> {
+        // Before parsing: `Uri` drops a fragment without a word.
         if url.contains(['?', '#']) {
             return Err(BadBaseUrl::Query);
         }
@@ -125,6 +144,8 @@ impl TryFrom<&str> for BaseUrl {
             return Err(BadBaseUrl::Userinfo);
         }
         let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        // `port_u16` is `None` for no port and for one like `:65536` alike: the text tells them
+        // apart.
         if !port.is_empty() && authority.port_u16().is_none() {
             return Err(BadBaseUrl::Malformed);
         }
@@ -160,6 +181,7 @@ impl TryFrom<&str> for UpstreamKey {
         }
         let header = |text: String| {
             let mut header = HeaderValue::try_from(text).map_err(|_reason| BadUpstreamKey)?;
+            // Sensitive values print as such, and HTTP/2 leaves them out of its compression table.
             header.set_sensitive(true);
             Ok(header)
         };
@@ -173,10 +195,10 @@ impl fmt::Debug for UpstreamKey {
     }
 }
 
-/// Why there is no client with these options.
+/// Options that no client can be made with.
 #[derive(Debug, thiserror::Error)]
 pub enum BadOptions {
-    /// One of the extra root certificates cannot be read.
+    /// An extra root certificate that cannot be read.
     #[error("a root certificate cannot be read")]
     Root(#[source] rustls::Error),
     /// TLS cannot be set up.
@@ -187,7 +209,7 @@ pub enum BadOptions {
     Address(#[source] InvalidUri),
 }
 
-/// Why a server did not answer: not resolved, not connected, no TLS, or no HTTP.
+/// Probe without an answer: the host was not resolved or not connected, or spoke no TLS or no HTTP.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no answer")]
 pub struct ProbeError(#[source] Cause);
@@ -236,7 +258,7 @@ impl HttpClient {
         })
     }
 
-    /// Which pictures it may be handed.
+    /// Pictures that the server may be handed.
     pub(crate) const fn pictures(&self) -> &ImagePolicy {
         &self.pictures
     }
@@ -284,6 +306,7 @@ impl HttpClient {
                 if let Some(time) =
                     reply.retry_after.filter(|_| ASKING.contains(&reply.status.as_u16()))
                 {
+                    // Before the body is read: a body that does not come must not keep this back.
                     sink.on_retry_after(time);
                 }
                 let is_relayed = reply.is_relayed;
@@ -310,7 +333,7 @@ impl HttpClient {
         outcome
     }
 
-    /// What sends a body. In a box: it goes from hand to hand.
+    /// POST of a body with the headers of now. In a box: it goes from hand to hand.
     fn request(&self, uri: Uri, body: Vec<u8>) -> Box<Request<Vec<u8>>> {
         let headers = self.headers_of(&Method::POST, &uri, &body);
         let mut request = Box::new(Request::new(body));

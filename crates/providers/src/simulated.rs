@@ -1,6 +1,6 @@
-//! A provider without a model: it echoes, calls tools, and misbehaves where the prompt asks for it. No network,
-//! no randomness; the same call gets the same answer. Not a fake for tests alone: it is what an
-//! installation without any account talks to.
+//! A provider without a model: it echoes, calls tools, and misbehaves where the prompt asks for it.
+//! No network, no randomness; the same call gets the same answer. Not a fake for tests alone: it is
+//! what an installation without any account talks to.
 
 mod pieces;
 mod schema;
@@ -153,8 +153,8 @@ impl Provider for Simulator {
     }
 }
 
-/// Says the choices at once, or piece by piece where a stream is wanted: the first piece of each choice,
-/// then the second of each, with `pace` between two rounds.
+/// Says the choices at once, or piece by piece where a stream is wanted: the first piece of each
+/// choice, then the second of each, with `pace` between two rounds.
 async fn emit_choices(
     call: &Call,
     pace: Option<Duration>,
@@ -176,8 +176,8 @@ async fn emit_choices(
     }
 }
 
-/// Every choice of the answer: the echo, or JSON of the shape that is asked for, cut at the first stop sequence or at the token bound,
-/// whichever comes first.
+/// Every choice of the answer: the echo, or JSON of the shape that is asked for, cut at the first
+/// stop sequence or at the token bound, whichever comes first.
 fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
     let echo = match tools::answered(call) {
         Some(result) => format!("The tool said: {result}"),
@@ -216,8 +216,8 @@ fn shaped(call: &Call, echo: &str, text: &str) -> Option<String> {
     }
 }
 
-/// Every choice where a tool is called: all of them call it alike. A call that is longer than the bound
-/// is cut there.
+/// Every choice where a tool is called: all of them call it alike. A call that is longer than the
+/// bound is cut there.
 fn called(call: &Call, used: &tools::ToolUse, said: &str) -> Vec<ChoiceDelta> {
     let choice = |index| {
         let mut choice = used.choice(index, said);

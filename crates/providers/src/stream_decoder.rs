@@ -1,5 +1,18 @@
-//! An answer that streams, read as it comes: its events are told apart as its framing says, and each is
-//! read as its dialect says. Not where its bytes come from.
+//! Decoder of an answer that streams: bytes are cut into events by the dialect's framing, and each
+//! event is read by the dialect's parser.
+//!
+//! ```text
+//! bytes ─▶ Deframer (SSE or AWS frames) ─▶ take ─▶ StreamParser ─▶ Sink::on_delta, Sink::on_meters
+//! ```
+//!
+//! Pieces may be cut anywhere, also within a character: an event counts when it is whole. An event
+//! named `error` ends the stream in failure, in whatever dialect.
+//!
+//! Meters are told as soon as all choices have ended, before the stream has: the connection may
+//! break between the last word and its end, and the bill must not depend on that.
+//!
+//! Never: a delta told twice, or a stream called whole that lacks the end of a choice.
+//! Limits: no event is longer than `bytes_max`. The origin of the bytes is the transport's.
 
 use std::ops::ControlFlow;
 
@@ -11,13 +24,13 @@ use holdfast_wire::sse::{Decoder, Event};
 use crate::adapter::{Dialect, EventOutcome, Framing, StreamParser};
 use crate::frames::Frames;
 
-/// One answer, as far as it has come.
+/// State of one answer, as far as it has come.
 pub(crate) struct StreamDecoder {
     parts: Deframer,
     pieces: Box<dyn StreamParser>,
 }
 
-/// What its bytes are cut into.
+/// Cutter of bytes into events, by the framing.
 enum Deframer {
     Events(Decoder),
     Frames(Frames),
@@ -65,8 +78,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Whether every choice has ended: what is missing then is at most the usage, and the word that it
-    /// ends.
+    /// Whether every choice has ended: what is missing then is at most the usage, and the word that
+    /// it ends.
     pub(crate) fn is_whole(&self) -> bool {
         self.pieces.is_whole()
     }
@@ -94,6 +107,7 @@ fn take(
     if let EventOutcome::More(delta) = heard {
         sink.on_delta(delta);
     }
+    // At each event from the end of the choices on: some report usage with it, some after it.
     if pieces.is_whole()
         && let Ok(Some(meters)) = pieces.end()
     {

@@ -1,5 +1,5 @@
-//! What each kind makes of a request and of its answer, without a network: for whoever measures it, or
-//! feeds it what no provider sends. A provider does the same on the way of a call.
+//! What each kind makes of a request and of its answer, without a network: for whoever measures it,
+//! or feeds it what no provider sends. A provider does the same on the way of a call.
 
 use holdfast_domain::ports::{Call, CallFailure, Sink, UnsupportedParam};
 use holdfast_domain::usage::Meters;
@@ -56,8 +56,8 @@ impl DialectKind {
         }
     }
 
-    /// Reads the body of a success that came whole, and tells the sink what it says. Returns the meters
-    /// as reported; `None` where nothing believable was.
+    /// Reads the body of a success that came whole, and tells the sink what it says. Returns the
+    /// meters as reported; `None` where nothing believable was.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl DialectKind {
         self.dialect().deliver(body, call, sink).map_err(proof::unreadable)
     }
 
-    /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink what it
-    /// says as it says it. Returns the meters as reported.
+    /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink
+    /// what it says as it says it. Returns the meters as reported.
     ///
     /// # Errors
     ///

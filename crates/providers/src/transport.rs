@@ -1,5 +1,25 @@
-//! One POST to one server, over HTTP/2 where that chooses it, else over HTTP/1.1: pooled, bounded, and never
-//! sent again. Says how far a request came when no answer did. Not what an answer means.
+//! Client of one server: one POST a call, over HTTP/2 where the server chooses it, else over
+//! HTTP/1.1.
+//!
+//! ```text
+//! server ─▶ Transport::send ─▶ pool ─┬─▶ connect     a new connection: TCP, proxy, TLS
+//!                │                   └─▶ shared      HTTP/2: one connection, many calls
+//!                └─▶ UpstreamResponse ─▶ response    the body, piece by piece
+//! ```
+//!
+//! A call without an answer ends in a `SendError`, and money hangs on its variant: `Unsent` proves
+//! that nobody ran the request, `Sent` proves nothing. The evidence is `TrackedBody`: until a
+//! connection polls it, no byte of the body has left, and no server runs a prompt that it has not
+//! got.
+//!
+//! Never: a request that is sent again (not on a pooled connection that turns out to be closed
+//! either), a redirect that is followed, or a meaning of an answer, which `proof` and the kinds
+//! have.
+//!
+//! Limits: `CONNECT_MAX` for the connection of a probe, the call's own `connect` for that of a
+//! call; `SPACE_BYTES_MAX` until the kind of a body is known; `END_TIME_MAX` for the end of a
+//! stream; `TURN_BYTES` between two yields to other work. The length of a body is its reader's to
+//! bound.
 
 mod connect;
 mod pool;
@@ -25,19 +45,19 @@ use self::pool::{BoxError, Pool, PooledConnection, RequestTarget, ResponseBody};
 use crate::proxy::Proxies;
 use crate::retry_after::retry_after;
 
-/// How long a look at whether a server is there may take to connect.
+/// Time limit of a probe's connection; a call brings its own.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
-/// The most white space before an answer that is looked through for what the answer is.
+/// White space before a body that is searched for its first character, in bytes at most.
 const SPACE_BYTES_MAX: usize = 4_096;
-/// How long the end of a body is waited for that has said everything: it comes with the last word, or
-/// right after it.
+/// Time limit for the end of a body whose last event was read: the end comes with that event, or
+/// right after it. A body that ends later costs its connection, not its call.
 const END_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// How far a request came that got no answer.
+/// Progress of a request that got no answer: proven unsent, perhaps sent, or answered too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendError {
-    /// No connection took it, or none took a byte of its body, or its server says that it has not looked at
-    /// it: nobody can have run it.
+    /// No connection took it, or none took a byte of its body, or its server says that it has not
+    /// looked at it: nobody can have run it.
     Unsent,
     /// The connection broke, and some of the request may have arrived.
     Sent,
@@ -45,7 +65,7 @@ pub(crate) enum SendError {
     TooLarge,
 }
 
-/// Why there is no answer on a connection that was made.
+/// Failure of an exchange on a connection that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum ExchangeError {
     /// The connection or the stream broke.
@@ -63,25 +83,25 @@ pub(crate) struct Transport(Pool);
 /// An answer whose body has not been read yet.
 pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
-    /// What a header calls an error.
+    /// Value of the dialect's `error_header`, where the answer has one.
     pub(crate) kind: Option<HeaderValue>,
-    /// How long the server asks to be left alone.
+    /// Pause that the server asks for, from `retry-after-ms` or `retry-after`.
     pub(crate) retry_after: Option<Duration>,
-    /// Whether a proxy has told it, which may be its own.
+    /// Came through a proxy that relays, which may have written the answer itself.
     pub(crate) is_relayed: bool,
-    /// What was looked at and is still to be read.
+    /// Bytes that `is_object` looked at: the next read returns them first.
     ahead: Bytes,
     body: ResponseBody,
     turn: YieldBudget,
 }
 
-/// How much of an answer is taken before other work has its turn. A server that always has more to say
-/// would else keep a worker of the runtime for itself.
+/// Bytes of an answer that are read before other work has its turn. A server that always has more
+/// to say would else keep a worker of the runtime for itself: its reads never wait.
 pub(crate) const TURN_BYTES: usize = 32 * 1024;
-/// What a piece counts besides its bytes: they may come one by one.
+/// Charge for a piece besides its bytes: pieces may be of one byte each, or of none.
 const PIECE_BYTES: usize = 128;
 
-/// What was taken of an answer since other work had its turn.
+/// Bytes charged since other work had its turn.
 #[derive(Default)]
 struct YieldBudget(usize);
 
@@ -105,9 +125,9 @@ impl Transport {
     }
 
     /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,
-    /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. The value of
-    /// `error_header` goes with the answer. Dropping the future closes the connection, or resets its
-    /// stream where others share that.
+    /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. The value
+    /// of `error_header` goes with the answer. Dropping the future closes the connection, or resets
+    /// its stream where others share that.
     pub(crate) async fn send(
         &self,
         request: Box<Request<Vec<u8>>>,
@@ -117,9 +137,11 @@ impl Transport {
     ) -> Result<UpstreamResponse, SendError> {
         let line = self.0.connection(request.uri(), connect).await;
         let line = line.map_err(|_not_connected| SendError::Unsent)?;
+        // Shared with the body, which goes into the connection and does not come back from there.
         let taken = Arc::new(AtomicBool::new(false));
         let prompt =
             |body: Vec<u8>| TrackedBody { bytes: Some(body.into()), taken: Arc::clone(&taken) };
+        // Before the send, never after it: told later, a byte could be on its way and nobody know.
         sending();
         let is_relayed = matches!(line.form(), RequestTarget::Relayed(_));
         let request = Box::new(addressed(request.map(prompt), &line));
@@ -133,6 +155,7 @@ impl Transport {
                 Ok(UpstreamResponse { status, kind, retry_after, is_relayed, ahead, body, turn })
             }
             Err(ExchangeError::Unprocessed) => Err(SendError::Unsent),
+            // The body was taken: some of it may have arrived and run, though no answer says so.
             Err(ExchangeError::Broken) if taken.load(Ordering::Acquire) => Err(SendError::Sent),
             Err(ExchangeError::Broken) => Err(SendError::Unsent),
         }
@@ -149,8 +172,8 @@ impl Transport {
     }
 }
 
-/// The same request as it is addressed on its way: over HTTP/1.1 with the server's name as a header and the
-/// path as the target, or the whole address to a proxy that relays.
+/// Request as its connection wants it addressed: over HTTP/1.1 with the server's name as a header
+/// and the path as the target, or the whole address to a proxy that relays.
 fn addressed<B>(mut request: Request<B>, line: &PooledConnection) -> Request<B> {
     if let Some(host) = line.host() {
         request.headers_mut().insert(HOST, host.clone());
@@ -178,7 +201,7 @@ fn plain(uri: &Uri) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_incomplete| uri.clone())
 }
 
-/// What a server is called in the header that names it: without the port that it would have anyway.
+/// Host and port of a server for its `host` header: without the port that its scheme implies.
 pub(crate) fn host(uri: &Uri) -> Option<&str> {
     let authority = uri.authority()?;
     let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
@@ -204,6 +227,7 @@ impl UpstreamResponse {
         let (mut only, mut all) = (Bytes::new(), Vec::new());
         while let Some(piece) = self.next().await? {
             received(piece.len());
+            // Before the piece is kept: memory never holds more than `bytes_max` and one piece.
             left = left.checked_sub(piece.len()).ok_or(SendError::TooLarge)?;
             if only.is_empty() {
                 only = piece;
@@ -234,8 +258,8 @@ impl UpstreamResponse {
         }
     }
 
-    /// Whether the body is a JSON object, as far as its first byte tells: no event begins like one. All of
-    /// it stays to be read.
+    /// Says if the body is a JSON object, by its first byte: no event of a stream begins like one.
+    /// The bytes that were looked at stay to be read.
     pub(crate) async fn is_object(&mut self) -> Result<bool, SendError> {
         let mut seen = Vec::new();
         let mut first = None;
@@ -254,8 +278,8 @@ impl UpstreamResponse {
         Ok(first == Some(b'{'))
     }
 
-    /// Reads the end of a body that has said everything, so that its connection may be used again: a
-    /// server that leaves it open is not waited for.
+    /// Reads the end of a body that has said everything, so that its connection may be used again:
+    /// a server that leaves it open is not waited for.
     pub(crate) async fn end(mut self) {
         let rest = async { while let Ok(Some(_unsaid)) = self.next().await {} };
         // Not in time: the connection is closed.
@@ -284,6 +308,8 @@ impl Body for TrackedBody {
         mut self: Pin<&mut Self>,
         _context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // Before the bytes are handed over: set after that, there would be a moment in which they
+        // may be on their way and `Unsent` would still be claimed.
         self.taken.store(true, Ordering::Release);
         Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -293,6 +319,7 @@ impl Body for TrackedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // Exact, so that HTTP/1.1 sends `content-length` and no chunks.
         let left = self.bytes.as_ref().map_or(0, Bytes::len);
         SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
     }

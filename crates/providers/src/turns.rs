@@ -1,6 +1,6 @@
-//! A conversation as several kinds take it: instructions apart and first, then turns of the user and of
-//! the model. Results of tools are the user's; neighbours of one speaker are one turn. How a kind spells
-//! a part of it, and what it cannot take, is its own.
+//! A conversation as several kinds take it: instructions apart and first, then turns of the user
+//! and of the model. Results of tools are the user's; neighbours of one speaker are one turn. How a
+//! kind spells a part of it, and what it cannot take, is its own.
 
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
@@ -166,8 +166,8 @@ impl<'a> Blocks<'a> {
         if function_call.is_some() {
             return self.refused("function_call", "sent as `tool_calls` for this model");
         }
-        // Among the metadata is what the caller was told that the model thought. The model wants its
-        // thoughts as it said them: what is kept of them stands for it.
+        // Among the metadata is what the caller was told that the model thought. The model wants
+        // its thoughts as it said them: what is kept of them stands for it.
         let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
         if let Some(name) = extras.keys().find(|name| !is_metadata(name)) {
             return self.refused(name, LEFT_OUT);

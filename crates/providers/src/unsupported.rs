@@ -63,8 +63,8 @@ pub(crate) fn extras<'a>(
     request.extras.iter().map(extra).collect()
 }
 
-/// The functions that may be called where only some of those on offer may. A choice among no tools, or
-/// of one that is not on offer, is refused.
+/// The functions that may be called where only some of those on offer may. A choice among no tools,
+/// or of one that is not on offer, is refused.
 fn allowed_names(request: &Request) -> Result<Option<BTreeSet<String>>, UnsupportedParam> {
     const RULE: &str = "one of the functions in `tools` for this model";
     let is_offered = |name: &str| {

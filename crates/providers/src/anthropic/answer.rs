@@ -1,5 +1,5 @@
-//! What Anthropic answers, read leniently but never guessed: of its ids, its model's name and its own
-//! words of errors nothing is kept.
+//! What Anthropic answers, read leniently but never guessed: of its ids, its model's name and its
+//! own words of errors nothing is kept.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;

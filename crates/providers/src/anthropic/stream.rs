@@ -1,5 +1,5 @@
-//! An answer of Anthropic's that comes as events: what each of them adds. As lenient as with a whole
-//! answer, and as little guessed: a stream without the reason of its end is broken.
+//! An answer of Anthropic's that comes as events: what each of them adds. As lenient as with a
+//! whole answer, and as little guessed: a stream without the reason of its end is broken.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What Anthropic says that it used up. Its input tokens leave out what was written to the cache and
-//! read from it; its output tokens include those that it thought.
+//! What Anthropic says that it used up. Its input tokens leave out what was written to the cache
+//! and read from it; its output tokens include those that it thought.
 
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::{MeterKind, Meters};

@@ -1,5 +1,18 @@
-//! What Bedrock answers, whole or in pieces, read leniently but never guessed: of its ids and its own
-//! words of errors nothing is kept.
+//! Bedrock's answer, whole or as frames, into deltas and meters.
+//!
+//! ```text
+//! messageStart, { contentBlockStart?, contentBlockDelta*, contentBlockStop }*, messageStop, metadata
+//!                 └ a call, by its place   └ text, thought, input                └ usage: the last event
+//! ```
+//!
+//! Blocks are known by their place: deltas of several may mix. A block of text has no start. The
+//! usage comes after the end, so a stream whose choice has ended may still lack its bill.
+//!
+//! Lenient where nothing is lost (unknown events are passed over), strict where money or meaning
+//! is: an unknown reason of the end, a call without its name or a text block that is none make the
+//! answer unreadable. Usage that cannot be true is no usage.
+//!
+//! Never: Bedrock's ids or its own words of errors in what is told.
 
 use std::collections::BTreeMap;
 
@@ -93,10 +106,12 @@ pub(super) fn follow(_call: &Call) -> Box<dyn StreamParser> {
     Box::new(ConverseStream::default())
 }
 
-/// What was said so far.
+/// State of a stream: open calls, thoughts that wait for their call, and the end as far as it is
+/// told.
 #[derive(Default)]
 struct ConverseStream {
-    /// Calls that have not ended, by the place of their block: the number, and whether input has come.
+    /// Calls that have not ended, by the place of their block: the number, and whether input has
+    /// come.
     open: BTreeMap<u64, (u32, Input)>,
     thoughts: PendingReasoning,
     n_calls: u32,
@@ -194,7 +209,7 @@ impl ConverseStream {
         Ok(())
     }
 
-    /// A call without input has an empty one.
+    /// End of a block. A call without input gets `{}`, because callers parse what they get.
     fn end_block(
         &mut self,
         said: &Node<'_>,
@@ -227,8 +242,8 @@ fn place(said: &Node<'_>) -> Result<u64, UnreadableReason> {
     count(said, "contentBlockIndex").flatten().ok_or(UnreadableReason::Content)
 }
 
-/// Why it ended, in the words that callers know. A call or an output that the model made wrongly is no
-/// end.
+/// Why it ended, in the words that callers know. A call or an output that the model made wrongly is
+/// no end.
 fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "end_turn" | "stop_sequence" => Some(FinishReason::Stop),
@@ -239,7 +254,8 @@ fn finish(reason: &str) -> Option<FinishReason> {
     }
 }
 
-/// Its input tokens leave out what was written to the cache and read from it.
+/// Meters of a report, each token in one of them: Bedrock's input tokens leave out those that were
+/// written to the cache and read from it.
 fn meters(usage: &Node<'_>) -> Option<Meters> {
     let of = |name| Some(count(usage, name)?.unwrap_or(0));
     let input = count(usage, "inputTokens")??;

@@ -1,5 +1,15 @@
-//! What Bedrock is sent for a request. Every field has its place there, or means what its absence means
-//! there too, or is refused: none is dropped.
+//! Translation of a request into the body of Bedrock's Converse API.
+//!
+//! Every field has its place there, or means what its absence means there too, or is refused by
+//! name: none is dropped, because a caller who is billed must get what was asked for. The refusal
+//! comes in `check_supported`, before anything is held or sent; the same translation runs again
+//! with the call's states to render.
+//!
+//! Sent as they are: extra fields, unless their name is one of `WRITTEN`. Put in by the gateway:
+//! `maxTokens`, always, because the hold was made with it. Left to the address: the model's name
+//! and the choice of streaming.
+//!
+//! Limits: `temperature` and `top_p` from 0 to 1.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +41,7 @@ const WRITTEN: [&str; 8] = [
     "requestMetadata",
 ];
 
-/// What a request becomes: its own members, and those of the inference's configuration.
+/// Body but for the bound on output: its members, and those of `inferenceConfig`.
 pub(super) struct ConverseRequest<'a> {
     members: Vec<ConverseField<'a>>,
     inference: Vec<ConverseField<'a>>,
@@ -151,6 +161,7 @@ fn tools(request: &Request) -> Result<Option<Draft<'_>>, UnsupportedParam> {
             Some(("tool", named))
         }
         Some(ToolChoice::Mode(mode) | ToolChoice::Allowed { mode, .. }) => match mode {
+            // Converse has no such choice, and tools left out would change the prompt.
             ToolMode::None => {
                 let rule = "auto, required or a function where there are tools for this model";
                 return Err(unsupported("tool_choice".to_owned(), rule));
@@ -177,7 +188,8 @@ fn tool_of(function: &Function) -> Draft<'_> {
     ])
 }
 
-/// How the answer is made, but for its length.
+/// Members of `inferenceConfig`: sampling and stop sequences. Out of range is refused, never
+/// clamped.
 fn inference(request: &Request) -> Result<Vec<ConverseField<'_>>, UnsupportedParam> {
     let mut members = Vec::new();
     for (field, name, value) in

@@ -1,5 +1,19 @@
-//! AWS Signature Version 4: the headers that show who sends a request. Pure: the moment is an argument.
-//! What is signed is the path, the server's name, the moment and the body.
+//! AWS Signature Version 4: the headers that prove who sends a request.
+//!
+//! ```text
+//! canonical = method, path (encoded once more), query, signed headers, SHA-256 of the body
+//! to sign   = "AWS4-HMAC-SHA256", moment, day/region/service/aws4_request, SHA-256 of canonical
+//! key       = HMAC chain over day, region, service, "aws4_request", from "AWS4" + the secret
+//! ```
+//!
+//! Signed are the method, the path, the server's name, the moment, the session's token and the
+//! body: a request that was changed on its way, or is sent much later, is refused by AWS.
+//!
+//! Pure: the moment is an argument, so that AWS's own test suite can be run on it. A query is
+//! signed as it is: no address of this kind has one.
+//!
+//! Never: the secret key in a header or in a log. Where a key is no text of a header, a header is
+//! missing and the server refuses the request; nothing is sent unsigned that could run.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -54,7 +68,7 @@ pub struct AwsKeys {
     pub access_key_id: String,
     /// Signs, and is never sent.
     pub secret_access_key: String,
-    /// Of a session that ends.
+    /// Token of a session, sent and signed; `None` for keys that stay.
     pub session_token: Option<String>,
 }
 
@@ -73,8 +87,8 @@ pub(crate) struct Signer {
 }
 
 impl RequestSigner for Signer {
-    /// Adds the headers that sign a request at a moment; none where it has no host or a key is no text of a
-    /// header, and the server refuses it then.
+    /// Adds the headers that sign a request at a moment; none where it has no host or a key is no
+    /// text of a header, and the server refuses it then.
     fn sign(&self, unsigned: &SignableRequest<'_>, now: SystemTime, headers: &mut HeaderMap) {
         let Ok(moment) = OffsetDateTime::from(now).format(MOMENT) else { return };
         let Some(host) = host(unsigned.uri) else { return };
@@ -87,6 +101,7 @@ impl RequestSigner for Signer {
         ];
         for (name, value) in signed {
             if let Some(Ok(mut value)) = value.map(HeaderValue::from_str) {
+                // The moment alone is no secret.
                 value.set_sensitive(name == TOKEN || name == AUTHORIZATION);
                 headers.insert(name, value);
             }
@@ -100,6 +115,7 @@ impl Signer {
     }
 
     fn authorization(&self, unsigned: &SignableRequest<'_>, host: &str, moment: &str) -> String {
+        // Sorted by name, as AWS wants them: `host`, `x-amz-date`, `x-amz-security-token`.
         let (mut names, mut lines) =
             ("host;x-amz-date".to_owned(), format!("host:{host}\nx-amz-date:{moment}\n"));
         if let Some(token) = &self.keys.session_token {

@@ -1,4 +1,4 @@
-//! How Bedrock spells what is said in a conversation, and what it cannot take of it.
+//! Spelling of a conversation for Bedrock, and the parts of it that Bedrock cannot take.
 
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{Content, ContentPart, Item, ToolCall};
@@ -20,7 +20,7 @@ const DOCUMENTS: [(&str, &str); 4] = [
 
 /// Spells as Bedrock does.
 pub(super) struct ConverseEncoder<'a> {
-    /// What came with earlier calls.
+    /// Thoughts that came with earlier calls, by the id of the call.
     states: &'a ProviderStates,
     /// Documents so far: each has a name, and no two the same.
     documents: usize,
@@ -99,6 +99,7 @@ impl<'a> TurnEncoder<'a> for ConverseEncoder<'a> {
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
         }
+        // Before the call: a signed thought is refused anywhere but in its old place.
         if let Some(state) = self.states.get(id) {
             reasoning::restore(blocks, state);
         }

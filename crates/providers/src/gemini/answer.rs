@@ -1,5 +1,5 @@
-//! What Gemini answers, whole or in pieces of one shape, read leniently but never guessed: of its ids, its
-//! model's name and its own words of errors nothing is kept.
+//! What Gemini answers, whole or in pieces of one shape, read leniently but never guessed: of its
+//! ids, its model's name and its own words of errors nothing is kept.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,8 @@ impl StreamParser for GenerateStream {
         self.piece(event.data).map(EventOutcome::from)
     }
 
-    /// Some models tell an end with every piece: only the end of the body says that nothing follows.
+    /// Some models tell an end with every piece: only the end of the body says that nothing
+    /// follows.
     fn is_whole(&self) -> bool {
         false
     }
@@ -187,8 +188,8 @@ fn finish(reason: &str) -> Option<FinishReason> {
     }
 }
 
-/// Its prompt tokens include cached ones and those of audio; its candidates' tokens leave out what was
-/// thought, but for servers whose total says that they do not.
+/// Its prompt tokens include cached ones and those of audio; its candidates' tokens leave out what
+/// was thought, but for servers whose total says that they do not.
 fn meters(usage: &Node<'_>) -> Option<Meters> {
     let of = |name| Some(count(usage, name)?.unwrap_or(0));
     let prompt = count(usage, "promptTokenCount")??.checked_add(of("toolUsePromptTokenCount")?)?;

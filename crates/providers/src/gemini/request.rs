@@ -1,5 +1,5 @@
-//! What Gemini is sent for a request. Every field has its place there, or means what its absence means
-//! there too, or is refused: none is dropped.
+//! What Gemini is sent for a request. Every field has its place there, or means what its absence
+//! means there too, or is refused: none is dropped.
 
 use holdfast_domain::ports::{Call, UnsupportedParam};
 use holdfast_domain::request::{
@@ -15,8 +15,8 @@ use crate::unsupported::{LEFT_OUT, callable_functions, extras, refuse, unsupport
 
 type GenerateField<'a> = (&'a str, Draft<'a>);
 
-/// Members that are written here, in either spelling: an extra field of such a name would stand there
-/// twice.
+/// Members that are written here, in either spelling: an extra field of such a name would stand
+/// there twice.
 const WRITTEN: [&str; 11] = [
     "model",
     "contents",

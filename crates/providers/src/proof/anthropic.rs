@@ -1,4 +1,4 @@
-//! What an error of Anthropic's Messages API proves. "Errors" is the page of that name in its
+//! Proofs by errors of Anthropic's Messages API. "Errors" is the page of that name in its
 //! documentation.
 
 use holdfast_domain::ports::CallFailure;
@@ -21,7 +21,7 @@ const TOO_LONG: ErrorPattern = ErrorPattern::Message(&[
     "input length and `max_tokens` exceed context limit",
 ]);
 
-/// The first row that fits counts.
+/// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<ErrorPattern>] = &[
     // Errors, "spend limit reached": not retried until the next month or another tier.
@@ -49,7 +49,7 @@ const TABLE: &[ProofRow<ErrorPattern>] = &[
     ProofRow(413, ErrorPattern::Anything, REQUEST),
 ];
 
-/// What an answer proves that is not a 200.
+/// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let told = UpstreamErrorBody::read(&rejected.body, &[&["type"], &["details", "error_code"]]);
     first(TABLE, rejected.status, |says| told.matches(says))

@@ -1,4 +1,4 @@
-//! What an error of Azure OpenAI proves. Its names are OpenAI's, where it has any.
+//! Proofs by errors of Azure OpenAI, whose names are OpenAI's where there are any.
 
 use holdfast_domain::ports::CallFailure;
 use holdfast_wire::chat::upstream::read_error;
@@ -9,10 +9,11 @@ use crate::adapter::ErrorResponse;
 /// No code in particular.
 const ANY: &[&str] = &[];
 
-/// With one of these codes, or any where there are none.
+/// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<&[&str]>] = &[
-    // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not run.
+    // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not
+    // run.
     ProofRow(429, &["insufficient_quota"], ACCOUNT),
     // Azure's guide to quotas: the deployment's tokens or requests a minute are used up.
     ProofRow(429, ANY, RATE_LIMITED),
@@ -24,7 +25,8 @@ const TABLE: &[ProofRow<&[&str]>] = &[
     ProofRow(404, ANY, ACCOUNT),
     // OpenAI's error guide, `context_length_exceeded`.
     ProofRow(400, &["context_length_exceeded"], CONTEXT_LENGTH),
-    // Azure's guide to content filters, `content_filter`: the prompt; OpenAI's error guide: the rest.
+    // Azure's guide to content filters, `content_filter`: the prompt; OpenAI's error guide: the
+    // rest.
     ProofRow(400, ANY, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
     ProofRow(413, ANY, REQUEST),
@@ -32,7 +34,7 @@ const TABLE: &[ProofRow<&[&str]>] = &[
     ProofRow(422, ANY, REQUEST),
 ];
 
-/// What an answer proves that is not a 200.
+/// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let error = read_error(&rejected.body);
     first(TABLE, rejected.status, |codes| is_named(&error, codes))

@@ -1,5 +1,5 @@
-//! What an error of Amazon Bedrock proves. "Troubleshooting" is the page on error codes in its user guide;
-//! the name of an error is a header of its answer.
+//! Proofs by errors of Amazon Bedrock. "Troubleshooting" is the page on error codes in its user
+//! guide; the name of an error is a header of its answer.
 
 use holdfast_domain::ports::CallFailure;
 
@@ -22,11 +22,11 @@ const ACCOUNTS: ErrorPattern = ErrorPattern::Name(&[
 /// The texts of its error: Bedrock's own, and that of Anthropic's models there.
 const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["Input is too long", "prompt is too long"]);
 
-/// The first row that fits counts.
+/// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<ErrorPattern>] = &[
-    // Troubleshooting, ThrottlingException: denied for the account's quotas. ModelNotReadyException: the
-    // model does not serve requests yet.
+    // Troubleshooting, ThrottlingException: denied for the account's quotas.
+    // ModelNotReadyException: the model does not serve requests yet.
     ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
     // AWS's common errors, UnrecognizedClientException: the credential.
     ProofRow(401, ErrorPattern::Anything, ACCOUNT),
@@ -44,7 +44,7 @@ const TABLE: &[ProofRow<ErrorPattern>] = &[
     ProofRow(413, ErrorPattern::Anything, REQUEST),
 ];
 
-/// What an answer proves that is not a 200.
+/// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let told = UpstreamErrorBody::from_header(rejected);
     first(TABLE, rejected.status, |says| told.matches(says))

@@ -1,4 +1,4 @@
-//! What an error of Google's Gemini API proves. "API errors" is the page of that name in its
+//! Proofs by errors of Google's Gemini API. "API errors" is the page of that name in its
 //! documentation.
 
 use holdfast_domain::ports::CallFailure;
@@ -15,7 +15,7 @@ const KEY: ErrorPattern = ErrorPattern::Message(&["API key not valid", "API key 
 /// The text of its error.
 const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["The input token count"]);
 
-/// The first row that fits counts.
+/// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<ErrorPattern>] = &[
     // API errors, RESOURCE_EXHAUSTED: a rate limit, by the minute or the day.
@@ -38,7 +38,7 @@ const TABLE: &[ProofRow<ErrorPattern>] = &[
     ProofRow(413, ErrorPattern::Anything, REQUEST),
 ];
 
-/// What an answer proves that is not a 200.
+/// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let told = UpstreamErrorBody::read(&rejected.body, &[&["status"]]);
     first(TABLE, rejected.status, |says| told.matches(says))

@@ -1,4 +1,4 @@
-//! What an error of OpenAI's, or of a server that speaks like it, proves.
+//! Proofs by errors of OpenAI, or of a server that speaks like it.
 
 use holdfast_domain::ports::CallFailure;
 use holdfast_wire::chat::upstream::read_error;
@@ -11,8 +11,8 @@ use crate::adapter::ErrorResponse;
 /// No code in particular.
 const ANY: &[&str] = &[];
 
-/// The operator's account is out of funds or over its limits. OpenAI's error guide, 429: the first is
-/// the old code, the next four are today's, the last is that of older billing limits.
+/// The operator's account is out of funds or over its limits. OpenAI's error guide, 429: the first
+/// is the old code, the next four are today's, the last is that of older billing limits.
 const BILLING: &[&str] = &[
     "insufficient_quota",
     "credit_balance_exhausted",
@@ -22,13 +22,15 @@ const BILLING: &[&str] = &[
     "billing_hard_limit_reached",
 ];
 
-/// The prompt does not fit: OpenAI's code, and the `type` of llama.cpp's server, whose code is a number.
+/// The prompt does not fit: OpenAI's code, and the `type` of llama.cpp's server, whose code is a
+/// number.
 const CONTEXT: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
 
-/// With one of these codes, or any where there are none.
+/// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]
 const TABLE: &[ProofRow<&[&str]>] = &[
-    // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not run.
+    // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not
+    // run.
     ProofRow(429, BILLING, ACCOUNT),
     // OpenAI's API reference, TooManyRequests with Retry-After; error guide, "429 - rate limit".
     ProofRow(429, ANY, RATE_LIMITED),
@@ -40,8 +42,8 @@ const TABLE: &[ProofRow<&[&str]>] = &[
     ProofRow(403, ANY, ACCOUNT),
     // OpenAI's error guide, `model_not_found`; any wrong path: the route is wrong.
     ProofRow(404, ANY, ACCOUNT),
-    // OpenAI's error guide, "503 - server_is_overloaded": not enough capacity to process the request.
-    // No other 503 says that nothing was processed.
+    // OpenAI's error guide, "503 - server_is_overloaded": not enough capacity to process the
+    // request. No other 503 says that nothing was processed.
     ProofRow(503, &["server_is_overloaded"], OVERLOADED),
     // OpenAI's error guide, `context_length_exceeded`; llama.cpp's server tests.
     ProofRow(400, CONTEXT, CONTEXT_LENGTH),
@@ -55,7 +57,7 @@ const TABLE: &[ProofRow<&[&str]>] = &[
     ProofRow(422, ANY, REQUEST),
 ];
 
-/// What an answer proves that is not a 200.
+/// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
     let error = read_error(&rejected.body);
     first(TABLE, rejected.status, |codes| is_named(&error, codes))

@@ -1,5 +1,5 @@
-//! An answer of the simulated provider in the pieces of a stream: word by word, and its end apart. Put
-//! together they are the answer.
+//! An answer of the simulated provider in the pieces of a stream: word by word, and its end apart.
+//! Put together they are the answer.
 
 use holdfast_domain::answer::{ChoiceDelta, FunctionCallDelta, ToolCallDelta};
 

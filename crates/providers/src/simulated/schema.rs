@@ -1,5 +1,5 @@
-//! The smallest JSON that a schema describes: what the simulated models call functions with and answer
-//! where a shape is asked for. The same for the same schema and text.
+//! The smallest JSON that a schema describes: what the simulated models call functions with and
+//! answer where a shape is asked for. The same for the same schema and text.
 //!
 //! Not a validator: of two bounds that contradict each other one is met, and patterns are not read.
 
@@ -16,7 +16,8 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Elements of an array, and characters of a text that is to be longer than what is said, at most.
 const LENGTH_MAX: usize = 256;
 
-/// What a schema asks for, its texts being `said`. An unreadable schema asks for nothing: an empty object.
+/// What a schema asks for, its texts being `said`. An unreadable schema asks for nothing: an empty
+/// object.
 pub(super) fn minimal(schema: &str, said: &str) -> String {
     let mut text = String::new();
     match json::parse_answer(schema.as_bytes()) {

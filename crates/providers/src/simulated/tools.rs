@@ -1,5 +1,5 @@
-//! Which tool the simulated model calls, and with what: the same for the same request. It does not read
-//! what a tool is for.
+//! Which tool the simulated model calls, and with what: the same for the same request. It does not
+//! read what a tool is for.
 
 use holdfast_domain::answer::{ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::ports::Call;
@@ -27,8 +27,8 @@ enum CallForm {
 }
 
 impl ToolUse {
-    /// The tool that is forced, or else the first that may be called; `None` where the model has none to
-    /// call, or is told what a tool has said and may answer that.
+    /// The tool that is forced, or else the first that may be called; `None` where the model has
+    /// none to call, or is told what a tool has said and may answer that.
     pub(super) fn of(call: &Call) -> Option<Self> {
         if &*call.model != Simulator::TOOLS_MODEL {
             return None;
@@ -67,7 +67,8 @@ impl ToolUse {
         }
     }
 
-    /// What the schema requires, each member with a value of its type: texts are what the user said.
+    /// What the schema requires, each member with a value of its type: texts are what the user
+    /// said.
     fn arguments(&self, said: &str) -> String {
         let schema = self.parameters.as_ref().map(Opaque::as_str).unwrap_or_default();
         schema::minimal(schema, said)

@@ -1,5 +1,22 @@
-//! A new connection to a server: found, reached, through the operator's proxy where there is one, and
-//! encrypted where its URL says so. Not what is sent on it.
+//! New connections to servers: name lookup, TCP, the operator's proxy where there is one, and TLS
+//! where the URL says so.
+//!
+//! ```text
+//! lookup_host ─▶ interleave ─▶ first_of ─▶ [CONNECT to a proxy] ─▶ [TLS with ALPN: h2, http/1.1]
+//! ```
+//!
+//! Addresses race: IPv6 and IPv4 by turns, each `STAGGER` after the one before it or as soon as an
+//! attempt fails, and the first connection wins. A host with one dead address then costs a quarter
+//! of a second, not the time-out of TCP.
+//!
+//! A server with TLS is reached through a proxy by `CONNECT`: the proxy sees neither prompt nor
+//! credential. A server without TLS is relayed: the proxy reads everything and may answer in the
+//! server's place, so `ConnectedStream::relayed` goes on to the judgement of errors.
+//!
+//! Never: a byte of a request. Every error here therefore proves that nobody ran it.
+//!
+//! Limits: a proxy's answer to `CONNECT` is read up to `HEAD_BYTES_MAX`. The time is bounded by the
+//! caller, who drops the future, and with it every attempt.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -21,9 +38,9 @@ use tokio_rustls::client::TlsStream;
 
 use crate::proxy::{Proxies, Proxy, bare};
 
-/// How long one address of a server has the time for itself before the next is tried beside it.
+/// Head start of one address of a server before the next is tried beside it.
 const STAGGER: Duration = Duration::from_millis(250);
-/// The longest head of a proxy's answer.
+/// Length of the head of a proxy's answer, in bytes at most.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Connects to servers.
@@ -32,13 +49,13 @@ pub(super) struct Connector {
     proxies: Proxies,
 }
 
-/// A connection, and how requests are addressed on it.
+/// New connection, with the proxy's terms where a proxy relays on it.
 pub(super) struct ConnectedStream {
     pub(super) stream: MaybeTlsStream,
     pub(super) relayed: Option<ProxyRelay>,
 }
 
-/// What a proxy is told that relays requests to a server without TLS.
+/// Header for a proxy that relays requests to a server without TLS.
 #[derive(Clone)]
 pub(super) struct ProxyRelay {
     pub(super) authorization: Option<HeaderValue>,
@@ -50,7 +67,7 @@ pub(super) enum MaybeTlsStream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-/// Why there is no connection. Nothing of a request was sent.
+/// Failure to connect. Nothing of a request was sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
     #[error("the URL has no host")]
@@ -72,6 +89,7 @@ pub(super) enum ConnectError {
 impl Connector {
     /// Servers with TLS may choose HTTP/2.
     pub(super) fn new(mut tls: ClientConfig, proxies: Proxies) -> Self {
+        // In the order of preference; the server chooses, and one without ALPN means HTTP/1.1.
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Self { tls: TlsConnector::from(Arc::new(tls)), proxies }
     }
@@ -90,6 +108,7 @@ impl Connector {
             return Ok(ConnectedStream { stream: MaybeTlsStream::Plain(tcp), relayed });
         }
         if let Some(proxy) = proxy {
+            // Not the bare host: an IPv6 address keeps its brackets in the target of `CONNECT`.
             tunnel(&mut tcp, proxy, server.host().unwrap_or(host), port).await?;
         }
         let name = ServerName::try_from(host.to_owned()).map_err(ConnectError::Name)?;
@@ -118,8 +137,8 @@ fn interleave(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     by_turns
 }
 
-/// Tries addresses, each a little after the one before it or when that has failed, and takes the first
-/// connection.
+/// Tries addresses, each a little after the one before it or when that has failed, and takes the
+/// first connection.
 async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut attempts = JoinSet::new();
@@ -134,6 +153,8 @@ async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
         tokio::select! {
             Some(attempt) = attempts.join_next() => match attempt {
                 Ok(Ok(stream)) => {
+                    // The end of a request must not wait for the acknowledgement of what went
+                    // before it. Returning drops `attempts`, which aborts the slower ones.
                     stream.set_nodelay(true)?;
                     return Ok(stream);
                 }
@@ -171,6 +192,7 @@ async fn tunnel(
             break;
         }
         answer.extend_from_slice(more);
+        // A refusal may have a body, and need not end: its status is all that is told of it.
         if status(&answer).is_some_and(|status| !status.starts_with('2')) {
             break;
         }
@@ -192,7 +214,7 @@ fn status(answer: &[u8]) -> Option<String> {
 }
 
 impl MaybeTlsStream {
-    /// Whether the server has chosen HTTP/2.
+    /// Says if the server has chosen HTTP/2. Without TLS there is no such choice.
     pub(super) fn is_http2(&self) -> bool {
         match self {
             Self::Plain(_) => false,

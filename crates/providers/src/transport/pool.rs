@@ -1,7 +1,24 @@
-//! Connections that are kept for the next request. Over HTTP/1.1 whoever uses one drives it: it has no task
-//! of its own, so that a request waits for nothing but the network, and dropping it closes it. Over HTTP/2
-//! a connection is shared, and dropping a call resets its stream alone. Not here: what is sent, and what it
-//! means when it breaks.
+//! Pool of connections, kept for the next request.
+//!
+//! ```text
+//!                HTTP/1.1, `Http1Connection`          HTTP/2, `Http2Connection`
+//! idle           in `PoolState::idle`, oldest first   in `PoolState::shared`
+//! in a call      moved out, owned by the call         stays there; the call has an `Http2Handle`
+//! driven by      the call that owns it                a task of its own
+//! body ended     goes back, if it is open             the handle is dropped
+//! call dropped   the connection closes                the call's stream is reset
+//! ```
+//!
+//! An HTTP/1.1 connection has no task of its own, so that a request waits for nothing but the
+//! network. The price: nobody watches an idle one. `is_open` polls it once before it is used again,
+//! and a server that closes it just then makes the call fail; `TrackedBody` tells if that was
+//! before its body.
+//!
+//! Never: an HTTP/1.1 connection in two calls, one that goes back before its body has ended, a lock
+//! across an await, a request that is sent again. The content of a request is the transport's.
+//!
+//! Limits: `IDLE_MAX` idle HTTP/1.1 connections. `Pool::idle_max` (the operator's `pool_idle`) is
+//! the age from which none is used; `sweep` closes it within as much time again.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -36,11 +53,11 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct PoolState {
-    /// What idles, the longest first.
+    /// Idle HTTP/1.1 connections, the longest idle first.
     idle: Vec<IdleConnection>,
-    /// What others may use at the same time.
+    /// HTTP/2 connections, idle or in use: calls share them.
     shared: Vec<Http2Connection>,
-    /// Whether a task closes what idles too long. It ends when there is nothing left.
+    /// A `sweep` task runs. It ends when no connection is left, and says so here.
     is_swept: bool,
 }
 
@@ -49,7 +66,7 @@ struct IdleConnection {
     since: Instant,
 }
 
-/// What a call is sent on.
+/// Connection of one call.
 pub(super) enum PooledConnection {
     /// HTTP/1.1, all of it. In a box: it goes from hand to hand.
     Own(Box<Http1Connection>),
@@ -57,7 +74,7 @@ pub(super) enum PooledConnection {
     Shared(Http2Handle),
 }
 
-/// How a request is addressed.
+/// Form of a request's target, by its connection.
 pub(super) enum RequestTarget<'a> {
     /// By its path alone.
     Path,
@@ -70,14 +87,15 @@ pub(super) enum RequestTarget<'a> {
 /// A connection that nobody else uses.
 pub(super) struct Http1Connection {
     server: Uri,
-    /// What the server is called in every request; none where its address names none.
+    /// Value of the `host` header of every request; none where the address names no host.
     host: Option<HeaderValue>,
     relayed: Option<ProxyRelay>,
     sender: SendRequest<TrackedBody>,
     driver: Box<http1::Connection<TokioIo<MaybeTlsStream>, TrackedBody>>,
 }
 
-/// The body of an answer. It has its line until it ends; one of its own it drives, and then gives it back.
+/// Response body. Drives its HTTP/1.1 connection, and returns it to the pool at the end of the
+/// message; over HTTP/2 it holds the call's share of the connection until then.
 pub(super) struct ResponseBody {
     body: Incoming,
     line: Option<PooledConnection>,
@@ -97,8 +115,9 @@ impl Pool {
         Self { connector, idle_max, kept: Arc::default() }
     }
 
-    /// A connection to the server of this address: one that idles and is open as far as can be told, or
-    /// a new one within `connect`, which bounds resolving, connecting and the TLS handshake. Cancel safe.
+    /// A connection to the server of this address: one that idles and is open as far as can be
+    /// told, or a new one within `connect`, which bounds resolving, connecting and the TLS
+    /// handshake. Cancel safe.
     pub(super) async fn connection(
         &self,
         server: &Uri,
@@ -151,9 +170,12 @@ impl Pool {
             let IdleConnection { mut connection, since } = {
                 let mut kept = lock(&self.kept);
                 let same = |idle: &IdleConnection| idle.connection.is_to(server);
+                // From the end: the youngest, which its server is the least likely to have closed.
                 let at = kept.idle.iter().rposition(same)?;
                 kept.idle.remove(at)
             };
+            // Without the lock: `is_open` may read from the socket. A connection that is of no use
+            // any more closes here, and the next one is looked at.
             if since.elapsed() < self.idle_max && connection.is_open() {
                 return Some(connection);
             }
@@ -163,6 +185,8 @@ impl Pool {
     async fn connect(&self, server: Uri) -> Result<PooledConnection, BoxError> {
         let ConnectedStream { stream, relayed } = self.connector.connect(&server).await?;
         if stream.is_http2() {
+            // Calls that connect at the same time make a connection each. All are kept: `share`
+            // fills the first that has room, and the others idle until the sweep.
             let shared = Http2Connection::new(server, stream).await?;
             let share = shared.share();
             lock(&self.kept).keep(&self.kept, self.idle_max, |kept| kept.shared.push(shared));
@@ -193,7 +217,7 @@ impl PoolState {
 }
 
 impl PooledConnection {
-    /// What the server is called in a header here.
+    /// Value of the `host` header; none over HTTP/2, where the target names the server.
     pub(super) const fn host(&self) -> Option<&HeaderValue> {
         match self {
             Self::Own(connection) => connection.host.as_ref(),
@@ -201,7 +225,7 @@ impl PooledConnection {
         }
     }
 
-    /// How a request is addressed here.
+    /// Form of a request's target on this connection.
     pub(super) const fn form(&self) -> RequestTarget<'_> {
         match self {
             Self::Own(connection) => match &connection.relayed {
@@ -222,6 +246,8 @@ impl Http1Connection {
             if let Poll::Ready(response) = response.as_mut().poll(context) {
                 return Poll::Ready(response.ok());
             }
+            // The driver may read the answer and the end of the connection in one poll, so the
+            // answer is asked for again before the end counts.
             let ended = Pin::new(&mut **driver).poll(context).is_ready();
             match response.as_mut().poll(context) {
                 Poll::Ready(response) => Poll::Ready(response.ok()),
@@ -236,8 +262,10 @@ impl Http1Connection {
         self.server.scheme() == server.scheme() && self.server.authority() == server.authority()
     }
 
-    /// Whether it may be used again. Its server may have closed it and nobody knows yet.
+    /// Says if the connection may be used again. The server may have closed it unnoticed all the
+    /// same.
     fn is_open(&mut self) -> bool {
+        // No waker: only this moment counts, and the next call polls with its own.
         let mut context = Context::from_waker(Waker::noop());
         Pin::new(&mut *self.driver).poll(&mut context).is_pending() && self.sender.is_ready()
     }
@@ -247,6 +275,7 @@ impl ResponseBody {
     /// Keeps the connection for the next request, if it can serve one.
     fn give_back(&mut self) {
         let Some(PooledConnection::Own(mut connection)) = self.line.take() else { return };
+        // Zero means that nothing is kept.
         if self.idle_max.is_zero() || !connection.is_open() {
             return;
         }
@@ -302,17 +331,20 @@ async fn sweep(kept: Weak<Mutex<PoolState>>, idle_max: Duration) {
         let mut kept = lock(&kept);
         let now = Instant::now();
         let is_old = |idle: &IdleConnection| now.duration_since(idle.since) >= idle_max;
+        // Sorted by age: `since` is read under this lock, just before the push at the end.
         let n_old = kept.idle.partition_point(is_old);
         kept.idle.drain(..n_old);
         kept.shared.retain(|shared| !shared.is_done(idle_max));
         if kept.idle.is_empty() && kept.shared.is_empty() {
+            // Under the lock that found nothing left: the next connection starts a new task.
             kept.is_swept = false;
             return;
         }
     }
 }
 
-/// Never held across an await.
+/// Lock of the pool's state. Never held across an await. A panic under it leaves lists that are
+/// still lists, so poison is ignored.
 fn lock(kept: &Mutex<PoolState>) -> MutexGuard<'_, PoolState> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }

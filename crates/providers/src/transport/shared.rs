@@ -1,5 +1,20 @@
-//! Connections over HTTP/2, which many calls share. A task of its own drives each. Not which call goes
-//! where: that is the pool's.
+//! HTTP/2 connections, each shared by many calls and driven by a task of its own.
+//!
+//! ```text
+//! Pool ── Http2Connection ── max ◀── the driving task, from the server's settings
+//!               └─ calls ◀── Http2Handle, one a call
+//! ```
+//!
+//! The number of calls is the reference count of `CallTracker` less one: a call that ends anywhere,
+//! also by being dropped, is counted out by that. The last one to end leaves the moment at which
+//! idling began.
+//!
+//! Never: a call more than the server's settings allow, as far as they have come, or than
+//! `STREAMS_MAX`; a call that is judged unrun by anything but the server's own word
+//! (`is_unprocessed`). Which call goes where is the pool's.
+//!
+//! Limits: `STREAMS_MAX` calls a connection. A server that is silent for `PING_EVERY` while it has
+//! calls is asked, and given up after `PING_TIME_MAX`: its calls then end as broken.
 
 use std::error::Error;
 use std::pin::pin;
@@ -20,26 +35,27 @@ use super::{ExchangeError, TrackedBody};
 
 /// The most calls that share a connection, whatever its server allows.
 const STREAMS_MAX: usize = 100;
-/// How often a server with calls in hand is asked whether it is there, and how long it may take to say so.
+/// Silence of a server with calls in hand after which it is pinged, and the time limit of its
+/// reply.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A connection that is there for whoever wants to call its server.
+/// Connection of the pool, from which every call takes a handle.
 pub(super) struct Http2Connection {
     server: Uri,
     sender: SendRequest<TrackedBody>,
-    /// How many calls the server takes at once.
+    /// Calls that the server takes at once, by its latest settings.
     max: Arc<AtomicUsize>,
     calls: Arc<CallTracker>,
 }
 
-/// What is known of the calls of a connection. Whoever else has it is one of them.
+/// Calls of a connection: each has a reference to this, and the connection has one.
 struct CallTracker {
-    /// When the last of them has ended.
+    /// End of the call that ended last; the start of the connection where there was none.
     ended: Mutex<Instant>,
 }
 
-/// One call's share of a connection.
+/// Share of one call in a connection.
 pub(super) struct Http2Handle {
     sender: SendRequest<TrackedBody>,
     calls: Arc<CallTracker>,
@@ -60,6 +76,7 @@ impl Http2Connection {
             let mut driver = pin!(driver);
             std::future::poll_fn(|context| {
                 let polled = driver.as_mut().poll(context);
+                // Relaxed: it only chooses a connection, and the server enforces its own limit.
                 told.store(driver.current_max_send_streams(), Ordering::Relaxed);
                 polled.map(drop)
             })
@@ -73,14 +90,15 @@ impl Http2Connection {
         self.server.scheme() == server.scheme() && self.server.authority() == server.authority()
     }
 
-    /// Whether another call may have a share of it: it is open as far as can be told, does not idle too
-    /// long, and its server takes one more.
+    /// Says if another call may have a share: the connection is open as far as can be told, has not
+    /// idled too long, and its server takes one more.
     pub(super) fn has_room(&self, idle_max: Duration) -> bool {
+        // The pool asks this and takes the share under one lock: no two calls take the last place.
         let max = self.max.load(Ordering::Relaxed).min(STREAMS_MAX);
         self.n_calls() < max && !self.is_done(idle_max)
     }
 
-    /// Whether nobody needs it any more.
+    /// Says if the connection is closed, or has had no call for `idle_max`.
     pub(super) fn is_done(&self, idle_max: Duration) -> bool {
         let idles = || self.calls.ended().elapsed() >= idle_max;
         self.sender.is_closed() || (self.n_calls() == 0 && idles())
@@ -120,12 +138,14 @@ impl Http2Handle {
     }
 }
 
-/// Whether a server says that it has not looked at the request: it refused its stream, or went away and
-/// named an earlier stream as the last that it may have looked at (RFC 9113, 8.7 and 6.8).
+/// Says if the server itself disclaims the request: it refused the stream, or went away and named
+/// an earlier stream as the last that it may have looked at (RFC 9113, 8.7 and 6.8).
 fn is_unprocessed(error: &hyper::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
+            // Only the server's word counts: a reset or a going away that this side began (over an
+            // error in the protocol, say) proves nothing about the run.
             let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
             // Streams up to the one that was named are not told of a server's going away.
             return error.is_remote() && (is_refused || error.is_go_away());
