@@ -433,11 +433,5 @@ async fn loss(
     }
     let row = db.query_one_raw(dialect.statement(migration.loss, [])).await?;
     let count = |at| row.as_ref().map_or(Ok(0), |row| row.try_get_by_index(at));
-    Ok(Loss {
-        wallets: count(0)?,
-        api_keys: count(1)?,
-        operations: count(2)?,
-        tiered_prices: count(3)?,
-        provider_costs: count(4)?,
-    })
+    Ok(Loss { wallets: count(0)?, api_keys: count(1)?, operations: count(2)? })
 }

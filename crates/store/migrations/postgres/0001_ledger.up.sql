@@ -120,7 +120,10 @@ CREATE TABLE prices (
     reasoning holdfast_rate NOT NULL,
     audio_output holdfast_rate NOT NULL,
     request holdfast_rate NOT NULL,
-    image holdfast_rate NOT NULL
+    image holdfast_rate NOT NULL,
+    -- What longer prompts cost: a line for each tier, its threshold in prompt tokens, then its rates in the
+    -- order of the columns.
+    tiers TEXT NOT NULL DEFAULT ''
 );
 
 CREATE TRIGGER prices_never_change
@@ -190,6 +193,10 @@ CREATE TABLE operations (
     finished_at BIGINT,
     -- What earlier generations held, all of which went back; missing in the first.
     released holdfast_natural,
+    -- What the run cost the operator, in the currency of the wallet, where the route has a cost in it. No
+    -- money of the ledger.
+    provider_cost holdfast_natural
+        CONSTRAINT operation_provider_cost CHECK (provider_cost IS NULL OR charge IS NOT NULL),
     CONSTRAINT operation_phase CHECK (
         (finished_at IS NULL) = (phase IN ('leased', 'recorded', 'open'))
         AND (refusal IS NULL) = (phase <> 'refused')),

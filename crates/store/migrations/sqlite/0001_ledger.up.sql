@@ -72,7 +72,10 @@ CREATE TABLE prices (
     reasoning INTEGER NOT NULL CHECK (reasoning BETWEEN 0 AND 1000000000000000000),
     audio_output INTEGER NOT NULL CHECK (audio_output BETWEEN 0 AND 1000000000000000000),
     request INTEGER NOT NULL CHECK (request BETWEEN 0 AND 1000000000000000000),
-    image INTEGER NOT NULL CHECK (image BETWEEN 0 AND 1000000000000000000)
+    image INTEGER NOT NULL CHECK (image BETWEEN 0 AND 1000000000000000000),
+    -- what longer prompts cost: a line for each tier, its threshold in prompt tokens, then its rates in the
+    -- order of the columns
+    tiers TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE TRIGGER prices_never_change BEFORE UPDATE ON prices
@@ -130,6 +133,10 @@ CREATE TABLE operations (
     shortfall INTEGER CHECK (shortfall = 0 OR (shortfall > 0 AND charge = hold)),
     refusal TEXT CHECK (refusal IN ('request', 'context_length')),
     finished_at INTEGER,
+    -- what the run cost the operator, in the currency of the wallet, where the route has a cost in it; no
+    -- money of the ledger
+    provider_cost INTEGER CONSTRAINT operation_provider_cost
+        CHECK (provider_cost IS NULL OR (provider_cost >= 0 AND charge IS NOT NULL)),
     CONSTRAINT operation_phase CHECK (CASE phase
         WHEN 'leased' THEN finished_at IS NULL AND refusal IS NULL
         WHEN 'recorded' THEN finished_at IS NULL AND refusal IS NULL

@@ -17,37 +17,20 @@ pub(super) struct Migration {
     pub(super) loss: &'static str,
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "ledger",
-        sqlite: [
-            include_str!("../../migrations/sqlite/0001_ledger.up.sql"),
-            include_str!("../../migrations/sqlite/0001_ledger.down.sql"),
-        ],
-        postgres: [
-            include_str!("../../migrations/postgres/0001_ledger.up.sql"),
-            include_str!("../../migrations/postgres/0001_ledger.down.sql"),
-        ],
-        loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
-            (SELECT count(*) FROM operations), CAST(0 AS bigint), CAST(0 AS bigint)",
-    },
-    Migration {
-        version: 2,
-        name: "costs",
-        sqlite: [
-            include_str!("../../migrations/sqlite/0002_costs.up.sql"),
-            include_str!("../../migrations/sqlite/0002_costs.down.sql"),
-        ],
-        postgres: [
-            include_str!("../../migrations/postgres/0002_costs.up.sql"),
-            include_str!("../../migrations/postgres/0002_costs.down.sql"),
-        ],
-        loss: "SELECT CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint),
-            (SELECT count(*) FROM prices WHERE tiers <> ''),
-            (SELECT count(*) FROM operations WHERE provider_cost IS NOT NULL)",
-    },
-];
+pub(super) const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "ledger",
+    sqlite: [
+        include_str!("../../migrations/sqlite/0001_ledger.up.sql"),
+        include_str!("../../migrations/sqlite/0001_ledger.down.sql"),
+    ],
+    postgres: [
+        include_str!("../../migrations/postgres/0001_ledger.up.sql"),
+        include_str!("../../migrations/postgres/0001_ledger.down.sql"),
+    ],
+    loss: "SELECT (SELECT count(*) FROM wallets), (SELECT count(*) FROM api_keys),
+            (SELECT count(*) FROM operations)",
+}];
 
 impl Migration {
     pub(super) const fn texts(&self, dialect: Dialect) -> [&'static str; 2] {

@@ -10,10 +10,7 @@ use super::reads::{LOCK, PRICES, READ_ALL, read};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 
-const UP: [&str; 2] = [
-    include_str!("../../migrations/postgres/0001_ledger.up.sql"),
-    include_str!("../../migrations/postgres/0002_costs.up.sql"),
-];
+const UP: &str = include_str!("../../migrations/postgres/0001_ledger.up.sql");
 
 /// What may stand in the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
 /// little, with an operation that runs.
@@ -81,7 +78,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         let mut connection = server().connect().await.unwrap();
         // All of it is undone when the connection ends.
         connection.execute("BEGIN; CREATE SCHEMA plans; SET search_path = plans").await.unwrap();
-        for sql in UP.into_iter().chain([BYTES, state, BY_INDEX]) {
+        for sql in [UP, BYTES, state, BY_INDEX] {
             connection.execute(sql).await.unwrap();
         }
         for sql in [LOCK, PRICES, &read, &write] {

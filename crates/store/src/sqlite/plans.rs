@@ -13,10 +13,7 @@ use crate::ports::{JournalStatements, STANDING};
 use crate::reading::{statement, usage};
 use crate::usage::GroupBy;
 
-pub(super) const UP: &str = concat!(
-    include_str!("../../migrations/sqlite/0001_ledger.up.sql"),
-    include_str!("../../migrations/sqlite/0002_costs.up.sql"),
-);
+pub(super) const UP: &str = include_str!("../../migrations/sqlite/0001_ledger.up.sql");
 
 fn ledger() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
