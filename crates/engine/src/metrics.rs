@@ -10,9 +10,7 @@ use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::NotRunProof;
 use holdfast_domain::usage::{MeterKind, UsageRecord};
 use holdfast_domain::{Currency, Micros};
-use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-
-use crate::routes::CoolDownReason;
+use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 const OPERATIONS: &str = "holdfast_operations_total";
 const SHORTFALL_MICROS: &str = "holdfast_shortfall_micros_total";
@@ -25,9 +23,6 @@ const RECONCILED: &str = "holdfast_reconciled_total";
 const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
 const USAGE_NOT_BELIEVED: &str = "holdfast_usage_not_believed_total";
 const HOLDS_MICROS: &str = "holdfast_holds_outstanding_micros";
-const ROUTE_COOLING: &str = "holdfast_route_cooling";
-const ROUTE_COOL_DOWNS: &str = "holdfast_route_cool_downs_total";
-const ROUTE_FULL: &str = "holdfast_route_full_total";
 
 /// What an operation comes to.
 const OUTCOMES: [&str; 5] = ["completed", "recorded", "open", "refused", "abandoned"];
@@ -54,7 +49,7 @@ pub(crate) struct Metrics {
     upstream: RwLock<HashMap<String, HashMap<&'static str, Histogram>>>,
 }
 
-type LabelledCounter = (&'static str, Counter);
+pub(crate) type LabelledCounter = (&'static str, Counter);
 
 impl Metrics {
     /// Shows everything at zero.
@@ -155,51 +150,6 @@ fn counted(amount: Micros) -> u64 {
     u64::try_from(amount.get()).unwrap_or(0)
 }
 
-/// What is counted of one provider's model.
-#[derive(Debug)]
-pub(crate) struct RouteSeries {
-    cooling: Gauge,
-    cool_downs: [LabelledCounter; CoolDownReason::ALL.len()],
-    full: Counter,
-}
-
-impl RouteSeries {
-    /// Shows everything at zero.
-    pub(crate) fn begin(provider: &str, model: &str) -> Self {
-        let (provider, model) = (provider.to_owned(), model.to_owned());
-        let labels = [("provider", provider), ("model", model)];
-        let cool_downs = |reason: CoolDownReason| {
-            let reason = reason.label();
-            let [provider, model] = labels.clone();
-            let labels = [provider, model, ("reason", reason.to_owned())];
-            (reason, registered(counter!(ROUTE_COOL_DOWNS, &labels)))
-        };
-        let series = Self {
-            cooling: gauge!(ROUTE_COOLING, &labels),
-            cool_downs: CoolDownReason::ALL.map(cool_downs),
-            full: registered(counter!(ROUTE_FULL, &labels)),
-        };
-        series.well();
-        series
-    }
-
-    /// It is left alone from now on.
-    pub(crate) fn cooling(&self, reason: CoolDownReason) {
-        self.cooling.set(1);
-        increment(&self.cool_downs, reason.label());
-    }
-
-    /// It takes requests.
-    pub(crate) fn well(&self) {
-        self.cooling.set(0);
-    }
-
-    /// It had as many calls as it may have.
-    pub(crate) fn full(&self) {
-        self.full.increment(1);
-    }
-}
-
 /// Shows the class of a provider's calls that somebody must act on, with no call in it. The other
 /// classes are many, and each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
@@ -216,13 +166,13 @@ fn upstream(provider: &str, class: &'static str) -> Histogram {
     histogram!(UPSTREAM_SECONDS, "provider" => provider.to_owned(), "class" => class)
 }
 
-fn registered(counter: Counter) -> Counter {
+pub(crate) fn registered(counter: Counter) -> Counter {
     counter.increment(0);
     counter
 }
 
 /// Counts up the series of a label, which all of them together cover.
-fn increment(series: &[LabelledCounter], label: &str) {
+pub(crate) fn increment(series: &[LabelledCounter], label: &str) {
     if let Some((_label, counter)) = series.iter().find(|(of, _counter)| *of == label) {
         counter.increment(1);
     }

@@ -6,7 +6,7 @@ use holdfast_domain::operation::Node;
 use holdfast_domain::ports::LeaseMode;
 use tokio::runtime::Handle;
 
-use crate::relay::RelayOptions;
+use crate::relay_transport::RelayOptions;
 
 /// Times and limits of an engine.
 #[derive(Debug, Clone)]

@@ -25,14 +25,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::ApiKeyId;
-use holdfast_domain::operation::Operation;
+use holdfast_domain::operation::{Operation, Snapshot};
+use holdfast_domain::ports::{Journal, Unavailable};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::callers::Caller;
+use crate::authentication::Caller;
 use crate::options::Options;
-use crate::reply::Content;
-use crate::{Engine, seal};
+use crate::seal;
 
 /// How long a result waits for room. Most are written within milliseconds.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
@@ -59,6 +59,22 @@ pub(crate) enum ResultsFull {
     ApiKey,
     /// The process has.
     Process,
+}
+
+/// What became of an operation's content, for one caller.
+pub(crate) enum Content {
+    /// Here it is.
+    Kept(Bytes),
+    /// Deleted after its time.
+    Expired,
+    /// Sealed by another credential.
+    Sealed,
+    /// It does not open with the credential that sealed it: a bug or tampering.
+    Broken,
+    /// It is large, and found no room in time.
+    NoRoom(ResultsFull),
+    /// The store does not work.
+    Unread(Unavailable),
 }
 
 /// The room of one result, until it is dropped.
@@ -135,21 +151,49 @@ fn to_bytes(units: u32) -> usize {
     usize::try_from(units).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)
 }
 
-impl Engine {
-    /// Reads and opens the content that a load withheld, once there is room for it. Cancel safe.
-    pub(crate) async fn load_large_content(
+impl ResultLimiter {
+    /// A row's content for a caller: opened at once where the load brought it along. Cancel safe.
+    pub(crate) async fn content(
         &self,
+        journal: &dyn Journal,
+        snapshot: &Snapshot,
+        operation: &Operation,
+        caller: &Caller,
+    ) -> Content {
+        let Some(result) = &snapshot.result else { return Content::Expired };
+        if result.credential != caller.bearer.id {
+            return Content::Sealed;
+        }
+        if result.withheld > 0 {
+            // In a box: few are.
+            return Box::pin(self.load_large(journal, operation, result.withheld, caller)).await;
+        }
+        let key = caller.bearer.secret.result_key(operation.id);
+        match seal::open(&key, operation, result) {
+            Ok(opened) => Content::Kept(opened.body.into()),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(operation.id = %operation.id, error, "a result does not open");
+                Content::Broken
+            }
+        }
+    }
+
+    /// Reads and opens the content that a load withheld, once there is room for it. Cancel safe.
+    async fn load_large(
+        &self,
+        journal: &dyn Journal,
         operation: &Operation,
         bytes: usize,
         caller: &Caller,
     ) -> Content {
-        let room = match self.results.acquire(caller.api_key.id, bytes).await {
+        let room = match self.acquire(caller.api_key.id, bytes).await {
             Ok(room) => room,
             Err(full) => return Content::NoRoom(full),
         };
         // Never closed.
-        let place = self.results.opening.acquire().await;
-        let result = match self.ports.journal.result(operation.id).await {
+        let place = self.opening.acquire().await;
+        let result = match journal.result(operation.id).await {
             Ok(Some(result)) => result,
             // Purged meanwhile.
             Ok(None) => return Content::Expired,
@@ -172,12 +216,12 @@ impl Engine {
 
     /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
     /// where it panicked, which was logged. Cancel safe: dropped work goes on and is for nobody.
-    pub async fn run_blocking<T: Send + 'static>(
+    pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         // Never closed.
-        let _place = self.results.opening.acquire().await;
+        let _place = self.opening.acquire().await;
         on_thread(work).await
     }
 }

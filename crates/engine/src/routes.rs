@@ -3,6 +3,7 @@
 
 mod breaker;
 mod choice;
+mod route_series;
 mod route_state;
 
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use holdfast_domain::operation::Attempt;
 use holdfast_domain::request::Request;
 use tokio::time::Instant;
 
+pub(crate) use self::breaker::CallOutcome;
 pub use self::breaker::CoolDown;
-pub(crate) use self::breaker::{CallOutcome, CoolDownReason};
 use self::choice::{choose, draw};
 use self::route_state::RouteUnavailable;
 pub(crate) use self::route_state::{Permit, RouteState};

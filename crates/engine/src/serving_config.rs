@@ -10,7 +10,7 @@ use holdfast_domain::ports::{Provider, UnsupportedParam};
 use holdfast_domain::request::Request;
 use holdfast_wire::nearest::nearest;
 
-use crate::callers::Caller;
+use crate::authentication::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
 use crate::metrics;
 use crate::routes::{CoolDown, RouteState};

@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::chunk_log::{ChunkLog, ClosingChunks, Follower};
 pub(crate) use self::registry::{Registration, RunRegistry};
+use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
-use crate::reply::RequestFailure;
 
 /// Where a run is.
 #[derive(Debug, Clone)]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use holdfast_domain::operation::{Operation, Owner};
+use holdfast_domain::operation::{Node, Operation, Owner};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::record::{BadRecord, Opener, Record};
-use super::{RelayAnswer, RelayRequest, SILENCE_MAX, nonce, try_permit};
-use crate::Engine;
-use crate::submit::RequestContext;
+use super::{Relays, SILENCE_MAX, nonce, try_permit};
+use crate::ask::RequestContext;
+use crate::relay_transport::{RelayAnswer, RelayRequest};
 
 /// Requests for one relay: the first, and one more where that was cut.
 const ASKED_MAX: u32 = 2;
@@ -29,7 +29,7 @@ pub(crate) enum RelayEvent {
 
 /// A relay of one operation, over at most [`ASKED_MAX`] requests.
 struct RelayReader {
-    engine: Arc<Engine>,
+    relays: Arc<Relays>,
     ask: RequestContext,
     owner: Owner,
     response: Option<RelayResponse>,
@@ -73,15 +73,15 @@ impl RelayReader {
                 Ok(Some(Record::Event(event))) => return Some(RelayEvent::Said(event)),
                 Ok(Some(Record::Ping)) => continue,
                 Ok(Some(Record::End)) => {
-                    self.engine.metrics.relayed("whole");
+                    self.relays.metrics.relayed("whole");
                     return None;
                 }
-                Ok(None) => self.engine.metrics.relayed("cut"),
+                Ok(None) => self.relays.metrics.relayed("cut"),
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     let node = &self.owner.node.name;
                     tracing::warn!(operation.id = %self.ask.id, %node, error, "a relay was not read on");
-                    self.engine.metrics.relayed("cut");
+                    self.relays.metrics.relayed("cut");
                 }
             }
             self.response = None;
@@ -93,13 +93,13 @@ impl RelayReader {
             return None;
         }
         self.asked += 1;
-        let (relays, owner) = (self.engine.relays.as_ref()?, &self.owner);
+        let (relays, owner) = (&self.relays, &self.owner);
         let result_key = self.ask.caller.bearer.secret.result_key(self.ask.id);
         let (claim, nonce) = (owner.claim, nonce());
         let proof = result_key.relay_proof(claim, nonce);
         let request = RelayRequest { operation: self.ask.id, claim, nonce, proof };
         let answer = async {
-            let address = self.engine.ports.nodes.address(&owner.node).await?;
+            let address = relays.nodes.address(&owner.node).await?;
             // Its own address in another's row is a mistake, and would be asked by itself.
             match address.filter(|address| address != relays.address()) {
                 Some(address) => relays.options.transport.ask(address, request).await,
@@ -112,11 +112,11 @@ impl RelayReader {
                 Some(RelayResponse { answer, opener: Opener::new(&key).ok()? })
             }
             Ok(None) => {
-                self.engine.metrics.relayed("refused");
+                self.relays.metrics.relayed("refused");
                 None
             }
             Err(error) => {
-                self.engine.metrics.relayed("unreached");
+                self.relays.metrics.relayed("unreached");
                 let error: &dyn std::error::Error = &error;
                 let node = &owner.node.name;
                 tracing::debug!(operation.id = %self.ask.id, %node, error, "a node was not asked");
@@ -126,20 +126,21 @@ impl RelayReader {
     }
 }
 
-impl Engine {
+impl Relays {
     /// What the process says that runs this operation; `None` where it is not asked.
-    pub(crate) fn open_relay(
+    pub(crate) fn open(
         self: &Arc<Self>,
         ask: &RequestContext,
         row: &Operation,
+        own: &Node,
     ) -> Option<BoxStream<'static, RelayEvent>> {
         let owner = row.owner.clone();
-        if owner.node == *self.node.node() {
+        if owner.node == *own {
             return None;
         }
-        let place = try_permit(&self.relays.as_ref()?.heard)?;
-        let (engine, ask) = (Arc::clone(self), ask.clone());
-        let reader = RelayReader { engine, ask, owner, response: None, asked: 0, _place: place };
+        let place = try_permit(&self.heard)?;
+        let (relays, ask) = (Arc::clone(self), ask.clone());
+        let reader = RelayReader { relays, ask, owner, response: None, asked: 0, _place: place };
         let events = stream::unfold(reader, |mut reader| async {
             reader.next().await.map(|event| (event, reader))
         });

@@ -11,9 +11,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::record::{EVENT_MAX, Sealer};
-use super::{PING_AFTER, RelayAnswer, RelayRequest, nonce, try_permit};
-use crate::Engine;
-use crate::tape::{Follower, Reader};
+use super::{PING_AFTER, Relays, nonce, try_permit};
+use crate::relay_transport::{RelayAnswer, RelayRequest};
+use crate::tape::{Follower, Reader, RunRegistry};
 
 /// The records of one relay, made as the run says more.
 struct RelayWriter {
@@ -57,14 +57,17 @@ impl RelayWriter {
     }
 }
 
-impl Engine {
+impl Relays {
     /// What a run of this process says, to another node that knows its result key; `None` for any other, for
     /// a run that is not here or is not heard while it runs, and where too many hear.
-    #[must_use]
-    pub fn relay(&self, request: &RelayRequest, waiters_max: usize) -> Option<RelayAnswer> {
-        let relays = self.relays.as_ref()?;
+    pub(crate) fn serve(
+        &self,
+        running: &RunRegistry,
+        request: &RelayRequest,
+        waiters_max: usize,
+    ) -> Option<RelayAnswer> {
         let RelayRequest { operation, claim, nonce: asking, proof } = request;
-        let tape = self.running.find(*operation).filter(|tape| tape.claim == *claim)?;
+        let tape = running.find(*operation).filter(|tape| tape.claim == *claim)?;
         let result_key = tape.chunk_log()?.result_key(*operation);
         if result_key.relay_proof(*claim, *asking) != *proof {
             return None;
@@ -73,7 +76,7 @@ impl Engine {
         if !tape.chunk_log()?.is_first_ask(*asking) {
             return None;
         }
-        let place = try_permit(&relays.told)?;
+        let place = try_permit(&self.told)?;
         let reader = tape.read(waiters_max)?;
         let follower = reader.chunk_log()?.follow(false);
         let nonce = nonce();

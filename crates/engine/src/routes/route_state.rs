@@ -14,8 +14,8 @@ use super::breaker::{
     BreakerChange, BreakerState, CallOutcome, CallToken, CircuitBreaker, CoolDown,
 };
 use super::choice::{Candidate, Rank};
+use super::route_series::RouteSeries;
 use crate::catalogue::Route;
-use crate::metrics::RouteSeries;
 
 /// A route of a model.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use holdfast_domain::operation::{Phase, Snapshot};
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use crate::Engine;
+use crate::membership::Membership;
 
 /// Between two looks at one row.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,8 +34,9 @@ pub(crate) enum PolledRow {
 pub(crate) type RowWatch = watch::Receiver<PolledRow>;
 
 /// The operations that are looked at. A std mutex: never held across an await.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RowPoller {
+    membership: Arc<Membership>,
     looks: Mutex<RowPolls>,
 }
 
@@ -90,6 +91,10 @@ impl Drop for PollGuard<'_> {
 }
 
 impl RowPoller {
+    pub(crate) fn new(membership: Arc<Membership>) -> Self {
+        Self { membership, looks: Mutex::default() }
+    }
+
     /// How many requests wait here for what runs elsewhere.
     pub(crate) fn waiters(&self) -> usize {
         self.lock().values().map(|waiting| waiting.looks.receiver_count()).sum()
@@ -129,21 +134,21 @@ impl RowPoller {
     }
 }
 
-impl Engine {
+impl RowPoller {
     /// Waits for an operation with all others who do, at most so many.
     pub(crate) fn watch(self: &Arc<Self>, id: OperationId, waiters_max: usize) -> Option<RowWatch> {
-        let (watch, waiting) = self.row_poller.join(id, waiters_max)?;
+        let (watch, waiting) = self.join(id, waiters_max)?;
         if let Some(waiting) = waiting {
-            self.keepers.spawn(Box::pin(Arc::clone(self).poll_row(id, waiting)));
+            self.membership.keepers.spawn(Box::pin(Arc::clone(self).poll_row(id, waiting)));
         }
         Some(watch)
     }
 
     /// Looks until the operation rests, nobody waits, or the process has drained.
     async fn poll_row(self: Arc<Self>, id: OperationId, waiting: Arc<RowPoll>) {
-        let place = PollGuard { elsewhere: &self.row_poller, id, waiting };
+        let place = PollGuard { elsewhere: &self, id, waiting };
         loop {
-            let (look, goes_on) = match self.reconcile_operation(id).await {
+            let (look, goes_on) = match self.membership.reconcile_operation(id).await {
                 Ok(snapshot) => {
                     let goes_on = is_leased(&snapshot);
                     (PolledRow::Row(Arc::new(snapshot)), goes_on)
@@ -160,7 +165,7 @@ impl Engine {
             tokio::select! {
                 () = sleep(LOOK) => {}
                 () = place.waiting.due.notified() => {}
-                () = self.background.cancelled() => return,
+                () = self.membership.background.cancelled() => return,
             }
         }
     }

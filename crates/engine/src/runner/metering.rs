@@ -5,15 +5,15 @@ use holdfast_domain::answer::Answer;
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 
-use crate::Engine;
-use crate::admission::PreparedClaim;
+use super::Runner;
+use crate::ask::PreparedClaim;
 use crate::catalogue::Route;
 use crate::metrics::usage_not_believed;
 
 /// Bytes of text that an estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-impl Engine {
+impl Runner {
     /// What was reported, unless no run within the bounds of its request can have used that up: nobody
     /// pays for that.
     pub(crate) fn credible_meters(

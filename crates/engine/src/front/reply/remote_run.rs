@@ -13,16 +13,17 @@ use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::Engine;
+use super::{Reply, ReplyBody};
+use crate::ask::RequestContext;
+use crate::failure::RequestFailure;
+use crate::front::Front;
+use crate::front::row_poller::{PolledRow, RowWatch, is_leased};
 use crate::relay::RelayEvent;
-use crate::reply::{Reply, ReplyBody, RequestFailure};
 use crate::results::is_large;
-use crate::row_poller::{PolledRow, RowWatch, is_leased};
-use crate::submit::RequestContext;
 
 /// One request that waits.
 pub(crate) struct RemoteRun {
-    engine: Arc<Engine>,
+    front: Arc<Front>,
     ask: RequestContext,
     watch: RowWatch,
     /// Until when it waits; for good once it has heard something.
@@ -56,9 +57,9 @@ pub(crate) enum Progress {
 }
 
 impl RemoteRun {
-    pub(crate) fn new(engine: &Arc<Engine>, ask: &RequestContext, watch: RowWatch) -> Self {
+    pub(crate) fn new(front: &Arc<Front>, ask: &RequestContext, watch: RowWatch) -> Self {
         let mut run = Self {
-            engine: Arc::clone(engine),
+            front: Arc::clone(front),
             ask: ask.clone(),
             watch,
             patience: Some(ask.patience),
@@ -88,8 +89,8 @@ impl RemoteRun {
             let patience = self.patience;
             let is_read = self.reading.is_some();
             let ended = match self.begun {
-                Some(_) => self.engine.cutting.cancelled(),
-                None => self.engine.draining.cancelled(),
+                Some(_) => self.front.cutting.cancelled(),
+                None => self.front.draining.cancelled(),
             };
             tokio::select! {
                 biased;
@@ -121,7 +122,7 @@ impl RemoteRun {
 
     /// What of a reply is left to be told, where some of it was.
     pub(crate) async fn resume_reply(self, reply: Reply) -> Reply {
-        let Self { engine, ask, written, begun, .. } = self;
+        let Self { front, ask, written, begun, .. } = self;
         if begun.is_none() {
             return reply;
         }
@@ -135,7 +136,7 @@ impl RemoteRun {
             written.restart();
             stream.resume_after(&mut written)
         };
-        let rest = if is_large { engine.run_blocking(rest).await } else { Some(rest()) };
+        let rest = if is_large { front.results.run_blocking(rest).await } else { Some(rest()) };
         let outcome = match rest {
             Some(Ok(rest)) => Ok(ReplyBody::Streamed(Box::new(rest))),
             // Two answers are never told as one: whoever asks again gets the row's.
@@ -155,17 +156,17 @@ impl RemoteRun {
             PolledRow::Pending => {}
             PolledRow::Row(row) if is_leased(&row) => {
                 if matches!(self.relay, RelayState::Wanted) {
-                    let heard = row
-                        .operation
-                        .as_ref()
-                        .and_then(|row| self.engine.open_relay(&self.ask, row));
+                    let heard = row.operation.as_ref().and_then(|row| {
+                        let own = self.front.membership.node.node();
+                        self.front.relays.as_ref()?.open(&self.ask, row, own)
+                    });
                     self.relay = heard.map_or(RelayState::Closed, RelayState::Open);
                 }
                 self.seen = Some(row);
             }
             PolledRow::Row(row) => {
-                let (engine, ask) = (Arc::clone(&self.engine), self.ask.clone());
-                self.reading = Some(async move { engine.reply_at_rest(&row, &ask).await }.boxed());
+                let (front, ask) = (Arc::clone(&self.front), self.ask.clone());
+                self.reading = Some(async move { front.reply_at_rest(&row, &ask).await }.boxed());
             }
             // What was begun goes on: the run has not ended for that, and the next look may tell.
             PolledRow::Unreadable if self.begun.is_some() => {}
@@ -188,7 +189,7 @@ impl RemoteRun {
             Some(RelayEvent::Said(event)) => match written.filter(&event) {
                 Ok(event) => {
                     let event = event?;
-                    self.begun.get_or_insert_with(|| self.engine.tasks.token());
+                    self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
                     self.patience = None;
                     let include_usage = self.ask.delivery.include_usage;
                     return if include_usage { chunk::with_no_usage(&event) } else { Some(event) };
@@ -204,7 +205,7 @@ impl RemoteRun {
             Some(RelayEvent::Restart) => written.restart(),
             None => {
                 self.relay = RelayState::Closed;
-                self.engine.row_poller.poll_now(self.ask.id);
+                self.front.row_poller.poll_now(self.ask.id);
             }
         }
         None
@@ -212,10 +213,10 @@ impl RemoteRun {
 
     /// What is told to one who waits no longer.
     fn unfinished(&self) -> BoxFuture<'static, Reply> {
-        let (engine, ask, seen) = (Arc::clone(&self.engine), self.ask.clone(), self.seen.clone());
+        let (front, ask, seen) = (Arc::clone(&self.front), self.ask.clone(), self.seen.clone());
         async move {
             match seen {
-                Some(row) => engine.reply_of_row(&row, &ask.caller, true).await,
+                Some(row) => front.reply_of_row(&row, &ask.caller, true).await,
                 None => Reply::unbound(RequestFailure::InProgress(ask.id)),
             }
         }
@@ -246,7 +247,7 @@ async fn until(patience: Option<Instant>) {
     }
 }
 
-impl Engine {
+impl Front {
     /// What a row that is not leased says to this caller.
     async fn reply_at_rest(&self, row: &Snapshot, ask: &RequestContext) -> Reply {
         let reply = self.reply_of_row(row, &ask.caller, true).await;

@@ -9,25 +9,16 @@ use holdfast_domain::request::{FINGERPRINT_VERSION, Request};
 use holdfast_domain::{ClaimId, Micros};
 use uuid::Uuid;
 
-use crate::Engine;
-use crate::callers::Caller;
+use super::Front;
+use crate::ask::{PreparedClaim, RequestBody, RequestContext};
+use crate::authentication::Caller;
 use crate::catalogue::Model;
+use crate::failure::RequestFailure;
 use crate::options::Options;
-use crate::reply::RequestFailure;
 use crate::routes::RoutePlan;
-use crate::states::may_grow;
-use crate::submit::{RequestBody, RequestContext};
+use crate::runner::may_grow;
 
-/// A request that may be claimed.
-#[derive(Debug, Clone)]
-pub(crate) struct PreparedClaim {
-    pub(crate) request: Arc<Request>,
-    pub(crate) model: Arc<Model>,
-    pub(crate) bound: UsageBound,
-    pub(crate) claim: Claim,
-}
-
-impl Engine {
+impl Front {
     /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
     fn admit(
         &self,
@@ -36,7 +27,7 @@ impl Engine {
     ) -> Result<Box<PreparedClaim>, RequestFailure> {
         let (caller, RequestBody { request, body }) = (&ask.caller, said);
         let model = ask.offer.catalogue.find(&request.model).ok_or_else(|| {
-            let now = self.node.now();
+            let now = self.membership.node.now();
             RequestFailure::ModelNotFound {
                 meant: ask.offer.suggest_model(caller, request.model.as_str(), now),
             }
@@ -47,7 +38,7 @@ impl Engine {
         if body.len() > model.body_bytes {
             return Err(RequestFailure::TooLarge { limit: model.body_bytes });
         }
-        let price = model.price(caller.currency, self.node.now());
+        let price = model.price(caller.currency, self.membership.node.now());
         let price = &price.ok_or(RequestFailure::NoPrice(caller.currency))?.version;
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| RequestFailure::BadRequest(Arc::new(bad)))?;
@@ -76,8 +67,11 @@ impl Engine {
             tokens: bound.prompt_tokens.saturating_add(bound.all_output_tokens()),
             limits: caller.api_key.grant.limits,
             time: model.timeouts.total.saturating_add(Options::DEADLINE_MARGIN),
-            owner: Owner { claim: ClaimId::from(Uuid::new_v4()), node: self.node.node().clone() },
-            lease: self.node.lease(),
+            owner: Owner {
+                claim: ClaimId::from(Uuid::new_v4()),
+                node: self.membership.node.node().clone(),
+            },
+            lease: self.membership.node.lease(),
         };
         let (request, model) = (Arc::clone(request), Arc::clone(model));
         Ok(Box::new(PreparedClaim { request, model, bound, claim }))
@@ -91,7 +85,7 @@ impl Engine {
         said: &RequestBody,
     ) -> Result<(Box<PreparedClaim>, Box<RoutePlan>), RequestFailure> {
         let bid = self.admit(ask, said)?;
-        if self.answers.are_spent(ask.offer.rules.answer_bytes) {
+        if self.runner.is_memory_spent(ask.offer.rules.answer_bytes) {
             return Err(RequestFailure::Overloaded);
         }
         let lanes = ask.offer.routes_of(&bid.claim.model);

@@ -10,15 +10,16 @@ use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, LeasedOperation, Unava
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::Engine;
+use super::Membership;
+use crate::authentication::Authentication;
 
 /// After a heartbeat that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-impl Engine {
+impl Membership {
     /// Beats until the background ends, even where the store does not answer.
-    pub(crate) async fn beat(self: Arc<Self>) {
-        let mut ticks = interval(self.options.heartbeat);
+    pub(crate) async fn beat(self: Arc<Self>, authentication: Arc<Authentication>) {
+        let mut ticks = interval(self.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Claims that were seen once without a task: the task of a fresh claim may not be back yet.
         let mut suspects = HashMap::new();
@@ -27,7 +28,7 @@ impl Engine {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
-            self.callers.evict_expired();
+            authentication.evict_expired();
             let beaten = tokio::select! {
                 beaten = self.beat_once(&mut suspects) => beaten,
                 () = self.background.cancelled() => return,
@@ -35,7 +36,7 @@ impl Engine {
             if let Err(error) = beaten {
                 self.node.on_heartbeat_failure();
                 // A failure that was for a moment leaves the process unready for no longer.
-                ticks.reset_after(RETRY.min(self.options.heartbeat));
+                ticks.reset_after(RETRY.min(self.heartbeat));
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "heartbeat failed");
             }
@@ -48,9 +49,9 @@ impl Engine {
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
         let sent = Instant::now();
-        let beat = self.ports.nodes.heartbeat(node, self.options.lease, LeaseMode::Renew);
+        let beat = self.nodes.heartbeat(node, self.node.length(), LeaseMode::Renew);
         // What is acknowledged later than this has ended already: the next one may fare better.
-        let beat = timeout(self.options.lease, beat).await;
+        let beat = timeout(self.node.length(), beat).await;
         match beat.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))? {
             HeartbeatOutcome::Held { lease, now } => self.node.on_heartbeat(sent, lease, now),
             HeartbeatOutcome::Lost { .. } => {
@@ -62,7 +63,7 @@ impl Engine {
             }
         }
         // A commit without a verdict must not keep the next heartbeat waiting.
-        let tended = timeout(self.options.heartbeat, self.tend_leased(suspects)).await;
+        let tended = timeout(self.heartbeat, self.tend_leased(suspects)).await;
         tended.unwrap_or_else(|_elapsed| {
             tracing::warn!("claims without a task were not given up in time");
             Ok(())
@@ -76,7 +77,7 @@ impl Engine {
         suspects: &mut HashMap<OperationId, ClaimId>,
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
-        let leased = self.ports.journal.leased_to(node).await?;
+        let leased = self.journal.leased_to(node).await?;
         for asked in leased.iter().filter(|leased| leased.cancel_asked) {
             self.running.cancel(asked.operation, asked.claim);
         }

@@ -1,4 +1,7 @@
-//! What a caller is told, in this crate's words; how it is spelled is the wire's and HTTP's business.
+//! Replies: what a tape or a row says to one caller, as a whole or as a stream.
+
+mod remote_run;
+mod streaming;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,21 +9,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_domain::limits::ReachedLimit;
+use holdfast_domain::OperationId;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::usage::UsageRecord;
-use holdfast_domain::{Currency, Micros, OperationId};
-use holdfast_wire::chat::request::BadRequest;
+use tokio::time::sleep_until;
 
-use crate::Engine;
-use crate::callers::Caller;
+use self::remote_run::{Progress, RemoteRun};
+pub use self::streaming::{CompletionStream, StreamFailure, StreamItem};
+use super::Front;
+use crate::ask::RequestContext;
+use crate::authentication::Caller;
+use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
-use crate::results::ResultsFull;
+use crate::results::{Content, ResultsFull};
 use crate::routes::SkippedRoute;
-use crate::seal;
-use crate::streaming::CompletionStream;
+use crate::tape::{FollowOutcome, Outcome};
 
 /// The answer to one request.
 #[derive(Debug)]
@@ -75,79 +80,6 @@ pub struct ReplyFacts {
     pub usage: Option<UsageRecord>,
 }
 
-/// Why there is no answer. Every variant has one row in the table of errors.
-#[derive(Debug, Clone)]
-pub enum RequestFailure {
-    /// The body cannot be taken.
-    BadRequest(Arc<BadRequest>),
-    /// The body is larger than its model takes.
-    TooLarge {
-        /// What it takes, in bytes.
-        limit: usize,
-    },
-    /// No such model.
-    ModelNotFound {
-        /// The one that was probably meant, of those that the API key may use.
-        meant: Option<PublicModelId>,
-    },
-    /// The API key may not use the model.
-    ModelNotAllowed,
-    /// The model has no price in the currency of the API key's wallet.
-    NoPrice(Currency),
-    /// The hold would exceed what the caller allowed.
-    ChargeLimit {
-        /// What would be held.
-        hold: Micros,
-        /// What the caller allowed.
-        allowed: Micros,
-    },
-    /// The wallet has less available than the hold.
-    InsufficientFunds {
-        /// What would be held.
-        hold: Micros,
-        /// What it had a moment later, where that is less and the API key may see it.
-        available: Option<Micros>,
-    },
-    /// A limit of the API key is reached.
-    LimitReached(ReachedLimit),
-    /// No route that could take it may be taken now.
-    PassedOver(SkippedRoute),
-    /// Too many callers wait for this operation.
-    TooManyWaiters,
-    /// So many bytes of results are on their way to this API key that this one found no room.
-    TooManyResults(OperationId),
-    /// The key is bound to another request.
-    OtherRequest,
-    /// It runs, and the caller's patience ended first.
-    InProgress(OperationId),
-    /// It may have run, and was not charged.
-    OutcomeUnknown(OperationId),
-    /// The database has lost the claim that it ran by: it may have run, and may run again under the
-    /// same key.
-    ClaimLost(OperationId),
-    /// It provably did not run, and may be sent again after so long.
-    NotRun(OperationId, Duration),
-    /// Refused for good; the words of the first answer are gone.
-    Refused(OperationId, ProviderRefusal),
-    /// Completed; the content was deleted after its time.
-    ResultExpired(OperationId, Box<UsageRecord>),
-    /// Completed; another credential sealed the content.
-    ResultSealed(OperationId, Box<UsageRecord>),
-    /// The store does not take or give what is needed; with the operation where the key is bound.
-    Storage(Option<OperationId>),
-    /// Completed but for its settlement, which the store refuses: this will be its charge.
-    Recorded(OperationId, Micros),
-    /// Too many commits wait.
-    Overloaded,
-    /// This process takes nothing new.
-    Draining,
-    /// It ended, and its content does not open with the credential that sealed it: a bug or tampering,
-    /// told to the operator. Asking again does not help.
-    Unreadable(OperationId, Option<Box<UsageRecord>>),
-    /// A bug, told to the operator.
-    Internal(Option<OperationId>),
-}
-
 impl Reply {
     /// A failure that is not read from a row.
     pub(crate) fn unbound(failure: RequestFailure) -> Self {
@@ -182,7 +114,7 @@ impl Reply {
     }
 }
 
-impl Engine {
+impl Front {
     /// What the row says to this caller. Cancel safe.
     pub(crate) async fn reply_of_row(
         &self,
@@ -200,7 +132,7 @@ impl Engine {
             Phase::Open => Err(RequestFailure::NotRun(id, operation.reopens_in(snapshot.now))),
             Phase::Abandoned { .. } => Err(RequestFailure::OutcomeUnknown(id)),
             Phase::Completed { usage, .. } => {
-                match self.content(snapshot, operation, caller).await {
+                match self.results.content(&*self.journal, snapshot, operation, caller).await {
                     Content::Kept(body) => Ok(ReplyBody::Completed(body)),
                     Content::Expired => {
                         Err(RequestFailure::ResultExpired(id, Box::new(usage.clone())))
@@ -211,18 +143,18 @@ impl Engine {
                     Content::Broken => {
                         Err(RequestFailure::Unreadable(id, Some(Box::new(usage.clone()))))
                     }
-                    Content::NoRoom(full) => Err(RequestFailure::no_room(full, id)),
+                    Content::NoRoom(full) => Err(failure_of_room(full, id)),
                     Content::Unread(error) => Err(failure_of_read(&error, id)),
                 }
             }
             Phase::Refused { refusal, .. } => {
-                match self.content(snapshot, operation, caller).await {
+                match self.results.content(&*self.journal, snapshot, operation, caller).await {
                     Content::Kept(body) => Ok(ReplyBody::Refused(*refusal, body)),
                     Content::Expired | Content::Sealed => {
                         Err(RequestFailure::Refused(id, *refusal))
                     }
                     Content::Broken => Err(RequestFailure::Unreadable(id, None)),
-                    Content::NoRoom(full) => Err(RequestFailure::no_room(full, id)),
+                    Content::NoRoom(full) => Err(failure_of_room(full, id)),
                     Content::Unread(error) => Err(failure_of_read(&error, id)),
                 }
             }
@@ -242,42 +174,10 @@ fn failure_of_read(error: &Unavailable, operation: OperationId) -> RequestFailur
     RequestFailure::Storage(Some(operation))
 }
 
-impl RequestFailure {
-    const fn no_room(full: ResultsFull, operation: OperationId) -> Self {
-        match full {
-            ResultsFull::ApiKey => Self::TooManyResults(operation),
-            ResultsFull::Process => Self::Overloaded,
-        }
-    }
-
-    /// Which operation it is about, where the key is bound and the caller may know.
-    const fn operation(&self) -> Option<OperationId> {
-        match self {
-            Self::InProgress(id)
-            | Self::TooManyResults(id)
-            | Self::Unreadable(id, _)
-            | Self::OutcomeUnknown(id)
-            | Self::ClaimLost(id)
-            | Self::NotRun(id, _)
-            | Self::Recorded(id, _)
-            | Self::Refused(id, _)
-            | Self::ResultExpired(id, _)
-            | Self::ResultSealed(id, _) => Some(*id),
-            Self::Storage(operation) | Self::Internal(operation) => *operation,
-            Self::BadRequest(_)
-            | Self::TooLarge { .. }
-            | Self::ModelNotFound { .. }
-            | Self::ModelNotAllowed
-            | Self::NoPrice(_)
-            | Self::ChargeLimit { .. }
-            | Self::InsufficientFunds { .. }
-            | Self::LimitReached(_)
-            | Self::PassedOver(_)
-            | Self::TooManyWaiters
-            | Self::OtherRequest
-            | Self::Overloaded
-            | Self::Draining => None,
-        }
+const fn failure_of_room(full: ResultsFull, operation: OperationId) -> RequestFailure {
+    match full {
+        ResultsFull::ApiKey => RequestFailure::TooManyResults(operation),
+        ResultsFull::Process => RequestFailure::Overloaded,
     }
 }
 
@@ -297,46 +197,63 @@ impl ReplyFacts {
     }
 }
 
-/// What became of an operation's content, for one caller.
-pub(crate) enum Content {
-    /// Here it is.
-    Kept(Bytes),
-    /// Deleted after its time.
-    Expired,
-    /// Sealed by another credential.
-    Sealed,
-    /// It does not open with the credential that sealed it: a bug or tampering.
-    Broken,
-    /// It is large, and found no room in time.
-    NoRoom(ResultsFull),
-    /// The store does not work.
-    Unread(Unavailable),
-}
-
-impl Engine {
-    /// A row's content for a caller: opened at once where the load brought it along. Cancel safe.
-    pub(crate) async fn content(
-        &self,
-        snapshot: &Snapshot,
-        operation: &Operation,
-        caller: &Caller,
-    ) -> Content {
-        let Some(result) = &snapshot.result else { return Content::Expired };
-        if result.credential != caller.bearer.id {
-            return Content::Sealed;
-        }
-        if result.withheld > 0 {
-            // In a box: few are.
-            return Box::pin(self.load_large_content(operation, result.withheld, caller)).await;
-        }
-        let key = caller.bearer.secret.result_key(operation.id);
-        match seal::open(&key, operation, result) {
-            Ok(opened) => Content::Kept(opened.body.into()),
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::error!(operation.id = %operation.id, error, "a result does not open");
-                Content::Broken
+impl Front {
+    /// What the end of a run tells this caller.
+    pub(crate) async fn to_reply(
+        self: &Arc<Self>,
+        ask: &RequestContext,
+        followed: FollowOutcome,
+    ) -> Reply {
+        match followed {
+            FollowOutcome::Ended(Outcome::Unbound(failure)) => {
+                let rates = if let RequestFailure::LimitReached(reached) = &failure {
+                    RateLimitStatus::at(&ask.caller.api_key.grant.limits, reached)
+                } else {
+                    RateLimitStatus::default()
+                };
+                Reply { rates, ..Reply::unbound(failure) }
             }
+            FollowOutcome::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
+                let reply = match Reply::from_run(&snapshot, body, &ask.caller, !ran) {
+                    Some(reply) => reply,
+                    None => Box::pin(self.reply_of_row(&snapshot, &ask.caller, !ran)).await,
+                };
+                Reply { rates, ..reply }
+            }
+            FollowOutcome::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(ask)).await,
+            FollowOutcome::Ended(Outcome::OtherRequest) => {
+                Reply::unbound(RequestFailure::OtherRequest)
+            }
+            FollowOutcome::Ended(Outcome::Lost) => {
+                Reply::unbound(RequestFailure::Internal(Some(ask.id)))
+            }
+            FollowOutcome::Ended(Outcome::GivenBack) | FollowOutcome::Unclaimed => {
+                Reply::unbound(RequestFailure::Storage(None))
+            }
+            FollowOutcome::StillRunning => Reply::unbound(RequestFailure::InProgress(ask.id)),
+            FollowOutcome::Unsettled => Reply::unbound(RequestFailure::Storage(Some(ask.id))),
+        }
+    }
+
+    /// Waits for an operation that this process does not run, with all others who wait for it here.
+    pub(super) async fn follow_row(self: &Arc<Self>, ask: &RequestContext) -> Reply {
+        let Some(watch) = self.row_poller.watch(ask.id, ask.offer.rules.waiters_per_operation)
+        else {
+            return Reply::unbound(RequestFailure::TooManyWaiters);
+        };
+        let mut joined = RemoteRun::new(self, ask, watch);
+        if !ask.delivery.stream {
+            return joined.rest().await;
+        }
+        let next = tokio::select! {
+            biased;
+            next = joined.more() => Some(next),
+            () = sleep_until(ask.head_by) => None,
+        };
+        match next {
+            Some(Progress::Rests(reply)) => *reply,
+            Some(Progress::Said(event)) => Reply::from_remote_run(joined, [event].into()),
+            None => Reply::from_remote_run(joined, [].into()),
         }
     }
 }

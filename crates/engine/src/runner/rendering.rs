@@ -11,8 +11,8 @@ use holdfast_domain::usage::UsageRecord;
 use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};
 
-use crate::Engine;
-use crate::callers::Caller;
+use super::Runner;
+use crate::authentication::Caller;
 use crate::results::is_large;
 use crate::seal::{self, SealError};
 use crate::tape::ClosingChunks;
@@ -78,7 +78,7 @@ impl ReceivedAnswer {
     }
 }
 
-impl Engine {
+impl Runner {
     /// Writes an answer down with what its provider wants back. `None` where that panicked, which was logged.
     pub(crate) async fn render_answer(
         &self,
@@ -92,7 +92,7 @@ impl Engine {
         let (request, caller) = (Arc::clone(terms.request), Arc::clone(terms.caller));
         let (operation, usage) = (terms.operation.clone(), terms.usage.clone());
         // In a box: few are.
-        Box::pin(self.run_blocking(move || {
+        Box::pin(self.results.run_blocking(move || {
             let (request, operation) = (&request, &operation);
             let terms = RenderContext { request, operation, caller: &caller, usage: &usage };
             heard.render(kept.as_deref(), &terms)

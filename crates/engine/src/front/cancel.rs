@@ -6,12 +6,12 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{OperationId, RequestKey};
 use tokio::time::timeout;
 
-use crate::Engine;
-use crate::callers::Caller;
+use super::Front;
+use super::views::{LookupError, OperationLookup};
+use crate::authentication::Caller;
 use crate::options::Options;
-use crate::views::{LookupError, OperationLookup};
 
-impl Engine {
+impl Front {
     /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
     /// owner was asked. An owner in this process knows at once, another one at its next heartbeat; one
     /// here whose claim the store has not judged yet is waited for. Stale work is reconciled as a
@@ -20,7 +20,7 @@ impl Engine {
     /// # Errors
     ///
     /// A [`LookupError`].
-    pub async fn cancel(
+    pub(crate) async fn cancel(
         &self,
         caller: &Caller,
         request_key: RequestKey,
@@ -32,7 +32,7 @@ impl Engine {
         if let Some(row) = &snapshot.operation
             && row.phase == Phase::Leased
         {
-            self.running.cancel(id, row.owner.claim);
+            self.runner.running.cancel(id, row.owner.claim);
         }
         self.operation_lookup(snapshot, caller).await
     }
@@ -42,12 +42,15 @@ impl Engine {
     async fn ask_to_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let mut judged = None;
         loop {
-            let before = self.running.find(id);
-            let asked =
-                self.conduct_of(id).cancel_while_running(id, self.running.live_claim(id)).await?;
-            let snapshot = self.metrics.count_found(asked);
+            let before = self.runner.running.find(id);
+            let asked = self
+                .membership
+                .conduct_of(id)
+                .cancel_while_running(id, self.runner.running.live_claim(id))
+                .await?;
+            let snapshot = self.runner.metrics.count_found(asked);
             let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
-            let offered = before.or_else(|| self.running.find(id)).filter(|_tape| at_rest);
+            let offered = before.or_else(|| self.runner.running.find(id)).filter(|_tape| at_rest);
             match offered.filter(|tape| judged != Some(tape.claim)) {
                 Some(tape) => {
                     tape.wait_judged().await;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use holdfast_domain::CredentialId;
 use tokio::time::Instant;
 
-use crate::callers::AuthError;
+use super::AuthError;
 
 /// How long a refusal is remembered, and what refusals are counted over.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const MET_MAX: usize = 16_384;
 
 /// What is known of them. A std mutex: never held across an await. Only who is not let in at once comes to it.
 #[derive(Debug, Default)]
-pub(crate) struct UnknownKeyLimiter(Mutex<KeyHistory>);
+pub(super) struct UnknownKeyLimiter(Mutex<KeyHistory>);
 
 #[derive(Debug, Default)]
 struct KeyHistory {
@@ -44,7 +44,7 @@ struct KeyHistory {
 
 impl UnknownKeyLimiter {
     /// Whether a credential of a bearer at this address is worth a look.
-    pub(crate) fn check(&self, id: CredentialId, peer: IpAddr) -> Result<(), AuthError> {
+    pub(super) fn check(&self, id: CredentialId, peer: IpAddr) -> Result<(), AuthError> {
         let known = self.lock();
         if known.gone.contains(&id) || known.before.contains(&id) {
             return Err(AuthError::Invalid);
@@ -57,7 +57,7 @@ impl UnknownKeyLimiter {
     }
 
     /// Its bearer was let in.
-    pub(crate) fn on_found(&self, id: CredentialId) {
+    pub(super) fn on_found(&self, id: CredentialId) {
         let mut known = self.lock();
         if known.met.len() >= MET_MAX && !known.met.contains(&id) {
             known.met.clear();
@@ -66,7 +66,7 @@ impl UnknownKeyLimiter {
     }
 
     /// There is no such credential, or no more.
-    pub(crate) fn on_missing(&self, id: CredentialId) {
+    pub(super) fn on_missing(&self, id: CredentialId) {
         let mut known = self.lock();
         known.met.remove(&id);
         if known.gone.len() < REMEMBERED_MAX {
@@ -75,7 +75,7 @@ impl UnknownKeyLimiter {
     }
 
     /// A look was for nothing.
-    pub(crate) fn on_refused(&self, peer: IpAddr) {
+    pub(super) fn on_refused(&self, peer: IpAddr) {
         let mut known = self.lock();
         if known.refusals.len() < REMEMBERED_MAX || known.refusals.contains_key(&peer) {
             let count = known.refusals.entry(peer).or_default();

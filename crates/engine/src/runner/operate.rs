@@ -1,11 +1,12 @@
 //! The task of one operation: claims it, has a route answer it, and brings its ending to the store.
 //! It runs to its end whoever still listens.
 
+mod call;
+
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -14,34 +15,30 @@ use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
     Attempt, Operation, Phase, ProviderRefusal, SealedResult, Snapshot,
 };
-use holdfast_domain::ports::{
-    Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
-    UnreadableReason,
-};
+use holdfast_domain::ports::CallFailure as ProviderFailure;
 use holdfast_domain::price::ProviderCost;
 use holdfast_domain::request::Request;
-use holdfast_domain::state::{CallStates, ProviderStates};
+use holdfast_domain::state::CallStates;
 use holdfast_domain::usage::{Meters, UsageRecord};
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
 
-use crate::Engine;
-use crate::admission::PreparedClaim;
-use crate::answer_bytes::AnswerShare;
-use crate::assembly::{Assembly, SilenceTimer};
-use crate::catalogue::{Guarantee, Timeouts};
-use crate::metering::final_meters;
+use super::Runner;
+use super::answer_bytes::AnswerShare;
+use super::assembly::{Assembly, SilenceTimer};
+use super::metering::final_meters;
+use super::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
+use crate::ask::{PreparedClaim, RequestContext};
+use crate::catalogue::Guarantee;
+use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
-use crate::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
-use crate::reply::RequestFailure;
-use crate::routes::{CallOutcome, RoutePlan, RouteState};
+use crate::routes::RoutePlan;
 use crate::seal::{self, SealError};
-use crate::submit::RequestContext;
-use crate::tape::{Outcome, StopCause, Tape};
+use crate::tape::{Outcome, Tape};
 
-impl Engine {
+impl Runner {
     /// Runs one operation from its claim to its end.
     pub(crate) async fn operate(
         self: Arc<Self>,
@@ -54,10 +51,13 @@ impl Engine {
         let until = Instant::now() + bid.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
         let rebind = self.rebind(&ask, &bid, body);
-        let order =
-            ClaimOffer { claim: &bid.claim, now: self.node.now_at_the_latest(), rebind: &rebind };
+        let order = ClaimOffer {
+            claim: &bid.claim,
+            now: self.membership.node.now_at_the_latest(),
+            rebind: &rebind,
+        };
         reach(Step::ClaimOffered);
-        let claimed = self.conduct().claim(&order).await;
+        let claimed = self.membership.conduct().claim(&order).await;
         // The run has the request: what it was read from was needed to compare it.
         drop(rebind);
         let outcome = match claimed {
@@ -65,10 +65,10 @@ impl Engine {
                 reach(Step::ClaimCommitted);
                 let accepts = &bid.model.contract.accepts;
                 Request::make_outgoing(&mut bid.request, accepts, ask.caller.pseudonyms());
-                let (engine, bid, tape) = (&*self, &bid, &*tape);
+                let (runner, bid, tape) = (&*self, &bid, &*tape);
                 let (ask, operation) = (&ask, &*operation);
-                let share = engine.answers.share(ask.offer.rules.answer_bytes);
-                let run = Run { engine, tape, ask, bid, operation, tally, until, share };
+                let share = runner.answers.share(ask.offer.rules.answer_bytes);
+                let run = Run { runner, tape, ask, bid, operation, tally, until, share };
                 if tape.try_release() {
                     run.give_back().await
                 } else {
@@ -94,7 +94,7 @@ impl Engine {
 
 /// The run of one claimed operation.
 struct Run<'a> {
-    engine: &'a Engine,
+    runner: &'a Runner,
     tape: &'a Tape,
     ask: &'a RequestContext,
     bid: &'a PreparedClaim,
@@ -160,7 +160,7 @@ impl Run<'_> {
         reach(Step::SettlementOffered);
         let concluded = self.conclude(ending, attempts).await;
         reach(Step::SettlementCommitted);
-        self.engine.metrics.count_concluded(&concluded);
+        self.runner.metrics.count_concluded(&concluded);
         let is_lost = concluded.is_commit_lost(self.operation);
         let Conclusion { snapshot, late, .. } = concluded;
         if is_lost {
@@ -170,8 +170,8 @@ impl Run<'_> {
                 "the database has lost a claim that it had committed: it is not the one that it was, \
                  and more may be lost"
             );
-            self.engine.metrics.lost_commit();
-            self.engine.has_lost_commits.store(true, Ordering::Relaxed);
+            self.runner.metrics.lost_commit();
+            self.runner.has_lost_commits.store(true, Ordering::Relaxed);
         }
         if is_given_up(ending, &snapshot) {
             tracing::error!(
@@ -181,7 +181,7 @@ impl Run<'_> {
         }
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
-            self.engine.metrics.late_result();
+            self.runner.metrics.late_result();
         }
         if is_lost && snapshot.operation.is_none() {
             return Outcome::Unbound(RequestFailure::ClaimLost(id));
@@ -202,12 +202,17 @@ impl Run<'_> {
 
     /// What the limits stand at when the row says this.
     fn rates(&self, row: &Operation) -> RateLimitStatus {
-        RateLimitStatus::after(&self.bid.claim.limits, self.tally, row, self.engine.node.now())
+        RateLimitStatus::after(
+            &self.bid.claim.limits,
+            self.tally,
+            row,
+            self.runner.membership.node.now(),
+        )
     }
 
     /// Offers the ending until the store takes it; one that it does not take is told to the operator.
     async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Conclusion {
-        let conduct = self.engine.conduct();
+        let conduct = self.runner.membership.conduct();
         let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
         if let Ok(concluded) = timeout(Options::COMMIT_WAIT, concluding.as_mut()).await {
             return concluded;
@@ -224,7 +229,7 @@ impl Run<'_> {
     /// where the operator has chosen to pay for more than one run.
     async fn answer(&self, mut way: Box<RoutePlan>, attempts: &mut Vec<Attempt>) -> CallVerdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
-        let earlier = match self.engine.earlier(self.ask, self.bid).await {
+        let earlier = match self.runner.earlier(self.ask, self.bid).await {
             Ok(earlier) => earlier,
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
@@ -252,7 +257,7 @@ impl Run<'_> {
             let failure = match called {
                 Ok(reported) => {
                     let (route, id) = (&pass.lane.route, self.operation.id);
-                    let reported = self.engine.credible_meters(route, self.bid, reported, id);
+                    let reported = self.runner.credible_meters(route, self.bid, reported, id);
                     let kept = origin.and_then(|origin| CallStates::of(&heard.answer, origin));
                     let (kept, cost) = (kept.map(Box::new), pass.lane.route.cost.clone());
                     return CallVerdict::Answered(heard, RunReport { reported, cost, kept });
@@ -270,7 +275,7 @@ impl Run<'_> {
                 // What we cut ourselves says nothing of the route.
                 ProviderFailure::NotRun(_) if self.is_cut() => {}
                 ProviderFailure::NotRun(why) => {
-                    self.engine.route_complaints.report_not_run(
+                    self.runner.route_complaints.report_not_run(
                         &pass.lane.route,
                         why,
                         self.operation.id,
@@ -285,118 +290,12 @@ impl Run<'_> {
 
     /// Whether a provider may be called now.
     fn may_send(&self) -> bool {
-        Instant::now() < self.until && !self.is_cut() && self.engine.node.may_send()
+        Instant::now() < self.until && !self.is_cut() && self.runner.membership.node.may_send()
     }
 
     /// Whether the run is ended here.
     fn is_cut(&self) -> bool {
         self.tape.stop().is_some()
-    }
-
-    /// What a call tells of its route.
-    fn call_outcome(
-        &self,
-        called: &Result<Option<Meters>, ProviderFailure>,
-        retry_after: Option<Duration>,
-    ) -> CallOutcome {
-        match (called, retry_after) {
-            (Ok(_) | Err(ProviderFailure::Refused(_)), _) => CallOutcome::Answered,
-            (Err(ProviderFailure::Unknown(UnknownReason::Cut)), _) => CallOutcome::Nothing,
-            (Err(ProviderFailure::NotRun(_)), _) if self.is_cut() => CallOutcome::Nothing,
-            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), Some(time)) => {
-                CallOutcome::Asked(time)
-            }
-            (Err(ProviderFailure::NotRun(NotRunProof::Account)), None) => CallOutcome::Account,
-            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), None) => {
-                CallOutcome::Failed
-            }
-        }
-    }
-
-    /// Counts a call on a route; what is written down of it.
-    fn attempt(
-        &self,
-        lane: &RouteState,
-        called: &Result<Option<Meters>, ProviderFailure>,
-        is_cut: bool,
-        latency: Duration,
-    ) -> Attempt {
-        let class = match called {
-            Ok(_) if is_cut => "cut",
-            Ok(_) => "finished",
-            Err(failure) => failure.label(),
-        };
-        self.engine.metrics.upstream(&lane.route.provider, class, latency);
-        let reason = called.as_ref().err().and_then(ProviderFailure::reason);
-        if let Some(why) = reason {
-            self.engine.route_complaints.report_unreadable(&lane.route, why, self.operation.id);
-        }
-        Attempt {
-            route: Arc::clone(&lane.name),
-            class: class.into(),
-            latency,
-            may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
-            reason: reason.map(|why| why.to_string().into()),
-        }
-    }
-
-    /// One call on one route, cut by a timeout, at the bound of what is kept of a stream, by a cancel, or
-    /// at the drain deadline.
-    async fn call(
-        &self,
-        states: ProviderStates,
-        answer: &mut Assembly<'_>,
-        pulse: &SilenceTimer<'_>,
-    ) -> Result<Option<Meters>, ProviderFailure> {
-        let lane = &pulse.pass().lane;
-        let Some(provider) = &lane.provider else {
-            return Err(ProviderFailure::NotRun(NotRunProof::Account));
-        };
-        let arrival =
-            self.tape.chunk_log().map_or(ResponseMode::Whole, |_heard| ResponseMode::Streamed);
-        let call = Call {
-            request: Arc::clone(&self.bid.request),
-            model: Arc::clone(&lane.route.model),
-            max_output_tokens: self.bid.bound.output_tokens,
-            context_tokens: self.bid.model.contract.context_tokens,
-            connect: self.bid.model.timeouts.connect,
-            response_mode: arrival,
-            states,
-        };
-        let n = self.bid.request.n;
-        let (why, keeps) = tokio::select! {
-            // An answer that is there when the time ends is an answer.
-            biased;
-            called = provider.run(&call, answer) => return outcome(called, answer, n),
-            () = tokio::time::sleep_until(self.until) => (UnknownReason::Timeout, true),
-            why = self.bounded(pulse, arrival) => (why, true),
-            // The operator's own doing: nobody pays for half an answer because a process ends.
-            stop = self.tape.wait_stop() => (UnknownReason::Cut, stop == StopCause::Caller),
-        };
-        if !answer.is_sent {
-            return Err(ProviderFailure::NotRun(NotRunProof::Connect));
-        }
-        // Nothing is missing of an answer that is whole and reported, but the word that it ends.
-        let reported = answer.meters.filter(|_| answer.answer.is_complete(n));
-        if reported.is_none() && (!keeps || answer.answer.is_empty()) {
-            return Err(ProviderFailure::Unknown(why));
-        }
-        // What arrived is what the caller gets and pays for: as reported, else by an own count.
-        answer.cut(n);
-        Ok(reported)
-    }
-
-    /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
-    async fn bounded(&self, pulse: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
-        if arrival == ResponseMode::Whole {
-            pulse.wait_full().await;
-            return UnknownReason::Cut;
-        }
-        let Timeouts { first_token, between_tokens, .. } = self.bid.model.timeouts;
-        tokio::select! {
-            () = pulse.wait_silent(first_token, between_tokens) => UnknownReason::Timeout,
-            () = pulse.wait_full() => UnknownReason::Cut,
-        }
     }
 
     /// What is told to the store, and the body that the caller gets if the store takes it.
@@ -408,7 +307,7 @@ impl Run<'_> {
                 let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
                 let (request, caller) = (&self.bid.request, &self.ask.caller);
                 let terms = RenderContext { request, operation, caller, usage };
-                let Some(written) = self.engine.render_answer(heard, kept, &terms).await else {
+                let Some(written) = self.runner.render_answer(heard, kept, &terms).await else {
                     return (Ending::Unknown, None);
                 };
                 let RenderedAnswer { closing, body, sealed } = written;
@@ -451,30 +350,6 @@ impl Run<'_> {
                 (Ending::Unknown, None)
             }
         }
-    }
-}
-
-/// What a call has come to that ended by itself.
-fn outcome(
-    called: Result<Option<Meters>, ProviderFailure>,
-    answer: &mut Assembly<'_>,
-    n: u32,
-) -> Result<Option<Meters>, ProviderFailure> {
-    if answer.is_full() && !answer.answer.is_empty() {
-        // A report would be of more than was kept.
-        answer.cut(n);
-        return Ok(None);
-    }
-    match called {
-        Ok(meters) if answer.answer.is_complete(n) => Ok(meters),
-        Ok(_broken) => {
-            Err(ProviderFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
-        }
-        // What has opened a choice has run, be it without a word.
-        Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
-            Err(ProviderFailure::Unknown(UnknownReason::Broken))
-        }
-        Err(failure) => Err(failure),
     }
 }
 

@@ -4,13 +4,12 @@ use holdfast_domain::conduct::ClaimError;
 use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::ports::CommitError;
 
-use crate::Engine;
-use crate::admission::PreparedClaim;
-use crate::callers::Caller;
-use crate::reply::RequestFailure;
-use crate::submit::RequestContext;
+use super::Runner;
+use crate::ask::{PreparedClaim, RequestContext};
+use crate::authentication::Caller;
+use crate::failure::RequestFailure;
 
-impl Engine {
+impl Runner {
     /// Why no key was bound, for the caller; what is behind it, for the log.
     pub(crate) async fn claim_failure(
         &self,
@@ -29,7 +28,7 @@ impl Engine {
         else {
             return failure;
         };
-        let available = match self.ports.wallets.find(caller.api_key.wallet).await {
+        let available = match self.wallets.find(caller.api_key.wallet).await {
             Ok(wallet) => wallet.map(|wallet| wallet.available).filter(|there| there < hold),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;

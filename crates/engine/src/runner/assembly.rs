@@ -14,9 +14,9 @@ use holdfast_wire::chat::chunk::Chunks;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer_bytes::AnswerShare;
+use super::answer_bytes::AnswerShare;
+use super::rendering::ReceivedAnswer;
 use crate::options::Options;
-use crate::rendering::ReceivedAnswer;
 use crate::routes::{CallOutcome, Permit};
 use crate::tape::{ChunkLog, Tape};
 

@@ -12,13 +12,12 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::request::{Request, Role};
 use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
 
-use crate::Engine;
-use crate::admission::PreparedClaim;
-use crate::callers::Caller;
+use super::Runner;
+use crate::ask::{PreparedClaim, RequestContext};
+use crate::authentication::Caller;
 use crate::options::Options;
 use crate::routes::RouteState;
 use crate::seal;
-use crate::submit::RequestContext;
 
 /// What came with calls of earlier turns, from wherever.
 #[derive(Default)]
@@ -38,7 +37,7 @@ pub(crate) fn may_grow(lanes: &[Arc<RouteState>], request: &Request) -> bool {
     lanes.iter().any(|lane| lane.origin().is_some()) && !calls(request).is_empty()
 }
 
-impl Engine {
+impl Runner {
     /// Looks up what came with the calls that a request gives the results of. What is gone, or was sealed
     /// by another credential, is as if it had never been.
     pub(crate) async fn earlier(
@@ -65,11 +64,11 @@ impl Engine {
     /// A load that withholds nothing: the runs of an API key are bounded, and so is how much each of them
     /// looks up at once.
     async fn load_whole(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
-        let snapshot = self.ports.journal.load(operation).await?;
+        let snapshot = self.journal.load(operation).await?;
         if snapshot.result.as_ref().is_none_or(|result| result.withheld == 0) {
             return Ok(snapshot);
         }
-        let result = self.ports.journal.result(operation).await?;
+        let result = self.journal.result(operation).await?;
         Ok(Snapshot { result, ..snapshot })
     }
 }

@@ -27,7 +27,7 @@ pub enum StartError {
 
 /// What a process knows of its own row.
 #[derive(Debug)]
-pub(crate) struct Membership {
+pub(crate) struct NodeLease {
     node: Node,
     /// A lock outside the database proves that nobody else has the name: its lease never ends here.
     exclusive: bool,
@@ -52,7 +52,7 @@ struct LeaseReading {
     is_failing: bool,
 }
 
-impl Membership {
+impl NodeLease {
     /// Takes the node's name as the options say; waits at most one lease for another process's to end.
     pub(crate) async fn enter(nodes: &dyn Nodes, options: &Options) -> Result<Self, StartError> {
         let mut first_end = None;
@@ -91,6 +91,11 @@ impl Membership {
             state: Mutex::new(state),
             superseded: CancellationToken::new(),
         }
+    }
+
+    /// How long one heartbeat keeps the name.
+    pub(crate) const fn length(&self) -> Duration {
+        self.lease
     }
 
     pub(crate) fn node(&self) -> &Node {

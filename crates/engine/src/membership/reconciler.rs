@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::OperationId;
-use holdfast_domain::conduct::Conduct;
-use holdfast_domain::operation::{Phase, Snapshot};
+use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::Engine;
-use crate::clocks::{ClockPair, ClockSkew};
-use crate::options::Options;
+use super::Membership;
+use super::clocks::{ClockPair, ClockSkew};
 
 /// Operations that one look tries, past those that cannot come to rest yet.
 const OPERATIONS_PER_LOOK: u32 = 64;
@@ -26,39 +24,7 @@ const PURGES_MAX: u32 = 64;
 /// Between two purges, once one has found nothing more to delete.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 
-impl Engine {
-    /// What carries this process's decisions to the journal.
-    pub(crate) fn conduct(&self) -> Conduct<'_> {
-        let grace = self.options.orphan_grace;
-        Conduct {
-            journal: &*self.ports.journal,
-            pause: &self.pause,
-            orphan_grace: self.node.believes_dead_leases().then_some(grace),
-        }
-    }
-
-    /// The same for an operation that a task of this process may run: that one is not dead, however long
-    /// its heartbeats were silent.
-    pub(crate) fn conduct_of(&self, id: OperationId) -> Conduct<'_> {
-        let conduct = self.conduct();
-        let is_here = self.running.find(id).is_some();
-        Conduct { orphan_grace: conduct.orphan_grace.filter(|_grace| !is_here), ..conduct }
-    }
-
-    /// Reaps or settles one operation where that is allowed, and says how it stands: not for ever,
-    /// where the store does not say whether it committed. Cancel safe.
-    pub(crate) async fn reconcile_operation(
-        &self,
-        id: OperationId,
-    ) -> Result<Snapshot, Unavailable> {
-        let conduct = self.conduct_of(id);
-        let found = conduct.reconcile_while_running(id, self.running.live_claim(id));
-        let found = tokio::time::timeout(Options::COMMIT_WAIT, found).await;
-        found
-            .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
-            .map(|found| self.metrics.count_found(found))
-    }
-
+impl Membership {
     /// Reconciles and purges until the background ends, even where the store does not answer.
     pub(crate) async fn reconcile(self: Arc<Self>) {
         tokio::select! {
@@ -69,7 +35,7 @@ impl Engine {
 
     /// Cancel safe: what is half done is done again by somebody.
     async fn reconcile_for_ever(&self) {
-        let mut ticks = interval(self.options.heartbeat);
+        let mut ticks = interval(self.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
@@ -101,7 +67,7 @@ impl Engine {
         let mut standing = HashSet::new();
         let mut refused: usize = 0;
         while let Some(limit) = batch_limit(standing.len()) {
-            let due = self.ports.journal.due(limit).await?;
+            let due = self.journal.due(limit).await?;
             let is_all = u32::try_from(due.len()).is_ok_and(|found| found < limit);
             for id in due {
                 if standing.contains(&id) {
@@ -159,11 +125,11 @@ impl Engine {
         begun: Instant,
         clocks: &mut Option<ClockPair>,
     ) -> Result<PurgeProgress, Unavailable> {
-        let age = self.results();
+        let age = self.retention();
         let mut all: u64 = 0;
         let mut left = PurgeProgress::Some;
         for _commit in 0..PURGES_MAX {
-            let now = self.ports.journal.load(OperationId::from_u128(0)).await?.now;
+            let now = self.journal.load(OperationId::from_u128(0)).await?.now;
             let own = begun.elapsed();
             let seen = clocks.map_or(ClockPair::begin(now, own), |before| before.observe(now, own));
             let is_known = clocks.is_some_and(|before| before.skew().is_some());
@@ -173,7 +139,7 @@ impl Engine {
                 left = PurgeProgress::All;
                 break;
             }
-            let purged = self.ports.journal.purge(age, RESULTS_PER_PURGE).await?;
+            let purged = self.journal.purge(age, RESULTS_PER_PURGE).await?;
             all = all.saturating_add(purged);
             if purged == 0 {
                 left = PurgeProgress::All;

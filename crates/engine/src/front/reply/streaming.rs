@@ -15,12 +15,13 @@ use holdfast_wire::chat::chunk;
 use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::Engine;
+use super::remote_run::{Progress, RemoteRun};
+use super::{Reply, ReplyBody, ReplyFacts};
+use crate::ask::RequestContext;
+use crate::failure::RequestFailure;
+use crate::front::Front;
 use crate::rate_limit::RateLimitStatus;
-use crate::remote_run::{Progress, RemoteRun};
-use crate::reply::{Reply, ReplyBody, ReplyFacts, RequestFailure};
 use crate::results::is_large;
-use crate::submit::RequestContext;
 use crate::tape::{ChunkLog, FollowOutcome, Follower, Outcome, Reader};
 
 /// A completion as events of a stream.
@@ -47,7 +48,7 @@ enum StreamSource {
 
 /// The run that says it, and where its reader is.
 struct LiveRun {
-    engine: Arc<Engine>,
+    front: Arc<Front>,
     ask: RequestContext,
     reader: Reader,
     follower: Follower,
@@ -233,7 +234,7 @@ impl LiveRun {
                 })
         );
         let id = self.ask.id;
-        let Reply { outcome, facts, .. } = self.engine.to_reply(&self.ask, followed).await;
+        let Reply { outcome, facts, .. } = self.front.to_reply(&self.ask, followed).await;
         let closing = self.follower.closing().filter(|_closing| is_own);
         let ending = match (outcome, closing) {
             (Ok(ReplyBody::Completed(_)), Some(closing)) => Ok(closing),
@@ -250,7 +251,7 @@ impl LiveRun {
     }
 }
 
-impl Engine {
+impl Front {
     /// Follows a run to its end, at most until `patience`. `Break`: its caller wants a stream, and that
     /// has begun, or has waited long enough for its head.
     pub(crate) async fn follow(
@@ -287,14 +288,14 @@ impl Engine {
             model: heard.map(|track| track.model().clone()),
             ..ReplyFacts::in_progress(ask.id)
         };
-        let (engine, own) = (Arc::clone(self), ask.clone());
+        let (front, own) = (Arc::clone(self), ask.clone());
         let source = if let Some(follower) = follower {
-            StreamSource::Live(Box::new(LiveRun { engine, ask: own, reader, follower, patience }))
+            StreamSource::Live(Box::new(LiveRun { front, ask: own, reader, follower, patience }))
         } else {
             let told = async move {
                 let followed = reader.follow(patience).await;
-                let reply = engine.to_reply(&own, followed).await;
-                engine.deliver(reply, &own).await
+                let reply = front.to_reply(&own, followed).await;
+                front.deliver(reply, &own).await
             };
             StreamSource::Awaited(Box::new(ask.clone()), told.boxed())
         };
@@ -328,7 +329,7 @@ impl ReplyFacts {
     }
 }
 
-impl Engine {
+impl Front {
     /// The same as whoever asked wants it to travel; a large answer becomes a stream beside what else runs.
     pub(crate) async fn deliver(&self, reply: Reply, ask: &RequestContext) -> Reply {
         if !reply.is_large() || !ask.delivery.stream {
@@ -336,7 +337,8 @@ impl Engine {
         }
         let (id, ask) = (ask.id, ask.clone());
         // In a box: few are.
-        let travelling = Box::pin(self.run_blocking(move || reply.into_delivery(&ask))).await;
+        let travelling =
+            Box::pin(self.results.run_blocking(move || reply.into_delivery(&ask))).await;
         travelling.unwrap_or_else(|| Reply::unbound(RequestFailure::Internal(Some(id))))
     }
 }

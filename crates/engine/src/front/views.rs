@@ -1,7 +1,6 @@
 //! What callers may look at besides completions: their operations, their wallet, the models.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,13 +8,12 @@ use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situatio
 use holdfast_domain::ports::{CounterSnapshot, Unavailable};
 use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{OperationId, RequestKey, Timestamp};
+use holdfast_domain::{OperationId, RequestKey};
 use tokio::time::Instant;
 
-use crate::Engine;
-use crate::callers::Caller;
-use crate::reply::Content;
-use crate::results::ResultsFull;
+use super::Front;
+use crate::authentication::Caller;
+use crate::results::{Content, ResultsFull};
 
 /// How long a probe waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -91,20 +89,21 @@ pub enum LookupError {
     Unavailable(#[source] Unavailable),
 }
 
-impl Engine {
+impl Front {
     /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
     /// anything. Cancel safe.
     ///
     /// # Errors
     ///
     /// A [`LookupError`].
-    pub async fn look_up(
+    pub(crate) async fn look_up(
         &self,
         caller: &Caller,
         request_key: RequestKey,
     ) -> Result<OperationLookup, LookupError> {
         let id = OperationId::of(caller.api_key.id, request_key);
-        let snapshot = self.reconcile_operation(id).await.map_err(LookupError::Unavailable)?;
+        let snapshot =
+            self.membership.reconcile_operation(id).await.map_err(LookupError::Unavailable)?;
         self.operation_lookup(snapshot, caller).await
     }
 
@@ -113,30 +112,24 @@ impl Engine {
     /// # Errors
     ///
     /// Where the store does not work, or the wallet is gone.
-    pub async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
-        let wallet = self.ports.wallets.find(caller.api_key.wallet).await;
+    pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
+        let wallet = self.wallets.find(caller.api_key.wallet).await;
         let wallet = wallet.map_err(LookupError::Unavailable)?.ok_or(LookupError::NotFound)?;
-        let standing = self.ports.keys.counters(caller.api_key.id).await;
+        let standing = self.keys.counters(caller.api_key.id).await;
         Ok(Account { wallet, standing: standing.map_err(LookupError::Unavailable)? })
-    }
-
-    /// The database's clock, as well as this process can tell: prices are in force by it.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        self.node.now()
     }
 
     /// Whether requests are taken. However many ask, the store is looked at a few times a second: they
     /// share the look that runs, and its verdict for a moment. Cancel safe.
-    pub async fn readiness(&self) -> Readiness {
+    pub(crate) async fn readiness(&self) -> Readiness {
         if self.takes_nothing_new() {
             return Readiness::Draining;
         }
-        if self.has_lost_commits.load(Ordering::Relaxed) {
+        if self.runner.has_lost_commits() {
             return Readiness::LostCommits;
         }
         // What cannot be written cannot be claimed: heartbeats are writes.
-        if !self.node.is_in_touch() {
+        if !self.membership.node.is_in_touch() {
             return Readiness::Storage;
         }
         let mut last = self.readable.0.lock().await;
@@ -145,7 +138,7 @@ impl Engine {
         {
             return verdict;
         }
-        let probe = self.ports.journal.clock();
+        let probe = self.journal.clock();
         let verdict = match tokio::time::timeout(PATIENCE, probe).await {
             Ok(Ok(_)) => Readiness::Ready,
             Ok(Err(_)) | Err(_) => Readiness::Storage,
@@ -155,7 +148,7 @@ impl Engine {
     }
 }
 
-impl Engine {
+impl Front {
     /// An operation as its caller sees it. Cancel safe.
     pub(crate) async fn operation_lookup(
         &self,
@@ -166,7 +159,7 @@ impl Engine {
         let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
         let result = match operation.phase {
             Phase::Completed { .. } | Phase::Refused { .. } => {
-                match self.content(&snapshot, operation, caller).await {
+                match self.results.content(&*self.journal, &snapshot, operation, caller).await {
                     Content::Kept(body) => ResultState::Kept(body),
                     Content::Expired => ResultState::Expired,
                     Content::Sealed => ResultState::Sealed,

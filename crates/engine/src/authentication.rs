@@ -1,0 +1,192 @@
+//! Authentication: finds out who bears a credential, and how many requests its API key has in flight.
+//!
+//! ```text
+//! bearer ─ cache ──────────────────────────────── caller
+//!             └ unknown keys ─ credential ─ wallet ─┘
+//! ```
+//!
+//! The cache answers almost every request without the store. What it does not know passes the bounds of
+//! [`unknown_keys`], which keep made-up credentials from the database, and is then read and proven. A secret is
+//! compared by its verifier under the server's secret that the row names, so that a copy of the table lets nobody in.
+//!
+//! It never tells a caller which of missing, malformed, unknown, revoked or expired a credential is, and never takes
+//! a store that does not answer for a credential that is not there: a 401 makes a client give up, a 503 makes it retry.
+
+mod credential_cache;
+mod in_flight;
+mod secrets;
+mod unknown_keys;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::ports::{ApiKeys, KnownCredential, Unavailable, Wallets};
+use holdfast_domain::secret::PseudonymKey;
+use holdfast_domain::{Currency, Timestamp};
+use tokio::time::Instant;
+
+use self::credential_cache::{CachedCaller, CredentialCache};
+pub use self::in_flight::InFlight;
+use self::in_flight::InFlightCounts;
+use self::secrets::DerivedKeys;
+pub use self::secrets::Secrets;
+use self::unknown_keys::UnknownKeyLimiter;
+
+/// Callers, and what proves them.
+pub(crate) struct Authentication {
+    keys: Arc<dyn ApiKeys>,
+    wallets: Arc<dyn Wallets>,
+    secrets: Arc<Secrets>,
+    cache: CredentialCache,
+    in_flight: InFlightCounts,
+    unknown_keys: UnknownKeyLimiter,
+}
+
+impl std::fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authentication")
+    }
+}
+
+/// An authenticated caller.
+#[derive(Debug)]
+pub struct Caller {
+    /// What it bears; its secret opens its results.
+    pub(crate) bearer: Bearer,
+    /// Its API key.
+    pub api_key: ApiKey,
+    /// The currency of its wallet.
+    pub currency: Currency,
+    /// Under the secret that writes.
+    keys: DerivedKeys,
+}
+
+impl Caller {
+    /// What its end users are told to providers under.
+    pub(crate) const fn pseudonyms(&self) -> &PseudonymKey {
+        &self.keys.pseudonyms
+    }
+}
+
+/// Why a caller was not let in.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// Missing, malformed, unknown, revoked or expired: a caller is never told which.
+    #[error("the API key is not valid")]
+    Invalid,
+    /// So many that were not valid came from its address that this one was not looked up.
+    #[error("too many API keys that are not valid")]
+    TooManyUnknown,
+    /// Nothing is known about it.
+    #[error("API keys cannot be checked")]
+    Unavailable(#[source] Unavailable),
+}
+
+impl Authentication {
+    /// Nobody is known yet.
+    pub(crate) fn new(
+        keys: Arc<dyn ApiKeys>,
+        wallets: Arc<dyn Wallets>,
+        secrets: Arc<Secrets>,
+    ) -> Self {
+        let (cache, in_flight) = (CredentialCache::default(), InFlightCounts::default());
+        Self {
+            keys,
+            wallets,
+            secrets,
+            cache,
+            in_flight,
+            unknown_keys: UnknownKeyLimiter::default(),
+        }
+    }
+
+    /// Finds out who bears this text, at this address. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Invalid`] for whatever is wrong with it; [`AuthError::TooManyUnknown`] where that was not
+    /// looked at.
+    pub(crate) async fn authenticate(
+        &self,
+        bearer: &str,
+        peer: IpAddr,
+        now: impl Fn() -> Timestamp,
+    ) -> Result<Arc<Caller>, AuthError> {
+        let bearer = Bearer::parse(bearer).ok_or(AuthError::Invalid)?;
+        let kept = self.cache.with_cached(&bearer, now(), CachedCaller::get_unless_due);
+        let is_due = match kept {
+            Some(Ok(Some(caller))) => return Ok(caller),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(None)) => true,
+            None => false,
+        };
+        if !is_due {
+            self.unknown_keys.check(bearer.id, peer)?;
+        }
+        // In a box: few requests come to it.
+        let told = Box::pin(self.read_caller(&bearer)).await;
+        match &told {
+            Ok(_) => self.unknown_keys.on_found(bearer.id),
+            Err(AuthError::Invalid) => {
+                self.unknown_keys.on_refused(peer);
+                if is_due {
+                    self.cache.forget(bearer.id);
+                }
+            }
+            Err(AuthError::Unavailable(error)) => {
+                let kept =
+                    self.cache.with_cached(&bearer, now(), CachedCaller::after_failed_renewal);
+                if let Some(believed) = kept {
+                    let error: &dyn std::error::Error = error;
+                    tracing::warn!(
+                        error,
+                        "a credential could not be looked up: it is still believed"
+                    );
+                    return believed;
+                }
+            }
+            Err(AuthError::TooManyUnknown) => {}
+        }
+        told
+    }
+
+    async fn read_caller(&self, bearer: &Bearer) -> Result<Arc<Caller>, AuthError> {
+        // Believed from before it was read: however long the reads take, a revocation bites in time for
+        // all that come later.
+        let begun = Instant::now();
+        let known = self.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
+        let Some(known) = known.filter(|known| !known.has_ended()) else {
+            self.unknown_keys.on_missing(bearer.id);
+            return Err(AuthError::Invalid);
+        };
+        self.check(bearer, &known)?;
+        let ends_at = known.ends_at();
+        let wallet = self.wallets.find(known.api_key.wallet).await;
+        let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
+        let (bearer, api_key) = (bearer.clone(), known.api_key);
+        let (id, keys) = (bearer.id, DerivedKeys::of(self.secrets.first(), api_key.id));
+        let caller = Arc::new(Caller { bearer, api_key, currency: wallet.currency, keys });
+        self.cache.keep(id, CachedCaller::read_at(begun, &caller, ends_at));
+        Ok(caller)
+    }
+
+    /// Counts a request of this caller until the guard is dropped; `None` when it has so many.
+    pub(crate) fn enter(&self, caller: &Caller, max: usize) -> Option<InFlight> {
+        self.in_flight.enter(caller.api_key.id, max)
+    }
+
+    /// Lets go of what is believed no more: it holds secrets.
+    pub(crate) fn evict_expired(&self) {
+        self.cache.evict_expired();
+    }
+
+    fn check(&self, bearer: &Bearer, known: &KnownCredential) -> Result<(), AuthError> {
+        let credential = &known.credential;
+        let proven = self
+            .secrets
+            .find(credential.server_secret)
+            .is_some_and(|secret| secret.verifier(&bearer.secret) == credential.verifier);
+        if proven { Ok(()) } else { Err(AuthError::Invalid) }
+    }
+}

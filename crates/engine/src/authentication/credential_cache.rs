@@ -1,0 +1,164 @@
+//! Credentials that were proven lately, so that a request asks the store for its caller once in seconds.
+//!
+//! ```text
+//! read ──── RENEWED, 4 s ──── BELIEVED, 5 s
+//!  everybody is let in    one looks it up anew,    nobody is let in
+//!                         the others are let in    without a look-up
+//! ```
+//!
+//! - Believed from before it was read, however long the reads took: a revocation bites within [`BELIEVED`] for all
+//!   who come later.
+//! - One renews, so that a store that is slow for a moment is not asked by everybody at once. Where that fails,
+//!   another may try [`RENEWED_AGAIN`] later, until nothing is believed any more.
+//! - An end that was known is met to the moment, by the database's clock.
+//! - It holds secrets: what is believed no more is let go of with every heartbeat. At [`KEPT_MAX`] credentials it
+//!   starts anew, which costs one look-up each and needs no list of who was used last.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdfast_domain::credential::Bearer;
+use holdfast_domain::{CredentialId, Timestamp};
+use tokio::time::Instant;
+
+use super::{AuthError, Caller};
+
+/// How long a known credential is believed: a revocation bites within this.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// From then on one of those who come looks it up anew, and the others need not wait for that.
+const RENEWED: Duration = Duration::from_secs(4);
+/// How long after that failed another one may try.
+const RENEWED_AGAIN: Duration = Duration::from_millis(250);
+/// Credentials kept at once; beyond it the whole cache starts anew.
+const KEPT_MAX: usize = 16_384;
+
+/// A caller, and until when it is believed.
+pub(super) struct CachedCaller {
+    caller: Arc<Caller>,
+    /// From then on the next that comes looks it up anew. That one moves it to the end: who waits
+    /// for the store is not joined by others.
+    renew_at: Instant,
+    until: Instant,
+    /// By the database's clock, so that an end that was known is met to the moment.
+    ends_at: Option<Timestamp>,
+}
+
+/// Callers by credential. A std mutex: never held across an await.
+#[derive(Default)]
+pub(super) struct CredentialCache(Mutex<HashMap<CredentialId, CachedCaller>>);
+
+impl CachedCaller {
+    /// What was read by a look-up that began then.
+    pub(super) fn read_at(
+        begun: Instant,
+        caller: &Arc<Caller>,
+        ends_at: Option<Timestamp>,
+    ) -> Self {
+        let (renew_at, until) = (begun + RENEWED, begun + BELIEVED);
+        Self { caller: Arc::clone(caller), renew_at, until, ends_at }
+    }
+
+    /// The caller; `None` for the one that is to look it up anew.
+    pub(super) fn get_unless_due(&mut self, moment: Instant) -> Option<Arc<Caller>> {
+        if self.renew_at <= moment {
+            self.renew_at = self.until;
+            return None;
+        }
+        Some(Arc::clone(&self.caller))
+    }
+
+    /// The caller, after the look-up failed.
+    pub(super) fn after_failed_renewal(&mut self, moment: Instant) -> Arc<Caller> {
+        self.renew_at = self.renew_at.min(moment + RENEWED_AGAIN);
+        Arc::clone(&self.caller)
+    }
+}
+
+impl CredentialCache {
+    /// Looks at what is still believed of a credential. The secret that was proven when it was looked
+    /// up is the only one that is.
+    pub(super) fn with_cached<T>(
+        &self,
+        bearer: &Bearer,
+        now: Timestamp,
+        look: impl FnOnce(&mut CachedCaller, Instant) -> T,
+    ) -> Option<Result<T, AuthError>> {
+        let moment = Instant::now();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.get_mut(&bearer.id).filter(|kept| moment < kept.until)?;
+        let proven = kept.caller.bearer.secret == bearer.secret;
+        let ended = kept.ends_at.is_some_and(|end| end <= now);
+        Some(if proven && !ended { Ok(look(kept, moment)) } else { Err(AuthError::Invalid) })
+    }
+
+    pub(super) fn forget(&self, credential: CredentialId) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(&credential);
+    }
+
+    pub(super) fn keep(&self, credential: CredentialId, entry: CachedCaller) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&credential) {
+            kept.clear();
+        }
+        kept.insert(credential, entry);
+    }
+
+    /// Lets go of what is believed no more: it holds secrets.
+    pub(super) fn evict_expired(&self) {
+        let now = Instant::now();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_credential, kept| now < kept.until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::credential::{ApiKey, Grant};
+    use holdfast_domain::secret::{CredentialSecret, ServerSecret};
+    use holdfast_testkit::sample;
+
+    use super::super::secrets::DerivedKeys;
+    use super::*;
+
+    fn entry(id: CredentialId, until: Instant) -> CachedCaller {
+        let bearer = Bearer { id, secret: CredentialSecret::new([5; 32]) };
+        let secret = ServerSecret::new(&[7; 16]).unwrap();
+        let api_key = ApiKey {
+            id: sample::API_KEY,
+            wallet: sample::WALLET,
+            name: "one".to_owned(),
+            grant: Grant::default(),
+            created_at: sample::NOW,
+            revoked_at: None,
+        };
+        let keys = DerivedKeys::of(&secret, api_key.id);
+        let caller = Caller { bearer, api_key, currency: sample::usd(), keys };
+        CachedCaller { caller: Arc::new(caller), renew_at: until, until, ends_at: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_believed_no_more_is_let_go_of() {
+        let callers = CredentialCache::default();
+        let now = Instant::now();
+        let [old, young] = [1, 2].map(CredentialId::from_u128);
+        callers.keep(old, entry(old, now + BELIEVED));
+        tokio::time::advance(BELIEVED).await;
+        callers.keep(young, entry(young, Instant::now() + BELIEVED));
+        callers.evict_expired();
+        let left: Vec<_> = callers.0.lock().unwrap().keys().copied().collect();
+        assert_eq!(left, [young]);
+    }
+
+    #[tokio::test]
+    async fn no_more_are_kept_than_so_many() {
+        let callers = CredentialCache::default();
+        let until = Instant::now() + BELIEVED;
+        for n in 0..=u128::try_from(KEPT_MAX).unwrap() {
+            let id = CredentialId::from_u128(n);
+            callers.keep(id, entry(id, until));
+        }
+        assert_eq!(callers.0.lock().unwrap().len(), 1, "all went, and the last one came");
+    }
+}

@@ -1,0 +1,43 @@
+//! In-flight requests, counted for each API key. A count is given back when its guard is dropped, whatever ends the
+//! request; a key without requests has no entry.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdfast_domain::ApiKeyId;
+
+/// The counts of all API keys. A std mutex: never held across an await.
+#[derive(Debug, Default)]
+pub(super) struct InFlightCounts(Arc<Mutex<HashMap<ApiKeyId, usize>>>);
+
+impl InFlightCounts {
+    /// Counts one more, unless there are so many already.
+    pub(super) fn enter(&self, api_key: ApiKeyId, max: usize) -> Option<InFlight> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(api_key).or_default();
+        if *count >= max {
+            return None;
+        }
+        *count = count.saturating_add(1);
+        Some(InFlight { counts: Arc::clone(&self.0), api_key })
+    }
+}
+
+/// One request that an API key has in hand, until it is dropped.
+#[derive(Debug)]
+pub struct InFlight {
+    counts: Arc<Mutex<HashMap<ApiKeyId, usize>>>,
+    api_key: ApiKeyId,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.api_key) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                counts.remove(&self.api_key);
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The operator's secrets, and what is derived of them for one API key: fingerprints and digests bind a request to
+//! its key, pseudonyms stand for end users at providers.
+//!
+//! A row says which secret bound it, so that secrets can be replaced without a day on which retries conflict. The
+//! keys under the secret that writes are derived once a caller, not once a request.
+
+use std::borrow::Cow;
+
+use holdfast_domain::ApiKeyId;
+use holdfast_domain::model::FingerprintTerms;
+use holdfast_domain::operation::Binding;
+use holdfast_domain::request::{Request, fingerprint};
+use holdfast_domain::secret::{
+    BodyDigest, BodyDigestKey, FingerprintKey, PseudonymKey, ServerSecret, ServerSecretId,
+};
+
+use super::Caller;
+
+/// The operator's secrets: the first writes, all read.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    first: ServerSecret,
+    others: Vec<ServerSecret>,
+}
+
+impl Secrets {
+    /// The first is used for whatever is new.
+    #[must_use]
+    pub fn new(first: ServerSecret, others: Vec<ServerSecret>) -> Self {
+        Self { first, others }
+    }
+
+    /// The secret that writes.
+    #[must_use]
+    pub fn first(&self) -> &ServerSecret {
+        &self.first
+    }
+
+    /// The secret that something was made with.
+    #[must_use]
+    pub fn find(&self, id: ServerSecretId) -> Option<&ServerSecret> {
+        std::iter::once(&self.first).chain(&self.others).find(|secret| secret.id() == id)
+    }
+
+    /// The digest of a body under one of the secrets; `None` when that secret is gone.
+    pub(crate) fn digest(
+        &self,
+        secret: ServerSecretId,
+        caller: &Caller,
+        body: &[u8],
+    ) -> Option<BodyDigest> {
+        Some(self.keys(secret, caller)?.digest.digest(body))
+    }
+
+    /// Binds a request under some terms; `None` when they cannot be met any more.
+    pub(crate) fn bind(
+        &self,
+        terms: FingerprintTerms,
+        caller: &Caller,
+        request: &Request,
+        body: &[u8],
+    ) -> Option<Binding> {
+        let keys = self.keys(terms.server_secret, caller)?;
+        let FingerprintTerms { fingerprint_version, contract, .. } = terms;
+        Some(Binding {
+            terms,
+            fingerprint: fingerprint(&keys.fingerprint, fingerprint_version, contract, request)?,
+            body_digest: keys.digest.digest(body),
+        })
+    }
+
+    /// A caller's keys under one of the secrets: those of the first one it has with it.
+    fn keys<'c>(&self, secret: ServerSecretId, caller: &'c Caller) -> Option<Cow<'c, DerivedKeys>> {
+        if secret == caller.keys.secret {
+            return Some(Cow::Borrowed(&caller.keys));
+        }
+        Some(Cow::Owned(DerivedKeys::of(self.find(secret)?, caller.api_key.id)))
+    }
+}
+
+/// What the requests of one API key are bound with.
+#[derive(Debug, Clone)]
+pub(super) struct DerivedKeys {
+    secret: ServerSecretId,
+    fingerprint: FingerprintKey,
+    digest: BodyDigestKey,
+    pub(super) pseudonyms: PseudonymKey,
+}
+
+impl DerivedKeys {
+    pub(super) fn of(secret: &ServerSecret, api_key: ApiKeyId) -> Self {
+        Self {
+            secret: secret.id(),
+            fingerprint: secret.fingerprint_key(api_key),
+            digest: secret.body_digest_key(api_key),
+            pseudonyms: secret.pseudonym_key(api_key),
+        }
+    }
+}

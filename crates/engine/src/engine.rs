@@ -1,0 +1,246 @@
+//! The engine of one process: four owners, made in the order in which they need each other, and ended in reverse.
+//!
+//! | owner | has |
+//! |---|---|
+//! | [`authentication`](crate::authentication) | credentials, secrets, requests in flight of each API key |
+//! | [`membership`](crate::membership) | the node's lease, heartbeat, reconciler |
+//! | [`runner`](crate::runner) | the operations of this process, their tapes and their endings |
+//! | [`front`](crate::front) | submissions, replies, look-ups, cancels |
+//!
+//! An owner names only those above it. What two owners share (the registry of runs, metrics, room for results) is
+//! made once at the start; a request copies pointers and makes none.
+//!
+//! A drain ends in this order, and no other: nothing new is taken; operations finish, or are cut at the deadline, and
+//! commit their endings; heartbeat and reconciler end; the name is given back. A lease that ended earlier would let
+//! another process reap operations that this one is about to settle.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Wallets};
+use holdfast_domain::{RequestKey, Timestamp};
+
+use crate::ask::Submission;
+use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
+use crate::front::{Account, Front, FrontParts, LookupError, OperationLookup, Readiness, Reply};
+use crate::membership::{Membership, MembershipParts, StartError};
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::relay::Relays;
+use crate::relay_transport::{RelayAnswer, RelayRequest};
+use crate::results::ResultLimiter;
+use crate::runner::{Runner, RunnerParts};
+use crate::serving_config::ServingConfig;
+use crate::tape::RunRegistry;
+
+/// The storage ports that an engine works on.
+#[derive(Clone)]
+pub struct Ports {
+    /// Operations and the book.
+    pub journal: Arc<dyn Journal>,
+    /// Leases of processes.
+    pub nodes: Arc<dyn Nodes>,
+    /// API keys.
+    pub keys: Arc<dyn ApiKeys>,
+    /// Balances.
+    pub wallets: Arc<dyn Wallets>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+/// One running gateway process.
+#[derive(Debug)]
+pub struct Engine {
+    authentication: Arc<Authentication>,
+    membership: Arc<Membership>,
+    runner: Arc<Runner>,
+    front: Arc<Front>,
+}
+
+impl Engine {
+    /// Takes the node's name and starts heartbeat and reconciler.
+    ///
+    /// # Errors
+    ///
+    /// A [`StartError`] where the name cannot be taken.
+    pub async fn start(
+        ports: Ports,
+        secrets: Secrets,
+        options: Options,
+    ) -> Result<Arc<Self>, StartError> {
+        let Ports { journal, nodes, keys, wallets } = ports;
+        let (metrics, secrets) = (Arc::new(Metrics::begin()), Arc::new(secrets));
+        let running = Arc::<RunRegistry>::default();
+        let results =
+            Arc::new(ResultLimiter::new(options.result_bytes_per_key, options.result_bytes));
+        let parts = MembershipParts {
+            journal: Arc::clone(&journal),
+            nodes: Arc::clone(&nodes),
+            running: Arc::clone(&running),
+            metrics: Arc::clone(&metrics),
+        };
+        let membership = Membership::enter(parts, &options).await?;
+        let (own_keys, own_wallets) = (Arc::clone(&keys), Arc::clone(&wallets));
+        let authentication =
+            Arc::new(Authentication::new(own_keys, own_wallets, Arc::clone(&secrets)));
+        let relays = options.relay.clone();
+        let relays = relays.map(|own| Arc::new(Relays::new(own, nodes, Arc::clone(&metrics))));
+        let runner = Runner::new(RunnerParts {
+            membership: Arc::clone(&membership),
+            running,
+            metrics,
+            journal: Arc::clone(&journal),
+            wallets: Arc::clone(&wallets),
+            secrets: Arc::clone(&secrets),
+            results: Arc::clone(&results),
+        });
+        let front = Front::new(FrontParts {
+            membership: Arc::clone(&membership),
+            runner: Arc::clone(&runner),
+            results,
+            journal,
+            keys,
+            wallets,
+            secrets,
+            relays,
+        });
+        membership.begin(&authentication, &options);
+        Ok(Arc::new(Self { authentication, membership, runner, front }))
+    }
+
+    /// Finds out who bears this text, at this address. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Invalid`] for whatever is wrong with it; [`AuthError::TooManyUnknown`] where that was not
+    /// looked at.
+    pub async fn authenticate(&self, bearer: &str, peer: IpAddr) -> Result<Arc<Caller>, AuthError> {
+        self.authentication.authenticate(bearer, peer, || self.membership.node.now()).await
+    }
+
+    /// Counts a request of this caller until the guard is dropped; `None` when it has as many as the
+    /// offer allows.
+    #[must_use]
+    pub fn enter(&self, offer: &ServingConfig, caller: &Caller) -> Option<InFlight> {
+        self.authentication.enter(caller, offer.rules.operations_per_key)
+    }
+
+    /// Runs a chat completion once, or answers from the operation that the key is bound to. Cancel
+    /// safe: a dropped future leaves the operation running.
+    // Not async itself: a second future around the first would hold the submission twice.
+    pub fn complete(&self, submission: Submission) -> impl Future<Output = Reply> + Send {
+        self.front.complete(submission)
+    }
+
+    /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
+    /// anything. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// A [`LookupError`].
+    pub async fn look_up(
+        &self,
+        caller: &Caller,
+        request_key: RequestKey,
+    ) -> Result<OperationLookup, LookupError> {
+        self.front.look_up(caller, request_key).await
+    }
+
+    /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
+    /// owner was asked. Cancel safe: a cancel that was asked for stays asked for.
+    ///
+    /// # Errors
+    ///
+    /// A [`LookupError`].
+    pub async fn cancel(
+        &self,
+        caller: &Caller,
+        request_key: RequestKey,
+    ) -> Result<OperationLookup, LookupError> {
+        self.front.cancel(caller, request_key).await
+    }
+
+    /// The caller's wallet, and the counters of its API key's limits. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// Where the store does not work, or the wallet is gone.
+    pub async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
+        self.front.account(caller).await
+    }
+
+    /// Whether requests are taken. Cancel safe.
+    pub async fn readiness(&self) -> Readiness {
+        self.front.readiness().await
+    }
+
+    /// Text of a run of this process, for another node that knows its result key; `None` for any other, for
+    /// a run that is not here or is not heard while it runs, and where too many hear.
+    #[must_use]
+    pub fn relay(&self, request: &RelayRequest, waiters_max: usize) -> Option<RelayAnswer> {
+        self.front.relay(request, waiters_max)
+    }
+
+    /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
+    /// where it panicked, which was logged. Cancel safe: dropped work goes on and is for nobody.
+    pub async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        self.front.results.run_blocking(work).await
+    }
+
+    /// The database's clock, as well as this process can tell: prices are in force by it.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.membership.node.now()
+    }
+
+    /// Completes when another process has taken this one's name: it has to drain.
+    pub async fn superseded(&self) {
+        self.membership.node.superseded.cancelled().await;
+    }
+
+    /// Keeps sealed results for this long from now on, also those that are kept already.
+    pub fn keep_results(&self, time: Duration) {
+        self.membership.keep_results(time);
+    }
+
+    /// How many requests wait for the end of an operation that runs here.
+    #[must_use]
+    pub fn waiters(&self) -> usize {
+        self.front.waiters()
+    }
+
+    /// Takes nothing new from now on.
+    pub fn stop_admitting(&self) {
+        self.front.draining.cancel();
+    }
+
+    /// Lets what runs finish until `patience` ends, cuts the rest, commits every ending, and gives
+    /// the name back. Says whether everything came to its end by itself.
+    pub async fn drain(&self, patience: Duration) -> bool {
+        self.stop_admitting();
+        let tasks = &self.runner.tasks;
+        tasks.close();
+        let finished = tokio::time::timeout(patience, tasks.wait()).await.is_ok();
+        if !finished {
+            let operations = tasks.len();
+            tracing::warn!(operations, "drain deadline: cutting what still runs");
+            self.runner.running.stop_all();
+            self.front.cutting.cancel();
+            let settled = tokio::time::timeout(Options::COMMIT_WAIT, tasks.wait()).await;
+            if settled.is_err() {
+                let operations = tasks.len();
+                tracing::error!(operations, "the store did not take every ending: reaped later");
+            }
+        }
+        self.membership.leave().await;
+        finished
+    }
+}

@@ -1,0 +1,121 @@
+//! Request failures: every reason why a request gets no answer, with the operation that it is about.
+//!
+//! Everything below the front names them: a claim that was refused, a tape that ended without a row.
+//! Status codes and messages are not chosen here but in one table of `holdfast-http`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::limits::ReachedLimit;
+use holdfast_domain::model::PublicModelId;
+use holdfast_domain::operation::ProviderRefusal;
+use holdfast_domain::usage::UsageRecord;
+use holdfast_domain::{Currency, Micros, OperationId};
+use holdfast_wire::chat::request::BadRequest;
+
+use crate::routes::SkippedRoute;
+
+/// Why there is no answer. Every variant has one row in the table of errors.
+#[derive(Debug, Clone)]
+pub enum RequestFailure {
+    /// The body cannot be taken.
+    BadRequest(Arc<BadRequest>),
+    /// The body is larger than its model takes.
+    TooLarge {
+        /// What it takes, in bytes.
+        limit: usize,
+    },
+    /// No such model.
+    ModelNotFound {
+        /// The one that was probably meant, of those that the API key may use.
+        meant: Option<PublicModelId>,
+    },
+    /// The API key may not use the model.
+    ModelNotAllowed,
+    /// The model has no price in the currency of the API key's wallet.
+    NoPrice(Currency),
+    /// The hold would exceed what the caller allowed.
+    ChargeLimit {
+        /// What would be held.
+        hold: Micros,
+        /// What the caller allowed.
+        allowed: Micros,
+    },
+    /// The wallet has less available than the hold.
+    InsufficientFunds {
+        /// What would be held.
+        hold: Micros,
+        /// What it had a moment later, where that is less and the API key may see it.
+        available: Option<Micros>,
+    },
+    /// A limit of the API key is reached.
+    LimitReached(ReachedLimit),
+    /// No route that could take it may be taken now.
+    PassedOver(SkippedRoute),
+    /// Too many callers wait for this operation.
+    TooManyWaiters,
+    /// So many bytes of results are on their way to this API key that this one found no room.
+    TooManyResults(OperationId),
+    /// The key is bound to another request.
+    OtherRequest,
+    /// It runs, and the caller's patience ended first.
+    InProgress(OperationId),
+    /// It may have run, and was not charged.
+    OutcomeUnknown(OperationId),
+    /// The database has lost the claim that it ran by: it may have run, and may run again under the
+    /// same key.
+    ClaimLost(OperationId),
+    /// It provably did not run, and may be sent again after so long.
+    NotRun(OperationId, Duration),
+    /// Refused for good; the words of the first answer are gone.
+    Refused(OperationId, ProviderRefusal),
+    /// Completed; the content was deleted after its time.
+    ResultExpired(OperationId, Box<UsageRecord>),
+    /// Completed; another credential sealed the content.
+    ResultSealed(OperationId, Box<UsageRecord>),
+    /// The store does not take or give what is needed; with the operation where the key is bound.
+    Storage(Option<OperationId>),
+    /// Completed but for its settlement, which the store refuses: this will be its charge.
+    Recorded(OperationId, Micros),
+    /// Too many commits wait.
+    Overloaded,
+    /// This process takes nothing new.
+    Draining,
+    /// It ended, and its content does not open with the credential that sealed it: a bug or tampering,
+    /// told to the operator. Asking again does not help.
+    Unreadable(OperationId, Option<Box<UsageRecord>>),
+    /// A bug, told to the operator.
+    Internal(Option<OperationId>),
+}
+
+impl RequestFailure {
+    /// Which operation it is about, where the key is bound and the caller may know.
+    pub(crate) const fn operation(&self) -> Option<OperationId> {
+        match self {
+            Self::InProgress(id)
+            | Self::TooManyResults(id)
+            | Self::Unreadable(id, _)
+            | Self::OutcomeUnknown(id)
+            | Self::ClaimLost(id)
+            | Self::NotRun(id, _)
+            | Self::Recorded(id, _)
+            | Self::Refused(id, _)
+            | Self::ResultExpired(id, _)
+            | Self::ResultSealed(id, _) => Some(*id),
+            Self::Storage(operation) | Self::Internal(operation) => *operation,
+            Self::BadRequest(_)
+            | Self::TooLarge { .. }
+            | Self::ModelNotFound { .. }
+            | Self::ModelNotAllowed
+            | Self::NoPrice(_)
+            | Self::ChargeLimit { .. }
+            | Self::InsufficientFunds { .. }
+            | Self::LimitReached(_)
+            | Self::PassedOver(_)
+            | Self::TooManyWaiters
+            | Self::OtherRequest
+            | Self::Overloaded
+            | Self::Draining => None,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The front: requests of authenticated callers, from their raw body to a reply.
+//!
+//! ```text
+//! submit ─ admission ─► runner                     a key that nobody runs: claim, then follow the tape
+//!    ├──── attach ────► tape                       a run of this process
+//!    └──── follow ────► row poller, relay          a run of another process: its row, and its text
+//!                          └─► reply               what a tape or a row says to this caller
+//! views, cancel ─────────► membership, runner      other questions about operations
+//! ```
+//!
+//! Every future in here may be dropped at any await, because callers hang up: whatever has to finish is a task of
+//! the [`runner`](crate::runner), and cancelling a wait cancels nothing else.
+//!
+//! From the first moment of a drain it takes nothing new; what it has begun to tell is told to its end, or to the
+//! drain's deadline.
+
+mod admission;
+mod cancel;
+mod reply;
+mod row_poller;
+mod submit;
+mod views;
+
+use std::sync::Arc;
+
+use holdfast_domain::ports::{ApiKeys, Journal, Wallets};
+use tokio_util::sync::CancellationToken;
+
+pub use self::reply::{CompletionStream, Reply, ReplyBody, ReplyFacts, StreamFailure, StreamItem};
+use self::row_poller::RowPoller;
+use self::views::ReadinessCache;
+pub use self::views::{Account, LookupError, OperationLookup, Readiness, ResultState};
+use crate::authentication::Secrets;
+use crate::membership::Membership;
+use crate::relay::Relays;
+use crate::relay_transport::{RelayAnswer, RelayRequest};
+use crate::results::ResultLimiter;
+use crate::runner::Runner;
+
+/// What callers ask of this process.
+pub(crate) struct Front {
+    pub(crate) results: Arc<ResultLimiter>,
+    /// From the first moment of drain: nothing new.
+    pub(crate) draining: CancellationToken,
+    /// From the drain's deadline: what is heard of other processes' runs is cut.
+    pub(crate) cutting: CancellationToken,
+    membership: Arc<Membership>,
+    runner: Arc<Runner>,
+    journal: Arc<dyn Journal>,
+    keys: Arc<dyn ApiKeys>,
+    wallets: Arc<dyn Wallets>,
+    secrets: Arc<Secrets>,
+    row_poller: Arc<RowPoller>,
+    /// Without them, what a run says is heard by its row alone where it does not run.
+    relays: Option<Arc<Relays>>,
+    readable: ReadinessCache,
+}
+
+impl std::fmt::Debug for Front {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Front").field(&self.row_poller).finish()
+    }
+}
+
+/// The ports that callers' questions go to, and what the front shares with the other owners.
+pub(crate) struct FrontParts {
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) runner: Arc<Runner>,
+    pub(crate) results: Arc<ResultLimiter>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) keys: Arc<dyn ApiKeys>,
+    pub(crate) wallets: Arc<dyn Wallets>,
+    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) relays: Option<Arc<Relays>>,
+}
+
+impl Front {
+    /// Nobody waits yet.
+    pub(crate) fn new(parts: FrontParts) -> Arc<Self> {
+        let FrontParts { membership, runner, results, journal, keys, wallets, secrets, relays } =
+            parts;
+        Arc::new(Self {
+            results,
+            draining: CancellationToken::new(),
+            cutting: CancellationToken::new(),
+            row_poller: Arc::new(RowPoller::new(Arc::clone(&membership))),
+            membership,
+            runner,
+            journal,
+            keys,
+            wallets,
+            secrets,
+            relays,
+            readable: ReadinessCache::default(),
+        })
+    }
+
+    /// How many requests wait for the end of an operation.
+    pub(crate) fn waiters(&self) -> usize {
+        self.runner.running.waiters().saturating_add(self.row_poller.waiters())
+    }
+
+    /// What a run of this process says, to another node that asks for it.
+    pub(crate) fn relay(&self, request: &RelayRequest, waiters_max: usize) -> Option<RelayAnswer> {
+        self.relays.as_ref()?.serve(&self.runner.running, request, waiters_max)
+    }
+
+    /// Whether this process is about to end.
+    fn takes_nothing_new(&self) -> bool {
+        self.draining.is_cancelled() || self.membership.node.superseded.is_cancelled()
+    }
+}

@@ -1,0 +1,193 @@
+//! Membership of this process among those that share its database: the lease of its name, and the two background
+//! tasks that keep shared rows in order for as long as it lives.
+//!
+//! ```text
+//! heartbeat  ── renews ──► node row           ── looks ──► operations leased to this node
+//! reconciler ── looks ───► due operations     ── deletes ► results past their time
+//! requests   ── ask ─────► conduct: one operation is judged, reaped or settled
+//! ```
+//!
+//! Everything that changes an operation's row goes through the domain's [`Conduct`], which is made here because its
+//! guards are this process's own knowledge: whether other nodes' dead leases may be believed, and whether a task of
+//! this process is alive. Leases and clocks carry only liveness; safety rests on claim ids and guarded writes.
+//!
+//! Both tasks begin anew where they panic, and end after the operations, so that a draining process keeps its lease
+//! until its last ending is committed.
+
+mod backoff;
+mod clocks;
+mod heartbeat;
+mod node_lease;
+mod reconciler;
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use holdfast_domain::OperationId;
+use holdfast_domain::conduct::Conduct;
+use holdfast_domain::operation::Snapshot;
+use holdfast_domain::ports::{Journal, Nodes, Unavailable};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::backoff::BackOff;
+use self::node_lease::NodeLease;
+pub use self::node_lease::StartError;
+use crate::authentication::Authentication;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::tape::RunRegistry;
+
+/// This process as a node, and what it does for the rows that all nodes share.
+pub(crate) struct Membership {
+    pub(crate) node: NodeLease,
+    /// Heartbeat, reconciler, and looks at what runs elsewhere.
+    pub(crate) keepers: TaskTracker,
+    /// The keepers end with this, after the operations have.
+    pub(crate) background: CancellationToken,
+    journal: Arc<dyn Journal>,
+    nodes: Arc<dyn Nodes>,
+    running: Arc<RunRegistry>,
+    metrics: Arc<Metrics>,
+    heartbeat: Duration,
+    orphan_grace: Duration,
+    /// How long sealed results are kept. It may change while the process runs.
+    retention: Mutex<Duration>,
+}
+
+impl std::fmt::Debug for Membership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Membership").field(&self.node).finish()
+    }
+}
+
+/// The ports that membership works on, and what it shares with the runner.
+pub(crate) struct MembershipParts {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) nodes: Arc<dyn Nodes>,
+    pub(crate) running: Arc<RunRegistry>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Membership {
+    /// Takes the node's name where its heartbeats will run: a connection to the store that is made there is
+    /// awaited there.
+    pub(crate) async fn enter(
+        parts: MembershipParts,
+        options: &Options,
+    ) -> Result<Arc<Self>, StartError> {
+        let MembershipParts { journal, nodes, running, metrics } = parts;
+        let (port, own) = (Arc::clone(&nodes), options.clone());
+        let entering = async move {
+            let lease = NodeLease::enter(&*port, &own).await?;
+            if let Some(relay) = &own.relay {
+                let advertised = port.advertise(lease.node(), &relay.address).await;
+                advertised.map_err(StartError::Unavailable)?;
+            }
+            Ok(lease)
+        };
+        let node = match &options.heartbeat_runtime {
+            Some(runtime) => {
+                let entered = runtime.spawn(entering).await;
+                entered.unwrap_or_else(|ended| resume_unwind(ended.into_panic()))?
+            }
+            None => entering.await?,
+        };
+        Ok(Arc::new(Self {
+            node,
+            keepers: TaskTracker::new(),
+            background: CancellationToken::new(),
+            journal,
+            nodes,
+            running,
+            metrics,
+            heartbeat: options.heartbeat,
+            orphan_grace: options.orphan_grace,
+            retention: Mutex::new(options.results),
+        }))
+    }
+
+    /// Starts heartbeat and reconciler.
+    pub(crate) fn begin(self: &Arc<Self>, authentication: &Arc<Authentication>, options: &Options) {
+        let authentication = Arc::clone(authentication);
+        let beat = move |own: Arc<Self>| own.beat(Arc::clone(&authentication));
+        let beating = Arc::clone(self).keep("heartbeat", beat);
+        match &options.heartbeat_runtime {
+            Some(runtime) => self.keepers.spawn_on(beating, runtime),
+            None => self.keepers.spawn(beating),
+        };
+        self.keepers.spawn(Arc::clone(self).keep("reconciler", Self::reconcile));
+    }
+
+    /// Begins a background task anew where it panics: without it, leases would end unnoticed.
+    async fn keep<F: Future<Output = ()>>(
+        self: Arc<Self>,
+        name: &'static str,
+        task: impl Fn(Arc<Self>) -> F,
+    ) {
+        while AssertUnwindSafe(task(Arc::clone(&self))).catch_unwind().await.is_err() {
+            tracing::error!(task = name, "a background task panicked and begins anew");
+            tokio::time::sleep(self.heartbeat).await;
+        }
+    }
+
+    /// Ends the background tasks, and gives the name back. Not before the operations have ended: their endings
+    /// are judged by this node's lease.
+    pub(crate) async fn leave(&self) {
+        self.background.cancel();
+        self.keepers.close();
+        self.keepers.wait().await;
+        let left = self.nodes.leave(self.node.node());
+        match tokio::time::timeout(Options::COMMIT_WAIT, left).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "the node's row was not removed: its lease will end");
+            }
+            Err(_elapsed) => tracing::warn!("the store is silent: the node's lease will end"),
+        }
+    }
+
+    /// What carries this process's decisions to the journal.
+    pub(crate) fn conduct(&self) -> Conduct<'_> {
+        let grace = self.orphan_grace;
+        Conduct {
+            journal: &*self.journal,
+            pause: &BackOff,
+            orphan_grace: self.node.believes_dead_leases().then_some(grace),
+        }
+    }
+
+    /// The same for an operation that a task of this process may run: that one is not dead, however long
+    /// its heartbeats were silent.
+    pub(crate) fn conduct_of(&self, id: OperationId) -> Conduct<'_> {
+        let conduct = self.conduct();
+        let is_here = self.running.find(id).is_some();
+        Conduct { orphan_grace: conduct.orphan_grace.filter(|_grace| !is_here), ..conduct }
+    }
+
+    /// Reaps or settles one operation where that is allowed, and says how it stands: not for ever,
+    /// where the store does not say whether it committed. Cancel safe.
+    pub(crate) async fn reconcile_operation(
+        &self,
+        id: OperationId,
+    ) -> Result<Snapshot, Unavailable> {
+        let conduct = self.conduct_of(id);
+        let found = conduct.reconcile_while_running(id, self.running.live_claim(id));
+        let found = tokio::time::timeout(Options::COMMIT_WAIT, found).await;
+        found
+            .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
+            .map(|found| self.metrics.count_found(found))
+    }
+
+    /// Keeps sealed results for this long from now on, also those that are kept already.
+    pub(crate) fn keep_results(&self, time: Duration) {
+        *self.retention.lock().unwrap_or_else(PoisonError::into_inner) = time;
+    }
+
+    fn retention(&self) -> Duration {
+        *self.retention.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

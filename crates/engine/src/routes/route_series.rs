@@ -1,0 +1,56 @@
+//! The metrics of one route: whether it is left alone, how often it was and why, and how often it was full.
+//! Every series begins at zero, as those of [`metrics`](crate::metrics) do.
+
+use metrics::{Counter, Gauge, counter, gauge};
+
+use super::breaker::CoolDownReason;
+use crate::metrics::{LabelledCounter, increment, registered};
+
+const ROUTE_COOLING: &str = "holdfast_route_cooling";
+const ROUTE_COOL_DOWNS: &str = "holdfast_route_cool_downs_total";
+const ROUTE_FULL: &str = "holdfast_route_full_total";
+
+/// What is counted of one provider's model.
+#[derive(Debug)]
+pub(crate) struct RouteSeries {
+    cooling: Gauge,
+    cool_downs: [LabelledCounter; CoolDownReason::ALL.len()],
+    full: Counter,
+}
+
+impl RouteSeries {
+    /// Shows everything at zero.
+    pub(crate) fn begin(provider: &str, model: &str) -> Self {
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        let labels = [("provider", provider), ("model", model)];
+        let cool_downs = |reason: CoolDownReason| {
+            let reason = reason.label();
+            let [provider, model] = labels.clone();
+            let labels = [provider, model, ("reason", reason.to_owned())];
+            (reason, registered(counter!(ROUTE_COOL_DOWNS, &labels)))
+        };
+        let series = Self {
+            cooling: gauge!(ROUTE_COOLING, &labels),
+            cool_downs: CoolDownReason::ALL.map(cool_downs),
+            full: registered(counter!(ROUTE_FULL, &labels)),
+        };
+        series.well();
+        series
+    }
+
+    /// It is left alone from now on.
+    pub(crate) fn cooling(&self, reason: CoolDownReason) {
+        self.cooling.set(1);
+        increment(&self.cool_downs, reason.label());
+    }
+
+    /// It takes requests.
+    pub(crate) fn well(&self) {
+        self.cooling.set(0);
+    }
+
+    /// It had as many calls as it may have.
+    pub(crate) fn full(&self) {
+        self.full.increment(1);
+    }
+}

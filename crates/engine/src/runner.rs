@@ -1,0 +1,120 @@
+//! The runner: operations as tasks that outlive their callers, from the claim to the committed ending.
+//!
+//! ```text
+//! front ─ prepared claim ─► operate ─► claim ─► routes ─► assembly ─► rendering ─► ending
+//!                              │                             │                       │
+//!                            tape: stage               tape: chunks            tape: outcome
+//! ```
+//!
+//! A run is a task on a set that drain waits for. Whoever asked for it reads its [`tape`](crate::tape) and may go
+//! away at any moment; nothing in a run awaits a reader. Each run has its own memory share, which ends with its
+//! committed ending, because the store may hold the answer for as long as it does not take it.
+//!
+//! It never answers a caller: [`front`](crate::front) makes replies of outcomes. It never changes a row but through
+//! the conduct that [`membership`](crate::membership) makes.
+
+mod answer_bytes;
+mod assembly;
+mod claim_failure;
+mod metering;
+mod operate;
+mod rendering;
+mod route_complaints;
+mod states;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use holdfast_domain::model::FingerprintTerms;
+use holdfast_domain::operation::Binding;
+use holdfast_domain::ports::{Journal, Wallets};
+use tokio_util::task::TaskTracker;
+
+use self::answer_bytes::AnswerBytes;
+use self::route_complaints::RouteComplaints;
+pub(crate) use self::states::may_grow;
+use crate::ask::{PreparedClaim, RequestContext};
+use crate::authentication::Secrets;
+use crate::membership::Membership;
+use crate::metrics::Metrics;
+use crate::results::ResultLimiter;
+use crate::tape::RunRegistry;
+
+/// The operations that this process runs.
+pub(crate) struct Runner {
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) running: Arc<RunRegistry>,
+    /// Operations: drain waits for these.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) metrics: Arc<Metrics>,
+    journal: Arc<dyn Journal>,
+    wallets: Arc<dyn Wallets>,
+    secrets: Arc<Secrets>,
+    results: Arc<ResultLimiter>,
+    answers: Arc<AnswerBytes>,
+    route_complaints: RouteComplaints,
+    /// The database is not the one any more that acknowledged a claim of this process: until somebody
+    /// has looked and starts another, it takes nothing that can go elsewhere.
+    has_lost_commits: AtomicBool,
+}
+
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Runner").field(&self.running).finish()
+    }
+}
+
+/// The ports that runs work on, and what they share with the other owners.
+pub(crate) struct RunnerParts {
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) running: Arc<RunRegistry>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) wallets: Arc<dyn Wallets>,
+    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) results: Arc<ResultLimiter>,
+}
+
+impl Runner {
+    /// Nothing runs yet.
+    pub(crate) fn new(parts: RunnerParts) -> Arc<Self> {
+        let RunnerParts { membership, running, metrics, journal, wallets, secrets, results } =
+            parts;
+        Arc::new(Self {
+            membership,
+            running,
+            tasks: TaskTracker::new(),
+            metrics,
+            journal,
+            wallets,
+            secrets,
+            results,
+            answers: Arc::default(),
+            route_complaints: RouteComplaints::default(),
+            has_lost_commits: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the store has lost what it had committed.
+    pub(crate) fn has_lost_commits(&self) -> bool {
+        self.has_lost_commits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the answers of all runs hold so many bytes: then nothing new begins.
+    pub(crate) fn is_memory_spent(&self, bytes_max: usize) -> bool {
+        self.answers.are_spent(bytes_max)
+    }
+
+    /// The rebinding that a claim is compared by with rows made under other terms.
+    fn rebind(
+        &self,
+        ask: &RequestContext,
+        bid: &PreparedClaim,
+        body: Bytes,
+    ) -> impl Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync + use<> {
+        let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&ask.caller));
+        let request = Arc::clone(&bid.request);
+        move |terms| secrets.bind(*terms, &caller, &request, &body)
+    }
+}

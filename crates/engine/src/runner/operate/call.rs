@@ -1,0 +1,164 @@
+//! One call on one route: what may end it, what it tells of its route, and what is written down of it.
+//!
+//! | ends it | where something arrived | where nothing did |
+//! |---|---|---|
+//! | the provider | as it says, if every choice is complete | as it says |
+//! | the model's total time, silence, a bound of memory | cut: kept, and charged by an own count | unknown |
+//! | its caller's cancel | cut, the same | unknown |
+//! | the drain deadline | unknown: nobody pays for half an answer because a process ends | unknown |
+//!
+//! An answer that is complete and reported is an answer, whatever ended its call. Before a byte may have left, an end
+//! of ours is *not run*: that is proven, and the next route may be tried. A not-run that a provider claims is not
+//! believed where its call has opened a choice: what has said something has run.
+//!
+//! It must never report a cut of our own as a failure of the route: a cancel would open the circuit breaker of a
+//! provider that works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdfast_domain::operation::Attempt;
+use holdfast_domain::ports::{
+    Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
+    UnreadableReason,
+};
+use holdfast_domain::state::ProviderStates;
+use holdfast_domain::usage::Meters;
+
+use super::Run;
+use crate::catalogue::Timeouts;
+use crate::routes::{CallOutcome, RouteState};
+use crate::runner::assembly::{Assembly, SilenceTimer};
+use crate::tape::StopCause;
+
+impl Run<'_> {
+    /// What a call tells of its route.
+    pub(super) fn call_outcome(
+        &self,
+        called: &Result<Option<Meters>, ProviderFailure>,
+        retry_after: Option<Duration>,
+    ) -> CallOutcome {
+        match (called, retry_after) {
+            (Ok(_) | Err(ProviderFailure::Refused(_)), _) => CallOutcome::Answered,
+            (Err(ProviderFailure::Unknown(UnknownReason::Cut)), _) => CallOutcome::Nothing,
+            (Err(ProviderFailure::NotRun(_)), _) if self.is_cut() => CallOutcome::Nothing,
+            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), Some(time)) => {
+                CallOutcome::Asked(time)
+            }
+            (Err(ProviderFailure::NotRun(NotRunProof::Account)), None) => CallOutcome::Account,
+            (Err(ProviderFailure::NotRun(_) | ProviderFailure::Unknown(_)), None) => {
+                CallOutcome::Failed
+            }
+        }
+    }
+
+    /// Counts a call on a route; what is written down of it.
+    pub(super) fn attempt(
+        &self,
+        lane: &RouteState,
+        called: &Result<Option<Meters>, ProviderFailure>,
+        is_cut: bool,
+        latency: Duration,
+    ) -> Attempt {
+        let class = match called {
+            Ok(_) if is_cut => "cut",
+            Ok(_) => "finished",
+            Err(failure) => failure.label(),
+        };
+        self.runner.metrics.upstream(&lane.route.provider, class, latency);
+        let reason = called.as_ref().err().and_then(ProviderFailure::reason);
+        if let Some(why) = reason {
+            self.runner.route_complaints.report_unreadable(&lane.route, why, self.operation.id);
+        }
+        Attempt {
+            route: Arc::clone(&lane.name),
+            class: class.into(),
+            latency,
+            may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
+            reason: reason.map(|why| why.to_string().into()),
+        }
+    }
+
+    /// One call on one route, cut by a timeout, at the bound of what is kept of a stream, by a cancel, or
+    /// at the drain deadline.
+    pub(super) async fn call(
+        &self,
+        states: ProviderStates,
+        answer: &mut Assembly<'_>,
+        pulse: &SilenceTimer<'_>,
+    ) -> Result<Option<Meters>, ProviderFailure> {
+        let lane = &pulse.pass().lane;
+        let Some(provider) = &lane.provider else {
+            return Err(ProviderFailure::NotRun(NotRunProof::Account));
+        };
+        let arrival =
+            self.tape.chunk_log().map_or(ResponseMode::Whole, |_heard| ResponseMode::Streamed);
+        let call = Call {
+            request: Arc::clone(&self.bid.request),
+            model: Arc::clone(&lane.route.model),
+            max_output_tokens: self.bid.bound.output_tokens,
+            context_tokens: self.bid.model.contract.context_tokens,
+            connect: self.bid.model.timeouts.connect,
+            response_mode: arrival,
+            states,
+        };
+        let n = self.bid.request.n;
+        let (why, keeps) = tokio::select! {
+            // An answer that is there when the time ends is an answer.
+            biased;
+            called = provider.run(&call, answer) => return outcome(called, answer, n),
+            () = tokio::time::sleep_until(self.until) => (UnknownReason::Timeout, true),
+            why = self.bounded(pulse, arrival) => (why, true),
+            // The operator's own doing: nobody pays for half an answer because a process ends.
+            stop = self.tape.wait_stop() => (UnknownReason::Cut, stop == StopCause::Caller),
+        };
+        if !answer.is_sent {
+            return Err(ProviderFailure::NotRun(NotRunProof::Connect));
+        }
+        // Nothing is missing of an answer that is whole and reported, but the word that it ends.
+        let reported = answer.meters.filter(|_| answer.answer.is_complete(n));
+        if reported.is_none() && (!keeps || answer.answer.is_empty()) {
+            return Err(ProviderFailure::Unknown(why));
+        }
+        // What arrived is what the caller gets and pays for: as reported, else by an own count.
+        answer.cut(n);
+        Ok(reported)
+    }
+
+    /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
+    async fn bounded(&self, pulse: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
+        if arrival == ResponseMode::Whole {
+            pulse.wait_full().await;
+            return UnknownReason::Cut;
+        }
+        let Timeouts { first_token, between_tokens, .. } = self.bid.model.timeouts;
+        tokio::select! {
+            () = pulse.wait_silent(first_token, between_tokens) => UnknownReason::Timeout,
+            () = pulse.wait_full() => UnknownReason::Cut,
+        }
+    }
+}
+
+/// What a call has come to that ended by itself.
+fn outcome(
+    called: Result<Option<Meters>, ProviderFailure>,
+    answer: &mut Assembly<'_>,
+    n: u32,
+) -> Result<Option<Meters>, ProviderFailure> {
+    if answer.is_full() && !answer.answer.is_empty() {
+        // A report would be of more than was kept.
+        answer.cut(n);
+        return Ok(None);
+    }
+    match called {
+        Ok(meters) if answer.answer.is_complete(n) => Ok(meters),
+        Ok(_broken) => {
+            Err(ProviderFailure::Unknown(UnknownReason::Unreadable(UnreadableReason::Choices)))
+        }
+        // What has opened a choice has run, be it without a word.
+        Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
+            Err(ProviderFailure::Unknown(UnknownReason::Broken))
+        }
+        Err(failure) => Err(failure),
+    }
+}
