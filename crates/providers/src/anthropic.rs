@@ -32,17 +32,17 @@ pub(crate) static DIALECT: Dialect = Dialect {
     judge: proof::anthropic,
 };
 
-/// How to reach the API, and what its models take.
+/// Server of the Messages API, and the parameters that its models take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnthropicOptions {
-    /// How to reach it.
+    /// Address, credential and limits of the server.
     pub server: ServerOptions,
-    /// Whether its models take `temperature` and `top_p`: older ones do.
+    /// Models that take `temperature` and `top_p`, as older ones do; current ones refuse them.
     pub sampling: bool,
 }
 
 impl AnthropicOptions {
-    /// Where the API begins unless the operator says otherwise.
+    /// Start of the API unless the operator says otherwise.
     pub const BASE_URL: &str = "https://api.anthropic.com/v1";
 
     /// The usual options for a server.

@@ -29,19 +29,18 @@ pub(crate) static DIALECT: Dialect = Dialect {
     judge: proof::gemini,
 };
 
-/// How to reach the API, and what its models want.
+/// Server of the Gemini API, and the habits of its models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeminiOptions {
-    /// How to reach it.
+    /// Address, credential and limits of the server.
     pub server: ServerOptions,
-    /// Whether earlier calls of functions whose signatures are not kept are sent as calls of
-    /// another model, so that the signatures are not asked for: models from Gemini 3 on refuse them
-    /// otherwise.
+    /// Earlier calls without a kept signature are sent as calls of another model, so that no
+    /// signature is asked for: models from Gemini 3 on refuse them otherwise.
     pub skip_signatures: bool,
 }
 
 impl GeminiOptions {
-    /// Where the API begins unless the operator says otherwise.
+    /// Start of the API unless the operator says otherwise.
     pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 
     /// The usual options for a server.

@@ -124,7 +124,7 @@ pub(crate) const fn of_send_error(cause: SendError) -> CallFailure {
     match cause {
         SendError::Unsent => CallFailure::NotRun(NotRunProof::Connect),
         SendError::Sent => CallFailure::Unknown(UnknownReason::Broken),
-        // The status was 200 and the model ran, so this is no better than a broken answer.
+        // Only a 200 is read that far, so this proves no more than an answer that is garbage.
         SendError::TooLarge => unreadable(UnreadableReason::Long),
     }
 }

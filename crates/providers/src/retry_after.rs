@@ -23,8 +23,7 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
 
-/// What the headers of an answer ask for; nothing where they say nothing that can be read. A date
-/// is read beside the date of the answer: whose clock is wrong does not matter then.
+/// Pause that the headers of an answer ask for; `None` where they say nothing that can be read.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(millis) = text(&RETRY_AFTER_MS).and_then(whole) {

@@ -78,8 +78,8 @@ impl StreamDecoder {
         }
     }
 
-    /// Whether every choice has ended: what is missing then is at most the usage, and the word that
-    /// it ends.
+    /// Says if every choice has ended: at most the usage is missing then, and the event that closes
+    /// the stream.
     pub(crate) fn is_whole(&self) -> bool {
         self.pieces.is_whole()
     }

@@ -1,5 +1,5 @@
-//! What each kind makes of a request and of its answer, without a network: for whoever measures it,
-//! or feeds it what no provider sends. A provider does the same on the way of a call.
+//! Translation of requests and answers by each kind, without a network: for whoever measures it, or
+//! feeds it what no provider sends. A provider does the same on the way of a call.
 
 use holdfast_domain::ports::{Call, CallFailure, Sink, UnsupportedParam};
 use holdfast_domain::usage::Meters;

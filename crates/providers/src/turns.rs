@@ -11,20 +11,20 @@ use holdfast_wire::json::Draft;
 
 use crate::unsupported::{LEFT_OUT, arguments, unsupported};
 
-/// What is wanted back makes no difference to what can be done.
+/// No states, for checks: what a model wants back makes no difference to what can be done.
 pub(crate) static NO_STATES: ProviderStates = ProviderStates::new();
 
-/// What the conversation becomes.
+/// Conversation as a kind takes it: instructions, then turns.
 pub(crate) struct Conversation<'a> {
     pub(crate) system: Vec<Draft<'a>>,
     pub(crate) turns: Vec<Draft<'a>>,
 }
 
-/// How a kind spells what is said. It may remember what it has spelt of earlier messages.
+/// Spelling of a conversation by one kind. May remember what it has spelt of earlier messages.
 pub(crate) trait TurnEncoder<'a> {
-    /// What the model is called.
+    /// Name of the model as a speaker.
     const MODEL: &'static str;
-    /// Where the blocks of a turn stand.
+    /// Member of a turn that holds its blocks.
     const BLOCKS: &'static str;
 
     /// A text that is not empty.
@@ -46,7 +46,7 @@ pub(crate) trait TurnEncoder<'a> {
         called: (&'a ToolCall, &'a str),
     ) -> Result<(), UnsupportedParam>;
 
-    /// What came of a call.
+    /// Result of a call, by the id of the call.
     fn result(
         &mut self,
         blocks: &mut Blocks<'a>,
@@ -55,9 +55,9 @@ pub(crate) trait TurnEncoder<'a> {
     ) -> Result<(), UnsupportedParam>;
 }
 
-/// What one message becomes.
+/// Blocks of one message.
 pub(crate) struct Blocks<'a> {
-    /// Which message.
+    /// Place of the message in the conversation, for refusals.
     at: usize,
     pub(crate) all: Vec<Draft<'a>>,
 }
@@ -80,6 +80,7 @@ pub(crate) fn translate<'a, S: TurnEncoder<'a>>(
                     "user, assistant or tool after the first turn for this model",
                 );
             }
+            // Results of several calls must come in one turn, and speakers must alternate.
             (Some(speaker), Some((last, turn))) if *last == speaker => turn.extend(blocks.all),
             (Some(speaker), Some(_) | None) => turns.push((speaker, blocks.all)),
         }
@@ -99,7 +100,7 @@ impl<'a> Blocks<'a> {
         Err(unsupported(format!("messages[{}].{member}", self.at), rule))
     }
 
-    /// Nothing where there is none: an empty block is refused by all of them.
+    /// Block of a text; none for an empty one, because all kinds refuse an empty block.
     pub(crate) fn text(&mut self, spelling: &impl TurnEncoder<'a>, text: &'a str) {
         if !text.is_empty() {
             self.all.push(spelling.text(text));

@@ -1,5 +1,5 @@
-//! What a provider cannot do, said of the field that asks for it; and what several kinds read of a
-//! request in the same way.
+//! Refusals of what a provider cannot do, named by the field that asks for it; and readers of a
+//! request that several kinds share.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub(crate) fn refuse<const N: usize>(
     }
 }
 
-/// Whether a number is there and is not its default.
+/// Says if a number is there and is not its default.
 pub(crate) fn is_non_default(number: Option<Decimal>, default: i32) -> bool {
     number.is_some_and(|number| !number.is_within(default, default))
 }

@@ -1,5 +1,7 @@
-//! What Anthropic answers, read leniently but never guessed: of its ids, its model's name and its
-//! own words of errors nothing is kept.
+//! Anthropic's whole answer into a delta and meters, read leniently but never guessed.
+//!
+//! A block of a kind that is not known makes the answer unreadable: it may be what the caller paid
+//! for. Never: Anthropic's ids, its model's name or its own words of errors in what is told.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::ports::Call;
@@ -90,7 +92,7 @@ pub(super) fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     }
 }
 
-/// Why it ended, in the words that callers know.
+/// Reason of the end, in the words that callers know; `None` makes the answer unreadable.
 pub(super) fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "end_turn" | "stop_sequence" => Some(FinishReason::Stop),

@@ -1,5 +1,14 @@
-//! What Anthropic is sent for a request. Every field has its place there, or means what its absence
-//! means there too, or is refused: none is dropped.
+//! Translation of a request into the body of Anthropic's Messages API.
+//!
+//! Every field has its place there, or means what its absence means there too, or is refused by
+//! name: none is dropped, and no value is clamped. The refusal comes from `check_supported`, before
+//! anything is sent; the same translation runs again, with the states of earlier calls, to render.
+//!
+//! Put in by the gateway: `max_tokens`, always, because the hold was made with it, the model's
+//! name, and `stream`. Sent as they are: extra fields, unless their name is one of `WRITTEN`.
+//!
+//! Limits: `temperature` and `top_p` from 0 to 1, for models that sample and requests without
+//! reasoning. `user` and `safety_identifier` share one place, so they must be the same.
 
 use std::collections::BTreeSet;
 
@@ -166,7 +175,7 @@ fn tool_of(function: &Function) -> Draft<'_> {
     ])
 }
 
-/// Nothing where nothing was chosen: the model calls as it likes, then.
+/// Choice of a tool; `None` where the request makes none: the model then calls as it likes.
 fn choice(request: &Request) -> Option<Draft<'_>> {
     let alone = request.parallel_tool_calls == Some(false);
     let (kind, name) = match &request.tool_choice {
@@ -184,11 +193,12 @@ fn choice(request: &Request) -> Option<Draft<'_>> {
     Some(Draft::object([
         Some(("type", kind.into())),
         name.map(|name| ("name", name.into())),
+        // The API has this flag only within a choice, so `auto` is written out to carry it.
         (alone && kind != "none").then(|| ("disable_parallel_tool_use", true.into())),
     ]))
 }
 
-/// Current models have no sampling parameters. One is the default of both, and says nothing.
+/// Sampling parameters, for models that have them. 1 is the default of both, and is left out.
 fn sampled<'a>(
     members: &mut Vec<MessagesField<'a>>,
     request: &'a Request,
@@ -214,7 +224,7 @@ fn has_thinking(request: &Request) -> bool {
     request.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None)
 }
 
-/// How long it thinks, and the shape of what it says.
+/// Members for the effort of reasoning and for the shape of the answer.
 fn output(request: &Request) -> Result<Vec<MessagesField<'_>>, UnsupportedParam> {
     let effort = match request.reasoning_effort {
         None | Some(ReasoningEffort::None) => None,
@@ -280,6 +290,7 @@ fn format(format: &ResponseFormat) -> Result<Draft<'_>, UnsupportedParam> {
 fn service(request: &Request) -> Result<Vec<MessagesField<'_>>, UnsupportedParam> {
     let mut members = Vec::new();
     let users: BTreeSet<_> = request.user.iter().chain(&request.safety_identifier).collect();
+    // A set of the two: the same value twice is one user.
     if users.len() > 1 {
         let rule = "left out, or the same as `safety_identifier`, for this model";
         return Err(unsupported("user".to_owned(), rule));

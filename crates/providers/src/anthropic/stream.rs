@@ -1,5 +1,20 @@
-//! An answer of Anthropic's that comes as events: what each of them adds. As lenient as with a
-//! whole answer, and as little guessed: a stream without the reason of its end is broken.
+//! Anthropic's answer as events, into deltas and meters.
+//!
+//! ```text
+//! message_start          usage: the input's side
+//! content_block_start    a text, a thought or a call, by its index  ┐
+//! content_block_delta*   more of it                                 ├ of every block
+//! content_block_stop                                                ┘
+//! message_delta          the reason of the end, and usage in full
+//! message_stop           the last event
+//! ```
+//!
+//! As lenient as with a whole answer, and as little guessed: unknown events are passed over, as
+//! Anthropic's documentation asks; an unknown block, or a piece for a block that is not open, is an
+//! error.
+//!
+//! Never: a stream without the reason of its end as an answer, usage added up (each report is in
+//! full), or a thought in anything but the reasoning and the state of the call that follows it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +32,7 @@ use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{append, count, has_content, input_delta, next_call, text};
 use crate::reasoning::PendingReasoning;
 
-/// What was said so far.
+/// State of a stream: open blocks, thoughts that wait for their call, and usage as last reported.
 #[derive(Default)]
 pub(super) struct MessageStream {
     /// Blocks that have not ended, by their place.
@@ -68,6 +83,7 @@ impl StreamParser for MessageStream {
             None => return Err(UnreadableReason::Content),
         }
         self.says_something |= has_content(&choice);
+        // With the end: a later report may still name another tier.
         let service_tier = choice.finish.and(self.usage.tier);
         Ok(EventOutcome::from(Delta { service_tier, ..Delta::from(vec![choice]) }))
     }
@@ -117,6 +133,7 @@ impl MessageStream {
                 Block::Thinking
             }
             Some("tool_use") => {
+                // Counted among the calls: the index of the block counts texts and thoughts, too.
                 let number = next_call(&mut self.n_calls)?;
                 choice.tool_calls.push(ToolCallDelta {
                     index: number,
@@ -165,7 +182,7 @@ impl MessageStream {
         Ok(())
     }
 
-    /// A call without input has an empty one.
+    /// End of a block. A call without input gets `{}`, because callers parse what they get.
     fn end_block(
         &mut self,
         event: &Node<'_>,

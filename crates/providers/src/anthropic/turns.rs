@@ -1,4 +1,4 @@
-//! How Anthropic spells what is said in a conversation, and what it cannot take of it.
+//! Spelling of a conversation for Anthropic, and the parts of it that Anthropic cannot take.
 
 use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{Content, ContentPart, Item, ToolCall};
@@ -16,7 +16,7 @@ const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp
 
 /// Spells as Anthropic does.
 pub(super) struct MessagesEncoder<'a> {
-    /// What came with earlier calls.
+    /// Thoughts that came with earlier calls, by the id of the call.
     states: &'a ProviderStates,
     /// Marks for the cache so far.
     marks: usize,
@@ -98,6 +98,7 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
         }
+        // Before the call, as it came: the API refuses signed thoughts that come back otherwise.
         if let Some(state) = self.states.get(id) {
             reasoning::restore(blocks, state);
         }
@@ -124,6 +125,7 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
         blocks.all.push(Draft::object([
             Some(("type", Draft::from("tool_result"))),
             Some(("tool_use_id", call_id.into())),
+            // A tool that said nothing has a result without content: empty blocks are refused.
             (!said.is_empty()).then(|| ("content", said.into())),
         ]));
         Ok(())

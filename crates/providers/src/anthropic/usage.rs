@@ -1,5 +1,7 @@
-//! What Anthropic says that it used up. Its input tokens leave out what was written to the cache
-//! and read from it; its output tokens include those that it thought.
+//! Anthropic's report of usage, into meters.
+//!
+//! Its input tokens leave out those that were written to the cache and read from it; its output
+//! tokens include those of thoughts. Meters are disjoint, so thoughts are subtracted.
 
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::{MeterKind, Meters};
@@ -45,6 +47,7 @@ impl TokenUsage {
     pub(super) fn meters(&self) -> Option<Meters> {
         let (input, output) = (self.input?, self.output?);
         let thought = self.thought.unwrap_or(0);
+        // More thoughts than output, or a count that is none: the whole report is not believed.
         let said = output.checked_sub(thought).filter(|_said| !self.is_wrong)?;
         Meters::from_fn(|kind| match kind {
             MeterKind::Input => input,

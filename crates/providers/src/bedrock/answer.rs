@@ -1,8 +1,12 @@
 //! Bedrock's answer, whole or as frames, into deltas and meters.
 //!
 //! ```text
-//! messageStart, { contentBlockStart?, contentBlockDelta*, contentBlockStop }*, messageStop, metadata
-//!                 └ a call, by its place   └ text, thought, input                └ usage: the last event
+//! messageStart
+//! contentBlockStart?    a call, by its place      ┐
+//! contentBlockDelta*    text, thought or input    ├ of every block
+//! contentBlockStop                                ┘
+//! messageStop           the reason of the end
+//! metadata              the usage, and the last event
 //! ```
 //!
 //! Blocks are known by their place: deltas of several may mix. A block of text has no start. The
@@ -242,8 +246,8 @@ fn place(said: &Node<'_>) -> Result<u64, UnreadableReason> {
     count(said, "contentBlockIndex").flatten().ok_or(UnreadableReason::Content)
 }
 
-/// Why it ended, in the words that callers know. A call or an output that the model made wrongly is
-/// no end.
+/// Reason of the end, in the words that callers know; `None` for any other, such as a call or an
+/// output that the model made wrongly: such an answer is unreadable.
 fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "end_turn" | "stop_sequence" => Some(FinishReason::Stop),

@@ -161,7 +161,7 @@ fn tools(request: &Request) -> Result<Option<Draft<'_>>, UnsupportedParam> {
             Some(("tool", named))
         }
         Some(ToolChoice::Mode(mode) | ToolChoice::Allowed { mode, .. }) => match mode {
-            // Converse has no such choice, and tools left out would change the prompt.
+            // Converse has no such choice, and to leave the tools out would drop a field.
             ToolMode::None => {
                 let rule = "auto, required or a function where there are tools for this model";
                 return Err(unsupported("tool_choice".to_owned(), rule));

@@ -12,8 +12,8 @@
 //! Pure: the moment is an argument, so that AWS's own test suite can be run on it. A query is
 //! signed as it is: no address of this kind has one.
 //!
-//! Never: the secret key in a header or in a log. Where a key is no text of a header, a header is
-//! missing and the server refuses the request; nothing is sent unsigned that could run.
+//! Never: the secret key in a header or in a log. Where a key is no text of a header, that header
+//! is left out and the server refuses the request.
 
 use std::fmt;
 use std::time::SystemTime;

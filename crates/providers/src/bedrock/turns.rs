@@ -99,7 +99,7 @@ impl<'a> TurnEncoder<'a> for ConverseEncoder<'a> {
         if !is_id(id) {
             return blocks.refused(&format!("tool_calls[{at}].id"), ID);
         }
-        // Before the call: a signed thought is refused anywhere but in its old place.
+        // Before the call, as it came: models refuse signed thoughts that come back otherwise.
         if let Some(state) = self.states.get(id) {
             reasoning::restore(blocks, state);
         }

@@ -1,5 +1,18 @@
-//! What Gemini answers, whole or in pieces of one shape, read leniently but never guessed: of its
-//! ids, its model's name and its own words of errors nothing is kept.
+//! Gemini's answer, whole or in pieces of one shape, into deltas and meters.
+//!
+//! Each event of a stream is an answer of its own: `candidates` go on where the last event left
+//! them, and `usageMetadata` is repeated in full, so the newest report counts. There is no closing
+//! event: the end of the body is the end of the stream, and only then is an answer known to be
+//! whole.
+//!
+//! ```text
+//! candidate.content.parts[]   text, thought (`thought: true`) or `functionCall` (always whole)
+//! candidate.finishReason      "STOP" also after calls; "tool_calls" is made of that here
+//! promptFeedback.blockReason  no candidates: every choice ends as filtered, without text
+//! ```
+//!
+//! Never: Gemini's ids, its model's name or its own words of errors in what is told; a choice
+//! beyond the `n` of the request. Limits: `CHOICES_MAX` candidates an event.
 
 use std::collections::BTreeMap;
 
@@ -27,15 +40,15 @@ pub(super) fn follow(call: &Call) -> Box<dyn StreamParser> {
     Box::new(GenerateStream::new(call.request.n))
 }
 
-/// What was said so far.
+/// State of an answer: its candidates by their index, and the newest usage.
 struct GenerateStream {
     n: u32,
     candidates: BTreeMap<u32, CandidateState>,
-    /// What the newest report says; each is in full.
+    /// Newest report of usage; each is in full, so none are added up.
     meters: Option<Meters>,
 }
 
-/// What a candidate has said so far.
+/// State of one candidate, which becomes one choice.
 #[derive(Default)]
 struct CandidateState {
     n_calls: u32,
@@ -150,7 +163,7 @@ impl CandidateState {
         append(&mut choice.content, piece)
     }
 
-    /// It says STOP after calls as well.
+    /// End of a candidate. Gemini says STOP after calls as well, and callers expect `tool_calls`.
     fn conclude(&mut self, choice: &mut ChoiceDelta, finish: FinishReason) {
         let calls = finish == FinishReason::Stop && self.n_calls > 0;
         self.finish = Some(if calls { FinishReason::ToolCalls } else { finish });
@@ -166,8 +179,8 @@ fn is_blocked(answer: &Node<'_>) -> bool {
     feedback.and_then(|feedback| text(feedback, "blockReason")).is_some()
 }
 
-/// Why it ended, in the words that callers know. What it does not say for itself, and calls that it
-/// made wrongly, are no end.
+/// Reason of the end, in the words that callers know; `None` for reasons that say nothing, and for
+/// calls that the model made wrongly: such an answer is unreadable.
 fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "STOP" => Some(FinishReason::Stop),
@@ -188,17 +201,21 @@ fn finish(reason: &str) -> Option<FinishReason> {
     }
 }
 
-/// Its prompt tokens include cached ones and those of audio; its candidates' tokens leave out what
-/// was thought, but for servers whose total says that they do not.
+/// Meters of a report, each token in one of them. Gemini's prompt tokens include cached ones and
+/// those of audio; its candidates' tokens leave out thoughts, but for servers whose total says
+/// otherwise.
 fn meters(usage: &Node<'_>) -> Option<Meters> {
     let of = |name| Some(count(usage, name)?.unwrap_or(0));
     let prompt = count(usage, "promptTokenCount")??.checked_add(of("toolUsePromptTokenCount")?)?;
     let (candidates, thought) = (of("candidatesTokenCount")?, of("thoughtsTokenCount")?);
     let cached = of("cachedContentTokenCount")?;
     let total = count(usage, "totalTokenCount")?;
+    // Some servers count thoughts among the candidates' tokens: then the total is the sum without
+    // them.
     let is_included = total.is_some() && total == prompt.checked_add(candidates);
     let said = if is_included { candidates.checked_sub(thought)? } else { candidates };
     let read_anew = prompt.checked_sub(cached)?;
+    // The details do not say which audio was cached: at most what was read anew is billed as audio.
     let heard = audio_prompt_tokens(usage)?.min(read_anew);
     Meters::from_fn(|kind| match kind {
         MeterKind::Input => read_anew.saturating_sub(heard),

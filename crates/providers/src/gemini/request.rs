@@ -1,5 +1,14 @@
-//! What Gemini is sent for a request. Every field has its place there, or means what its absence
-//! means there too, or is refused: none is dropped.
+//! Translation of a request into the body of Google's Gemini API.
+//!
+//! Every field has its place there, or means what its absence means there too, or is refused by
+//! name: none is dropped, and no value is clamped. The refusal comes from `check_supported`, before
+//! anything is sent; the same translation runs again, with the states of earlier calls, to render.
+//!
+//! Put in by the gateway: `maxOutputTokens`, always, because the hold was made with it. Left to the
+//! address: the model's name and the choice of streaming. Sent as they are: extra fields, unless
+//! their name is one of `WRITTEN`, in either of the two spellings that the API takes.
+//!
+//! Limits: `CANDIDATES_MAX`, `STOPS_MAX`, a seed of 32 bits.
 
 use holdfast_domain::ports::{Call, UnsupportedParam};
 use holdfast_domain::request::{
@@ -36,7 +45,7 @@ const CANDIDATES_MAX: u32 = 8;
 /// Stop sequences that may be asked for.
 const STOPS_MAX: usize = 5;
 
-/// What a request becomes: its own members, and those of the generation's configuration.
+/// Body but for the bound on output: its members, and those of `generationConfig`.
 pub(super) struct GenerateRequest<'a> {
     members: Vec<GenerateField<'a>>,
     generation: Vec<GenerateField<'a>>,
@@ -190,7 +199,7 @@ fn mode(request: &Request, is_strict: bool) -> Option<Vec<GenerateField<'_>>> {
     Some(members)
 }
 
-/// How the answer is made, but for its length.
+/// Members of `generationConfig`: sampling, stop sequences, the shape of the answer, reasoning.
 fn generation(request: &Request) -> Result<Vec<GenerateField<'_>>, UnsupportedParam> {
     let mut members = Vec::new();
     if request.n != 1 {
@@ -237,6 +246,7 @@ fn thinking(request: &Request) -> Result<Option<Draft<'_>>, UnsupportedParam> {
     let level = match request.reasoning_effort {
         None => return Ok(None),
         Some(ReasoningEffort::None) => {
+            // No level means none at all: a budget of 0 turns reasoning off.
             return Ok(Some(Draft::object([("thinkingBudget", 0_u64.into())])));
         }
         Some(ReasoningEffort::Minimal) => "MINIMAL",

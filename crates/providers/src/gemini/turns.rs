@@ -1,4 +1,4 @@
-//! How Gemini spells what is said in a conversation, and what it cannot take of it.
+//! Spelling of a conversation for Gemini, and the parts of it that Gemini cannot take.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::unsupported::{LEFT_OUT, data_url};
 const PICTURES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
 const DOCUMENTS: [&str; 2] = ["application/pdf", "text/plain"];
 
-/// What Google documents for calls that another model made: there is no signature to check.
+/// Signature that Google documents for calls that another model made: it is not checked.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Spells as Gemini does.
@@ -21,7 +21,8 @@ pub(super) struct ContentsEncoder<'a> {
     skip_signatures: bool,
     /// The signatures that earlier calls came with.
     states: &'a ProviderStates,
-    /// Which function each earlier call called: a result says it again.
+    /// Names of the functions that were called, by the id of the call: a result must repeat its
+    /// name.
     called: BTreeMap<&'a str, &'a str>,
 }
 
