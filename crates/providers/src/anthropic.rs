@@ -37,7 +37,8 @@ pub(crate) static DIALECT: Dialect = Dialect {
 pub struct AnthropicOptions {
     /// Address, credential and limits of the server.
     pub server: ServerOptions,
-    /// Models that take `temperature` and `top_p`, as older ones do; current ones refuse them.
+    /// Models that take `temperature` and `top_p`, as older ones do; for others a
+    /// value that is not the default is refused.
     pub sampling: bool,
 }
 

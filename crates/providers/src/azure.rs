@@ -19,15 +19,15 @@ static DIALECT: Dialect = Dialect {
     judge: proof::azure,
 };
 
-/// How to reach one resource of Azure OpenAI.
+/// Server and API version of one resource of Azure OpenAI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AzureOptions {
-    /// How to reach it: its API begins at `…/openai/v1`, and with a version at `…/openai`.
+    /// Server of the resource: its API begins at `…/openai/v1`, and with a version at `…/openai`.
     pub server: ServerOptions,
-    /// Which version of the older API is spoken, whose addresses name the deployment; `None` is the
-    /// newer one, which has none.
+    /// Version of the older API, whose addresses name the deployment; `None` is the newer one,
+    /// which has no versions.
     pub api_version: Option<ApiVersion>,
-    /// In which field its models read the bound on output tokens.
+    /// Field in which the models read the bound on output tokens.
     pub bound_field: BoundField,
 }
 
@@ -80,6 +80,8 @@ impl OpenAi {
             Some(version) => {
                 let models = base_url.join(&format!("/models?api-version={version}"))?;
                 let query = format!("api-version={version}");
+                // The older API takes the deployment from the address; the body names it all the
+                // same.
                 (Address::OfDeployment { base_url, query }, models)
             }
         };

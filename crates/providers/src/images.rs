@@ -1,8 +1,8 @@
-//! Which URLs of pictures a provider is handed. The gateway fetches none; whoever runs the model
+//! URLs of pictures that a provider may be handed. The gateway fetches none; whoever runs the model
 //! does, and may stand where callers must not reach: beside the operator's own services.
 //!
-//! What names the fetching machine itself is refused before this, for every provider. Names are
-//! handed on as they are: what they stand for is for whoever looks them up, and for the network
+//! URLs that name the fetching machine itself are refused before this, for every provider. Names
+//! are handed on as they are: their meaning is for whoever looks them up, and for the network
 //! around it.
 
 use std::net::IpAddr;
@@ -13,15 +13,15 @@ use holdfast_wire::chat::request::literal_addresses;
 
 use crate::unsupported::unsupported;
 
-/// Which URLs of pictures a provider is handed.
+/// Rule for URLs of pictures, by their scheme; each step allows more than the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ImageUrls {
     /// Pictures that are sent along.
     Data,
-    /// These, and where a picture is on a host with a certificate.
+    /// Pictures that are sent along, and `https:` URLs: their host has a certificate.
     #[default]
     Https,
-    /// These, and where one is without.
+    /// Every URL, `http:` included.
     Any,
 }
 
@@ -86,6 +86,8 @@ impl ImagePolicy {
         if !is_handed_on {
             return Some(self.urls.rule());
         }
+        // This machine by any of its addresses: a model run beside the gateway could reach its
+        // services.
         let is_own = literal_addresses(url).iter().any(|address| self.own.contains(address));
         is_own.then_some("the address of a public host: not of this gateway")
     }

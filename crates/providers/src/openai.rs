@@ -18,12 +18,12 @@ use crate::server::{BadOptions, BaseUrl, HttpClient, ProbeError, ServerOptions};
 pub(crate) static DIALECT: Dialect =
     Dialect { framing: Framing::Events, read, follow, error_header: None, judge: proof::openai };
 
-/// How to reach one server, and what it reads.
+/// Server that speaks OpenAI's chat completions, and the field that it reads the bound from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAiOptions {
-    /// How to reach it.
+    /// Address, credential and limits of the server.
     pub server: ServerOptions,
-    /// In which field it reads the bound on output tokens.
+    /// Field in which the server reads the bound on output tokens.
     pub bound_field: BoundField,
 }
 
@@ -46,7 +46,7 @@ pub struct OpenAi {
     dialect: &'static Dialect,
 }
 
-/// Where completions are asked for.
+/// Address of completions.
 #[derive(Debug)]
 pub(crate) enum Address {
     /// At one address.

@@ -1,6 +1,18 @@
-//! What a model thought before it called tools, kept for those that want it back with the results:
-//! with each call what came before it, in the words and under the signature that it came with.
-//! Callers get none of it from here. How a kind spells a thought is its own.
+//! Thoughts of a model before its calls of tools, kept for models that want them back with the
+//! results.
+//!
+//! ```text
+//! state of a call = thoughts before the text, a line each
+//!                   (an empty line)
+//!                   thoughts before the call, a line each
+//! ```
+//!
+//! Each call has what came since the call before it, in the words and under the signature that it
+//! came with: a signature proves the words, so a changed or shortened thought is refused by the
+//! provider.
+//!
+//! Never: half of the thoughts. Above `ProviderState::LEN_MAX` bytes a call keeps none. Callers get
+//! none of it from here. The spelling of a thought is the kind's.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +21,7 @@ use holdfast_wire::json::Draft;
 
 use crate::turns::Blocks;
 
-/// One thought.
+/// Thought of a model.
 pub(crate) enum ReasoningBlock {
     /// In words, with what proves whose they are.
     Said { text: String, signature: Option<String> },
@@ -17,7 +29,7 @@ pub(crate) enum ReasoningBlock {
     Redacted(String),
 }
 
-/// What a thought costs besides its words: many without any are many all the same.
+/// Charge for a thought besides its words, in bytes: many without any are many all the same.
 const THOUGHT_BYTES: usize = 64;
 
 /// Thoughts that no call has come after yet.
@@ -26,7 +38,7 @@ pub(crate) struct PendingReasoning {
     before_text: Vec<ReasoningBlock>,
     /// All of them where there is no text yet, so that the place of none is lost.
     before_call: Vec<ReasoningBlock>,
-    /// Those that still arrive, by their place.
+    /// Thoughts that still arrive, by the place of their block.
     open: BTreeMap<u64, (String, Option<String>)>,
     n_calls: u64,
     bytes: usize,
@@ -82,8 +94,8 @@ impl PendingReasoning {
         }
     }
 
-    /// What the call that comes now wants back. More than can be kept is nothing: half of it is
-    /// refused.
+    /// State for the call that comes now. More than can be kept is nothing: providers refuse half
+    /// of it.
     pub(crate) fn before_call(
         &mut self,
         spell: fn(&ReasoningBlock) -> Draft<'_>,
@@ -100,7 +112,8 @@ impl PendingReasoning {
         ProviderState::new(&[before_text.join("\n"), before_call.join("\n")].join("\n\n"))
     }
 
-    /// Whether there is room for so much more of the answer.
+    /// Takes room for so many more bytes; says if there is any. Once full, it stays full for the
+    /// answer.
     fn try_reserve(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.bytes <= ProviderState::LEN_MAX

@@ -1,6 +1,12 @@
-//! A provider without a model: it echoes, calls tools, and misbehaves where the prompt asks for it.
-//! No network, no randomness; the same call gets the same answer. Not a fake for tests alone: it is
-//! what an installation without any account talks to.
+//! Provider without a model: it echoes, calls tools, and misbehaves where the prompt asks for it.
+//!
+//! Not a fake for tests alone: an installation without any account talks to it. So it keeps to the
+//! rules of a real one: it tells the sink before it "sends", counts tokens, respects the bound and
+//! the context, and streams word by word. The rules and directives are in the crate's
+//! documentation.
+//!
+//! Never: network, randomness, or an answer that depends on anything but the call. The exception is
+//! `fail-before-once`, which remembers `FAILED_ONCE_MAX` prompts of this process.
 
 mod pieces;
 mod schema;
@@ -24,7 +30,7 @@ use holdfast_domain::usage::Meters;
 
 use self::script::{Action, BadScript, Script};
 
-/// What a token is here: so many bytes of UTF-8, and a rest is one more.
+/// Bytes of UTF-8 in a token; a rest is one more token.
 const BYTES_PER_TOKEN: usize = 4;
 /// Prompts that `fail-before-once` remembers; the oldest is forgotten first.
 const FAILED_ONCE_MAX: usize = 1_024;
@@ -41,7 +47,7 @@ impl Simulator {
     pub const MODEL: &str = "sim-1";
     /// The model that calls tools.
     pub const TOOLS_MODEL: &str = "sim-tools";
-    /// All that it has.
+    /// Models of this provider.
     pub const MODELS: [&str; 2] = [Self::MODEL, Self::TOOLS_MODEL];
 
     /// A provider that has seen no prompt yet.
@@ -50,7 +56,8 @@ impl Simulator {
         Self::default()
     }
 
-    /// Whether this process meets the prompt for the first time, as far as it remembers.
+    /// Says if this process meets the prompt for the first time, as far as it remembers, and
+    /// remembers it.
     fn is_new(&self, request: &Request) -> bool {
         let mut hasher = DefaultHasher::new();
         for Message { role, name, content } in &request.messages {
@@ -241,7 +248,7 @@ fn bytes_max(call: &Call) -> usize {
     tokens.saturating_mul(BYTES_PER_TOKEN)
 }
 
-/// What is said of a choice before it breaks: half of the text and no end.
+/// Choice as far as it is told before it breaks: half of its text and inputs, and no end.
 fn first_half(choice: ChoiceDelta) -> ChoiceDelta {
     let half = |mut text: String| {
         text.truncate(text.floor_char_boundary(text.len() / 2));

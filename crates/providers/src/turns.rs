@@ -80,7 +80,7 @@ pub(crate) fn translate<'a, S: TurnEncoder<'a>>(
                     "user, assistant or tool after the first turn for this model",
                 );
             }
-            // Results of several calls must come in one turn, and speakers must alternate.
+            // Results of several calls must come in one turn, so neighbours are joined.
             (Some(speaker), Some((last, turn))) if *last == speaker => turn.extend(blocks.all),
             (Some(speaker), Some(_) | None) => turns.push((speaker, blocks.all)),
         }

@@ -215,7 +215,7 @@ fn meters(usage: &Node<'_>) -> Option<Meters> {
     let is_included = total.is_some() && total == prompt.checked_add(candidates);
     let said = if is_included { candidates.checked_sub(thought)? } else { candidates };
     let read_anew = prompt.checked_sub(cached)?;
-    // The details do not say which audio was cached: at most what was read anew is billed as audio.
+    // Cached tokens may be of audio, too: no more count as audio than were read anew.
     let heard = audio_prompt_tokens(usage)?.min(read_anew);
     Meters::from_fn(|kind| match kind {
         MeterKind::Input => read_anew.saturating_sub(heard),

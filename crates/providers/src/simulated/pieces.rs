@@ -3,7 +3,7 @@
 
 use holdfast_domain::answer::{ChoiceDelta, FunctionCallDelta, ToolCallDelta};
 
-/// How much of a call's input is said at once, in bytes.
+/// Piece of a call's input, in bytes at most.
 const INPUT_BYTES: usize = 16;
 
 /// The first piece of every choice, then the second of those that have one, and so on.

@@ -1,5 +1,10 @@
-//! The smallest JSON that a schema describes: what the simulated models call functions with and
+//! Smallest JSON that a schema describes: the input of the simulated models' calls, and their
 //! answer where a shape is asked for. The same for the same schema and text.
+//!
+//! A schema comes from a caller, may refer to itself and may multiply: two members that both refer
+//! to the whole are 2^24 values at the deepest level. So `DEPTH_MAX` bounds the levels, `NULL_FROM`
+//! ends recursion early where null is allowed, `TEXT_BYTES_MAX` bounds the text, and `LENGTH_MAX` a
+//! list or a filled text.
 //!
 //! Not a validator: of two bounds that contradict each other one is met, and patterns are not read.
 
@@ -16,8 +21,8 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Elements of an array, and characters of a text that is to be longer than what is said, at most.
 const LENGTH_MAX: usize = 256;
 
-/// What a schema asks for, its texts being `said`. An unreadable schema asks for nothing: an empty
-/// object.
+/// Object that a schema asks for, its texts being `said`. An unreadable schema asks for nothing:
+/// `{}`.
 pub(super) fn minimal(schema: &str, said: &str) -> String {
     let mut text = String::new();
     match json::parse_answer(schema.as_bytes()) {
@@ -39,13 +44,14 @@ struct SampleWriter<'s, 'a> {
 }
 
 impl<'s, 'a> SampleWriter<'s, 'a> {
-    /// What is asked for as a whole is an object.
+    /// Writes the whole, which is an object whatever the schema says.
     fn root_object(&mut self) {
         let schema = self.resolved(self.root);
         self.object(schema, 0);
     }
 
-    /// What a reference leads to; itself where it leads nowhere.
+    /// Target of a schema's reference, or the schema itself where there is none or it leads
+    /// nowhere.
     fn resolved(&self, schema: &'s Node<'a>) -> &'s Node<'a> {
         let mut schema = schema;
         // A reference may lead to another one, and both to each other.
@@ -96,7 +102,7 @@ impl<'s, 'a> SampleWriter<'s, 'a> {
         }
     }
 
-    /// What is required of it, in that order, and of all that it is as well.
+    /// Writes the required members in their order, then those of each part of `allOf`.
     fn object(&mut self, schema: &'s Node<'a>, depth: usize) {
         let mut members = Vec::new();
         self.members(schema, depth, &mut members);
@@ -151,7 +157,7 @@ impl<'s, 'a> SampleWriter<'s, 'a> {
         self.text.push(']');
     }
 
-    /// What is said, unless its form or length has to be another one.
+    /// Writes the text that is said, unless the schema wants another form or length.
     fn string(&mut self, schema: &'s Node<'a>) {
         let fixed = match schema.get("format").and_then(Node::as_str) {
             Some("date-time") => Some("2026-01-01T00:00:00Z"),

@@ -1,5 +1,5 @@
-//! What a prompt asks the simulated provider to do, read from directives in its last user message.
-//! Not how it does it.
+//! Directives for the simulated provider, read from the last user message of a prompt. Their
+//! execution is the provider's.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use holdfast_domain::request::{Content, Request, Role};
 /// The longest that a directive may ask to wait.
 const SLOW_MAX: Duration = Duration::from_mins(10);
 
-/// How a call is to go, and the text that is left to answer.
+/// Course of a call, and the text that is left to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Script {
     /// To wait before anything else.
@@ -17,13 +17,13 @@ pub(super) struct Script {
     pub(super) pace: Option<Duration>,
     /// To fail once per prompt before anything was accepted.
     pub(super) fail_once: bool,
-    /// What to do then.
+    /// End of the call, after the waits.
     pub(super) act: Action,
     /// The last user message without its directives.
     pub(super) text: String,
 }
 
-/// What to do with a call.
+/// Treatment of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// Answer and report usage.
@@ -53,11 +53,11 @@ pub(super) enum Action {
 pub(super) struct BadScript {
     /// The message's place in the conversation.
     pub(super) message: usize,
-    /// What it says, as far as it can be shown.
+    /// Text of the line, as far as it can be shown.
     pub(super) directive: String,
 }
 
-/// How much of a directive is shown.
+/// Characters of a directive that a refusal shows.
 const SHOWN_CHARS_MAX: usize = 32;
 
 impl Script {
@@ -81,6 +81,7 @@ impl Script {
                     let directive = rest.trim_end_matches(']').trim();
                     let obeyed = rest.ends_with("]]").then(|| script.apply(directive)).flatten();
                     obeyed
+                        // Refused, not taken for text: a mistyped directive must show.
                         .ok_or_else(|| BadScript { message: at, directive: excerpt(directive) })?;
                 }
                 None => text.push(line),

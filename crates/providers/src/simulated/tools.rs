@@ -67,7 +67,7 @@ impl ToolUse {
         }
     }
 
-    /// What the schema requires, each member with a value of its type: texts are what the user
+    /// Input as the schema requires it, each member with a value of its type: texts are what was
     /// said.
     fn arguments(&self, said: &str) -> String {
         let schema = self.parameters.as_ref().map(Opaque::as_str).unwrap_or_default();
@@ -75,7 +75,7 @@ impl ToolUse {
     }
 }
 
-/// What a tool has said to the model that calls tools, where that came last.
+/// Result of a tool, where it is the last message to the model that calls tools.
 pub(super) fn answered(call: &Call) -> Option<String> {
     let last = call.request.messages.last().filter(|_| &*call.model == Simulator::TOOLS_MODEL)?;
     match last.role {
