@@ -210,8 +210,7 @@ fn meters(usage: &Node<'_>) -> Option<Meters> {
     let (candidates, thought) = (of("candidatesTokenCount")?, of("thoughtsTokenCount")?);
     let cached = of("cachedContentTokenCount")?;
     let total = count(usage, "totalTokenCount")?;
-    // Some servers count thoughts among the candidates' tokens: then the total is the sum without
-    // them.
+    // Servers that count thoughts among the candidates' tokens report no more than this total.
     let is_included = total.is_some() && total == prompt.checked_add(candidates);
     let said = if is_included { candidates.checked_sub(thought)? } else { candidates };
     let read_anew = prompt.checked_sub(cached)?;

@@ -1,5 +1,5 @@
-//! Which tool the simulated model calls, and with what: the same for the same request. It does not
-//! read what a tool is for.
+//! Choice of the tool that the simulated model calls, and of its input: the same for the same
+//! request. Descriptions of tools are not read.
 
 use holdfast_domain::answer::{ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::ports::Call;
