@@ -1,7 +1,21 @@
-//! The answer that a caller gets piece by piece: OpenAI's chunks, each an event of a stream. Put together
-//! they say what [`completion::render`](super::completion::render) says of the same answer, under the
-//! same ids. Not when a chunk is sent: those of [`Chunks::finish`] and [`Chunks::usage`] promise what has
-//! to be settled first.
+//! Rendering of a streamed answer: OpenAI's chunks, each one event (`data: {…}` and an empty line).
+//! Put together they say what [`completion::render`](super::completion::render) says of the same
+//! answer, under the same ids.
+//!
+//! The order of a stream:
+//!
+//! 1. for each choice a chunk that opens it with its role, before its first delta;
+//! 2. its deltas, from [`Chunks::delta`], in the order in which the model says them;
+//! 3. from [`Chunks::finish`], for each choice what clients cannot append (sources, the expiry of
+//!    audio) and a chunk with its `finish_reason`; then the moderation, if there is one;
+//! 4. from [`Chunks::usage`], for readers who asked for it, a chunk without choices;
+//! 5. [`DONE`], or instead of it, at any point, one [`error`].
+//!
+//! An event has two forms, with and without `"usage": null`, because readers of one run may have
+//! asked differently. Both are made from the same bytes, and each once.
+//!
+//! This module does not decide when a chunk is sent. Those of steps 3 and 4 promise a settled
+//! charge, so that the operation has to be settled first.
 
 mod choice_text;
 mod delta;
@@ -32,33 +46,33 @@ pub const DONE: &[u8] = b"data: [DONE]\n\n";
 const PLAIN_END: &[u8] = b"}\n\n";
 const END_WITH_USAGE: &[u8] = b",\"usage\":null}\n\n";
 
-/// The event that tells of an error in the middle of a stream: `body` is what
+/// Event of an error in the middle of a stream: `body` is what
 /// [`ErrorBody::render`](crate::error::ErrorBody::render) made. No [`DONE`] may follow.
 #[must_use]
 pub fn error(body: &[u8]) -> Bytes {
     sse::event(body)
 }
 
-/// The same chunk for readers who asked for usage: `"usage": null` says that it comes later. `None` for what
-/// is no chunk.
+/// The form of a chunk for readers who asked for usage: `"usage": null` says that it comes later.
+/// `None` for what is no chunk.
 #[must_use]
 pub fn with_no_usage(event: &[u8]) -> Option<Bytes> {
     let head = event.strip_suffix(PLAIN_END)?;
     Some([head, END_WITH_USAGE].concat().into())
 }
 
-/// A chunk as an event. Readers who asked for usage find `"usage": null` in it, others do not: each form
-/// is made once and shared.
+/// A chunk as an event. Readers who asked for usage find `"usage": null` in it, others do not: each
+/// form is made once and shared.
 #[derive(Clone)]
 pub struct Frame {
     plain: Bytes,
     with_usage: OnceLock<Bytes>,
-    /// Where its own members begin.
+    /// Offset in `plain`, in bytes, of the members after the envelope.
     members_at: usize,
 }
 
 impl std::fmt::Debug for Frame {
-    /// Its size: it is an answer.
+    /// Prints the size alone: the bytes are part of an answer.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Frame({} bytes)", self.plain.len())
     }
@@ -80,7 +94,8 @@ impl Frame {
         self.plain.len()
     }
 
-    /// What is its own: [`Envelope::chunk`] makes the same event of it.
+    /// Members after the envelope, with the closing brace: all that has to be stored of a chunk,
+    /// since [`Envelope::chunk`] makes the same event of them.
     #[must_use]
     pub fn members(&self) -> &[u8] {
         let own = self.plain.get(self.members_at..).unwrap_or_default();
@@ -92,18 +107,19 @@ impl Frame {
 pub struct DeltaChunk<'d> {
     /// The chunk.
     pub frame: Frame,
-    /// What it adds, and to which text.
+    /// The text that grows, and what is appended to it.
     pub text: Option<(ChoiceText, &'d str)>,
 }
 
 impl std::fmt::Debug for DeltaChunk<'_> {
-    /// Without what is said.
+    /// Prints which text grows, and not what is said.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DeltaChunk({:?}, {:?})", self.frame, self.text.map(|(lane, _text)| lane))
     }
 }
 
-/// What every event of one answer begins with.
+/// Beginning of every event of one answer: `data: {` and the members `id`, `object`, `created` and
+/// `model`; and the service tier, once the provider has told it.
 #[derive(Clone)]
 pub struct Envelope {
     head: Vec<u8>,
@@ -125,7 +141,7 @@ impl Envelope {
         self.frame(&ChoiceMembers { choices: [fields] })
     }
 
-    /// The chunk that has these members, which [`Frame::members`] has told.
+    /// The chunk with these members, as [`Frame::members`] returns them.
     #[must_use]
     pub fn chunk(&self, members: &[u8]) -> Frame {
         let mut bytes = Vec::with_capacity(self.head.len() + members.len() + 2 * PLAIN_END.len());
@@ -144,7 +160,7 @@ impl Envelope {
     /// An event of the head, the tier where it is known, and the members of `rest`.
     fn frame(&self, rest: &impl Serialize) -> Frame {
         let rest = render::to_bytes(rest);
-        // Its members go on in the object that the head began, and end it.
+        // The members of `rest` continue the object that the head opened, and its brace closes it.
         self.chunk(rest.strip_prefix(b"{").unwrap_or_default())
     }
 }
@@ -163,8 +179,8 @@ impl std::fmt::Debug for Chunks {
 }
 
 impl Chunks {
-    /// Of an answer that has said nothing: whose it is, when its run was admitted, and the public id of
-    /// the model that was asked for.
+    /// Renderer of an answer that has said nothing yet. `id` is the operation's, `created` the
+    /// moment at which its run was admitted, `model` the public id that was asked for.
     #[must_use]
     pub fn new(id: OperationId, created: Timestamp, model: &PublicModelId) -> Self {
         let mut head = b"data: ".to_vec();
@@ -174,20 +190,20 @@ impl Chunks {
             created: created.as_seconds(),
             model: model.as_str(),
         }));
-        // The object goes on.
+        // The closing brace goes: each chunk adds members of its own.
         head.pop();
         let envelope = Arc::new(Envelope { head, service_tier: None });
         Self { id, envelope, choices: BTreeMap::new() }
     }
 
-    /// What the next chunk begins with.
+    /// Envelope of the next chunk; a later one may also have the service tier.
     #[must_use]
     pub const fn envelope(&self) -> &Arc<Envelope> {
         &self.envelope
     }
 
-    /// What each choice gained, and before the first of it the chunk that opens the choice. Its sources,
-    /// its end, and how long its audio is kept are told by [`Self::finish`].
+    /// Chunks of one delta: at most one for each choice, and before its first one the chunk that
+    /// opens the choice. Sources, ends and the expiry of audio are left to [`Self::finish`].
     pub fn delta<'d>(&mut self, delta: &'d Delta) -> Vec<DeltaChunk<'d>> {
         self.tier(delta.service_tier);
         let mut pieces = Vec::with_capacity(delta.choices.len());
@@ -203,8 +219,8 @@ impl Chunks {
         }
     }
 
-    /// The rest of every choice and its end, then what a moderation said. `answer` is what the deltas
-    /// made; a choice that has not ended was cut and ends with `length`.
+    /// The rest of every choice and its end, then what a moderation said. `answer` is what the
+    /// deltas made; a choice that has not ended was cut and ends with `length`.
     pub fn finish(&mut self, answer: &Answer) -> Vec<Frame> {
         self.tier(answer.service_tier);
         let mut frames = Vec::new();
@@ -219,8 +235,8 @@ impl Chunks {
         frames
     }
 
-    /// The chunk that tells what the answer used up and what the caller pays; for readers who asked for
-    /// it, between [`Self::finish`] and [`DONE`].
+    /// The chunk that tells what the answer used up and what the caller pays; for readers who asked
+    /// for it, between [`Self::finish`] and [`DONE`].
     #[must_use]
     pub fn usage(&self, view: &CompletionView<'_>) -> Bytes {
         let usage = Usage::of(view.usage, view.answer.predicted);
@@ -234,6 +250,7 @@ impl Chunks {
         let Some(begun) = self.choices.get_mut(&index) else { return };
         let (delta, logprobs) = begun.next_delta(self.id, gained);
         if !delta.is_empty() || logprobs.is_some() {
+            // Text with log-probabilities is more than text: no bare text makes the same chunk.
             let text = if logprobs.is_none() { delta.text(index) } else { None };
             let logprobs = logprobs.map(Logprobs::of);
             let fields = ChoiceFields { index, delta, logprobs, finish_reason: None };
@@ -241,8 +258,8 @@ impl Chunks {
         }
     }
 
-    /// Says who speaks, once for each choice. A text that is told of here is there, if empty, before
-    /// more of it comes.
+    /// The chunk that opens a choice with its role; `None` where it is open already. Content that
+    /// is given here is there, if empty, before more of it comes.
     fn open(&mut self, index: u32, content: Option<&str>) -> Option<Frame> {
         let Entry::Vacant(place) = self.choices.entry(index) else { return None };
         place.insert(

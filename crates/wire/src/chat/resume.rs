@@ -1,12 +1,21 @@
-//! One answer out of several tellings of it. A stream that broke is asked for again and begins anew, in other
-//! pieces: what was written of each text is dropped from it, and compared as it is dropped, so that its
-//! reader sees one unbroken answer, or an error, and never two answers in one.
+//! Resumption of a broken stream: one unbroken answer out of several replays of it.
 //!
-//! A text is a string of a choice's delta, named by the members that lead to it and, in lists, by `index`.
-//! Of each the length and a running hash are kept of what was written; of a list without indexes (of
-//! log-probabilities) those of its elements one after the other; of a value that comes once its own. Not the
-//! answer itself. What may be told more than once without harm (`usage: null`, an empty list
-//! of choices) is no value.
+//! The stream is asked for again and begins anew, cut into other pieces. What the reader already
+//! has is dropped from the replay, and compared as it is dropped. The reader sees one answer, or an
+//! error, and never two answers in one.
+//!
+//! State, kept for each field by its path (members, and in lists `index`), never the answer itself:
+//!
+//! * a string that grows: length in bytes and a running hash of what was written;
+//! * a list without indexes (of log-probabilities): the same over its elements, one after the
+//!   other;
+//! * a value that comes once (`role`, `id`, `type`, `finish_reason`): the same of the value.
+//!
+//! A replay keeps a second such map. While a field of it is shorter than what was written, its
+//! bytes are dropped; where it becomes as long, the hashes must be equal; from there on its bytes
+//! go out. An end before the two maps are equal is the end of another answer.
+//!
+//! What may come more than once without harm (`usage: null`, an empty list of choices) is no value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,41 +36,41 @@ const PREFIX: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
 const DONE: &[u8] = b"[DONE]";
 
-/// Why a stream cannot be gone on with.
+/// Reason for which a stream cannot be continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// It says something else than what was written, or under another id.
+    /// The replay contradicts what was written, or has another id, moment or model.
     #[error("another answer than the one that was begun")]
     OtherAnswer,
-    /// It is no event of an answer of ours.
+    /// An event that is no chunk, or no JSON.
     #[error("no event of an answer")]
     Unreadable,
-    /// It has more texts than are kept.
+    /// More fields than are kept: see [`PLACES_MAX`].
     #[error("an answer of too many parts")]
     TooMany,
 }
 
-/// What was written of an answer, and where its newest telling is.
+/// Digests of what was written of an answer, and of its newest replay.
 #[derive(Default)]
 pub struct Resumption {
     written: BTreeMap<FieldPath, PrefixDigest>,
-    /// The newest telling, which is compared until it is as far; `None` while it is the first.
+    /// The newest replay, which is compared until it is as far; `None` before the first break.
     replay: Option<BTreeMap<FieldPath, PrefixDigest>>,
 }
 
-/// A text, a list or a value, by the members that lead to it.
+/// Path of a text, a list or a value: the members that lead to it, `0.delta.tool_calls[1].id`.
 type FieldPath = Box<str>;
 
-/// How far something was told.
+/// Length and hash of a field's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PrefixDigest {
-    /// In bytes.
+    /// Length in bytes.
     length: usize,
     hash: Hash,
 }
 
-/// FNV-1a of 128 bits: the same for the same bytes in any pieces, and small to keep. It tells tellings of
-/// one answer from two answers; nobody who could forge it gains by that.
+/// FNV-1a of 128 bits: the same for the same bytes in any pieces, and small to keep. It tells a
+/// replay of one answer from another answer; nobody who could forge it gains by that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hash(u128);
 
@@ -89,19 +98,19 @@ impl fmt::Debug for Resumption {
 }
 
 impl Resumption {
-    /// Of an answer of which nothing was written.
+    /// State of an answer of which nothing was written.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The answer is told anew from its beginning.
+    /// Begins a replay: the next event is the first of the answer again.
     pub fn restart(&mut self) {
         self.replay = Some(BTreeMap::new());
     }
 
-    /// What is to be written of a whole event: all of it in the first telling, in a later one what was not
-    /// written yet; `None` where that is nothing.
+    /// The part of a whole event that is to be written: all of it before the first break, in a
+    /// replay what was not written yet; `None` where that is nothing.
     ///
     /// # Errors
     ///
@@ -122,13 +131,13 @@ impl Resumption {
         Ok(has_news.then(|| sse::event(chunk.to_string().as_bytes())))
     }
 
-    /// Drops from a chunk what was written; whether anything is left.
+    /// Drops from a chunk what was written; true where anything is left.
     fn chunk(&mut self, chunk: &mut Node<'_>) -> Result<bool, ResumeError> {
         let Node::Object(members) = chunk else { return Err(ResumeError::Unreadable) };
         let mut has_news = false;
         for (name, value) in members {
             match (&**name, value) {
-                // In every chunk: never news by itself.
+                // These are in every chunk: compared, and never news by themselves.
                 (own, value) if OWN.contains(&own) => {
                     self.check_value(own.into(), &value.to_string())?;
                 }
@@ -142,7 +151,7 @@ impl Resumption {
                     has_news |= !left.is_empty();
                     *choices = left;
                 }
-                // It ends the stream, whatever was written.
+                // An error ends the stream, whatever was written.
                 ("error", _) => has_news = true,
                 ("usage" | "moderation", value @ Node::Object(_)) => {
                     has_news |= self.check_value((**name).into(), &value.to_string())?;
@@ -182,7 +191,8 @@ impl Resumption {
         Ok(has_news)
     }
 
-    /// Drops from what is in a choice what was written; whether anything is left. As deep as it was read.
+    /// Drops from a value of a choice what was written; true where anything is left. The recursion
+    /// is as deep as the JSON reader allows.
     fn value(&mut self, place: &str, value: &mut Node<'_>) -> Result<bool, ResumeError> {
         match value {
             Node::Null => Ok(false),
@@ -201,10 +211,10 @@ impl Resumption {
             Node::Array(elements) => self.list(place, elements),
             Node::Object(members) => {
                 let mut left = Vec::with_capacity(members.len());
-                // That it is there may be all that it says.
+                // An object's presence may be all that it says.
                 let mut has_news = self.grow(place, "")?.is_none();
                 for (name, mut value) in std::mem::take(members) {
-                    // Which element it is, and what is not there, goes along with what is news.
+                    // The index of an element, and nulls, go along with what is news.
                     let is_beside = name == "index" || value == Node::Null;
                     let is_news =
                         !is_beside && self.value(&format!("{place}.{name}"), &mut value)?;
@@ -219,7 +229,7 @@ impl Resumption {
         }
     }
 
-    /// Elements that say which they are, or that follow those before.
+    /// Drops written elements of a list: by their `index` where all have one, else by their order.
     fn list(&mut self, place: &str, elements: &mut Vec<Node<'_>>) -> Result<bool, ResumeError> {
         let is_indexed = |element: &Node<'_>| element.get("index").is_some();
         if elements.is_empty() || !elements.iter().all(is_indexed) {
@@ -228,7 +238,7 @@ impl Resumption {
             for element in std::mem::take(elements) {
                 let text = element.to_string();
                 match self.grow(place, &text)? {
-                    // One that was written is there as a whole.
+                    // Elements are written whole: a part of one is another answer.
                     Some(written) if written == text.len() => {}
                     Some(0) | None => left.push(element),
                     Some(_) => return Err(ResumeError::OtherAnswer),
@@ -250,7 +260,7 @@ impl Resumption {
         Ok(has_news)
     }
 
-    /// A value that comes once; whether it was not written yet.
+    /// Compares a value that comes once; true where it was not written yet.
     fn check_value(&mut self, place: FieldPath, value: &str) -> Result<bool, ResumeError> {
         let mut reach = PrefixDigest::default();
         reach.add(value.as_bytes());
@@ -270,7 +280,8 @@ impl Resumption {
         if is_new && places >= PLACES_MAX { Err(ResumeError::TooMany) } else { Ok(is_new) }
     }
 
-    /// More of a text: how many bytes of that were written before; `None` where nothing was known of it.
+    /// More of a text: how many bytes of that were written before; `None` where nothing was known
+    /// of it.
     fn grow(&mut self, place: &str, more: &str) -> Result<Option<usize>, ResumeError> {
         let places = self.written.len();
         let Some(written) = self.written.get_mut(place) else {

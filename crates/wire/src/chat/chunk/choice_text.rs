@@ -2,24 +2,24 @@
 
 use super::delta::{AudioPiece, CallPiece, CustomPiece, DeltaFields, FunctionPiece};
 
-/// One text of one choice, which pieces are added to.
+/// Address of a text that grows: the index of its choice, and the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChoiceText {
     choice: u32,
     text: TextField,
 }
 
-/// Which text of a choice.
+/// Field of a choice that holds a text; calls by their index within the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum TextField {
     Content,
     Refusal,
     Reasoning,
-    /// Of the function call in the older form.
+    /// `function_call.arguments`, the older form.
     Arguments,
-    /// Of the function that this tool call calls.
+    /// `tool_calls[i].function.arguments`.
     CallArguments(u32),
-    /// Of the custom tool that this tool call calls.
+    /// `tool_calls[i].custom.input`.
     CallInput(u32),
     AudioData,
     AudioTranscript,
@@ -30,7 +30,7 @@ impl ChoiceText {
         self.choice
     }
 
-    /// The delta that adds this.
+    /// The delta that appends `more` to this text, and does nothing else.
     pub(super) fn to_delta(self, more: &str) -> DeltaFields<'_> {
         let mut gained = DeltaFields::default();
         let call =

@@ -1,5 +1,16 @@
-//! What a chunk tells of one choice, and what of it has been told before: clients add text to text, so an
-//! id, a kind or a role that came twice would be doubled.
+//! Deltas of a choice on the wire, and the progress that decides what goes into them.
+//!
+//! Clients fold deltas by appending strings to strings, so that every member is of one of three
+//! sorts:
+//!
+//! * text (content, refusal, reasoning, arguments, audio) goes out as it comes, and grows;
+//! * identity (the role, a call's `id` and `type`, audio's `id`) goes out once, with the first
+//!   delta of its part: a second time would be appended too, and double it;
+//! * what cannot be appended (sources, which have no index; the expiry of audio, which is a number)
+//!   goes out once, in the [`ClosingDelta`], when the choice is complete.
+//!
+//! The first delta of a part goes out even if it is empty: it tells that the part exists. A later
+//! empty one is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +23,7 @@ use serde::Serialize;
 
 use crate::chat::completion::{Json, audio_id};
 
-/// A choice whose first chunk has been rendered, and what of it has begun.
+/// Progress of an open choice: the parts that have begun, and the kind of each call by its index.
 #[derive(Debug, Default)]
 pub(super) struct ChoiceProgress {
     parts: BTreeSet<ChoicePart>,
@@ -32,12 +43,13 @@ enum ChoicePart {
 }
 
 impl ChoiceProgress {
-    /// One whose text has begun, if only with nothing.
+    /// Progress of a choice whose opening chunk had content, if only an empty string.
     pub(super) fn with_content() -> Self {
         Self { parts: BTreeSet::from([ChoicePart::Content]), calls: BTreeMap::new() }
     }
 
-    /// What of a piece is news: an empty text that adds nothing is none.
+    /// News of a piece, as a delta and its log-probabilities. `id` is the operation's: calls and
+    /// audio derive their ids from it.
     pub(super) fn next_delta<'a>(
         &mut self,
         id: OperationId,
@@ -59,7 +71,7 @@ impl ChoiceProgress {
         (gained, piece.logprobs.as_ref().filter(|logprobs| self.logprobs_news(logprobs)))
     }
 
-    /// A text that says something, or that was not there before.
+    /// A text that is not empty, or the first of its part.
     fn text_news<'a>(&mut self, part: ChoicePart, text: Option<&'a str>) -> Option<&'a str> {
         let text = text?;
         let is_first = self.parts.insert(part);
@@ -112,12 +124,13 @@ impl ChoiceProgress {
         (is_first || piece.data.is_some() || piece.transcript.is_some()).then_some(piece)
     }
 
-    /// Whether these say more than those before.
+    /// True where a list begins or gains a token.
     fn logprobs_news(&mut self, logprobs: &Logprobs) -> bool {
         let Logprobs { content, refusal } = logprobs;
         let lists =
             [(ChoicePart::LogprobsOfContent, content), (ChoicePart::LogprobsOfRefusal, refusal)];
         let is_first = self.parts.insert(ChoicePart::Logprobs);
+        // A fold and no `any`: each list has to be marked as begun.
         lists.into_iter().fold(is_first, |is_news, (part, list)| {
             let says = |list: &Vec<_>| self.parts.insert(part) || !list.is_empty();
             list.as_ref().is_some_and(says) || is_news
@@ -125,7 +138,8 @@ impl ChoiceProgress {
     }
 }
 
-/// The first time also nothing is told, later only what says something.
+/// A text that goes out: the first one even if empty or absent, a later one only if it is not
+/// empty.
 fn if_new(is_first: bool, text: Option<&str>) -> Option<&str> {
     let text = text.unwrap_or_default();
     (is_first || !text.is_empty()).then_some(text)
@@ -166,8 +180,8 @@ impl DeltaFields<'_> {
     }
 }
 
-/// What is told once, when a choice has said everything: clients can neither add to sources that have
-/// no index nor to a moment.
+/// The delta of a complete choice: sources and the expiry of audio, in Unix seconds, which clients
+/// could not append.
 #[derive(Serialize)]
 pub(super) struct ClosingDelta<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]

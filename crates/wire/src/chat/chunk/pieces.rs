@@ -1,5 +1,6 @@
-//! What is there as a whole, in pieces as small as those of a stream: an answer that is told again, or at
-//! once, is no more of a burden to its readers, and to whoever tells it, than one that is told as it is said.
+//! Splitting of a whole answer into pieces as small as those of a stream. A replayed answer, or one
+//! that a provider sends at once, then costs its readers, and the buffers between, no more than a
+//! live one.
 
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, Delta, FunctionCallDelta, Logprobs, ToolCallDelta,
@@ -12,11 +13,11 @@ use crate::json::{self, Node};
 const TEXT_MAX: usize = 4_096;
 /// The most log-probabilities of a piece, in tokens.
 const TOKENS_MAX: usize = 16;
-/// What a call counts for beside its text.
+/// Bytes that a call counts for beside its name and input: its id, its type and its braces.
 const CALL_BYTES: usize = 64;
 
-/// The same in pieces that say it one after the other: at most 4 KiB of text and 16 tokens' likeliness in
-/// each. Sources and ends come last, the sources in one piece.
+/// Pieces that add up to a delta: each with at most 4 KiB of text and 16 log-probabilities. The
+/// sources of a choice and its end come last, in one piece.
 #[must_use]
 pub fn split_delta(delta: Delta) -> Vec<Delta> {
     let Delta { choices, service_tier, predicted, moderation } = delta;
@@ -35,8 +36,8 @@ pub fn split_delta(delta: Delta) -> Vec<Delta> {
     pieces
 }
 
-/// Takes a choice apart, in the order in which a model says its parts. Its sources, its end and how long its
-/// audio is kept are in no piece.
+/// Takes a choice apart, in the order in which a model says its parts. Its sources, its end and how
+/// long its audio is kept are in no piece.
 pub(super) fn for_each_piece(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceDelta)) {
     let mut pieces =
         PieceBuilder { piece: empty(choice.index), text_bytes: 0, tokens: 0, emit: tell };
@@ -68,10 +69,10 @@ pub(super) fn for_each_piece(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceD
     (pieces.emit)(pieces.piece);
 }
 
-/// One of the two lists.
+/// Accessor of one of the two lists of log-probabilities.
 type LogprobList = fn(&mut Logprobs) -> &mut Option<Vec<Opaque>>;
 
-/// What is gathered for the next piece.
+/// The next piece of a choice while it fills; full at [`TEXT_MAX`] bytes or [`TOKENS_MAX`] tokens.
 struct PieceBuilder<'t, T> {
     piece: ChoiceDelta,
     text_bytes: usize,
@@ -90,7 +91,7 @@ impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
         TEXT_MAX.saturating_sub(self.text_bytes)
     }
 
-    /// A text, in as many pieces as it takes.
+    /// Appends a text, in as many pieces as it takes, each cut between characters.
     fn text(&mut self, text: &str, add: impl Fn(&mut ChoiceDelta, &str)) {
         let mut rest = text;
         loop {
@@ -105,7 +106,8 @@ impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
         }
     }
 
-    /// A text and how likely its tokens were: each beside its own text, as far as they go together.
+    /// Appends a text and the log-probabilities of its tokens: each token in the piece that has its
+    /// text, as long as the tokens spell the text.
     fn tokens(
         &mut self,
         (text, add): (Option<&str>, fn(&mut ChoiceDelta, &str)),
@@ -169,7 +171,7 @@ impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
 
     fn audio(&mut self, audio: &Audio) {
         if audio.data.len() > self.room() && self.text_bytes > 0 {
-            // Base64 is cut between its groups of four.
+            // Base64 is cut between its groups of four: an empty piece has room for whole groups.
             self.flush();
         }
         self.text(&audio.data, |piece, more| {

@@ -1,4 +1,4 @@
-//! An answer that was kept as JSON, as the stream that it could have been.
+//! Replay of a stored completion as a stream: the events that its run could have sent.
 
 use bytes::Bytes;
 use holdfast_domain::answer::{Answer, Delta};
@@ -54,7 +54,7 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     Ok(events)
 }
 
-/// Of what is told in every chunk.
+/// Renderer with the envelope of a stored completion: its id, its moment and its model.
 fn chunks(stored: &Node<'_>) -> Option<Chunks> {
     let digits = stored.get("id")?.as_str()?.strip_prefix("chatcmpl_")?;
     let created = stored.get("created")?.as_number()?.parse::<i64>().ok()?;

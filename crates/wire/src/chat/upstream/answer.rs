@@ -9,12 +9,12 @@ use holdfast_domain::usage::Meters;
 use super::{choice, moderation, usage};
 use crate::json::{self, Node};
 
-/// What a provider answered.
+/// A provider's whole answer: one delta with everything, and its meters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// Everything that was said, each choice with its end. None of the provider's ids.
     pub delta: Delta,
-    /// What it reported to have used up; `None` when that cannot be believed.
+    /// Tokens that the provider reports; `None` when the report is missing or cannot be believed.
     pub meters: Option<Meters>,
 }
 
@@ -25,8 +25,8 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
         return Err(UnreadableReason::Error);
     }
     let listed = answer.get("choices").and_then(Node::as_array).ok_or(UnreadableReason::Choices)?;
-    // Collecting would begin with room for four, and most answers have one; no room for more than were
-    // asked for, whatever is listed.
+    // Collecting would begin with room for four, and most answers have one; no room for more than
+    // were asked for, whatever is listed.
     let mut choices = Vec::with_capacity(listed.len().min(usize::try_from(n).unwrap_or(1)));
     for choice in listed {
         choices.push(choice::read(choice)?);
@@ -49,7 +49,7 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
     Ok(Completion { delta, meters })
 }
 
-/// A tier that is not OpenAI's would name the provider.
+/// A tier by OpenAI's name. Any other is dropped: it would tell who the provider is.
 pub(super) fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
     let said = node.as_str()?;
     ServiceTier::ALL.iter().copied().find(|tier| tier.label() == said)

@@ -1,4 +1,13 @@
-//! The body that a provider is sent. Equal requests are equal bytes; what was not asked for is not sent.
+//! Body of a request to a provider, in OpenAI's dialect.
+//!
+//! * Equal requests are equal bytes: members come in one fixed order, decimals digit by digit
+//!   and never through a float, and opaque JSON as the bytes that were hashed.
+//! * A member that the caller did not ask for is not sent, because a default written
+//!   out would override the provider's own.
+//! * The bound on output tokens is always sent, under exactly one of its two names: the hold on the
+//!   caller's wallet was computed from it.
+//! * A stream is asked for with `include_usage`: without it there would be no meters to settle by.
+//! * Members that are unknown here, and that the model accepts by name, come last.
 
 mod message;
 
@@ -13,8 +22,8 @@ use serde::{Serialize, Serializer};
 use self::message::MessageBody;
 use crate::render::{self, Raw};
 
-/// Under which name a server reads the bound on output tokens. Never both: some servers refuse that,
-/// and one that ignores the name it is sent would run without a bound.
+/// Name under which a server reads the bound on output tokens. Never both: some servers refuse
+/// that, and one that ignores the name it is sent would run without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoundField {
     /// The older name, the only one that some compatible servers read.
@@ -131,7 +140,7 @@ fn service<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Err
     put(map, "moderation", request.moderation.as_ref().map(Json))
 }
 
-/// A member, where there is one.
+/// Writes a member, where it has a value.
 fn put<M: SerializeMap>(
     map: &mut M,
     name: &str,
@@ -144,7 +153,7 @@ fn all<'a, T, W>(items: &'a [T], wrap: impl Fn(&'a T) -> W) -> Vec<W> {
     items.iter().map(wrap).collect()
 }
 
-/// Written digit by digit: a float would be another number.
+/// A decimal, written digit by digit: a float would be another number.
 struct Number(Decimal);
 
 impl Serialize for Number {
@@ -153,7 +162,7 @@ impl Serialize for Number {
     }
 }
 
-/// Sent as the bytes that were hashed.
+/// Opaque JSON, sent as the bytes that were hashed.
 struct Json<'a>(&'a Opaque);
 
 impl Serialize for Json<'_> {

@@ -1,5 +1,5 @@
-//! The tool calls of one choice while they come in pieces. Providers number them, name them, or do neither,
-//! and some tell a call's id and name with every piece of it.
+//! The tool calls of one choice while they come in pieces. Providers number them, name them, or do
+//! neither, and some tell a call's id and name with every piece of it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,8 @@ use super::answer::UnreadableReason;
 use super::choice;
 use crate::json::Node;
 
-/// Tool calls of one choice, at most: more are no answer. What a delta costs would else grow with them.
+/// Tool calls of one choice, at most: more are no answer. What a delta costs would else grow with
+/// them.
 pub const CALLS_MAX: usize = 1_024;
 
 /// Calls in the order in which they began: what they are numbered by here.
@@ -23,24 +24,24 @@ pub(super) struct Calls {
     by_number: HashMap<u32, usize>,
     /// The newest call of each id of the provider's.
     by_id: HashMap<IdHash, usize>,
-    /// How many call nobody yet.
+    /// Calls whose name has not arrived yet: an answer that ends with one is broken.
     n_nameless: usize,
     ids: RandomState,
 }
 
-/// What stands for an id of the provider's: an id may be as long as the event that it came in. The hash is
-/// keyed at random, so that no provider makes two ids meet.
+/// Hash of a provider's call id, 64 bits whatever the id's length: an id may be as long as the
+/// event that it came in. The hash is keyed at random, so that no provider makes two ids meet.
 type IdHash = u64;
 
-/// What is known of a call from its pieces.
+/// A call as far as its pieces have told it; its input is passed on and not kept.
 struct PartialCall {
-    /// Its id at the provider, once it has one: it stays behind.
+    /// Hash of the provider's id, from the first piece that has one. Callers get an id of ours.
     id: Option<IdHash>,
     name: String,
     kind: ToolKind,
 }
 
-/// How a provider tells which call a piece belongs to.
+/// Marks of a piece by which [`Calls::find`] tells its call; any of them may be missing.
 struct Label<'n> {
     number: Option<u32>,
     id: Option<IdHash>,
@@ -52,12 +53,12 @@ impl Calls {
         self.all.is_empty()
     }
 
-    /// Whether somebody is called whom nobody knows.
+    /// True while some call has no name: the caller could not run it.
     pub(super) const fn has_nameless(&self) -> bool {
         self.n_nameless > 0
     }
 
-    /// What the calls gained by a delta, each once.
+    /// Gains of all calls by one delta, each call at most once, ordered by our index.
     pub(super) fn read_deltas(
         &mut self,
         delta: &Node<'_>,
@@ -105,6 +106,7 @@ impl Calls {
         let id = Some(text("id")).filter(|id| !id.is_empty()).map(|id| self.ids.hash_one(id));
         let (at, is_new) = self.find(&Label { number, id, name }, kind)?;
         let call = self.all.get_mut(at).ok_or(UnreadableReason::ToolCalls)?;
+        // The first id stays, and an id that two calls share leads to the newer of them.
         if let (None, Some(id)) = (call.id, id) {
             call.id = Some(id);
             let newest = self.by_id.entry(id).or_insert(at);
@@ -117,6 +119,7 @@ impl Calls {
         call.name.push_str(name.unwrap_or_default());
         let input = called.and_then(|called| called.get(input_name(call.kind)));
         let input = Some(choice::input_text(input)?).filter(|input| !input.is_empty());
+        // A repeated id or name alone is no delta: the caller would append it a second time.
         let is_news = is_new || name.is_some() || input.is_some();
         let index = u32::try_from(at).map_err(|_too_many| UnreadableReason::ToolCalls)?;
         Ok(is_news.then(|| ToolCallDelta {
@@ -128,9 +131,13 @@ impl Calls {
         }))
     }
 
-    /// The call that a piece belongs to, and whether it begins it: by its number, but a name with another
-    /// id under the same number is another call (some make an id for every piece); else by its id; else a piece with a name begins a call and one
-    /// without goes on with the last.
+    /// Index of the call that a piece belongs to, and whether the piece begins it. In this order:
+    ///
+    /// 1. by its number, unless the piece has a name and another id than the call: then it is
+    ///    another call under a number used twice. Another id alone proves nothing, because some
+    ///    servers make a new id for every piece;
+    /// 2. without a number, by its id;
+    /// 3. with neither, a piece with a name begins a call, and one without continues the last.
     fn find(
         &mut self,
         label: &Label<'_>,

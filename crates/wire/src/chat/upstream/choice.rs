@@ -1,4 +1,5 @@
-//! One choice of a provider's completion. Its ids stay behind: callers get ours.
+//! Reading of one choice of a provider's completion, into a delta that holds all of it. The
+//! provider's ids are dropped: callers get ids that are derived from the operation's.
 
 use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
@@ -56,7 +57,8 @@ pub(super) fn finish(reason: &str) -> Result<FinishReason, UnreadableReason> {
     })
 }
 
-/// A string, or an array of text parts, which are joined; thoughts beside them are not what was said.
+/// A string, or an array of text parts, which are joined; thoughts beside them are not what was
+/// said.
 pub(super) fn text(content: &Node<'_>) -> Result<String, UnreadableReason> {
     if let Some(text) = content.as_str() {
         return Ok(text.to_owned());

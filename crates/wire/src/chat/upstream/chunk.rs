@@ -1,6 +1,19 @@
-//! A provider's answer that comes as chunks: what each of them adds, and whether it is whole at the end.
-//! As lenient as with a completion, and as little guessed: a stream that leaves the end of a choice open
-//! is broken, whatever it has said.
+//! Reader of a provider's stream: one chunk in, one delta out, and a verdict at the end.
+//!
+//! Leniency, as with a completion: unknown members are ignored, and what nobody needs may be
+//! missing. Dialects that are read: Groq's `x_groq` (usage and errors), Moonshot's usage inside the
+//! choice, a `message` that repeats everything at the end, a missing `index` where one choice was
+//! asked for.
+//!
+//! Strictness, because a truncated answer must not pass for a whole one. A stream ends well only
+//! when:
+//!
+//! 1. every choice from 0 to `n - 1` has been seen;
+//! 2. every choice has a `finish_reason`;
+//! 3. a `finish_reason` that promises calls is kept, and every call has a name.
+//!
+//! Anything else is an [`UnreadableReason`], whatever was said before: the model may have run.
+//! A stream that breaks after the last of those ends lacks at most its usage.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +28,8 @@ use super::calls::Calls;
 use super::{choice, moderation, passthrough, usage};
 use crate::json::{self, Node};
 
-/// Choices in one chunk, at most: each is rendered by itself, so that they bound what a chunk costs.
+/// Choices in one chunk, at most: each is rendered by itself, so that they bound what a chunk
+/// costs.
 pub const CHOICES_MAX: usize = 128;
 
 /// Puts the chunks of one answer in relation to each other.
@@ -24,11 +38,12 @@ pub struct ChunkReader {
     choices: BTreeMap<u32, ChoiceState>,
     /// Choices that have ended.
     n_ended: u32,
-    /// What the newest report of usage says; `None` while there is none, and when that cannot be believed.
+    /// Meters of the newest usage report, which replaces those before it.
+    /// `None` before the first one, and where the newest cannot be believed.
     meters: Option<Meters>,
 }
 
-/// What a choice has said so far.
+/// State of one choice: enough to tell news from repetition, and never the text of the answer.
 #[derive(Default)]
 struct ChoiceState {
     calls: Calls,
@@ -45,13 +60,13 @@ impl std::fmt::Debug for ChunkReader {
 }
 
 impl ChunkReader {
-    /// Of an answer to a request of `n` choices that has said nothing.
+    /// Reader of an answer with `n` choices, before its first chunk.
     #[must_use]
     pub const fn new(n: u32) -> Self {
         Self { n, choices: BTreeMap::new(), n_ended: 0, meters: None }
     }
 
-    /// Reads a chunk, and says what it adds; `None` where that is nothing.
+    /// Reads the `data` of one event, and returns what it adds; `None` where that is nothing.
     ///
     /// # Errors
     ///
@@ -88,7 +103,7 @@ impl ChunkReader {
         Ok((delta != Delta::default()).then_some(delta))
     }
 
-    /// Whether every choice has ended: what is missing of the stream then is at most its usage.
+    /// True once every choice has ended: what is missing of the stream then is at most its usage.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.n_ended == self.n
@@ -115,8 +130,9 @@ impl ChunkReader {
         Ok(self.meters.filter(|meters| is_silent || meters.completion_tokens() > 0))
     }
 
-    /// What one choice gained.
+    /// Gain of one choice; `None` where the chunk repeats or says nothing.
     fn choice(&mut self, choice: &Node<'_>) -> Result<Option<ChoiceDelta>, UnreadableReason> {
+        // With several choices a missing index would be a guess at whose text it is.
         let index = match choice.get("index") {
             Some(index) => index.as_number().and_then(|index| index.parse().ok()),
             None => (self.n == 1).then_some(0),
@@ -136,6 +152,7 @@ impl ChunkReader {
             None | Some("") => None,
             Some(reason) => {
                 let finish = choice::finish(reason)?;
+                // The first reason holds: a later one, whatever it says, repeats the first.
                 self.n_ended = self.n_ended.saturating_add(u32::from(known.finish.is_none()));
                 Some(*known.finish.get_or_insert(finish))
             }
@@ -179,7 +196,7 @@ impl ChoiceState {
         annotations
     }
 
-    /// A name that is told with every piece is told once.
+    /// Gain of the call in the older form. A name that comes with every piece is passed on once.
     fn function_call(
         &mut self,
         call: &Node<'_>,
@@ -195,8 +212,8 @@ impl ChoiceState {
         Ok(is_news.then_some(FunctionCallDelta { name, arguments }))
     }
 
-    /// Whether everything that is called has a name, and an end that promises calls has some: a caller
-    /// that is told of them looks for them.
+    /// True when every call has a name, and a `finish_reason` that promises calls has some: a
+    /// caller that reads `tool_calls` there looks for them.
     fn has_promised_calls(&self) -> bool {
         let is_promised = match self.finish {
             Some(FinishReason::ToolCalls) => !self.calls.is_empty(),
@@ -209,7 +226,7 @@ impl ChoiceState {
     }
 }
 
-/// Pieces have what is new of it.
+/// Audio of one piece: base64 data and transcript that are appended, and its expiry, 0 if unknown.
 fn audio(audio: &Node<'_>) -> Audio {
     let text = |name| audio.get(name).and_then(Node::as_str).unwrap_or_default().to_owned();
     let expires_at = audio.get("expires_at").and_then(Node::as_number);

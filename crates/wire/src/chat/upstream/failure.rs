@@ -1,11 +1,11 @@
-//! The body of a provider's error, for whoever classifies it. It reads anything: what cannot be found
-//! is absent. No word of it may reach a caller or a log, it may quote the prompt.
+//! The body of a provider's error, for whoever classifies it. It reads anything: what cannot be
+//! found is absent. No word of it may reach a caller or a log, it may quote the prompt.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// What a provider says about its error.
+/// Members of a provider's error body, each `None` where it is absent or no word.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct UpstreamError {
     /// `code`; an integer becomes its digits.

@@ -1,12 +1,12 @@
-//! What a provider's moderation said of prompt and answer. Its judgements are passed on, its errors and
-//! its model are not: they are the provider's own.
+//! A provider's moderation of prompt and answer, as callers get it. The judgements are passed on.
+//! The text of its errors and the name of its model are not: they would tell who the provider is.
 
 use holdfast_domain::request::Opaque;
 
 use super::passthrough::{MODERATION_MODEL, judgements, object, word};
 use crate::json::Node;
 
-/// Reads both sides; `None` where one is missing, for then it is no moderation.
+/// Reads both sides as `{"input": …, "output": …}`; `None` where one is missing.
 pub(super) fn read(moderation: &Node<'_>) -> Option<Opaque> {
     let input = side(moderation.get("input")?);
     let output = side(moderation.get("output")?);

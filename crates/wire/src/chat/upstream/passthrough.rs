@@ -1,6 +1,6 @@
-//! What is passed on of the parts of an answer that are neither text nor calls: sources,
-//! log-probabilities, judgements of a moderation. The members of OpenAI's schema and no others: what a
-//! provider adds tells callers who it is.
+//! Filter of the parts of an answer that are neither text nor calls: sources, log-probabilities,
+//! judgements of a moderation. The members of OpenAI's schema pass and no others: what a provider
+//! adds tells callers who it is.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,8 @@ fn alternative<'a>(node: &Node<'a>) -> Option<Node<'a>> {
     Some(token)
 }
 
-/// The results of a moderation. Which model judged is the operator's affair, and the schema wants one.
+/// The results of a moderation. Which model judged is the operator's affair, and the schema wants
+/// one.
 pub(super) fn judgements<'a>(results: Option<&Node<'a>>) -> Node<'a> {
     let judged = |node: &Node<'a>| {
         let Node::Object(kept) = members(node, JUDGEMENT)? else { return None };
@@ -84,7 +85,7 @@ pub(super) fn judgements<'a>(results: Option<&Node<'a>>) -> Node<'a> {
     Node::Array(results.iter().filter_map(judged).collect())
 }
 
-/// What the model of a moderation is called.
+/// Model of a moderation, as callers are told it: the provider's own name would tell who it is.
 pub(super) const MODERATION_MODEL: &str = "moderation";
 
 /// The members of an object that are known; nothing of what is no object.

@@ -1,13 +1,13 @@
-//! A provider's usage block, reduced to disjoint meters or not believed at all. Its counts contain one
-//! another: cached and written tokens are prompt tokens, reasoning is completion.
+//! A provider's usage block, reduced to disjoint meters or not believed at all. Its counts contain
+//! one another: cached and written tokens are prompt tokens, reasoning is completion.
 
 use holdfast_domain::answer::PredictionTokens;
 use holdfast_domain::usage::{MeterKind, Meters};
 
 use crate::json::Node;
 
-/// Reads a usage block; `None` when a count is missing, negative, fractional or absurd, or a part is
-/// larger than its whole.
+/// Reads a usage block; `None` when a count is missing, negative, fractional or absurd, or a part
+/// is larger than its whole.
 pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
     let prompt = count(usage.get("prompt_tokens"))??;
     let completion = count(usage.get("completion_tokens"))??;
@@ -26,7 +26,8 @@ pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
     if heard > prompt || spoken > completion {
         return None;
     }
-    // Audio may be cached or thought too: what is counted twice is counted as that.
+    // Audio tokens may be cached or reasoning tokens too. Such a token is metered once, as cached
+    // or as reasoning: the audio meters take what is left.
     let read_anew = prompt.checked_sub(cached)?.checked_sub(written)?;
     let (heard, said) = (heard.min(read_anew), completion.checked_sub(reasoning)?);
     let spoken = spoken.min(said);
@@ -44,7 +45,8 @@ pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
     })
 }
 
-/// What became of a predicted text. Nobody pays by it, so what cannot be read is nothing.
+/// Tokens of a predicted text, accepted and rejected. Nobody pays by them: an unreadable count is
+/// 0.
 pub(super) fn predicted(usage: &Node<'_>) -> Option<PredictionTokens> {
     let details = usage.get("completion_tokens_details")?;
     let tokens = |name| count(details.get(name)).flatten().unwrap_or(0);

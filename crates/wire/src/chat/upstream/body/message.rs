@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Json, SingleMember, all, put};
 
-/// One turn. Its content is always there, null where it says nothing: some servers want it.
+/// A turn. `content` is always there, null where the turn says nothing: some servers insist on it.
 pub(super) struct MessageBody<'a>(pub(super) &'a Message);
 
 impl Serialize for MessageBody<'_> {
