@@ -36,6 +36,7 @@ const CRATES: &[(&str, &str)] = &[
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
     ("http", "holdfast-http"),
+    ("config", "holdfast-config"),
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
     (END_TO_END, "holdfast-tests"),

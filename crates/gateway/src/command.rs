@@ -10,16 +10,16 @@ mod usage;
 pub(crate) mod wallet;
 
 use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand};
-use crate::config::{self, Config};
 use crate::failure::CommandFailure;
 use crate::output::Output;
 use crate::{database, serve};
+use holdfast_config::Config;
 
 /// Does what was asked for.
 pub(crate) async fn run(cli: Cli) -> Result<(), CommandFailure> {
     let output = Output::new(cli.json);
-    let file = config::file(cli.config.as_deref());
-    let config = config::load(file.as_deref());
+    let file = holdfast_config::file(cli.config.as_deref());
+    let config = holdfast_config::load(file.as_deref());
     match cli.command {
         Some(Command::CheckConfig { probe }) => check::run(output, config, file, probe).await,
         Some(Command::Migrate(migrate)) => migrate::run(output, &config?, &migrate).await,

@@ -8,8 +8,8 @@ use holdfast_engine::Secrets;
 use holdfast_store::report::LiveCredential;
 use holdfast_store::{Options, ServeLock, Store};
 
-use crate::config::Config;
 use crate::secret::{self, IfMissing};
+use holdfast_config::Config;
 
 /// Opens the database for a command; it has to be there and to be migrated.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Store> {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::config::BadConfig;
+use holdfast_config::BadConfig;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug)]

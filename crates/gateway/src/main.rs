@@ -1,8 +1,7 @@
-//! The gateway process: arguments, configuration, wiring, telemetry. Nothing is decided here.
+//! The gateway process: arguments, commands, wiring, telemetry. Nothing is decided here.
 
 mod cli;
 mod command;
-mod config;
 mod csv;
 mod database;
 mod failure;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use holdfast_domain::Provider;
 use holdfast_providers::{Anthropic, Bedrock, Gemini, OpenAi, Simulator};
 
-use crate::config::ProviderKind;
+use holdfast_config::ProviderKind;
 
 /// A client that has not connected yet.
 pub(crate) fn build(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {

@@ -28,11 +28,11 @@ use uuid::Uuid;
 
 use self::reload::Reloader;
 use self::signals::Signals;
-use crate::config::Config;
 use crate::database;
 use crate::failure::{CommandFailure, Status};
 use crate::output::line;
 use crate::telemetry;
+use holdfast_config::Config;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);

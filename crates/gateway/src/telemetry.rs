@@ -17,7 +17,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::{EnvFilter, reload};
 
 use self::log_line::LogLine;
-use crate::config::LogConfig;
+use holdfast_config::LogConfig;
 
 /// From a quick refusal to the longest call, in seconds.
 const REQUEST_SECONDS: &[f64] = &[

@@ -13,7 +13,8 @@ const DOORS: &[(&[&str], &[&str])] = &[
         &["holdfast-bench", "holdfast-http", "holdfast-providers", "holdfast-tests"],
     ),
     (&["tokio-rustls"], &["holdfast-providers"]),
-    (&["clap", "toml", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
+    (&["clap", "anyhow"], &["holdfast", "holdfast-tests", "xtask"]),
+    (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
     (&["serde"], &["holdfast", "holdfast-wire"]),
 ];
 

@@ -21,11 +21,11 @@ const RULES: &[Rule] = &[
     },
     Rule {
         holds: |path| {
-            let is_reader = starts_with(path, &["crates/gateway/src/config.rs"]);
+            let is_reader = starts_with(path, &["crates/config/src/environment.rs"]);
             is_product(path) && !is_reader && !path.ends_with("tests.rs")
         },
         forbids: |line| has_word(line, "std::env") || has_word(line, "env::"),
-        why: "the environment is read in crates/gateway/src/config.rs only",
+        why: "the environment is read in crates/config/src/environment.rs only",
     },
     Rule {
         holds: |path| {
@@ -62,7 +62,7 @@ const RULES: &[Rule] = &[
     Rule {
         holds: |path| {
             let is_code = is_rust(path) || has_extension(path, &["py", "mjs"]);
-            is_code && !starts_with(path, &["crates/gateway/src/config"])
+            is_code && !starts_with(path, &["crates/config/src"])
         },
         forbids: has_fixed_port,
         why: "a fixed port is a port that somebody else has: bind port 0",
@@ -196,7 +196,7 @@ mod tests {
     fn the_environment_has_one_reader() {
         for line in ["    std::env::var_os(name)", "use std::env;", "    env::args()"] {
             check_line("crates/engine/src/a.rs", line, true);
-            check_line("crates/gateway/src/config.rs", line, false);
+            check_line("crates/config/src/environment.rs", line, false);
             check_line("crates/engine/tests/it/main.rs", line, false);
             check_line("crates/engine/src/a/tests.rs", line, false);
             check_line("xtask/src/main.rs", line, false);
@@ -247,8 +247,7 @@ mod tests {
         for path in ["tests/tests/it/main.rs", "crates/http/src/a.rs", "tests/clients/a.mjs"] {
             check_line(path, line, true);
         }
-        for path in ["docs/a.md", "crates/gateway/src/config.rs", "crates/gateway/src/config/a.rs"]
-        {
+        for path in ["docs/a.md", "crates/config/src/process.rs", "crates/config/src/a.rs"] {
             check_line(path, line, false);
         }
         check_line("tests/tests/it/main.rs", "bind(\"127.0.0.1:0\")", false);

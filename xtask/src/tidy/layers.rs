@@ -15,11 +15,23 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-providers", &["holdfast-domain", "holdfast-wire"]),
     ("holdfast-http", &["holdfast-domain", "holdfast-engine", "holdfast-wire"]),
     (
-        GATEWAY,
+        "holdfast-config",
         &[
             "holdfast-domain",
             "holdfast-engine",
             "holdfast-failpoint",
+            "holdfast-http",
+            "holdfast-providers",
+            "holdfast-store",
+            "holdfast-wire",
+        ],
+    ),
+    (
+        GATEWAY,
+        &[
+            "holdfast-config",
+            "holdfast-domain",
+            "holdfast-engine",
             "holdfast-http",
             "holdfast-providers",
             "holdfast-store",

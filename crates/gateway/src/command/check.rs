@@ -15,9 +15,9 @@ use holdfast_providers::{
 use serde::Serialize;
 
 use self::routes::RouteView;
-use crate::config::{BadConfig, Config, ProviderKind};
 use crate::failure::{CommandFailure, Status};
 use crate::output::Output;
+use holdfast_config::{BadConfig, Config, ProviderKind};
 
 /// How long a provider may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -18,10 +18,10 @@ use super::wallet;
 use crate::cli;
 use crate::cli::grant::{Expiry, Span};
 use crate::cli::value::{Name, Reference};
-use crate::config::Config;
 use crate::database;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
+use holdfast_config::Config;
 
 const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 

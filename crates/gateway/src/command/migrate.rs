@@ -7,9 +7,9 @@ use holdfast_wire::api::rfc3339;
 use serde::Serialize;
 
 use crate::cli::Migrate;
-use crate::config::Config;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
+use holdfast_config::Config;
 
 #[derive(Debug, Serialize)]
 struct StepView {

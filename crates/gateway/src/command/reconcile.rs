@@ -14,10 +14,10 @@ use holdfast_store::{LockError, ServeLock, Store};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::config::Config;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
 use crate::serve;
+use holdfast_config::Config;
 
 /// Operations that one look takes.
 const OPERATIONS_PER_LOOK: u32 = 1_024;

@@ -16,9 +16,9 @@ use self::posting::PostingReceipt;
 pub(crate) use self::posting::deposit;
 use crate::cli;
 use crate::cli::value::Reference;
-use crate::config::Config;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
+use holdfast_config::Config;
 
 pub(super) async fn run(
     output: Output,

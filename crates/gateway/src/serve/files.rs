@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Config;
+use holdfast_config::Config;
 
 /// For the database, its log and its connections, for listeners and pipes.
 const SPARE: u64 = 256;

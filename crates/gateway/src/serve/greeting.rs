@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::say;
 use super::start::DEFAULT_NAME;
-use crate::config::Config;
 use crate::failure::CommandFailure;
+use holdfast_config::Config;
 
 /// `issued`: the API key that was made with an empty database.
 pub(super) fn greet(

@@ -17,9 +17,9 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::start;
-use crate::config::{self, Change, Config, FileStamp};
 use crate::failure::CommandFailure;
 use crate::telemetry::{self, LogLevel};
+use holdfast_config::{Change, Config, FileStamp};
 
 /// Between two looks at the file. One that has changed is read once it has been at rest for as long,
 /// so that it is seldom seen half-written.
@@ -125,7 +125,7 @@ impl Reloader {
     /// from then on. A [`CommandFailure::Failed`] is no fault of the file.
     async fn try_reload(&mut self) -> Result<Change, CommandFailure> {
         let file = self.file.clone();
-        let next = run_blocking(move || config::load_again(&file)).await?;
+        let next = run_blocking(move || holdfast_config::load_again(&file)).await?;
         let change = self.running.change_to(&next);
         log_change(&change);
         if change.is_nothing() {

@@ -22,10 +22,10 @@ use uuid::Uuid;
 
 use super::{files, node_name};
 use crate::command::{key, wallet};
-use crate::config::{Config, ProviderKind};
 use crate::database;
 use crate::failure::CommandFailure;
 use crate::provider::build;
+use holdfast_config::{Config, ProviderKind};
 
 /// What the first wallet of an embedded default and its first API key are called.
 pub(super) const DEFAULT_NAME: &str = "default";

@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config::LogFormat;
+use holdfast_config::LogFormat;
 
 /// A line that took more is not kept for the next.
 const KEPT_BYTES: usize = 16 * 1_024;

@@ -13,8 +13,8 @@ use holdfast_domain::usage::Meters;
 use holdfast_engine::{Model, Route};
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::provider::build;
+use holdfast_config::Config;
 
 /// How long a route may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);

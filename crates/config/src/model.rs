@@ -10,10 +10,10 @@ use holdfast_domain::usage::Meters;
 use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulator;
 
-use super::document::{Field, Table, did_you_mean};
-use super::price::{PricePlaces, cost, prices};
-use super::process::LimitsConfig;
-use super::provider::ProviderKind;
+use crate::document::{Field, Table, did_you_mean};
+use crate::price::{PricePlaces, cost, prices};
+use crate::process::LimitsConfig;
+use crate::provider::ProviderKind;
 
 /// Fewer tokens than the largest count that is believed of a report.
 const TOKENS_MAX: u64 = Meters::COUNT_MAX - 1;
@@ -47,7 +47,7 @@ const OWN_KEYS: [&str; 12] = [
 type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 
 /// Every model without a mistake, and where their prices stand.
-pub(super) fn all(
+pub(crate) fn all(
     root: &Table<'_>,
     providers: &Providers<'_>,
     limits: &LimitsConfig,
@@ -227,7 +227,7 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
 }
 
 /// Refuses what was meant for the model above.
-pub(super) fn refuse_misplaced(table: &Table<'_>) {
+pub(crate) fn refuse_misplaced(table: &Table<'_>) {
     for key in OWN_KEYS {
         table.refuse(
             key,

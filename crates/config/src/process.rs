@@ -9,8 +9,8 @@ use holdfast_engine::CoolDown;
 use holdfast_http::Network;
 use holdfast_store::DatabaseUrl;
 
-use super::document::{Field, Table};
-use super::value::Secret;
+use crate::document::{Field, Table};
+use crate::value::Secret;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,68 +18,68 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The longest span that a result may be kept for: ten years.
 const KEPT_MAX: Duration = Duration::from_secs(87_600 * 3_600);
 /// What is said of a server's database where nobody has set what its nodes must share.
-pub(super) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` is required: make a \
+pub(crate) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` is required: make a \
     secret with `openssl rand -hex 32`, and give the same one to every node";
 /// A heartbeat may fail twice before the lease ends.
 const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// `[server]`
 #[derive(Debug)]
-pub(crate) struct ServerConfig {
-    pub(crate) listen: SocketAddr,
+pub struct ServerConfig {
+    pub listen: SocketAddr,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
-    pub(crate) node: Option<NodeName>,
+    pub node: Option<NodeName>,
     /// The first writes, all read. Empty: one is made beside the database.
-    pub(crate) secrets: Vec<ServerSecret>,
-    pub(crate) drain: Duration,
+    pub secrets: Vec<ServerSecret>,
+    pub drain: Duration,
     /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
-    pub(crate) trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// `[admin]`
 #[derive(Debug)]
-pub(crate) struct AdminConfig {
-    pub(crate) listen: SocketAddr,
-    pub(crate) token: Secret,
+pub struct AdminConfig {
+    pub listen: SocketAddr,
+    pub token: Secret,
 }
 
 /// `[limits]`
 #[derive(Debug)]
-pub(crate) struct LimitsConfig {
-    pub(crate) header_bytes: usize,
-    pub(crate) body_bytes: usize,
-    pub(crate) header_time: Duration,
-    pub(crate) body_time: Duration,
-    pub(crate) idle_time: Duration,
-    pub(crate) write_time: Duration,
-    pub(crate) connections: usize,
-    pub(crate) connections_per_address: usize,
-    pub(crate) body_bytes_in_memory: usize,
-    pub(crate) commit_queue: usize,
-    pub(crate) answer_bytes: usize,
-    pub(crate) operations_per_key: usize,
-    pub(crate) waiters_per_operation: usize,
-    pub(crate) retry_wait: Duration,
-    pub(crate) result_bytes: usize,
-    pub(crate) result_bytes_per_key: usize,
+pub struct LimitsConfig {
+    pub header_bytes: usize,
+    pub body_bytes: usize,
+    pub header_time: Duration,
+    pub body_time: Duration,
+    pub idle_time: Duration,
+    pub write_time: Duration,
+    pub connections: usize,
+    pub connections_per_address: usize,
+    pub body_bytes_in_memory: usize,
+    pub commit_queue: usize,
+    pub answer_bytes: usize,
+    pub operations_per_key: usize,
+    pub waiters_per_operation: usize,
+    pub retry_wait: Duration,
+    pub result_bytes: usize,
+    pub result_bytes_per_key: usize,
 }
 
 /// `[operations]`
 #[derive(Debug)]
-pub(crate) struct OperationsConfig {
-    pub(crate) lease: Duration,
-    pub(crate) heartbeat: Duration,
-    pub(crate) orphan_grace: Duration,
+pub struct OperationsConfig {
+    pub lease: Duration,
+    pub heartbeat: Duration,
+    pub orphan_grace: Duration,
 }
 
 /// `[retention]`
 #[derive(Debug)]
-pub(crate) struct RetentionConfig {
-    pub(crate) results: Duration,
+pub struct RetentionConfig {
+    pub results: Duration,
 }
 
 /// `[routes]`
-pub(super) fn routes(table: &Table<'_>) -> CoolDown {
+pub(crate) fn routes(table: &Table<'_>) -> CoolDown {
     let failures = table
         .field("failures")
         .and_then(|field| u32::try_from(field.count(1..=1_000_000)?).ok())
@@ -97,15 +97,15 @@ pub(super) fn routes(table: &Table<'_>) -> CoolDown {
 
 /// `[log]`
 #[derive(Debug)]
-pub(crate) struct LogConfig {
-    pub(crate) format: LogFormat,
+pub struct LogConfig {
+    pub format: LogFormat,
     /// In the syntax of `tracing_subscriber`'s `EnvFilter`; checked.
-    pub(crate) level: String,
+    pub level: String,
 }
 
 /// How a line of the log looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// For people.
     Pretty,
     /// For machines.
@@ -121,7 +121,7 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, BadListen> {
     text.parse().map_err(BadListen)
 }
 
-pub(super) fn server(table: &Table<'_>) -> ServerConfig {
+pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
     let listen = table.field("listen").and_then(|field| field.parse(parse_listen));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
@@ -162,7 +162,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
     Some(secrets)
 }
 
-pub(super) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
+pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
     let listen = table
         .required("listen", "listen = \"127.0.0.1:8081\"")
         .and_then(|field| field.parse(parse_listen));
@@ -185,7 +185,7 @@ pub(super) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
 type Listener<'t, 'd> = (&'static str, SocketAddr, &'t Table<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
-pub(super) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
+pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
     let covers = |one: SocketAddr, other: SocketAddr| {
         one.ip() == other.ip() || (one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4())
     };
@@ -204,7 +204,7 @@ pub(super) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
     }
 }
 
-pub(super) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
+pub(crate) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     let url = match table.field("url") {
         None => DatabaseUrl::parse("sqlite://holdfast-data/holdfast.db").ok(),
         Some(field) => field.secret().and_then(|url| {
@@ -219,7 +219,7 @@ pub(super) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     url
 }
 
-pub(super) fn limits(table: &Table<'_>) -> LimitsConfig {
+pub(crate) fn limits(table: &Table<'_>) -> LimitsConfig {
     const MANY: u32 = 1 << 20;
     const LARGE: u32 = 1 << 30;
     let size = |key, bounds, default| {
@@ -253,7 +253,7 @@ pub(super) fn limits(table: &Table<'_>) -> LimitsConfig {
     limits
 }
 
-pub(super) fn operations(table: &Table<'_>) -> OperationsConfig {
+pub(crate) fn operations(table: &Table<'_>) -> OperationsConfig {
     let operations = OperationsConfig {
         lease: span(table, "lease", SECOND..=HOUR, Duration::from_secs(15)),
         heartbeat: span(table, "heartbeat", MILLISECOND..=HOUR, Duration::from_secs(4)),
@@ -269,13 +269,13 @@ pub(super) fn operations(table: &Table<'_>) -> OperationsConfig {
     operations
 }
 
-pub(super) fn retention(table: &Table<'_>) -> RetentionConfig {
+pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
     let results = span(table, "results", SECOND..=KEPT_MAX, HOUR.saturating_mul(24));
     table.refuse_unknown();
     RetentionConfig { results }
 }
 
-pub(super) fn log(table: &Table<'_>) -> LogConfig {
+pub(crate) fn log(table: &Table<'_>) -> LogConfig {
     let format = table.field("format").and_then(|field| match field.text()? {
         "pretty" => Some(LogFormat::Pretty),
         "json" => Some(LogFormat::Json),

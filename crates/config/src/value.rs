@@ -9,17 +9,17 @@ use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 use toml::de::DeValue;
 
-use super::document::Field;
+use crate::document::Field;
 
 /// Millionths in one.
 const MILLION: u64 = 1_000_000;
 
 /// A text that came out of the environment or may be a secret. It never prints.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub struct Secret(String);
 
 impl Secret {
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -266,7 +266,7 @@ fn spell_millionths(millionths: u64) -> String {
 }
 
 /// A moment as it is written in the name of a price version.
-pub(super) fn spell_moment(at: Timestamp) -> String {
+pub(crate) fn spell_moment(at: Timestamp) -> String {
     let nanos = i128::from(at.as_micros()).saturating_mul(1_000);
     let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok();
     moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| "?".to_owned())

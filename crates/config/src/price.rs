@@ -13,15 +13,15 @@ use holdfast_engine::Price;
 use time::OffsetDateTime;
 use toml::de::DeValue;
 
-use super::document::{Field, SourceLocation, Table};
-use super::model::refuse_misplaced;
-use super::value::spell_moment;
+use crate::document::{Field, SourceLocation, Table};
+use crate::model::refuse_misplaced;
+use crate::value::spell_moment;
 
 /// Where each price version stands.
-pub(super) type PricePlaces = BTreeMap<PriceVersionId, SourceLocation>;
+pub(crate) type PricePlaces = BTreeMap<PriceVersionId, SourceLocation>;
 
 /// Every price without a mistake, and where each stands.
-pub(super) fn prices(
+pub(crate) fn prices(
     model: &Table<'_>,
     id: Option<&PublicModelId>,
     places: &mut PricePlaces,
@@ -81,7 +81,7 @@ fn price(
 }
 
 /// What a route costs the operator; nothing where the file does not say.
-pub(super) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
+pub(crate) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
     if !table.is_present() {
         return Some(None);
     }

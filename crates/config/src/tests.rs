@@ -1,17 +1,21 @@
 //! What a configuration is refused for, and what a good one says.
 
 mod contract;
+mod provider;
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use holdfast_domain::price::UnitPrices;
 use holdfast_domain::usage::MeterKind;
-use holdfast_engine::Guarantee;
+use holdfast_engine::{CoolDown, Guarantee};
 
-use super::*;
+use crate::config::{EMBEDDED, parse};
+use crate::{BadConfig, Config, Mistake, ProviderKind};
 
-const DEPLOYED: &str = include_str!("../../../../deploy/holdfast.toml");
+const DEPLOYED: &str = include_str!("../../../deploy/holdfast.toml");
 
 /// A file that says only what it must.
 const LEAST: &str = r#"[providers.sim]

@@ -6,35 +6,36 @@ use std::collections::BTreeMap;
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_engine::Model;
 
-use super::Config;
+use crate::config::Config;
+use crate::process::LimitsConfig;
 
 /// The difference between what runs and what the file says now.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Change {
+pub struct Change {
     /// Models that are new.
-    pub(crate) added: Vec<String>,
+    pub added: Vec<String>,
     /// Models that are gone.
-    pub(crate) removed: Vec<String>,
+    pub removed: Vec<String>,
     /// Models with another contract, price, time-out, limit or route.
-    pub(crate) changed: Vec<String>,
+    pub changed: Vec<String>,
     /// Everything else that is taken.
-    pub(crate) taken: Vec<String>,
+    pub taken: Vec<String>,
     /// Settings that keep their value until the process is started again.
-    pub(crate) kept: Vec<&'static str>,
+    pub kept: Vec<&'static str>,
     /// Models that promise something else under the same contract version.
-    pub(crate) same_contract: Vec<(PublicModelId, u32)>,
+    pub same_contract: Vec<(PublicModelId, u32)>,
 }
 
 impl Change {
     /// Whether a running process would differ at all.
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub fn is_nothing(&self) -> bool {
         [&self.added, &self.removed, &self.changed, &self.taken].iter().all(|list| list.is_empty())
     }
 }
 
 impl Config {
     /// What `other` would change here.
-    pub(crate) fn change_to(&self, other: &Self) -> Change {
+    pub fn change_to(&self, other: &Self) -> Change {
         let mut change = Change { kept: self.kept_against(other), ..Change::default() };
         self.compare_models(other, &mut change);
         for name in self.providers.keys().chain(other.providers.keys()) {
@@ -80,15 +81,10 @@ impl Config {
     }
 
     /// Takes what a running process can take from `other`, and keeps the rest.
-    pub(crate) fn take(&mut self, other: Self) {
-        let super::LimitsConfig { commit_queue, result_bytes, result_bytes_per_key, .. } =
-            self.limits;
-        let kept = super::LimitsConfig {
-            commit_queue,
-            result_bytes,
-            result_bytes_per_key,
-            ..other.limits
-        };
+    pub fn take(&mut self, other: Self) {
+        let LimitsConfig { commit_queue, result_bytes, result_bytes_per_key, .. } = self.limits;
+        let kept =
+            LimitsConfig { commit_queue, result_bytes, result_bytes_per_key, ..other.limits };
         self.limits = kept;
         self.routes = other.routes;
         self.retention = other.retention;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Differs when a file was written, replaced by another, or stands behind a link that points elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -17,7 +17,7 @@ pub(crate) struct FileStamp {
 
 impl FileStamp {
     /// Looks at the file that a path leads to; nothing else can be looked at.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
         // A pipe can be read once, and looks changed then.
         if metadata.is_file() {

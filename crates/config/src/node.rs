@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use holdfast_domain::NodeAddress;
 use holdfast_store::DatabaseUrl;
 
-use super::document::Table;
-use super::process::parse_listen;
+use crate::document::Table;
+use crate::process::parse_listen;
 
 /// `[node]`
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RelayConfig {
-    pub(crate) listen: SocketAddr,
+pub struct RelayConfig {
+    pub listen: SocketAddr,
     /// Unset: where it listens.
-    pub(crate) advertise: Option<NodeAddress>,
+    pub advertise: Option<NodeAddress>,
 }
 
-pub(super) fn node(table: &Table<'_>) -> Option<RelayConfig> {
+pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
     let listen = table
         .required("listen", "listen = \"10.0.0.1:8082\"")
         .and_then(|field| field.parse(parse_listen));
@@ -43,7 +43,7 @@ pub(super) fn node(table: &Table<'_>) -> Option<RelayConfig> {
 }
 
 /// Whoever serves a file has nobody to tell anything.
-pub(super) fn needs_server(database: &DatabaseUrl, table: &Table<'_>) {
+pub(crate) fn needs_server(database: &DatabaseUrl, table: &Table<'_>) {
     if database.file().is_some() {
         table.mistake(
             "`[node]` is for several gateways on one PostgreSQL database: one process alone serves an \

@@ -1,23 +1,12 @@
-//! The configuration: one TOML file, checked as a whole, with every mistake reported together. The
-//! only place that reads the environment.
+//! Reading of a configuration: a file, or the embedded default, becomes a checked [`Config`] or the
+//! list of everything that is wrong with it.
 //!
-//! Every option has an effect; a key without one is refused. What is not set has the value that
-//! `deploy/holdfast.toml` shows.
-
-mod change;
-mod document;
-mod model;
-mod node;
-mod price;
-mod process;
-mod provider;
-mod stamp;
-#[cfg(test)]
-mod tests;
-mod value;
+//! Every table is read before anything is given up, because an operator who mends one mistake at a
+//! time starts the process as often as there are mistakes. Values of the environment override the
+//! file after it was read, and their mistakes come last: they have no line.
+//! This module must never print a value: most of them may be secrets.
 
 use std::collections::BTreeMap;
-use std::env::VarError;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -27,55 +16,52 @@ use holdfast_failpoint::Failpoint;
 use holdfast_providers::Proxies;
 use holdfast_store::DatabaseUrl;
 
-pub(crate) use self::change::Change;
-pub(crate) use self::document::Mistake;
-use self::document::{Document, Table};
-use self::node::RelayConfig;
-use self::price::PricePlaces;
-pub(crate) use self::process::{
-    AdminConfig, LimitsConfig, LogConfig, LogFormat, OperationsConfig, RetentionConfig,
-    ServerConfig,
+use crate::document::{Document, Mistake, Table};
+use crate::environment::{self, Environment};
+use crate::error::BadConfig;
+use crate::model;
+use crate::node::{self, RelayConfig};
+use crate::price::PricePlaces;
+use crate::process::{
+    self, AdminConfig, LimitsConfig, LogConfig, OperationsConfig, RetentionConfig, ServerConfig,
 };
-pub(crate) use self::provider::ProviderKind;
-pub(crate) use self::stamp::FileStamp;
-
-/// Looks an environment variable up.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+use crate::provider::{self, ProviderKind};
+use crate::stamp::FileStamp;
 
 const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
 const LISTEN_VARIABLE: &str = "HOLDFAST_LISTEN";
 const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
-/// Where a build with failpoints stops for ever; other builds do not look at it.
+/// Step at which a build with failpoints stops for ever; other builds do not look at it.
 const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
 
 /// What runs without a file: everything on this machine, no account anywhere.
-const EMBEDDED: &str = include_str!("config/embedded.toml");
+pub(crate) const EMBEDDED: &str = include_str!("embedded.toml");
 
 /// Everything that an operator can set.
 #[derive(Debug)]
-pub(crate) struct Config {
+pub struct Config {
     /// Where it was read from; `None`: the embedded default.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// How the file looked before it was read.
-    pub(crate) stamp: Option<FileStamp>,
-    pub(crate) server: ServerConfig,
-    pub(crate) admin: Option<AdminConfig>,
-    pub(crate) node: Option<RelayConfig>,
-    pub(crate) database: DatabaseUrl,
-    pub(crate) limits: LimitsConfig,
-    pub(crate) operations: OperationsConfig,
-    pub(crate) routes: CoolDown,
-    pub(crate) retention: RetentionConfig,
-    pub(crate) log: LogConfig,
-    pub(crate) providers: BTreeMap<String, ProviderKind>,
-    pub(crate) models: Vec<Model>,
+    pub stamp: Option<FileStamp>,
+    pub server: ServerConfig,
+    pub admin: Option<AdminConfig>,
+    pub node: Option<RelayConfig>,
+    pub database: DatabaseUrl,
+    pub limits: LimitsConfig,
+    pub operations: OperationsConfig,
+    pub routes: CoolDown,
+    pub retention: RetentionConfig,
+    pub log: LogConfig,
+    pub providers: BTreeMap<String, ProviderKind>,
+    pub models: Vec<Model>,
     /// Where each price stands: whether it may is known only to the database.
-    price_places: PricePlaces,
+    pub(crate) price_places: PricePlaces,
 }
 
 impl Config {
     /// The mistake of a price that the database knows with other numbers.
-    pub(crate) fn price_mistake(
+    pub fn price_mistake(
         &self,
         version: &PriceVersionId,
         what: impl fmt::Display,
@@ -85,41 +71,10 @@ impl Config {
     }
 }
 
-/// Why there is no configuration.
-#[derive(Debug)]
-pub(crate) enum BadConfig {
-    /// The file cannot be read.
-    Unreadable(PathBuf, std::io::Error),
-    /// It can, and this is wrong with it.
-    Mistakes(Vec<Mistake>),
-}
-
-impl fmt::Display for BadConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(file, error) => {
-                write!(
-                    f,
-                    "the configuration {} cannot be read: {error}; --config or HOLDFAST_CONFIG names \
-                     another",
-                    file.display()
-                )
-            }
-            Self::Mistakes(mistakes) => {
-                let count = mistakes.len();
-                let noun = if count == 1 { "mistake" } else { "mistakes" };
-                write!(f, "{count} {noun} in the configuration")?;
-                mistakes.iter().try_for_each(|mistake| write!(f, "\n{mistake}"))
-            }
-        }
-    }
-}
-
-impl std::error::Error for BadConfig {}
-
 /// The file that was named, else the one that `HOLDFAST_CONFIG` names.
-pub(crate) fn file(named: Option<&Path>) -> Option<PathBuf> {
-    let variable = || overriding(&process_environment, FILE_VARIABLE).map(PathBuf::from);
+pub fn file(named: Option<&Path>) -> Option<PathBuf> {
+    let variable =
+        || environment::overriding(&environment::process, FILE_VARIABLE).map(PathBuf::from);
     named.map(Path::to_path_buf).or_else(variable)
 }
 
@@ -128,14 +83,14 @@ pub(crate) fn file(named: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 ///
 /// A [`BadConfig`] with everything that is wrong.
-pub(crate) fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
+pub fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
     let Some(file) = file else {
-        return parse("embedded default", EMBEDDED, &process_environment);
+        return parse("embedded default", EMBEDDED, &environment::process);
     };
     let stamp = FileStamp::of(file).ok();
     let text = std::fs::read_to_string(file)
         .map_err(|error| BadConfig::Unreadable(file.to_path_buf(), error))?;
-    let config = parse(&file.to_string_lossy(), &text, &process_environment)?;
+    let config = parse(&file.to_string_lossy(), &text, &environment::process)?;
     Ok(Config { file: Some(file.to_path_buf()), stamp, ..config })
 }
 
@@ -145,30 +100,19 @@ pub(crate) fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
 /// # Errors
 ///
 /// A [`BadConfig`] with everything that is wrong.
-pub(crate) fn load_again(file: &Path) -> Result<Config, BadConfig> {
+pub fn load_again(file: &Path) -> Result<Config, BadConfig> {
     match FileStamp::of(file) {
         Ok(_) => load(Some(file)),
         Err(error) => Err(BadConfig::Unreadable(file.to_path_buf(), error)),
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-fn process_environment(name: &str) -> Option<String> {
-    match std::env::var(name) {
-        Ok(value) => Some(value),
-        Err(VarError::NotPresent) => None,
-        // Not as if it were not set: whatever it is then judged by tells that it is wrong.
-        Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
-    }
-}
-
-/// A variable that overrides something; an empty one overrides nothing.
-fn overriding(environment: Environment<'_>, name: &str) -> Option<String> {
-    environment(name).filter(|value| !value.is_empty())
-}
-
 /// Reads a configuration's text; `name` is what its mistakes call it.
-fn parse(name: &str, text: &str, environment: Environment<'_>) -> Result<Config, BadConfig> {
+pub(crate) fn parse(
+    name: &str,
+    text: &str,
+    environment: Environment<'_>,
+) -> Result<Config, BadConfig> {
     let document = Document::new(name, text, environment);
     let root = document.parse();
     let config = root.as_ref().and_then(|root| read(&document, &document.root(root), environment));
@@ -200,7 +144,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     let providers = provider::all(&root.table("providers"), &proxies);
     let (models, price_places) = model::all(root, &providers, &limits);
     root.refuse_unknown();
-    if let Some(listen) = overriding(environment, LISTEN_VARIABLE) {
+    if let Some(listen) = environment::overriding(environment, LISTEN_VARIABLE) {
         match process::parse_listen(&listen) {
             Ok(listen) => server.listen = listen,
             Err(error) => document.mistake_in_variable(LISTEN_VARIABLE, error),
@@ -213,7 +157,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
     ]);
     let lacks_secrets = server_table.field("secrets").is_none();
     let needs = |url: &DatabaseUrl| lacks_secrets && url.file().is_none();
-    if let Some(url) = overriding(environment, DATABASE_VARIABLE) {
+    if let Some(url) = environment::overriding(environment, DATABASE_VARIABLE) {
         match DatabaseUrl::parse(&url) {
             Ok(url) if needs(&url) => {
                 document.mistake_in_variable(DATABASE_VARIABLE, process::NEEDS_SECRETS);

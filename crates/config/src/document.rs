@@ -7,13 +7,13 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Environment;
+use crate::environment::Environment;
 use holdfast_wire::nearest::nearest;
 
 /// What is wrong with a configuration, where, and what to do about it. Never a value that could be
 /// a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mistake {
+pub struct Mistake {
     place: SourceLocation,
     what: String,
 }
@@ -244,7 +244,7 @@ fn advice(message: &str) -> &'static str {
 }
 
 /// Asks whether the nearest of the known words was meant; nothing where none is near.
-pub(super) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest(written, known);
     nearest.map_or_else(String::new, |nearest| format!("did you mean `{nearest}`? "))
 }

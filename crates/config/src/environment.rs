@@ -1,0 +1,23 @@
+//! The environment of the process. The only file that reads it: everything else is given a lookup, so
+//! that a test can say what is set.
+
+use std::env::VarError;
+
+/// Lookup of an environment variable by its name.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Value of a variable of this process.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+pub(crate) fn process(name: &str) -> Option<String> {
+    match std::env::var(name) {
+        Ok(value) => Some(value),
+        Err(VarError::NotPresent) => None,
+        // Not as if it were not set: whatever it is then judged by tells that it is wrong.
+        Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
+    }
+}
+
+/// Value of a variable that overrides something; an empty one overrides nothing.
+pub(crate) fn overriding(environment: Environment<'_>, name: &str) -> Option<String> {
+    environment(name).filter(|value| !value.is_empty())
+}

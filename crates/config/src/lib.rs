@@ -1,0 +1,37 @@
+//! The configuration: one TOML file, checked as a whole, with every mistake reported together.
+//!
+//! [`load`] makes a [`Config`] of a file or a [`BadConfig`] with each mistake and its line;
+//! [`Config::change_to`] tells what a running process would take of another one. The values are the
+//! `Options` of the crates that they are for, where those have them.
+//!
+//! Every option has an effect; a key without one is refused. What is not set has the value that
+//! `deploy/holdfast.toml` shows. Nothing is opened, bound or connected to here: that is wiring, and
+//! the gateway's. Secrets are read, and no type of this crate prints one.
+
+mod change;
+mod config;
+mod document;
+mod environment;
+mod error;
+mod model;
+mod node;
+mod price;
+mod process;
+mod provider;
+mod stamp;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use crate::change::Change;
+pub use crate::config::{Config, file, load, load_again};
+pub use crate::document::Mistake;
+pub use crate::error::BadConfig;
+pub use crate::node::RelayConfig;
+pub use crate::process::{
+    AdminConfig, LimitsConfig, LogConfig, LogFormat, OperationsConfig, RetentionConfig,
+    ServerConfig,
+};
+pub use crate::provider::ProviderKind;
+pub use crate::stamp::FileStamp;
+pub use crate::value::Secret;
