@@ -17,6 +17,7 @@ pub mod racers;
 mod rest;
 mod server;
 pub mod steps;
+mod supply;
 mod work;
 
 use std::collections::BTreeMap;

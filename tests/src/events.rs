@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::http::{self, Answer};
+use crate::http::{self, Answer, Waiting};
 
 /// The last event of a stream that has ended well.
 pub const DONE: &str = "data: [DONE]\n\n";
@@ -35,13 +35,21 @@ pub enum End {
 
 /// A stream that was read to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Streamed {
+pub struct StreamedAnswer {
     /// Status and headers, without a body.
     pub head: Answer,
     /// The events, each with its empty line.
     pub events: Vec<String>,
     /// How it has ended.
     pub end: End,
+}
+
+impl Waiting {
+    /// Reads the answer as a stream of events, as soon as its head is there.
+    #[must_use]
+    pub fn events(self) -> Events {
+        Events::on(self.0)
+    }
 }
 
 impl Events {
@@ -95,10 +103,10 @@ impl Events {
     }
 
     /// All that is left, and how it ends.
-    pub fn rest(mut self) -> Streamed {
+    pub fn rest(mut self) -> StreamedAnswer {
         let events = std::iter::from_fn(|| self.next_event()).collect();
         let Self { head, end, .. } = self;
-        Streamed { head, events, end: end.expect("it has ended") }
+        StreamedAnswer { head, events, end: end.expect("it has ended") }
     }
 
     /// How the stream has ended; `None` while it has not.
@@ -139,7 +147,7 @@ impl Events {
     }
 }
 
-impl Streamed {
+impl StreamedAnswer {
     /// The JSON of its events, without [`DONE`].
     #[must_use]
     pub fn chunks(&self) -> Vec<Value> {

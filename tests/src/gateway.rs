@@ -21,7 +21,7 @@ const NODE_LISTENS: &str = "holdfast node listens on http://";
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
-    printed: Arc<Printed>,
+    printed: Arc<Output>,
     reader: Option<JoinHandle<()>>,
     stderr: PathBuf,
     address: SocketAddr,
@@ -31,12 +31,12 @@ pub struct Gateway {
 
 /// The lines that a process has printed, and whether there will be more.
 #[derive(Debug, Default)]
-struct Printed {
+struct Output {
     lines: Mutex<(Vec<String>, bool)>,
     changed: Condvar,
 }
 
-impl Printed {
+impl Output {
     fn push(&self, line: String) {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).0.push(line);
         self.changed.notify_all();
@@ -74,7 +74,7 @@ impl Gateway {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         watchdog::started(child.id());
-        let printed = Arc::new(Printed::default());
+        let printed = Arc::new(Output::default());
         let out = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut copy = {
             let copy = folder.path().join(format!("{name}.stdout.log"));

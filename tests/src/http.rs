@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::PATIENCE;
-use crate::events::Events;
 
 /// A request. Headers are sent in their order, and as often as they were added.
 #[derive(Debug, Clone)]
@@ -112,7 +111,7 @@ impl Request {
 
 /// A connection on which bytes were written and nothing was read yet. Dropping it hangs up.
 #[derive(Debug)]
-pub struct Waiting(TcpStream);
+pub struct Waiting(pub(crate) TcpStream);
 
 impl Waiting {
     /// Connects and writes these bytes, whatever they mean.
@@ -199,12 +198,6 @@ impl Waiting {
 
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> Option<()> {
         read_more(&mut self.0, bytes)
-    }
-
-    /// Reads the answer as a stream of events, as soon as its head is there.
-    #[must_use]
-    pub fn events(self) -> Events {
-        Events::on(self.0)
     }
 
     /// Whether nothing comes for so long.

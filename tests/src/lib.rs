@@ -12,6 +12,7 @@
     reason = "a harness that cannot go on ends its test, at the line that says why"
 )]
 
+pub mod account;
 pub mod balancer;
 pub mod chaos;
 pub mod cli;
@@ -31,14 +32,15 @@ pub mod watchdog;
 
 use std::time::Duration;
 
+pub use crate::account::Account;
 pub use crate::balancer::Balancer;
 pub use crate::cli::Ran;
 pub use crate::config::Config;
-pub use crate::events::{Events, Streamed};
+pub use crate::events::{Events, StreamedAnswer};
 pub use crate::gateway::Gateway;
 pub use crate::http::{Answer, Request, Waiting};
 pub use crate::proxy::Proxy;
-pub use crate::site::{Account, Site};
+pub use crate::site::Site;
 pub use crate::upstream::{Gate, Reply, Streaming, Upstream};
 
 /// Nothing that is waited for takes this long unless it never happens.

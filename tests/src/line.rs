@@ -26,12 +26,12 @@ pub enum Cut {
 /// The line. Dropping it ends it.
 #[derive(Debug)]
 pub struct Line {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     address: SocketAddr,
 }
 
 #[derive(Debug)]
-struct Shared(Mutex<State>);
+struct SharedState(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -42,7 +42,7 @@ struct State {
     is_over: bool,
 }
 
-impl Shared {
+impl SharedState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +64,7 @@ impl Line {
         let listener = listener.expect("a loopback address");
         let address = listener.local_addr().expect("an address");
         let state = State { to: socket, cuts: VecDeque::new(), n_cut: 0, is_over: false };
-        let shared = Arc::new(Shared(Mutex::new(state)));
+        let shared = Arc::new(SharedState(Mutex::new(state)));
         let accepting = Arc::clone(&shared);
         std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -116,7 +116,7 @@ impl Drop for Line {
 }
 
 /// Hands on in both directions until one side ends or the line is cut.
-fn hand_on(client: &TcpStream, shared: &Shared) {
+fn hand_on(client: &TcpStream, shared: &SharedState) {
     let to = shared.state().to.clone();
     // The server may be gone.
     let Ok(server) = UnixStream::connect(to) else { return };
@@ -138,7 +138,12 @@ fn hand_on(client: &TcpStream, shared: &Shared) {
 }
 
 /// What clients say.
-fn tell(mut client: &TcpStream, mut server: &UnixStream, shared: &Shared, is_cut: &AtomicBool) {
+fn tell(
+    mut client: &TcpStream,
+    mut server: &UnixStream,
+    shared: &SharedState,
+    is_cut: &AtomicBool,
+) {
     let mut bytes = [0; 16_384];
     loop {
         let Ok(read) = client.read(&mut bytes) else { return };

@@ -12,12 +12,12 @@ use crate::PATIENCE;
 /// The proxy. Dropping it ends it.
 #[derive(Debug)]
 pub struct Proxy {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     address: SocketAddr,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedState {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -31,7 +31,7 @@ struct State {
     is_over: bool,
 }
 
-impl Shared {
+impl SharedState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -44,7 +44,7 @@ impl Proxy {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(anywhere).expect("a loopback address");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<SharedState>::default();
         let accepting = Arc::clone(&shared);
         std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -97,7 +97,7 @@ impl Proxy {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn told(&self, connection: usize, bytes: usize) {
         self.state().told[connection] += bytes;
         self.changed.notify_all();

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::config::UPSTREAM_KEY;
 use crate::watchdog::Watchdog;
-use crate::{Config, Gateway, Ran};
+use crate::{Account, Config, Gateway, Ran};
 
 const CONFIG: &str = "holdfast.toml";
 
@@ -20,17 +20,6 @@ pub struct Site {
     folder: Arc<TempDir>,
     env: Vec<(OsString, OsString)>,
     _watchdog: Option<Watchdog>,
-}
-
-/// A wallet and an API key that spends from it.
-#[derive(Debug, Clone)]
-pub struct Account {
-    /// The wallet's id.
-    pub wallet: String,
-    /// The API key's id.
-    pub id: String,
-    /// The whole credential.
-    pub key: String,
 }
 
 impl Site {

@@ -75,11 +75,11 @@ impl Reply {
 
 /// Decides what is done with a request when it has arrived.
 #[derive(Clone)]
-pub struct Judge(Arc<dyn Fn(&Arrived) -> Reply + Send + Sync>);
+pub struct Judge(Arc<dyn Fn(&ArrivedRequest) -> Reply + Send + Sync>);
 
 impl Judge {
     /// Decides so.
-    pub fn new(judge: impl Fn(&Arrived) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn new(judge: impl Fn(&ArrivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
     }
 }
@@ -92,14 +92,14 @@ impl std::fmt::Debug for Judge {
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Arrived {
+pub struct ArrivedRequest {
     /// The request line and the headers.
     pub head: String,
     /// The body.
     pub body: String,
 }
 
-impl Arrived {
+impl ArrivedRequest {
     /// Names in lower case and values of the headers, sorted.
     #[must_use]
     pub fn headers(&self) -> Vec<(String, String)> {
@@ -121,13 +121,13 @@ impl Arrived {
 /// The server. Dropping it ends it.
 #[derive(Debug)]
 pub struct Upstream {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     address: SocketAddr,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     tls: Option<Tls>,
     state: Mutex<State>,
     changed: Condvar,
@@ -137,14 +137,14 @@ struct Shared {
 struct State {
     next: VecDeque<Reply>,
     otherwise: Reply,
-    arrived: Vec<Arrived>,
+    arrived: Vec<ArrivedRequest>,
     hung_up: usize,
     /// Every connection without TLS, as long as somebody talks over it.
     taken: Vec<Weak<TcpStream>>,
     is_over: bool,
 }
 
-impl Shared {
+impl SharedState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +193,8 @@ impl Upstream {
             taken: Vec::new(),
             is_over: false,
         };
-        let shared = Arc::new(Shared { tls, state: Mutex::new(state), changed: Condvar::new() });
+        let shared =
+            Arc::new(SharedState { tls, state: Mutex::new(state), changed: Condvar::new() });
         let accepting = Arc::clone(&shared);
         let accepting = std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -249,7 +250,7 @@ impl Upstream {
 
     /// Every request that has arrived whole.
     #[must_use]
-    pub fn arrived(&self) -> Vec<Arrived> {
+    pub fn arrived(&self) -> Vec<ArrivedRequest> {
         self.shared.state().arrived.clone()
     }
 
@@ -289,7 +290,7 @@ impl Drop for Upstream {
     }
 }
 
-fn serve(stream: TcpStream, shared: &Shared) {
+fn serve(stream: TcpStream, shared: &SharedState) {
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
     match &shared.tls {
@@ -344,7 +345,7 @@ impl Line for Plain {
 }
 
 /// Answers until the client hangs up or a reply says otherwise.
-fn talk(mut line: impl Line, shared: &Shared) {
+fn talk(mut line: impl Line, shared: &SharedState) {
     while let Some(request) = read_request(&mut line) {
         let mut reply = {
             let mut state = shared.state();
@@ -380,7 +381,7 @@ fn talk(mut line: impl Line, shared: &Shared) {
     }
 }
 
-fn wait_for_hang_up(mut line: impl Line, shared: &Shared) {
+fn wait_for_hang_up(mut line: impl Line, shared: &SharedState) {
     // Both an end and a reset hang up; only a client that waits on is told apart.
     let said = line.read(&mut [0]);
     if !said.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
@@ -390,7 +391,7 @@ fn wait_for_hang_up(mut line: impl Line, shared: &Shared) {
 }
 
 /// One request, its body by its `content-length`; nothing when the client hung up.
-fn read_request(line: &mut impl Read) -> Option<Arrived> {
+fn read_request(line: &mut impl Read) -> Option<ArrivedRequest> {
     let mut bytes = Vec::new();
     let mut more = [0; 16_384];
     loop {
@@ -401,7 +402,7 @@ fn read_request(line: &mut impl Read) -> Option<Arrived> {
             let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
             if body.len() >= length {
                 let body = String::from_utf8(body[..length].to_vec()).expect("a body of text");
-                return Some(Arrived { head, body });
+                return Some(ArrivedRequest { head, body });
             }
         }
         match line.read(&mut more) {

@@ -2,10 +2,14 @@
 //!
 //! The rules are pure functions over text and over the list of crates; only this file reads.
 
+mod cycles;
 mod doors;
 mod files;
 mod layers;
+mod names;
+mod prose;
 mod quotes;
+mod tokens;
 mod words;
 
 use std::{fmt, fs, io::ErrorKind, path::Path, process::Command};
@@ -43,13 +47,20 @@ impl fmt::Display for Finding {
 pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = layers::check(&workspace.packages);
     findings.extend(doors::check(&workspace.packages));
+    let mut texts = Vec::new();
     for path in ours(&workspace.root)? {
         if let Some(text) = read(&workspace.root.join(&path))? {
-            findings.extend(files::check(&path, &text));
-            findings.extend(words::check(&path, &text));
-            let source = |from: &str| fs::read_to_string(workspace.root.join(from)).ok();
-            findings.extend(quotes::check(&path, &text, source));
+            texts.push((path, text));
         }
+    }
+    findings.extend(cycles::check(&texts));
+    for (path, text) in &texts {
+        findings.extend(files::check(path, text));
+        findings.extend(names::check(path, text));
+        findings.extend(prose::check(path, text));
+        findings.extend(words::check(path, text));
+        let source = |from: &str| fs::read_to_string(workspace.root.join(from)).ok();
+        findings.extend(quotes::check(path, text, source));
     }
     Ok(findings)
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::figures::Figures;
+use crate::measurements::{Floor, Report, ReportRow};
 use crate::numbers::{decimal, each, permille};
 use crate::pinned::{CoreRole, Cores, Peer, file_system};
-use crate::report::{Floor, Report, ReportRow};
 use crate::say;
 use crate::scenario::{
     Engine, MANY, SOME, STREAMS, Scenario, ScenarioKind, USUAL, USUAL_ON_A_SERVER,

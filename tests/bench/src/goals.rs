@@ -2,8 +2,8 @@
 //! what it is about.
 
 use crate::figures::Figures;
+use crate::measurements::Report;
 use crate::numbers::permille;
-use crate::report::Report;
 use crate::scenario::{
     CHUNKS, Engine, MANY, MANY_WALLETS, ONE, REPLAY, SLOW, SOME, SOME_WALLETS, STREAMS,
 };
@@ -202,8 +202,8 @@ fn streams(report: &Report) -> Vec<Goal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurements::ReportRow;
     use crate::pinned::Cores;
-    use crate::report::ReportRow;
 
     fn line(scenario: &str, target: Target, rate: u64, cpu_nanos: u64) -> ReportRow {
         let figures = Figures { rate, cpu_nanos, resident_kib: 1_024, ..Figures::default() };

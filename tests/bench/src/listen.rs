@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::figures::Latencies;
+use crate::latencies::Latencies;
 
 /// Digits of a moment: microseconds since 1970.
 pub(crate) const STAMP_LEN: usize = 16;

@@ -17,7 +17,7 @@ use tokio::runtime;
 use tokio::task::JoinSet;
 use uuid::{Builder, Uuid};
 
-use crate::figures::Latencies;
+use crate::latencies::Latencies;
 use crate::listen::{StreamReader, StreamSamples};
 use crate::say;
 use crate::scenario::KeySharing;

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-use crate::figures::Latencies;
+use crate::latencies::Latencies;
 use crate::load::READY;
 use crate::say;
 

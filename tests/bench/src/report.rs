@@ -4,43 +4,13 @@ use serde_json::{Value, json};
 
 use crate::figures::Figures;
 use crate::goals::{Goal, goals};
+use crate::measurements::Report;
 use crate::numbers::{decimal, permille};
 use crate::pinned::Cores;
-use crate::scenario::Engine;
-use crate::stand::Target;
 
 /// Cores, in thousandths, that something else may keep busy before the figures are doubted. The
 /// kernel's own writing is among it.
 const DISTURBED: u64 = 150;
-
-/// One target under one load.
-#[derive(Debug, Clone)]
-pub(crate) struct ReportRow {
-    pub(crate) scenario: String,
-    pub(crate) target: Target,
-    pub(crate) figures: Figures,
-}
-
-/// The hand-written loop with so many requests to a commit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Floor {
-    pub(crate) batch: u64,
-    pub(crate) figures: Figures,
-}
-
-/// Everything that was measured.
-#[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) engine: Engine,
-    /// What keeps the data, by its name and settings.
-    pub(crate) database: String,
-    pub(crate) file_system: String,
-    pub(crate) cores: Cores,
-    pub(crate) stored: u64,
-    pub(crate) plan: String,
-    pub(crate) floors: Vec<Floor>,
-    pub(crate) lines: Vec<ReportRow>,
-}
 
 impl Report {
     pub(crate) fn text(&self) -> Vec<String> {
@@ -180,12 +150,6 @@ impl Report {
 
     fn disturbances(&self) -> impl Iterator<Item = u64> {
         self.lines.iter().map(|line| line.figures.disturbance)
-    }
-
-    pub(crate) fn find(&self, scenario: &str, target: Target) -> Option<&Figures> {
-        let mut lines = self.lines.iter();
-        let line = lines.find(|line| line.scenario == scenario && line.target == target)?;
-        Some(&line.figures)
     }
 }
 

@@ -10,16 +10,16 @@ use crate::{Answer, Waiting};
 
 /// What came before the connection ended.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Delivery {
     /// All of an answer.
-    Whole(Told),
+    Whole(WholeAnswer),
     /// Less than that.
     Part(Part),
 }
 
 /// An answer.
 #[derive(Clone)]
-pub(super) struct Told {
+pub(super) struct WholeAnswer {
     /// The status, or the one that the error at the end of a stream would have.
     pub(super) status: u16,
     /// Status and headers, as they came.
@@ -39,7 +39,7 @@ pub(super) struct Part {
     pub(super) has_end: bool,
 }
 
-impl Heard {
+impl Delivery {
     /// Reads until the connection ends or so many bytes have come; whether it was the latter.
     pub(super) fn read(mut waiting: Waiting, bytes_max: usize) -> (Self, bool) {
         let bytes = waiting.read(bytes_max);
@@ -60,24 +60,29 @@ impl Heard {
         assert_eq!(body.len(), length, "nothing follows the answer");
         let told: Value = serde_json::from_slice(body).expect("JSON");
         let gist = if head.status == 200 { gist(&told) } else { told["error"].clone() };
-        Some(Self::Whole(Told { status: head.status, head, body: Some(body.to_vec()), gist }))
+        Some(Self::Whole(WholeAnswer {
+            status: head.status,
+            head,
+            body: Some(body.to_vec()),
+            gist,
+        }))
     }
 }
 
-impl Default for Heard {
+impl Default for Delivery {
     fn default() -> Self {
         Self::Part(Part::default())
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for WholeAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, head, body: _, gist } = self;
         write!(f, "{status} {gist} {:?}", head.headers)
     }
 }
 
-impl Told {
+impl WholeAnswer {
     /// Whether it only says to come again: the store does not work now, or nothing has run. It is told
     /// as that.
     pub(super) fn is_for_now(&self) -> bool {
@@ -107,7 +112,7 @@ impl Told {
 }
 
 /// A stream: whole with its last event and the body's end, or with an error and without that end.
-fn streamed(head: Answer, body: &[u8]) -> Heard {
+fn streamed(head: Answer, body: &[u8]) -> Delivery {
     let (text, is_whole) = unchunked(body);
     // It may end within a character.
     let text = String::from_utf8_lossy(&text);
@@ -121,14 +126,14 @@ fn streamed(head: Answer, body: &[u8]) -> Heard {
     if let Some(error) = chunks.last().and_then(|chunk| chunk.get("error")) {
         assert!(!is_whole, "an error has no end: {text}");
         let (status, gist) = (status(error), error.clone());
-        return Heard::Whole(Told { status, head, body: None, gist });
+        return Delivery::Whole(WholeAnswer { status, head, body: None, gist });
     }
     let gist = assembled(&chunks);
     if is_whole {
-        return Heard::Whole(Told { status: 200, head, body: None, gist });
+        return Delivery::Whole(WholeAnswer { status: 200, head, body: None, gist });
     }
     let text = gist["content"].as_str().unwrap_or_default().to_owned();
-    Heard::Part(Part { text, has_end: !gist["finish_reason"].is_null() })
+    Delivery::Part(Part { text, has_end: !gist["finish_reason"].is_null() })
 }
 
 /// The status that an error has where nothing was told before it.

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::fleet::Fleet;
-use super::heard::Heard;
+use super::heard::Delivery;
 use super::model::{Key, Runbook, Way};
-use super::server::Supply;
+use super::supply::Supply;
 use super::work::Work;
 use super::{Dice, Moment, Report, STEP_PATIENCE, Topology, wait_until};
 use crate::postgres::Database;
@@ -35,7 +35,7 @@ pub(super) const FUNDS: (&str, i64) = ("1000.00", 1_000_000_000);
 
 /// What came of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SendOutcome {
     /// Its key has its answer.
     Final,
     /// Its caller asks again, as it would anyway.
@@ -240,15 +240,15 @@ impl World {
         while let Some(at) = work.next() {
             let way = self.keys()[at].way();
             match (self.send(at, way), self.topology) {
-                (Sent::Final, _) => {}
+                (SendOutcome::Final, _) => {}
                 // Its caller asks again at once.
-                (Sent::Again, _) => work.add([at]),
+                (SendOutcome::Again, _) => work.add([at]),
                 // Nobody is there until the next load, or there are others.
-                (Sent::Cut, Topology::File) => return,
-                (Sent::Cut, Topology::Nodes | Topology::Server | Topology::Clocks) => {
+                (SendOutcome::Cut, Topology::File) => return,
+                (SendOutcome::Cut, Topology::Nodes | Topology::Server | Topology::Clocks) => {
                     work.add([at]);
                 }
-                (Sent::TurnedAway, _) => {
+                (SendOutcome::TurnedAway, _) => {
                     std::thread::sleep(TURNED_AWAY);
                     work.add([at]);
                 }
@@ -257,8 +257,10 @@ impl World {
     }
 
     /// Asks for one key, whoever serves.
-    pub(super) fn send(&self, at: usize, way: Way) -> Sent {
-        let Some((place, address)) = self.fleet.board(at, way.whom) else { return Sent::Cut };
+    pub(super) fn send(&self, at: usize, way: Way) -> SendOutcome {
+        let Some((place, address)) = self.fleet.board(at, way.whom) else {
+            return SendOutcome::Cut;
+        };
         let (request, had_answer) = {
             let key = &mut self.keys()[at];
             key.cut |= self.is_in_doubt.load(Ordering::Acquire) && key.told.is_none();
@@ -270,21 +272,21 @@ impl World {
         self.streams.fetch_add(u64::from(way.is_streamed), Ordering::Relaxed);
         let heard = request.try_begin(address).map(|waiting| {
             let bytes_max = way.hang_up.unwrap_or(usize::MAX);
-            Heard::read(waiting, bytes_max)
+            Delivery::read(waiting, bytes_max)
         });
         self.fleet.land(place, at);
         self.hear(at, heard, had_answer)
     }
 
     /// Takes in what came of a request; with whether its caller hung up.
-    fn hear(&self, at: usize, heard: Option<(Heard, bool)>, had_answer: bool) -> Sent {
+    fn hear(&self, at: usize, heard: Option<(Delivery, bool)>, had_answer: bool) -> SendOutcome {
         let (heard, has_hung_up) = heard.unwrap_or_default();
         match heard {
-            Heard::Whole(answer) => {
+            Delivery::Whole(answer) => {
                 self.answers.fetch_add(1, Ordering::Relaxed);
                 if self.topology != Topology::File && answer.is_for_now() {
                     self.turned_away.fetch_add(1, Ordering::Relaxed);
-                    return Sent::TurnedAway;
+                    return SendOutcome::TurnedAway;
                 }
                 if had_answer {
                     let replayed = answer.head.header("idempotent-replayed");
@@ -293,19 +295,19 @@ impl World {
                 let key = &mut self.keys()[at];
                 key.cut |= self.is_in_doubt.load(Ordering::Acquire) && key.told.is_none();
                 let is_final = key.tell(answer, had_answer);
-                if is_final { Sent::Final } else { Sent::Again }
+                if is_final { SendOutcome::Final } else { SendOutcome::Again }
             }
-            Heard::Part(part) => {
+            Delivery::Part(part) => {
                 self.begun.fetch_add(u64::from(!part.text.is_empty()), Ordering::Relaxed);
                 let key = &mut self.keys()[at];
                 key.hear(&part);
                 if has_hung_up {
                     self.hang_ups.fetch_add(1, Ordering::Relaxed);
                     self.left().insert(at);
-                    return Sent::Again;
+                    return SendOutcome::Again;
                 }
                 key.cut = true;
-                Sent::Cut
+                SendOutcome::Cut
             }
         }
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Dice;
-use super::heard::{Part, Told};
+use super::heard::{Part, WholeAnswer};
 use crate::config::ACME;
-use crate::upstream::{Arrived, Judge, Streaming, completion, error};
+use crate::upstream::{ArrivedRequest, Judge, Streaming, completion, error};
 use crate::{Reply, Upstream};
 
 /// What every completion costs before its own tokens: 60 input, 40 cached, 7 a request.
@@ -78,7 +78,7 @@ pub(super) struct Key {
     /// How its requests ask.
     ways: Dice,
     /// The final answer that was given first.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<WholeAnswer>,
     /// Whether the end of an answer was told to somebody who did not get the whole.
     has_end: bool,
     /// Whether a request of it was ever without its answer when its gateway died.
@@ -163,7 +163,7 @@ impl Key {
 
     /// Takes an answer in: it fits what the request does, and is the one that was given before, to
     /// whoever asked after that (`again`) or at the same time. Says whether it was final.
-    pub(super) fn tell(&mut self, answer: Told, again: bool) -> bool {
+    pub(super) fn tell(&mut self, answer: WholeAnswer, again: bool) -> bool {
         let (head, gist) = (&answer.head, &answer.gist);
         let is_final = match (answer.status, self.does) {
             (200, Does::Answer | Does::TurnAway) => {
@@ -233,7 +233,7 @@ impl Runbook {
         Upstream::start(Reply::Judged(Judge::new(move |arrived| book.judge(arrived))))
     }
 
-    fn judge(&self, arrived: &Arrived) -> Reply {
+    fn judge(&self, arrived: &ArrivedRequest) -> Reply {
         let body = arrived.json();
         let is_streamed = body["stream"] == true;
         let orders = body["messages"][0]["content"].as_str().expect("a prompt");

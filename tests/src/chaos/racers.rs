@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex};
 
 use serde_json::json;
 
-use super::heard::{Heard, Told};
+use super::heard::{Delivery, WholeAnswer};
 use crate::config::ACME;
 use crate::postgres::Database;
 use crate::{Account, Config, Gateway, Reply, Request, Site, Upstream};
@@ -71,7 +71,7 @@ impl Track {
         }
     }
 
-    fn all_at_once(&self, key: &str) -> Vec<Told> {
+    fn all_at_once(&self, key: &str) -> Vec<WholeAnswer> {
         let (start, told) = (Barrier::new(RACERS), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for racer in 0..RACERS {
@@ -81,9 +81,9 @@ impl Track {
                     let request = self.request(key, racer % 2 == 1);
                     start.wait();
                     let waiting = request.begin(node.address());
-                    match Heard::read(waiting, usize::MAX).0 {
-                        Heard::Whole(answer) => told.lock().expect("no panic").push(answer),
-                        Heard::Part(part) => panic!("racer {racer} heard {part:?}"),
+                    match Delivery::read(waiting, usize::MAX).0 {
+                        Delivery::Whole(answer) => told.lock().expect("no panic").push(answer),
+                        Delivery::Part(part) => panic!("racer {racer} heard {part:?}"),
                     }
                 });
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::load::{FUNDS, Sent, World};
+use super::load::{FUNDS, SendOutcome, World};
 use super::model::Way;
 use super::{Dice, Report, Topology};
 use crate::{PATIENCE, Request};
@@ -67,10 +67,12 @@ impl World {
             // Whoever hung up stays the next time.
             let hang_up = way.hang_up.filter(|_bytes| tries == 0);
             match self.send(at, Way { hang_up, ..way }) {
-                Sent::Final => return,
-                Sent::Again => tries += 1,
-                Sent::TurnedAway => std::thread::sleep(TURNED_AWAY),
-                Sent::Cut => panic!("nothing was done to whoever served {:?}", self.keys()[at]),
+                SendOutcome::Final => return,
+                SendOutcome::Again => tries += 1,
+                SendOutcome::TurnedAway => std::thread::sleep(TURNED_AWAY),
+                SendOutcome::Cut => {
+                    panic!("nothing was done to whoever served {:?}", self.keys()[at])
+                }
             }
         }
         panic!("{:?} has no end", self.keys()[at]);

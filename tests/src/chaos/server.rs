@@ -1,16 +1,13 @@
 //! A database server of a world's own, and what is done to it under load.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::load::{LEASE, World};
+use super::supply::{HOUR, SERVERS};
 use super::work::Work;
 use super::{Dice, RANDOM_MS_MAX, Report, STEP_PATIENCE, wait_until};
-use crate::clock::Clocks;
-use crate::cluster::Cluster;
 use crate::line::{Cut, Line};
 use crate::{PATIENCE, Request};
 
@@ -20,18 +17,6 @@ const CUTS: usize = 8;
 const AWAY_MS_MAX: u64 = 1_500;
 /// How long its clock is wrong, at most.
 const WRONG_MS_MAX: u64 = 6_000;
-/// The clock of the server, and by how many seconds clocks are wrong.
-const SERVERS: &str = "server";
-const HOUR: i64 = 3_600;
-
-/// The server, and how it is reached.
-#[derive(Debug)]
-pub(super) struct Supply {
-    pub(super) line: Line,
-    cluster: Mutex<Cluster>,
-    clocks: Option<Clocks>,
-}
-
 /// What is done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blow {
@@ -46,37 +31,6 @@ pub(super) enum Blow {
     SwitchedOver,
     /// Its clock is set an hour forward or back, and right again a few seconds later.
     ClockStepped,
-}
-
-impl Supply {
-    /// A server with the time of day.
-    pub(super) fn start() -> Self {
-        Self::of(Cluster::start_with(Vec::new()), None)
-    }
-
-    /// A server with a clock of its own, and clocks for each node: an hour behind, right, an hour ahead.
-    pub(super) fn start_with_clocks() -> Self {
-        let clocks = Clocks::build();
-        clocks.set(SERVERS, 0);
-        for (node, seconds) in [-HOUR, 0, HOUR].into_iter().enumerate() {
-            clocks.set(&node_clock(node), seconds);
-        }
-        Self::of(Cluster::start_with(clocks.env(SERVERS).to_vec()), Some(clocks))
-    }
-
-    fn of(cluster: Cluster, clocks: Option<Clocks>) -> Self {
-        Self { line: Line::to(cluster.socket()), cluster: Mutex::new(cluster), clocks }
-    }
-
-    /// What a node has in its environment.
-    pub(super) fn env(&self, node: usize) -> Vec<(&'static str, PathBuf)> {
-        let clocks = self.clocks.iter();
-        clocks.flat_map(|clocks| clocks.env(&node_clock(node))).collect()
-    }
-
-    fn cluster(&self) -> MutexGuard<'_, Cluster> {
-        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl World {
@@ -195,8 +149,4 @@ impl World {
             }
         }
     }
-}
-
-fn node_clock(node: usize) -> String {
-    format!("node-{node}")
 }

@@ -15,7 +15,7 @@ pub const STEPS: [&str; 9] = [
 
 /// What a caller finds after a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum RetryOutcome {
     /// Nothing was bound: the retry runs.
     NotBound,
     /// It may have run: nobody pays, and it never runs again.
@@ -34,25 +34,25 @@ pub struct Row {
     /// How often the model has run by then.
     pub runs: usize,
     /// What is found after a kill there.
-    pub found: Found,
+    pub found: RetryOutcome,
 }
 
-const fn row(step: &'static str, nth: u32, runs: usize, found: Found) -> Row {
+const fn row(step: &'static str, nth: u32, runs: usize, found: RetryOutcome) -> Row {
     Row { step, nth, runs, found }
 }
 
 /// A request from its claim to its answer.
 pub const ROWS: [Row; 12] = [
-    row("claim_offered", 1, 0, Found::NotBound),
-    row("batch_begun", 1, 0, Found::NotBound),
-    row("batch_written", 1, 0, Found::NotBound),
-    row("batch_committed", 1, 0, Found::Unknown),
-    row("claim_committed", 1, 0, Found::Unknown),
-    row("sending", 1, 0, Found::Unknown),
-    row("answered", 1, 1, Found::Unknown),
-    row("settlement_offered", 1, 1, Found::Unknown),
-    row("batch_begun", 2, 1, Found::Unknown),
-    row("batch_written", 2, 1, Found::Unknown),
-    row("batch_committed", 2, 1, Found::Settled),
-    row("settlement_committed", 1, 1, Found::Settled),
+    row("claim_offered", 1, 0, RetryOutcome::NotBound),
+    row("batch_begun", 1, 0, RetryOutcome::NotBound),
+    row("batch_written", 1, 0, RetryOutcome::NotBound),
+    row("batch_committed", 1, 0, RetryOutcome::Unknown),
+    row("claim_committed", 1, 0, RetryOutcome::Unknown),
+    row("sending", 1, 0, RetryOutcome::Unknown),
+    row("answered", 1, 1, RetryOutcome::Unknown),
+    row("settlement_offered", 1, 1, RetryOutcome::Unknown),
+    row("batch_begun", 2, 1, RetryOutcome::Unknown),
+    row("batch_written", 2, 1, RetryOutcome::Unknown),
+    row("batch_committed", 2, 1, RetryOutcome::Settled),
+    row("settlement_committed", 1, 1, RetryOutcome::Settled),
 ];

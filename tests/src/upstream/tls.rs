@@ -44,7 +44,7 @@ impl Tls {
     pub(crate) fn accept(&self, mut stream: TcpStream) -> Option<impl Line + use<>> {
         let mut connection = ServerConnection::new(Arc::clone(&self.server)).expect("TLS");
         connection.complete_io(&mut stream).ok()?;
-        Some(Encrypted(StreamOwned::new(connection, stream)))
+        Some(TlsConnection(StreamOwned::new(connection, stream)))
     }
 }
 
@@ -54,15 +54,15 @@ impl Default for Tls {
     }
 }
 
-struct Encrypted(StreamOwned<ServerConnection, TcpStream>);
+struct TlsConnection(StreamOwned<ServerConnection, TcpStream>);
 
-impl Read for Encrypted {
+impl Read for TlsConnection {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.0.read(buffer)
     }
 }
 
-impl Write for Encrypted {
+impl Write for TlsConnection {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.write(bytes)
     }
@@ -72,6 +72,6 @@ impl Write for Encrypted {
     }
 }
 
-impl Line for Encrypted {
+impl Line for TlsConnection {
     fn reset(self) {}
 }

@@ -1,7 +1,7 @@
 //! Each step alone: one caller, one key, killed exactly there. What the caller finds afterwards is
 //! determined, and each row of the table is another moment between two effects.
 
-use holdfast_tests::chaos::steps::{Found, ROWS, Row, STEPS};
+use holdfast_tests::chaos::steps::{ROWS, RetryOutcome, Row, STEPS};
 use holdfast_tests::{Config, Gateway, Reply, Request, Site, Upstream, request_key};
 
 use crate::{CHARGE, FUNDS, acme, check_wallet, until};
@@ -30,9 +30,9 @@ fn killed_at_a_step_a_caller_finds_what_was_durable_there() {
 
         let gateway = site.serve();
         check_found(&gateway, &request, found);
-        let runs = if found == Found::NotBound { 1 } else { runs };
+        let runs = if found == RetryOutcome::NotBound { 1 } else { runs };
         assert_eq!(upstream.runs() - runs_before, runs, "{step}: never a second time");
-        charged += if found == Found::Unknown { 0 } else { CHARGE };
+        charged += if found == RetryOutcome::Unknown { 0 } else { CHARGE };
         check_wallet(&gateway, &account, FUNDS - charged);
         assert_eq!(site.verify()["operations"], operations + 1);
         gateway.kill();
@@ -40,17 +40,17 @@ fn killed_at_a_step_a_caller_finds_what_was_durable_there() {
 }
 
 #[track_caller]
-fn check_found(gateway: &Gateway, request: &Request, found: Found) {
+fn check_found(gateway: &Gateway, request: &Request, found: RetryOutcome) {
     let first = gateway.send(request);
     let body = first.json();
     let (status, replayed) = match found {
-        Found::NotBound => (200, "false"),
-        Found::Settled => (200, "true"),
-        Found::Unknown => (502, "true"),
+        RetryOutcome::NotBound => (200, "false"),
+        RetryOutcome::Settled => (200, "true"),
+        RetryOutcome::Unknown => (502, "true"),
     };
     assert_eq!(first.status, status, "{first:?}");
     assert_eq!(first.header("idempotent-replayed"), Some(replayed), "{first:?}");
-    if found == Found::Unknown {
+    if found == RetryOutcome::Unknown {
         assert_eq!(body["error"]["code"], "outcome_unknown");
         assert_eq!(body["error"]["charged_micros"], 0);
     } else {
@@ -81,8 +81,8 @@ fn killed_at_a_step_a_reader_of_a_stream_has_seen_no_end() {
 
         let gateway = site.serve();
         check_found(&gateway, &Request::completion(&account.key, &key, acme("Hello")), found);
-        charged += if found == Found::Unknown { 0 } else { CHARGE };
-        if found == Found::Settled {
+        charged += if found == RetryOutcome::Unknown { 0 } else { CHARGE };
+        if found == RetryOutcome::Settled {
             let again = request.begin(gateway.address()).rest();
             assert!(again.contains("Good day") && again.contains("[DONE]"), "{step}: {again}");
         }

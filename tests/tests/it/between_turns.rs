@@ -6,7 +6,7 @@ use std::fs;
 use holdfast_tests::postgres::Database;
 use holdfast_tests::upstream::{Streaming, marked};
 use holdfast_tests::{
-    Account, Config, Gateway, Reply, Request, Site, Streamed, Upstream, request_key,
+    Account, Config, Gateway, Reply, Request, Site, StreamedAnswer, Upstream, request_key,
 };
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ fn ask(gateway: &Gateway, account: &Account, mut body: Value, streams: bool) -> 
     if streams {
         body["stream"] = json!(true);
         let request = Request::completion(&account.key, &key, body.to_string());
-        let streamed: Streamed = request.begin(gateway.address()).events().rest();
+        let streamed: StreamedAnswer = request.begin(gateway.address()).events().rest();
         check_stream(&streamed, &key, false);
         check_unseen(&streamed.events.concat());
     } else {

@@ -49,7 +49,7 @@ const ALWAYS: [&str; 4] = ["connection", "content-length", "content-type", "date
 
 /// An error as it should be told.
 #[derive(Debug, Clone)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedError {
     code: Code,
     param: Option<&'static str>,
     echo: Option<String>,
@@ -62,8 +62,8 @@ pub(crate) struct Expected {
 }
 
 /// An error of the public API, told before a key was looked at.
-pub(crate) fn error(code: Code) -> Expected {
-    Expected {
+pub(crate) fn error(code: Code) -> ExpectedError {
+    ExpectedError {
         code,
         param: None,
         echo: None,
@@ -76,7 +76,7 @@ pub(crate) fn error(code: Code) -> Expected {
     }
 }
 
-impl Expected {
+impl ExpectedError {
     /// It is about this field.
     pub(crate) fn param(self, param: &'static str) -> Self {
         Self { param: Some(param), ..self }

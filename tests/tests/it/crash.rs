@@ -106,14 +106,14 @@ fn killed_after_the_answer_replays_it_byte_for_byte() {
 }
 
 /// What every key that was sent got for an answer; nothing where the power cut came first.
-type Told = BTreeMap<String, Option<Vec<u8>>>;
+type Answers = BTreeMap<String, Option<Vec<u8>>>;
 
 #[test]
 fn killed_at_any_moment_the_book_balances_and_every_answer_stands() {
     const ROUNDS: u64 = 8;
     let upstream = Upstream::start(Reply::saying("Good day"));
     let (site, account) = Site::funded(&Config::upstream(&upstream));
-    let told = Mutex::new(Told::new());
+    let told = Mutex::new(Answers::new());
     for round in 0..ROUNDS {
         let gateway = site.serve();
         let address = gateway.address();
@@ -138,12 +138,12 @@ fn killed_at_any_moment_the_book_balances_and_every_answer_stands() {
     }
 }
 
-fn answered(told: &Mutex<Told>) -> usize {
+fn answered(told: &Mutex<Answers>) -> usize {
     told.lock().unwrap().values().filter(|answer| answer.is_some()).count()
 }
 
 /// One request after the other, each with a key of its own, until the gateway is gone.
-fn ask_until_cut(account: &Account, address: SocketAddr, told: &Mutex<Told>) {
+fn ask_until_cut(account: &Account, address: SocketAddr, told: &Mutex<Answers>) {
     const REQUESTS_MAX: usize = 30;
     for _request in 0..REQUESTS_MAX {
         let key = request_key();
@@ -156,7 +156,7 @@ fn ask_until_cut(account: &Account, address: SocketAddr, told: &Mutex<Told>) {
 }
 
 /// Every key ends: with the answer that it had, or with one that stays.
-fn check_after(site: &Site, account: &Account, gateway: &Gateway, told: &Told) {
+fn check_after(site: &Site, account: &Account, gateway: &Gateway, told: &Answers) {
     let mut completed = 0;
     for (key, told) in told {
         let body = acme(&format!("Say {key}"));

@@ -7,7 +7,7 @@ use holdfast_tests::{
 };
 
 use crate::bodies::acme;
-use crate::check::{Expected, check_completion, until};
+use crate::check::{ExpectedError, check_completion, until};
 
 /// In everything that is sent. It is looked for in everything that is told and logged.
 pub(crate) const CANARY: &str = "canary-of-the-hostile-4713";
@@ -28,7 +28,7 @@ pub(crate) enum Want {
     /// One of these statuses without a body, or a hang-up.
     Bare(&'static [u16]),
     /// Its row.
-    Row(Box<Expected>),
+    Row(Box<ExpectedError>),
     /// It is no attack: it is served, and runs.
     Served,
     /// It is no attack, and runs nothing.

@@ -5,7 +5,7 @@ use holdfast_tests::request_key;
 use holdfast_wire::error::Code;
 
 use crate::bodies::acme;
-use crate::check::{Expected, error};
+use crate::check::{ExpectedError, error};
 use crate::hostile::{CANARY, Want, World};
 
 /// Large enough for what is refused for other reasons than its size.
@@ -21,7 +21,7 @@ fn post(world: &World, request_key: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[track_caller]
-fn check(world: &mut World, name: &str, body: &[u8], expected: Expected) {
+fn check(world: &mut World, name: &str, body: &[u8], expected: ExpectedError) {
     let key = request_key();
     let bytes = post(world, &key, body);
     let expected = expected.echo(&key).replayed(false);

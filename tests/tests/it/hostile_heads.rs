@@ -3,14 +3,14 @@
 use holdfast_tests::request_key;
 use holdfast_wire::error::Code;
 
-use crate::check::{Expected, error};
+use crate::check::{ExpectedError, error};
 use crate::hostile::{CANARY, Want, World};
 
 /// What the HTTP library says by itself of what it cannot read.
 const BAD: Want = Want::Bare(&[400]);
 const LARGE: Want = Want::Bare(&[414, 431]);
 
-fn row(expected: Expected) -> Want {
+fn row(expected: ExpectedError) -> Want {
     Want::Row(Box::new(expected))
 }
 

@@ -2,7 +2,9 @@
 //! becomes of what they cannot do, and that nothing of theirs is seen outside.
 
 use holdfast_tests::config::{UPSTREAM_KEY, UPSTREAM_MODEL};
-use holdfast_tests::upstream::{Arrived, Streaming, completion, error as upstream_error, marked};
+use holdfast_tests::upstream::{
+    ArrivedRequest, Streaming, completion, error as upstream_error, marked,
+};
 use holdfast_tests::{Account, Config, Gateway, Reply, Request, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
@@ -221,7 +223,7 @@ fn shows_key(headers: &[(String, String)], kind: &Kind) -> bool {
     value(headers, kind.credential).is_some_and(|value| value.ends_with(UPSTREAM_KEY))
 }
 
-fn check_sent(kind: &Kind, path: &str, arrived: &Arrived) {
+fn check_sent(kind: &Kind, path: &str, arrived: &ArrivedRequest) {
     let line = format!("POST {path} HTTP/1.1");
     assert_eq!(arrived.head.lines().next(), Some(line.as_str()));
     let headers = arrived.headers();

@@ -1,7 +1,7 @@
 //! One program with the official SDK, unchanged against a model of each kind: the model asks for a tool,
 //! is told its result, and answers; whole and in pieces.
 
-use holdfast_tests::upstream::{Arrived, Judge, Streaming, completion};
+use holdfast_tests::upstream::{ArrivedRequest, Judge, Streaming, completion};
 use holdfast_tests::{Reply, Site, Upstream};
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ fn server(kind: &Kind) -> Upstream {
     let (call, call_streamed) = asking(kind);
     let (answer, (path, answer_streamed)) = (kind.answer.clone(), kind.stream.clone());
     let is_told_by_path = path != kind.path;
-    Upstream::start(Reply::Judged(Judge::new(move |arrived: &Arrived| {
+    Upstream::start(Reply::Judged(Judge::new(move |arrived: &ArrivedRequest| {
         let is_streamed = match is_told_by_path {
             true => arrived.head.starts_with(&format!("POST {path} ")),
             false => arrived.json()["stream"] == true,

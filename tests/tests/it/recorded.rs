@@ -14,7 +14,7 @@ const CHARGE: i64 = 367;
 const FUNDS: i64 = 10_000_000;
 
 /// A request that was answered by the model and cannot be settled.
-struct Recorded {
+struct RecordedRun {
     upstream: Upstream,
     site: Site,
     account: Account,
@@ -36,7 +36,7 @@ fn beating(config: Config, heartbeat: &str, lease: &str) -> Config {
     )
 }
 
-impl Recorded {
+impl RecordedRun {
     /// Breaks the wallet's row while the model runs, and lets the model answer.
     fn bring_about(configure: impl Fn(Config) -> Config) -> (Self, Gateway) {
         let gate = Gate::new();
@@ -143,7 +143,7 @@ fn errors(log: &str) -> Vec<Value> {
 
 #[test]
 fn sqlite_row_that_refuses_a_settlement_is_told_and_a_retry_settles_it_when_mended() {
-    let (recorded, gateway) = Recorded::bring_about(nobody_in_the_background);
+    let (recorded, gateway) = RecordedRun::bring_about(nobody_in_the_background);
     let errors = errors(&gateway.said());
     assert_eq!(errors.len(), 1, "one line: {errors:?}");
     assert_eq!(errors[0]["operation.id"], recorded.show()["id"], "{errors:?}");
@@ -173,7 +173,7 @@ fn sqlite_row_that_refuses_a_settlement_is_told_and_a_retry_settles_it_when_mend
 
 #[test]
 fn sqlite_row_that_is_mended_is_settled_without_anybody_asking() {
-    let (recorded, gateway) = Recorded::bring_about(|config| beating(config, "200ms", "2s"));
+    let (recorded, gateway) = RecordedRun::bring_about(|config| beating(config, "200ms", "2s"));
     let refusals = || errors(&gateway.said()).len();
     let before = refusals();
     until("the operator is told again", || (refusals() > before).then_some(()));
@@ -191,7 +191,7 @@ fn sqlite_row_that_is_mended_is_settled_without_anybody_asking() {
 
 #[test]
 fn sqlite_row_that_refuses_a_settlement_is_found_so_after_a_power_cut() {
-    let (recorded, gateway) = Recorded::bring_about(nobody_in_the_background);
+    let (recorded, gateway) = RecordedRun::bring_about(nobody_in_the_background);
     let shown = recorded.show();
     gateway.kill();
     let gateway = recorded.site.serve();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use holdfast_tests::upstream::{Arrived, error as upstream_error};
+use holdfast_tests::upstream::{ArrivedRequest, error as upstream_error};
 use holdfast_tests::{Account, Answer, Config, Gate, Gateway, Reply, Site, Upstream, request_key};
 use holdfast_wire::error::Code;
 use serde_json::Value;
@@ -59,8 +59,9 @@ fn load(gateway: &Gateway, account: &Account, who: usize, stop: &AtomicBool) -> 
     told
 }
 
-fn prompts(arrived: &[Arrived]) -> impl Iterator<Item = String> {
-    let prompt = |it: &Arrived| it.json()["messages"][0]["content"].as_str().unwrap().to_owned();
+fn prompts(arrived: &[ArrivedRequest]) -> impl Iterator<Item = String> {
+    let prompt =
+        |it: &ArrivedRequest| it.json()["messages"][0]["content"].as_str().unwrap().to_owned();
     arrived.iter().map(prompt)
 }
 

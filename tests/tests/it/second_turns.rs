@@ -1,7 +1,7 @@
 //! The official SDKs' helpers for structured answers and tools: what they give back is appended to the
 //! conversation with all that they keep beside it, and the next turn works.
 
-use holdfast_tests::upstream::{Arrived, Judge, Streaming, completion};
+use holdfast_tests::upstream::{ArrivedRequest, Judge, Streaming, completion};
 use holdfast_tests::{Config, Reply, Site, Upstream};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn server() -> Upstream {
         "function": {"name": "look_up", "arguments": "{\"zip\":\"1\"}"},
     }]);
     let said = "{\"name\":\"Ada\"}";
-    Upstream::start(Reply::Judged(Judge::new(move |arrived: &Arrived| {
+    Upstream::start(Reply::Judged(Judge::new(move |arrived: &ArrivedRequest| {
         let body = arrived.json();
         let is_told = arrived.body.contains("\"role\":\"tool\"");
         if body["stream"] == true {

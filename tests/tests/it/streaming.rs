@@ -1,7 +1,7 @@
 //! What a whole stream looks like, in one place, and what it says, put together as clients do.
 
 use holdfast_tests::events::{DONE, End, chunk};
-use holdfast_tests::{Answer, Streamed};
+use holdfast_tests::{Answer, StreamedAnswer};
 use serde_json::{Value, json};
 
 use crate::check::{check_request_id, spelled};
@@ -34,7 +34,7 @@ pub(crate) fn check_head(head: &Answer, request_key: &str, replayed: bool) {
 
 /// A stream that ended well, and the completion that it says.
 #[track_caller]
-pub(crate) fn check_stream(streamed: &Streamed, request_key: &str, replayed: bool) -> Value {
+pub(crate) fn check_stream(streamed: &StreamedAnswer, request_key: &str, replayed: bool) -> Value {
     check_head(&streamed.head, request_key, replayed);
     assert_eq!(streamed.end, End::Whole, "{streamed:?}");
     let (done, told) = streamed.events.split_last().unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn check_stream(streamed: &Streamed, request_key: &str, replayed: boo
 
 /// A stream that broke: what it said before, and the error that it ends with.
 #[track_caller]
-pub(crate) fn check_broken(streamed: &Streamed) -> (Value, Value) {
+pub(crate) fn check_broken(streamed: &StreamedAnswer) -> (Value, Value) {
     assert_eq!(streamed.end, End::BrokenOff, "{streamed:?}");
     let (error, told) = streamed.events.split_last().unwrap();
     let chunks: Vec<_> = told.iter().map(|event| chunk(event)).collect();

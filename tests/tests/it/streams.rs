@@ -2,7 +2,8 @@
 
 use holdfast_tests::events::End;
 use holdfast_tests::{
-    Account, Config, Events, Gate, Gateway, Reply, Request, Site, Streamed, Upstream, request_key,
+    Account, Config, Events, Gate, Gateway, Reply, Request, Site, StreamedAnswer, Upstream,
+    request_key,
 };
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
@@ -51,7 +52,7 @@ impl World {
         self.request(key, body).begin(self.gateway.address()).events()
     }
 
-    fn stream(&self, key: &str, body: &str) -> Streamed {
+    fn stream(&self, key: &str, body: &str) -> StreamedAnswer {
         self.open(key, body).rest()
     }
 

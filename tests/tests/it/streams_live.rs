@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use holdfast_tests::events::{DONE, End, chunk};
 use holdfast_tests::upstream::{MARKS, Streaming};
 use holdfast_tests::{
-    Account, Config, Events, Gate, Gateway, Request, Site, Streamed, Upstream, request_key,
+    Account, Config, Events, Gate, Gateway, Request, Site, StreamedAnswer, Upstream, request_key,
 };
 use holdfast_wire::error::Code;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ impl World {
         request.begin(self.gateway.address()).events()
     }
 
-    fn reading(&self, key: &str, body: &str) -> JoinHandle<Streamed> {
+    fn reading(&self, key: &str, body: &str) -> JoinHandle<StreamedAnswer> {
         let waiting = Request::completion(&self.account.key, key, body);
         let waiting = waiting.begin(self.gateway.address());
         std::thread::spawn(|| waiting.events().rest())

@@ -44,7 +44,7 @@ pub(crate) enum Action {
     Panic(u8),
     Answered(u8, Outcome),
     /// A task that finds that its caller asked to cancel cuts its call short.
-    Cut(u8, Received),
+    Cut(u8, AnswerPart),
     /// A task dies.
     Die(u8),
     /// A process dies.
@@ -85,7 +85,7 @@ pub(crate) enum Outcome {
 
 /// What had arrived of an answer as its call was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(crate) enum AnswerPart {
     Nothing,
     Something,
 }

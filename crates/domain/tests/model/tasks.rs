@@ -4,7 +4,7 @@
 use holdfast_domain::Refusal;
 
 use crate::configuration::{Guarantee, May};
-use crate::explore::{Action, Explorer, Outcome, Received};
+use crate::explore::{Action, AnswerPart, Explorer, Outcome};
 use crate::mutants::Mutant;
 use crate::store::Verdict;
 use crate::world::{Answer, Offer, Row, Run, Stage, Stand, Task, Telling, Word, World, minute};
@@ -47,8 +47,8 @@ impl Explorer {
             Stage::Calling(_, run) => {
                 self.answers(task, run, actions);
                 if may(May::Cancel) {
-                    actions.push(Action::Cut(task, Received::Nothing));
-                    actions.push(Action::Cut(task, Received::Something));
+                    actions.push(Action::Cut(task, AnswerPart::Nothing));
+                    actions.push(Action::Cut(task, AnswerPart::Something));
                 }
                 true
             }
@@ -141,16 +141,16 @@ impl Explorer {
     }
 
     /// The owner sees the wish on its row. What a model has said by then was run, and is paid.
-    pub(crate) fn cut(&self, world: &mut World, task: u8, received: Received) -> Option<()> {
+    pub(crate) fn cut(&self, world: &mut World, task: u8, received: AnswerPart) -> Option<()> {
         let Stage::Calling(row, run) = world.stage(task) else { return None };
         let stands = self.row_of(world, task)?;
         if !(self.is_own(&stands, task) && stands.cancel_asked) {
             return None;
         }
         let word = match (received, run) {
-            (Received::Something, Run::Runs) => Word::Finish,
-            (Received::Something, Run::Never) => return None,
-            (Received::Nothing, _) => Word::GiveUp,
+            (AnswerPart::Something, Run::Runs) => Word::Finish,
+            (AnswerPart::Something, Run::Never) => return None,
+            (AnswerPart::Nothing, _) => Word::GiveUp,
         };
         conclude(world, task, row, word);
         Some(())

@@ -17,13 +17,13 @@ use self::defect::{Defect, TABLE};
 use self::journal::DefectState;
 
 /// A journal in memory, right but for one thing.
-pub(crate) struct Broken {
+pub(crate) struct BrokenJournal {
     inner: MemoryJournal,
     defect: Option<Defect>,
     kept: Mutex<DefectState>,
 }
 
-impl Broken {
+impl BrokenJournal {
     fn by(defect: Option<Defect>) -> Self {
         Self { inner: MemoryJournal::new(), defect, kept: Mutex::new(DefectState::default()) }
     }
@@ -40,7 +40,7 @@ impl Broken {
 /// A law by its name.
 struct Law {
     name: &'static str,
-    run: fn(&Broken) -> Pin<Box<dyn Future<Output = ()> + '_>>,
+    run: fn(&BrokenJournal) -> Pin<Box<dyn Future<Output = ()> + '_>>,
 }
 
 /// Writes one law down.
@@ -112,7 +112,7 @@ fn complaint(law: &Law, defect: Option<Defect>) -> Option<String> {
         }));
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let broken = Broken::by(defect);
+    let broken = BrokenJournal::by(defect);
     PLACE.set(Some(String::new()));
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on((law.run)(&broken))));
     let place = PLACE.take();

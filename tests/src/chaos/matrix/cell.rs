@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::super::heard::{Heard, Told};
+use super::super::heard::{Delivery, WholeAnswer};
 use super::super::load::{GRACE, LEASE};
-use super::super::steps::{Found, Row};
+use super::super::steps::{RetryOutcome, Row};
 use super::{Fault, Retry, Stage};
 use crate::config::ACME;
 use crate::{Account, Gateway, PATIENCE, Request, Site, Waiting};
@@ -49,7 +49,7 @@ pub(super) struct Struck<'a> {
     /// The first caller, as long as it waits.
     waiting: Option<Waiting>,
     /// Every final answer that anybody was given.
-    told: Vec<Told>,
+    told: Vec<WholeAnswer>,
 }
 
 impl<'a> Struck<'a> {
@@ -126,9 +126,9 @@ impl<'a> Struck<'a> {
 
     /// Whose process was killed before its answer has seen no end of one.
     fn hear_nothing(&self, waiting: Waiting) {
-        match Heard::read(waiting, usize::MAX).0 {
-            Heard::Part(part) => assert!(!part.has_end, "{:?}: {part:?}", self.cell),
-            Heard::Whole(told) => panic!("{:?}: {told:?}", self.cell),
+        match Delivery::read(waiting, usize::MAX).0 {
+            Delivery::Part(part) => assert!(!part.has_end, "{:?}: {part:?}", self.cell),
+            Delivery::Whole(told) => panic!("{:?}: {told:?}", self.cell),
         }
     }
 
@@ -142,10 +142,10 @@ impl<'a> Struck<'a> {
             (Fault::Frozen, _) => {
                 let Some(waiting) = self.waiting.take() else { return };
                 self.victim.as_ref().expect("it is frozen").thaw();
-                match Heard::read(waiting, usize::MAX).0 {
-                    Heard::Whole(told) if told.is_for_now() => {}
-                    Heard::Whole(told) => self.told.push(told),
-                    Heard::Part(part) => panic!("{:?}: {part:?}", self.cell),
+                match Delivery::read(waiting, usize::MAX).0 {
+                    Delivery::Whole(told) if told.is_for_now() => {}
+                    Delivery::Whole(told) => self.told.push(told),
+                    Delivery::Part(part) => panic!("{:?}: {part:?}", self.cell),
                 }
             }
         }
@@ -164,14 +164,16 @@ impl<'a> Struck<'a> {
         self.victim = Some(it);
     }
 
-    fn answer_of(&self, node: &Gateway, is_streamed: bool) -> Told {
+    fn answer_of(&self, node: &Gateway, is_streamed: bool) -> WholeAnswer {
         let until = Instant::now() + PATIENCE;
         loop {
             let waiting = self.request(is_streamed).begin(node.address());
-            match Heard::read(waiting, usize::MAX).0 {
-                Heard::Whole(told) if !told.is_for_now() => return told,
-                Heard::Whole(told) => assert!(Instant::now() < until, "{:?}: {told:?}", self.cell),
-                Heard::Part(part) => panic!("{:?}: {part:?}", self.cell),
+            match Delivery::read(waiting, usize::MAX).0 {
+                Delivery::Whole(told) if !told.is_for_now() => return told,
+                Delivery::Whole(told) => {
+                    assert!(Instant::now() < until, "{:?}: {told:?}", self.cell);
+                }
+                Delivery::Part(part) => panic!("{:?}: {part:?}", self.cell),
             }
             std::thread::sleep(LOOK);
         }
@@ -212,9 +214,9 @@ impl<'a> Struck<'a> {
     pub(super) fn is_as_at_the_step(&self) -> bool {
         let (available, held) = self.balance();
         match self.cell.row.found {
-            Found::NotBound => (available, held) == (FUNDS, 0),
-            Found::Unknown => held > 0,
-            Found::Settled => (available, held) == (FUNDS - CHARGE, 0),
+            RetryOutcome::NotBound => (available, held) == (FUNDS, 0),
+            RetryOutcome::Unknown => held > 0,
+            RetryOutcome::Settled => (available, held) == (FUNDS - CHARGE, 0),
         }
     }
 
@@ -258,17 +260,17 @@ impl<'a> Struck<'a> {
         };
         assert!(runs <= 1 && (charge == 0 || runs == 1), "{cell:?} ran {runs} times: {last:?}");
         match (row.found, cell.fault) {
-            (Found::NotBound, Fault::Killed) | (Found::Settled, _) => {
+            (RetryOutcome::NotBound, Fault::Killed) | (RetryOutcome::Settled, _) => {
                 assert_eq!(charge, CHARGE, "{cell:?}: {last:?}");
-                let is_late = cell.retry == Retry::AfterPurge && row.found == Found::Settled;
+                let is_late = cell.retry == Retry::AfterPurge && row.found == RetryOutcome::Settled;
                 assert!(!is_late || is_purged, "{cell:?}: {last:?}");
             }
-            (Found::Unknown, Fault::Killed) => {
+            (RetryOutcome::Unknown, Fault::Killed) => {
                 assert_eq!((status, runs), (502, row.runs), "{cell:?}: {last:?}");
             }
             // It depends on who is first, the process itself or those who take over: a claim that is
             // committed late may be given up at once.
-            (Found::NotBound | Found::Unknown, Fault::Frozen) => {}
+            (RetryOutcome::NotBound | RetryOutcome::Unknown, Fault::Frozen) => {}
         }
         assert_eq!(self.balance(), (FUNDS - charge, 0), "{cell:?}");
     }

@@ -265,7 +265,7 @@ async fn a_claim_gives_up_when_others_keep_moving_the_operation() {
     let journal = journal().await;
     let first = claimed(&journal, &sample::claim().build()).await;
     conduct(&journal).conclude(&first, &Ending::NotRun, &[]).await;
-    let contested = Contested(&journal);
+    let contested = ContestedJournal(&journal);
     let claim = lasting(OTHER);
     let loser = Conduct { journal: &contested, pause: &NoPause, orphan_grace: None };
     let given_up = loser.claim(&sample::order(&claim)).await;
@@ -282,10 +282,10 @@ fn lasting(claim: ClaimId) -> Claim {
 }
 
 /// A journal on which somebody else always claims, and finds that nothing runs, a minute before.
-struct Contested<'a>(&'a MemoryJournal);
+struct ContestedJournal<'a>(&'a MemoryJournal);
 
 #[async_trait::async_trait]
-impl Journal for Contested<'_> {
+impl Journal for ContestedJournal<'_> {
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
         let operation = claimed(self.0, &lasting(sample::fresh())).await;
         conduct(self.0).conclude(&operation, &Ending::NotRun, &[]).await;

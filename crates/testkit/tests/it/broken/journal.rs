@@ -21,7 +21,7 @@ use holdfast_domain::{
 };
 use holdfast_testkit::sample;
 
-use super::Broken;
+use super::BrokenJournal;
 use super::defect::Defect;
 
 /// What a defect remembers.
@@ -33,7 +33,7 @@ pub(super) struct DefectState {
 }
 
 #[async_trait]
-impl Journal for Broken {
+impl Journal for BrokenJournal {
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
         let mut snapshot = self.inner.load(operation).await?;
         let Some(row) = &mut snapshot.operation else { return Ok(snapshot) };
@@ -117,7 +117,7 @@ impl Journal for Broken {
     }
 }
 
-impl Broken {
+impl BrokenJournal {
     async fn write(&self, transition: Transition) -> Result<Receipt, CommitError> {
         self.inner.commit(Arc::new(Change::Operation(transition))).await
     }

@@ -20,11 +20,11 @@ use holdfast_domain::{
 
 use holdfast_testkit::sample;
 
-use super::Broken;
+use super::BrokenJournal;
 use super::defect::Defect;
 
 #[async_trait]
-impl Nodes for Broken {
+impl Nodes for BrokenJournal {
     async fn heartbeat(
         &self,
         node: &Node,
@@ -76,7 +76,7 @@ impl Nodes for Broken {
 }
 
 #[async_trait]
-impl ApiKeys for Broken {
+impl ApiKeys for BrokenJournal {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let mut known = self.inner.credential(id).await?;
         if let Some(KnownCredential { credential, api_key, .. }) = &mut known {
@@ -168,7 +168,7 @@ impl ApiKeys for Broken {
 }
 
 #[async_trait]
-impl Wallets for Broken {
+impl Wallets for BrokenJournal {
     async fn create(
         &self,
         id: WalletId,
@@ -217,7 +217,7 @@ impl Wallets for Broken {
 }
 
 #[async_trait]
-impl Prices for Broken {
+impl Prices for BrokenJournal {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
         if self.has(Defect::PricesArePinnedByHalves) {
             for version in versions {
