@@ -23,6 +23,7 @@ impl Clock {
     /// A moment for a write: SQLite's, and later than that of the write before. Only the writer asks.
     pub(crate) fn stamp(&self, now: Timestamp) -> Timestamp {
         let now = self.at_least(now, 1);
+        // Release, with the Acquire of reads: no read that starts later sees an earlier moment.
         self.0.store(now.as_micros(), Ordering::Release);
         now
     }

@@ -22,10 +22,10 @@ use std::sync::OnceLock;
 
 use tokio_util::sync::CancellationToken;
 
-/// Why a file is not, or is no longer, the one that was opened.
+/// A file that is not, or is no longer, the one that was opened.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FileLost {
-    /// Nothing has the name any more.
+    /// The name leads to no file any more.
     #[error(
         "the database {0} was removed while it was served: what was committed since is not there"
     )]
@@ -33,19 +33,19 @@ pub enum FileLost {
     /// Another file has the name now.
     #[error("the database {0} is another file than the one that is served: it was replaced")]
     Replaced(PathBuf),
-    /// It has more names than this one, each with a log of its own.
+    /// The file has more names than this one, each with a log of its own.
     #[error("the database {0} has {1} names (hard links): delete all others but leave this one")]
     Linked(PathBuf, u64),
 }
 
-/// Why a file was not taken hold of.
+/// A file that was not taken hold of.
 #[derive(Debug)]
 pub(crate) enum HoldError {
     /// Another process holds it, by whatever name.
     Taken,
-    /// It has several names.
+    /// The file has several names, or lost its only one.
     Lost(FileLost),
-    /// It cannot be opened or locked.
+    /// The file cannot be opened or locked.
     Failed(io::Error),
 }
 
@@ -67,6 +67,7 @@ impl Identity {
         let file = ManuallyDrop::new(File::open(named).map_err(HoldError::Failed)?);
         let held = file.metadata().map_err(HoldError::Failed)?;
         one_name(named, &held).map_err(HoldError::Lost)?;
+        // No waiting: who holds the lock serves the file, and does so for as long as it runs.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(HoldError::Taken),
@@ -94,6 +95,7 @@ impl Identity {
             }
         };
         let Err(lost) = found else { return Ok(()) };
+        // Noted before the token is cancelled: who is woken by it finds the reason.
         self.lost.get_or_init(|| lost.clone());
         self.told.cancel();
         if is_ours { Ok(()) } else { Err(lost) }
