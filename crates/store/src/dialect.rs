@@ -15,8 +15,8 @@ impl Dialect {
         match self {
             // It counts milliseconds.
             Self::Sqlite => "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000",
-            // Read as the expression is evaluated: after the rows that are seen were committed, and after
-            // the locks that were waited for.
+            // Read as the expression is evaluated: after the rows that are seen were committed, and
+            // after the locks that were waited for.
             Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
         }
     }

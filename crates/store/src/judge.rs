@@ -108,8 +108,8 @@ impl From<Rejection> for CommitError {
 }
 
 impl Book {
-    /// Judges one change; `now` is the transaction's clock. A change that passes counts for all that
-    /// are judged after it. No two changes of one book concern the same operation or posting.
+    /// Judges one change; `now` is the transaction's clock. A change that passes counts for all
+    /// that are judged after it. No two changes of one book concern the same operation or posting.
     pub fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Acceptance, Rejection> {
         match change {
             Change::Operation(transition) => self.judge_transition(transition, now),

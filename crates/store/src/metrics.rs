@@ -26,8 +26,8 @@ const VERDICTS: [&str; 9] = [
     "uncertain",
 ];
 
-/// Tells the recorder, which must be installed by then, what the metrics mean, and shows every verdict
-/// from the start: one that begins with its first event shows no growth to who watches it.
+/// Tells the recorder, which must be installed by then, what the metrics mean, and shows every
+/// verdict from the start: one that begins with its first event shows no growth to who watches it.
 pub(crate) fn describe() {
     describe_histogram!(BATCH_SIZE, Unit::Count, "Changes committed in one transaction");
     describe_histogram!(

@@ -468,7 +468,8 @@ pub(crate) fn transfer(leg: i64) -> Option<(u32, TransferKind)> {
 /// Between the class of an attempt and its reason: no class has it.
 const REASON: &str = ": ";
 
-/// Attempts as a row holds them: `[[route, class, nanoseconds, may be billed]]`; a class may have a reason.
+/// Attempts as a row holds them: `[[route, class, nanoseconds, may be billed]]`; a class may have a
+/// reason.
 pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
     let row = |attempt: &Attempt| {
         let latency = u64::try_from(attempt.latency.as_nanos()).unwrap_or(u64::MAX);

@@ -1,6 +1,7 @@
-//! A wallet's statement: what it had, what moved, what it has then. The amounts before and after each
-//! entry are counted back from the last one, which the store sums over the whole book: an opening
-//! balance, the entries and the closing balance always add up. The wallet's own row is not asked.
+//! A wallet's statement: what it had, what moved, what it has then. The amounts before and after
+//! each entry are counted back from the last one, which the store sums over the whole book: an
+//! opening balance, the entries and the closing balance always add up. The wallet's own row is not
+//! asked.
 
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::LedgerEntry;
@@ -63,8 +64,8 @@ pub struct Statement {
 pub(crate) struct AmountOverflow;
 
 impl Statement {
-    /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted` how
-    /// many of it come before them.
+    /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted`
+    /// how many of it come before them.
     pub(crate) fn of(
         lines: Vec<(LedgerEntry, Option<PostingKind>)>,
         omitted: u64,

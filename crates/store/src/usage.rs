@@ -158,8 +158,8 @@ impl Sums {
         Ok(())
     }
 
-    /// The sums under the names of their groups, sorted by group and currency. Of an id that `names`
-    /// does not know the name is empty.
+    /// The sums under the names of their groups, sorted by group and currency. Of an id that
+    /// `names` does not know the name is empty.
     pub(crate) fn with_names(self, names: &BTreeMap<[u8; 16], String>) -> Vec<UsageRow> {
         let name = |id: [u8; 16]| names.get(&id).cloned().unwrap_or_default();
         let named = |((part, currency), totals)| {

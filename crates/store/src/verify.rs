@@ -5,8 +5,8 @@
 //! then counters; then [`Audit::finish`], which reports what was expected and never came.
 //!
 //! Pure: [`crate::Store::verify`] reads the rows, in one transaction. The transfers that an
-//! operation should have are asked of the domain, never written down here a second time. Sums are 128 bits
-//! wide: a damaged book must be reported, not overflow.
+//! operation should have are asked of the domain, never written down here a second time. Sums are
+//! 128 bits wide: a damaged book must be reported, not overflow.
 //!
 //! It never repairs, and never stops at the first mismatch: the first 10,000 are listed, more are
 //! counted.

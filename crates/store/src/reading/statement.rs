@@ -1,6 +1,7 @@
-//! The statements behind [`crate::statement`]. Nothing is sorted but the entries that are shown: sums
-//! need no order, and the newest entries are kept while the wallet's transfers are passed by. Those
-//! are found through indexes that hold nothing else, the wide rows of operations are not read.
+//! The statements behind [`crate::statement`]. Nothing is sorted but the entries that are shown:
+//! sums need no order, and the newest entries are kept while the wallet's transfers are passed by.
+//! Those are found through indexes that hold nothing else, the wide rows of operations are not
+//! read.
 
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};

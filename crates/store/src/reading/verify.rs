@@ -182,7 +182,8 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// Sums and checks those of the operation with this number, and passes by those of numbers before it.
+    /// Sums and checks those of the operation with this number, and passes by those of numbers
+    /// before it.
     async fn check(
         &mut self,
         db: &mut ReadTransaction,

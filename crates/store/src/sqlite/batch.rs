@@ -112,7 +112,8 @@ pub(super) fn commit(
 ) -> Result<Verdicts, BatchError> {
     let result = attempt_or_roll_back(statements, memory, changes);
     let Err(failure) = &result else { return result };
-    // What was remembered may be so no longer. With rows that were read a change fails for its own sake.
+    // What was remembered may be so no longer. With rows that were read a change fails for its own
+    // sake.
     let had_rows = !std::mem::take(&mut memory.leased).is_empty();
     if had_rows && matches!(failure, BatchError::Constraint(_)) {
         return attempt_or_roll_back(statements, memory, changes);
@@ -264,7 +265,7 @@ fn write<'c>(
     now: Timestamp,
 ) -> Result<Vec<(&'c Transition, OperationRow)>, WriteError> {
     let mut written = Vec::new();
-    // Prices first: the rows of operations refer to them.
+    // Prices first: an operation's row names its price, and is read by a join with it.
     for price in book.moved.prices.values() {
         statements.keep_price(price)?;
     }
@@ -291,8 +292,8 @@ fn write<'c>(
 }
 
 impl BatchError {
-    /// An error before COMMIT. Constraints and rows that were not there are about a change, the rest is
-    /// about the database.
+    /// An error before COMMIT. Constraints and rows that were not there are about a change, the
+    /// rest is about the database.
     fn of(error: impl Into<WriteError>) -> Self {
         let error = error.into();
         if let WriteError::Sql(rusqlite::Error::StatementChangedRows(_)) = &error {

@@ -48,8 +48,8 @@ impl WalState {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Carries the rest over, where that is little and makes the log begin anew. Of the writer, between two
-    /// transactions.
+    /// Carries the rest over, where that is little and makes the log begin anew. Of the writer,
+    /// between two transactions.
     pub(super) fn finish(&self, connection: &Connection) {
         // A flag that is set in between is lost: the thread's next pass sets it again.
         if self.is_nearly_done.load(Ordering::Relaxed) {

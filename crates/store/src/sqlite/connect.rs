@@ -122,10 +122,10 @@ impl DatabaseFile {
         })
     }
 
-    /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to write and keeps it
-    /// while it waits for those who read: only the process that serves may, and nobody writes to it by then. All
-    /// others would stop its commits. They leave the log to it, or to the last connection of all, with
-    /// whose end SQLite folds the log by itself.
+    /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to
+    /// write and keeps it while it waits for those who read: only the process that serves may, and
+    /// nobody writes to it by then. All others would stop its commits. They leave the log to it, or
+    /// to the last connection of all, with whose end SQLite folds the log by itself.
     pub(crate) fn leave(&self) -> rusqlite::Result<()> {
         if self.lock.is_none() {
             return match self.connect(Duration::ZERO) {
@@ -180,8 +180,8 @@ fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
-/// Opens a file, and again where it is locked, the last time when this time is over: for a file that another
-/// process makes ready at the same moment SQLite does not always wait by itself.
+/// Opens a file, and again where it is locked, the last time when this time is over: for a file
+/// that another process makes ready at the same moment SQLite does not always wait by itself.
 async fn open(
     path: &Path,
     options: SqliteConnectOptions,

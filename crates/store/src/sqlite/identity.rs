@@ -1,17 +1,19 @@
 //! The database file that was opened, told from every other one that may come to have its name.
 //!
-//! A name is no file: it can be removed, given to another file (a backup moved over it), or be one of
-//! several (a hard link, a bind mount). SQLite notices none of that, and writes on into what it has open, whose
-//! log it finds by the name. So whoever serves holds the file itself, by its device and inode:
+//! A name is no file: it can be removed, given to another file (a backup moved over it), or be one
+//! of several (a hard link, a bind mount). SQLite notices none of that, and writes on into what it
+//! has open, whose log it finds by the name. So whoever serves holds the file itself, by its device
+//! and inode:
 //!
-//! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is called elsewhere;
+//! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is
+//!   called elsewhere;
 //! - one name: a second hard link has a second log, and the two ruin the file;
 //! - device and inode of the name are compared with what is held at each heartbeat, and whenever a
 //!   connection is opened.
 //!
 //! `flock` and the `fcntl` locks of SQLite do not see each other. But closing *any* descriptor of a
-//! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here is unlocked at
-//! its end and never closed.
+//! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here
+//! is unlocked at its end and never closed.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
@@ -78,8 +80,9 @@ impl Identity {
         Ok(Self { named: named.to_owned(), device, inode, file, lost, told })
     }
 
-    /// Refuses where the name leads to another file than the one in hold, and notes it. A second name is noted
-    /// only: what runs may still end in this file. A name that cannot be looked at says nothing.
+    /// Refuses where the name leads to another file than the one in hold, and notes it. A second
+    /// name is noted only: what runs may still end in this file. A name that cannot be looked at
+    /// says nothing.
     pub(crate) fn check(&self) -> Result<(), FileLost> {
         let (found, is_ours) = match fs::metadata(&self.named) {
             Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => {

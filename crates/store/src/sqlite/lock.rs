@@ -95,8 +95,8 @@ impl ServeLock {
         self.held_file().map_or(Ok(()), Identity::check)
     }
 
-    /// Completes when the file was found to be removed, replaced or linked, and says which; never where
-    /// a server has the database.
+    /// Completes when the file was found to be removed, replaced or linked, and says which; never
+    /// where a server has the database.
     pub async fn lost(&self) -> FileLost {
         match self.held_file() {
             Some(identity) => identity.lost().await,
@@ -124,7 +124,8 @@ impl FileLock {
     }
 }
 
-/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with several names.
+/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with
+/// several names.
 pub(super) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
     match lock {
         Some(lock) => lock.hold(named),

@@ -48,7 +48,8 @@ impl Queue {
         Self { waiting: Mutex::default(), arrival: Condvar::new(), jobs_max: jobs_max.max(1) }
     }
 
-    /// Puts a change in, or says to a claim that there is no room. After the close nothing happens to it.
+    /// Puts a change in, or says to a claim that there is no room. After the close nothing happens
+    /// to it.
     pub(super) fn offer(&self, job: Job) {
         let mut waiting = self.lock();
         if waiting.is_closed {

@@ -446,8 +446,9 @@ impl<'c> Statements<'c> {
     }
 }
 
-/// The row of an operation as it was judged. The number is compared with the claim: a remembered one may be
-/// another operation's in a file that was restored meanwhile, or another run's of the same one.
+/// The row of an operation as it was judged. The number is compared with the claim: a remembered
+/// one may be another operation's in a file that was restored meanwhile, or another run's of the
+/// same one.
 #[derive(Debug, Clone, Copy)]
 struct ExpectedRow {
     claim: [u8; 16],

@@ -118,8 +118,8 @@ impl WriterThread {
         checkpoints.stop();
     }
 
-    /// Another connection may have another file behind it, restored by hand: nothing of what was read through
-    /// the one before is believed.
+    /// Another connection may have another file behind it, restored by hand: nothing of what was
+    /// read through the one before is believed.
     fn open(&mut self) -> rusqlite::Result<Connection> {
         self.memory.forget();
         self.file.open()
@@ -243,9 +243,10 @@ impl WriterThread {
     }
 }
 
-/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its ending or its
-/// settlement that is there already, a row that is another one, or a reason that nobody thought of: none of them
-/// goes away by itself, and a result whose settlement is refused is recorded. The rest is about the database.
+/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its
+/// ending or its settlement that is there already, a row that is another one, or a reason that
+/// nobody thought of: none of them goes away by itself, and a result whose settlement is refused is
+/// recorded. The rest is about the database.
 fn answer_bad(alone: Vec<Job>, error: WriteError) {
     use rusqlite::ffi::SQLITE_CONSTRAINT_CHECK;
     tracing::error!(%error, "a change does not fit the tables");
@@ -326,7 +327,8 @@ mod tests {
         reader.execute_batch("BEGIN; SELECT * FROM wallets").unwrap();
         assert!(fill(80).await >= 80, "nothing is taken from under a reader");
         reader.execute_batch("ROLLBACK").unwrap();
-        // However fast commits are, and however slow what is carried over: it is over after a few passes.
+        // However fast commits are, and however slow what is carried over: it is over after a few
+        // passes.
         let mut filled = 80;
         while fill(20).await >= 80 {
             filled += 20;

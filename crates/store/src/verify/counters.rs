@@ -1,8 +1,9 @@
 //! Expected counters of API keys, by their operations' rows.
 //!
-//! Counters of days, months and all time are exact. Those of minutes are looked at for an hour only: the
-//! next minute forgets them, and they are deleted after two days. Rows do not tell two things of them: whether what was
-//! abandoned had been sent to anybody, and which limits an earlier generation had. So these have bounds.
+//! Counters of days, months and all time are exact. Those of minutes are looked at for an hour
+//! only: the next minute forgets them, and they are deleted after two days. Rows do not tell two
+//! things of them: whether what was abandoned had been sent to anybody, and which limits an earlier
+//! generation had. So these have bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! The transfers of one operation, summed and checked while they are read: a key that was retried ten
-//! thousand times has tens of thousands of them. Each generation's are those of its hold and of what became of it,
-//! and no others; they say the moments that the row says.
+//! The transfers of one operation, summed and checked while they are read: a key that was retried
+//! ten thousand times has tens of thousands of them. Each generation's are those of its hold and of
+//! what became of it, and no others; they say the moments that the row says.
 
 use std::cmp::Ordering;
 
