@@ -265,7 +265,6 @@ fn write<'c>(
     now: Timestamp,
 ) -> Result<Vec<(&'c Transition, OperationRow)>, WriteError> {
     let mut written = Vec::new();
-    // Prices first: an operation's row names its price, and is read by a join with it.
     for price in book.moved.prices.values() {
         statements.keep_price(price)?;
     }
