@@ -1,8 +1,8 @@
-//! What the statements that both databases understand have to be told of the one that they are for.
+//! The two dialects: the parts of shared statements that differ from database to database.
 
 use sea_orm::{DbBackend, Statement, Value};
 
-/// What a database speaks.
+/// The SQL dialect of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -15,13 +15,13 @@ impl Dialect {
         match self {
             // It counts milliseconds.
             Self::Sqlite => "CAST(round(unixepoch('subsec') * 1000.0) AS INTEGER) * 1000",
-            // Read as the expression is evaluated: after the rows that are seen were committed, and after
-            // the locks that were waited for.
+            // Read as the expression is evaluated: after the rows that are seen were committed, and
+            // after the locks that were waited for.
             Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
         }
     }
 
-    /// Whether the operation `o` is leased or recorded, said so that what is finished is not read.
+    /// Condition: `o` is leased or recorded, spelled so that finished operations are not read.
     pub(crate) const fn is_running(self) -> &'static str {
         match self {
             // Spelled as in the partial index, or that would not be used.
@@ -32,7 +32,7 @@ impl Dialect {
         }
     }
 
-    /// Whether the operation `o` is where [`Self::is_running`] looks, whatever its phase says.
+    /// Condition: `o` is where [`Self::is_running`] looks, whatever its phase says.
     pub(crate) const fn is_listed(self) -> &'static str {
         match self {
             Self::Sqlite => "o.phase IN ('leased', 'recorded')",
@@ -50,7 +50,7 @@ impl Dialect {
     }
 }
 
-/// What a statement is asked with.
+/// An argument of a statement.
 #[derive(Clone)]
 pub(crate) enum Bind {
     Int(i64),

@@ -1,8 +1,9 @@
-//! Judges changes against what a transaction has read: versions, limits, funds and permanent ids,
-//! in this order, with running totals over the changes that were judged before.
+//! The judge: versions, limits, funds and permanent ids of changes, in this order, against the rows
+//! that a transaction has read, with running totals over the changes that were judged before.
 //!
 //! Pure and without SQL, so that every dialect judges alike. It decides nothing about operations:
-//! what a change means was decided when it was made.
+//! what a change means was decided when it was made. A change is checked whole before the first of
+//! its totals moves: one that is refused leaves no trace, and those after it are judged without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +14,22 @@ use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
 
-/// One counter of an API key in one of its windows.
+/// A counter of an API key in one of its windows.
 pub type Window = (ApiKeyId, Counter, Timestamp);
 
-/// What a transaction has read of everything that its changes touch.
+/// The rows that a transaction has read of everything that its changes touch.
 #[derive(Debug, Default)]
 pub struct Book {
-    /// The wallets that exist.
+    /// Rows that exist, here and below; a missing key is a missing row.
     pub wallets: BTreeMap<WalletId, WalletBalance>,
-    /// The operations that exist.
     pub operations: BTreeMap<OperationId, OperationRow>,
     /// The operations that refunds name.
     pub charged: BTreeMap<OperationId, RefundBase>,
     /// The postings that exist.
     pub postings: BTreeSet<PostingId>,
-    /// The counters that exist.
     pub counters: BTreeMap<Window, i64>,
-    /// The price versions that exist.
     pub prices: BTreeMap<PriceVersionId, PriceVersion>,
-    /// What the changes that passed come to.
+    /// Totals of the changes that passed.
     pub moved: BookDeltas,
 }
 
@@ -42,12 +40,12 @@ pub struct WalletBalance {
     pub held: Micros,
 }
 
-/// What is needed of an operation's row.
+/// The columns of an operation's row that a change is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationRow {
     pub seq: i64,
     pub version: Version,
-    /// Of this version: one that was lost and made anew has another claim.
+    /// Claim of this version: one that was lost and made anew has another.
     pub claim: ClaimId,
 }
 
@@ -59,7 +57,7 @@ impl OperationRow {
     }
 }
 
-/// What a refund is measured by.
+/// Charge and refunds of an operation, which bound a further refund.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefundBase {
     pub wallet: WalletId,
@@ -67,14 +65,14 @@ pub struct RefundBase {
     pub refunded: Micros,
 }
 
-/// What the changes that passed come to.
+/// Totals of the changes that passed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BookDeltas {
-    /// What is added to wallets.
+    /// Differences, to be added to wallets.
     pub wallets: BTreeMap<WalletId, BalanceChange>,
-    /// What counters stand at: nobody else moves them in this transaction.
+    /// Final values of counters: nobody else moves them in this transaction.
     pub counters: BTreeMap<Window, i64>,
-    /// What is new.
+    /// Price versions to be inserted.
     pub prices: BTreeMap<PriceVersionId, PriceVersion>,
 }
 
@@ -85,11 +83,11 @@ pub struct Acceptance {
     pub seq: Option<i64>,
     /// The version that it writes.
     pub version: Version,
-    /// What the counters that it moves come to.
+    /// Values of the counters that it moves, after it.
     pub tally: CounterReadings,
 }
 
-/// Why a change did not pass.
+/// A change that did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
     Conflict,
@@ -110,8 +108,8 @@ impl From<Rejection> for CommitError {
 }
 
 impl Book {
-    /// Judges one change; `now` is the transaction's clock. A change that passes counts for all that
-    /// are judged after it. No two changes of one book concern the same operation or posting.
+    /// Judges one change; `now` is the transaction's clock. A change that passes counts for all
+    /// that are judged after it. No two changes of one book concern the same operation or posting.
     pub fn judge(&mut self, change: &Change, now: Timestamp) -> Result<Acceptance, Rejection> {
         match change {
             Change::Operation(transition) => self.judge_transition(transition, now),
@@ -191,8 +189,8 @@ impl Book {
         Ok(Acceptance { seq: None, version: Version::FIRST, tally: CounterReadings::default() })
     }
 
-    /// What a counter becomes; `None` beyond its bound. A correction is never refused, and never takes
-    /// away more than there is: the window may have been swept meanwhile.
+    /// Value of a counter after a move; `None` beyond its bound. A correction is never refused, and
+    /// never takes away more than there is: the window may have been swept meanwhile.
     fn count(&self, window: Window, moved: CounterMove) -> Option<i64> {
         let used = self.used(window);
         match moved.bound {

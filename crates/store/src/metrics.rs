@@ -13,7 +13,7 @@ const STATEMENTS: &str = "holdfast_commit_statements_total";
 const ROWS: &str = "holdfast_commit_rows_total";
 const COMMITS: &str = "holdfast_commits_total";
 
-/// What becomes of a change that was offered.
+/// Labels of the verdict of a change that was offered.
 const VERDICTS: [&str; 9] = [
     "committed",
     "conflict",
@@ -26,8 +26,8 @@ const VERDICTS: [&str; 9] = [
     "uncertain",
 ];
 
-/// Tells the recorder, which must be installed by then, what the metrics mean, and shows every verdict
-/// from the start: one that begins with its first event shows no growth to who watches it.
+/// Tells the recorder, which must be installed by then, what the metrics mean, and shows every
+/// verdict from the start: one that begins with its first event shows no growth to who watches it.
 pub(crate) fn describe() {
     describe_histogram!(BATCH_SIZE, Unit::Count, "Changes committed in one transaction");
     describe_histogram!(
@@ -43,7 +43,7 @@ pub(crate) fn describe() {
     }
 }
 
-/// What is counted at every commit, looked up once.
+/// Metrics that every commit moves, looked up once.
 struct CommitMetrics {
     batch_size: Histogram,
     batch_seconds: Histogram,

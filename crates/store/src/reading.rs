@@ -18,7 +18,7 @@ use crate::statement::AmountOverflow;
 use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
 
-/// Why such a read was not finished.
+/// A read that was not finished.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error("the rows cannot be read")]
@@ -35,7 +35,7 @@ enum ReadError {
 
 /// A transaction that reads.
 enum ReadTransaction {
-    /// It sees what its first read saw.
+    /// A deferred transaction, which sees the rows as its first read saw them.
     Sqlite(DatabaseTransaction),
     Postgres(PgReadTransaction),
 }
@@ -50,6 +50,7 @@ impl Store {
             + 'static,
     {
         let store = self.clone();
+        // A task of its own: a caller that goes away must not leave a transaction open.
         let reading = self.spawn(async move {
             let mut read = store.begin().await?;
             let found = work(&mut read).await;

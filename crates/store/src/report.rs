@@ -1,5 +1,5 @@
-//! What only a person or a gauge asks for: lists of operations, what is outstanding. Nothing in
-//! here shows a result.
+//! Reports for a person or a gauge: lists of operations, outstanding holds. Nothing in here shows
+//! a result.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use holdfast_domain::operation::{Lease, Operation};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Currency, Micros, Timestamp};
 
-/// Which operations to list, the newest first.
+/// Filter of a list of operations, the newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
-    /// Which of them.
+    /// Operations that the list is of.
     pub scope: Scope,
     /// At most so many.
     pub limit: u32,
 }
 
-/// Which operations a list is of.
+/// Scope of a list of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// All of them.
     All,
-    /// Those whose owner may be gone or whose settlement is missing.
+    /// Operations whose owner may be gone or whose settlement is missing.
     Stale,
 }
 
@@ -31,7 +31,7 @@ pub enum Scope {
 pub struct OperationListing {
     /// The row.
     pub operation: Operation,
-    /// What has been refunded of its charge.
+    /// Sum of the refunds of its charge.
     pub refunded: Micros,
     /// The row of its node's name.
     pub lease: Option<Lease>,
@@ -42,25 +42,25 @@ pub struct OperationListing {
 /// A credential that is in force, without what its bearer is checked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveCredential {
-    /// Its public half.
+    /// The public half of the credential.
     pub id: CredentialId,
-    /// Whose it is.
+    /// The API key that it belongs to.
     pub api_key: ApiKeyId,
     /// The server secret that it was made with.
     pub server_secret: ServerSecretId,
-    /// When it was made.
+    /// The moment when it was made.
     pub created_at: Timestamp,
-    /// Its own end, as a rotation sets it; its API key may end before.
+    /// End of the credential, as a rotation sets it; its API key may end before.
     pub ends_at: Option<Timestamp>,
 }
 
-/// What running operations hold.
+/// Sums over the holds of running operations.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct OutstandingHolds {
-    /// How many hold something back.
+    /// Number of operations that hold something.
     pub count: u64,
-    /// How much of each currency that anything is held of.
+    /// Held micros by currency; only currencies that anything is held of.
     pub amounts: BTreeMap<Currency, Micros>,
-    /// How long ago the oldest of them was admitted, by the database's clock.
+    /// Time since the oldest of them was admitted, by the database's clock.
     pub oldest_age: Duration,
 }

@@ -1,5 +1,9 @@
-//! How the domain's values stand in rows, and how rows are read back. The same for every dialect:
-//! ids are raw bytes, enums their labels, moments and amounts integers.
+//! Rows and the domain's values: writing and reading, the same for every dialect.
+//!
+//! Ids are raw bytes, enums their labels, moments and amounts 64-bit integers (microseconds since
+//! 1970, micros of a currency). Columns are read by place, in the order of the list beside each
+//! reader: one that is added to a list is added to its reader. A value that cannot stand there is
+//! a [`BadRow`], never a default: somebody else wrote the row.
 
 mod posting;
 pub(crate) mod tariff;
@@ -77,7 +81,7 @@ pub(crate) struct Cells<'r> {
     next: usize,
 }
 
-/// Where a row comes from.
+/// Source of a row.
 #[derive(Debug, Clone, Copy)]
 enum RowSource<'r> {
     Readers(&'r QueryResult),
@@ -89,7 +93,7 @@ impl<'r> Cells<'r> {
         Self { row: RowSource::Readers(row), next: 0 }
     }
 
-    /// Of a row that SQLite's writer has read.
+    /// The columns of a row that SQLite's writer has read.
     pub(crate) const fn written(row: &'r rusqlite::Row<'r>) -> Self {
         Self { row: RowSource::Writer(row), next: 0 }
     }
@@ -103,7 +107,7 @@ impl<'r> Cells<'r> {
         }
     }
 
-    /// What `read` makes of the next column; `None` there means that it cannot stand there.
+    /// Parses the next column by `read`; `None` there means that it cannot stand there.
     fn parse<T: TryGetable + FromSql, U>(
         &mut self,
         read: impl FnOnce(T) -> Option<U>,
@@ -117,7 +121,7 @@ impl<'r> Cells<'r> {
         self.next = self.next.saturating_add(columns);
     }
 
-    /// Whether the next column holds nothing: an outer join found no row.
+    /// True where the next column holds nothing: an outer join found no row.
     pub(crate) fn is_absent(&self) -> Result<bool, BadRow> {
         let at = self.next;
         match self.row {
@@ -189,7 +193,7 @@ fn bad(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> BadR
     BadRow::Column(at, Box::new(error))
 }
 
-/// One of nine counts, by its kind.
+/// The count of a kind, of nine.
 fn of_kind(counts: &[u64; MeterKind::COUNT], kind: MeterKind) -> u64 {
     MeterKind::ALL
         .iter()
@@ -464,7 +468,8 @@ pub(crate) fn transfer(leg: i64) -> Option<(u32, TransferKind)> {
 /// Between the class of an attempt and its reason: no class has it.
 const REASON: &str = ": ";
 
-/// Attempts as a row holds them: `[[route, class, nanoseconds, may be billed]]`; a class may have a reason.
+/// Attempts as a row holds them: `[[route, class, nanoseconds, may be billed]]`; a class may have a
+/// reason.
 pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
     let row = |attempt: &Attempt| {
         let latency = u64::try_from(attempt.latency.as_nanos()).unwrap_or(u64::MAX);

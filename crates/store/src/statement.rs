@@ -1,6 +1,7 @@
-//! A wallet's statement: what it had, what moved, what it has then. The amounts before and after each
-//! entry are counted back from the last one, which the store sums over the whole book: an opening
-//! balance, the entries and the closing balance always add up. The wallet's own row is not asked.
+//! A wallet's statement: what it had, what moved, what it has then. The amounts before and after
+//! each entry are counted back from the last one, which the store sums over the whole book: an
+//! opening balance, the entries and the closing balance always add up. The wallet's own row is not
+//! asked.
 
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::LedgerEntry;
@@ -9,14 +10,14 @@ use holdfast_domain::{Micros, Timestamp};
 /// A span of time, open where it has no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Period {
-    /// Its first moment.
+    /// First moment of the period.
     pub from: Option<Timestamp>,
     /// The first moment after it.
     pub to: Option<Timestamp>,
 }
 
 impl Period {
-    /// Its first moment and the first one after it; the ends of time where it has none. Nothing is
+    /// First moment and the one after the last; the ends of time where it has none. Nothing is
     /// ever written in the last moment of all.
     pub(crate) fn bounds(self) -> (i64, i64) {
         let from = self.from.map_or(i64::MIN, Timestamp::as_micros);
@@ -24,36 +25,36 @@ impl Period {
     }
 }
 
-/// What a wallet has at some moment.
+/// Balance of a wallet at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementBalance {
-    /// What it can spend.
+    /// Funds that it can spend.
     pub available: Micros,
-    /// What running operations reserve.
+    /// Funds that running operations reserve.
     pub held: Micros,
 }
 
-/// One transfer.
+/// A transfer with the balance after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementEntry {
-    /// What moved, when and for what.
+    /// The transfer: amount, moment, accounts and source.
     pub transfer: LedgerEntry,
-    /// What it was posted for; `None` for what an operation moved by itself.
+    /// Kind of the posting; `None` for a transfer that an operation made by itself.
     pub posted: Option<PostingKind>,
-    /// What the wallet has after it.
+    /// Balance after the transfer.
     pub after: StatementBalance,
 }
 
-/// What a wallet had, what moved, what it has then.
+/// A wallet's statement: opening balance, entries, closing balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// What it had before the first entry.
+    /// Balance before the first entry.
     pub opening: StatementBalance,
-    /// What moved, oldest first.
+    /// Entries, oldest first.
     pub entries: Vec<StatementEntry>,
-    /// How many entries of the period come before the first one: the opening balance is after them.
+    /// Entries of the period before the first one here: the opening balance is after them.
     pub omitted: u64,
-    /// What it had at the end of the period.
+    /// Balance at the end of the period.
     pub closing: StatementBalance,
 }
 
@@ -63,8 +64,8 @@ pub struct Statement {
 pub(crate) struct AmountOverflow;
 
 impl Statement {
-    /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted` how
-    /// many of it come before them.
+    /// Counts back from the end. `lines` are the last of the period, oldest first, and `omitted`
+    /// how many of it come before them.
     pub(crate) fn of(
         lines: Vec<(LedgerEntry, Option<PostingKind>)>,
         omitted: u64,
@@ -83,7 +84,7 @@ impl Statement {
 }
 
 impl StatementBalance {
-    /// What there was before this transfer, when this is what there is after it.
+    /// The balance before this transfer, where `self` is the one after it.
     fn before(self, transfer: &LedgerEntry) -> Option<Self> {
         let before = |account: Account, after: Micros| {
             let after =

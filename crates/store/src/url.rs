@@ -1,4 +1,10 @@
-//! Which database a URL names: the one place that reads a database URL. Nothing in here opens it.
+//! Database URLs: the one place that reads them. Nothing in here opens a database.
+//!
+//! A URL must mean the same on every machine: parameters that the driver would skip are refused,
+//! and the driver's defaults from the environment are replaced wherever the URL leaves something
+//! out. A server on another machine needs an explicit `sslmode`: the default of PostgreSQL clients
+//! may send the password in the clear to whoever answers. A password is never shown, neither
+//! by `Display` nor by `Debug`, nor in an error.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,10 +14,10 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use crate::dialect::Dialect;
 
-/// What may follow a `?`; the driver would pass over anything else in silence, or almost.
+/// Parameters after `?`; the driver would pass over anything else in silence, or almost.
 const PARAMETERS: [&str; 6] =
     ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name"];
-/// What a connection calls itself to its server where the URL says nothing.
+/// Application name of a connection where the URL has none.
 const APPLICATION: &str = "holdfast";
 /// The port of a server whose URL names none.
 const PORT: u16 = 5432;
@@ -20,7 +26,7 @@ const PORT: u16 = 5432;
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl(DatabaseLocation);
 
-/// Where a database is.
+/// Location of a database.
 #[derive(Clone)]
 pub(crate) enum DatabaseLocation {
     File(PathBuf),
@@ -35,34 +41,34 @@ pub(crate) struct ServerDatabase {
     options: Box<PgConnectOptions>,
 }
 
-/// Why a text names no database. The text itself may hold a password and is not told.
+/// A text that names no database. The text itself may hold a password and is not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabaseUrl {
-    /// It is something else.
+    /// The scheme is neither `sqlite://` nor `postgres://`.
     #[error("not a database URL: write sqlite://FILE or postgres://USER:PASSWORD@HOST/DATABASE")]
     Scheme,
-    /// What follows is no plain path.
+    /// The path is no plain path.
     #[error("not the name of a file: write sqlite://FILE, without ? # or %")]
     File,
-    /// What follows names no server or no database.
+    /// The address names no server or no database.
     #[error(
         "not the name of a database: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with other \
          characters than letters and digits percent-encoded"
     )]
     Server,
-    /// It asks for something that has no effect.
+    /// A parameter has no effect.
     #[error(
         "for PostgreSQL, with another parameter than host, sslmode, sslrootcert, sslcert, sslkey or \
          application_name"
     )]
     Parameter,
-    /// Whoever stands between could read the password and answer for the server.
+    /// A machine in between could read the password and answer for the server.
     #[error(
         "for a server on another machine, without sslmode=verify-full, which asks it for its \
          certificate, or one of verify-ca, require and disable, which ask less"
     )]
     Encryption,
-    /// What stands in the environment would change what a connection relies on.
+    /// `PGOPTIONS` would change settings that a connection relies on.
     #[error("usable while PGOPTIONS is set: unset it")]
     Environment,
 }
@@ -161,7 +167,7 @@ impl ServerDatabase {
     }
 }
 
-/// What the address of a server says, before the driver fills in the rest.
+/// Parts that the address of a server has, before the driver fills in the rest.
 struct UrlParts {
     port: bool,
     password: bool,
@@ -185,7 +191,7 @@ impl UrlParts {
     }
 }
 
-/// Whether nobody stands between: it is on this machine.
+/// True where the server is on this machine: nobody stands between.
 fn is_local(options: &PgConnectOptions) -> bool {
     let host = options.get_host();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

@@ -1,4 +1,4 @@
-//! What was used and charged in a period, for whoever sends the bills: sums over finished operations.
+//! Usage and charges of a period, for whoever sends the bills: sums over finished operations.
 //! Each currency has sums of its own.
 //!
 //! An operation belongs to the period in which it finished, and its refunds belong to it, whenever
@@ -12,7 +12,7 @@ use holdfast_domain::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 /// Microseconds of a day.
 pub(crate) const DAY_MICROS: i64 = 86_400_000_000;
 
-/// What sums are made for.
+/// Key that sums are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
     /// Each day, in UTC.
@@ -25,7 +25,7 @@ pub enum GroupBy {
     Wallet,
 }
 
-/// What sums are of.
+/// A group of operations that has sums of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// The day that begins then.
@@ -34,16 +34,16 @@ pub enum Group {
     Model(String),
     /// An API key; its name first, they are sorted by it.
     ApiKey {
-        /// Its name.
+        /// Name of the API key.
         name: String,
-        /// Its id.
+        /// Id of the API key.
         id: ApiKeyId,
     },
     /// A wallet; its name first, they are sorted by it.
     Wallet {
-        /// Its name.
+        /// Name of the wallet.
         name: String,
-        /// Its id.
+        /// Id of the wallet.
         id: WalletId,
     },
 }
@@ -51,9 +51,9 @@ pub enum Group {
 /// A group's sums in one currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
-    /// What they are of.
+    /// Group that the sums are of.
     pub group: Group,
-    /// Of which money.
+    /// Currency of all amounts in the sums.
     pub currency: Currency,
     /// The sums.
     pub totals: Totals,
@@ -62,30 +62,30 @@ pub struct UsageRow {
 /// Sums over finished operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
-    /// How many were answered and settled.
+    /// Operations that were answered and settled.
     pub completed: u64,
-    /// How many the provider refused.
+    /// Operations that the provider refused.
     pub refused: u64,
-    /// How many ended without a known outcome.
+    /// Operations that ended without a known outcome.
     pub abandoned: u64,
-    /// How many of the completed were counted here, because the provider reported nothing believable.
+    /// Completed operations metered here, because the provider reported nothing believable.
     pub estimated: u64,
-    /// What the completed used, in the order of [`MeterKind::ALL`].
+    /// Units that the completed used, in the order of [`MeterKind::ALL`].
     pub meters: [u64; MeterKind::COUNT],
-    /// What they were charged.
+    /// Charges of the completed.
     pub charge: Micros,
-    /// What they cost beyond their holds.
+    /// Cost of the completed beyond their holds, which nobody paid.
     pub shortfall: Micros,
-    /// What was given back of their charges.
+    /// Refunds of these charges, whenever they were made.
     pub refunded: Micros,
     /// The holds of those that were refused or abandoned: at most so much may they have cost the
     /// operator, and nobody was charged.
     pub exposure: Micros,
-    /// How many of the completed have a known provider cost: their route has one in the currency.
+    /// Completed operations with a known provider cost: their route has one in the currency.
     pub costed: u64,
-    /// What providers took for those.
+    /// Provider cost of those.
     pub provider_cost: Micros,
-    /// What those were charged, less what was given back of it, less what providers took.
+    /// Margin of those: charges less refunds less provider cost.
     pub margin: Micros,
 }
 
@@ -94,7 +94,7 @@ pub struct Totals {
 #[error("a sum is too large")]
 pub(crate) struct SumOverflow;
 
-/// What tells groups apart in rows.
+/// Key of a group in rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GroupKey {
     /// Days since 1970.
@@ -158,8 +158,8 @@ impl Sums {
         Ok(())
     }
 
-    /// The sums under the names of their groups, sorted by group and currency. Of an id that `names`
-    /// does not know the name is empty.
+    /// The sums under the names of their groups, sorted by group and currency. Of an id that
+    /// `names` does not know the name is empty.
     pub(crate) fn with_names(self, names: &BTreeMap<[u8; 16], String>) -> Vec<UsageRow> {
         let name = |id: [u8; 16]| names.get(&id).cloned().unwrap_or_default();
         let named = |((part, currency), totals)| {

@@ -1,8 +1,15 @@
-//! The audit of `holdfast ledger verify`: recomputes every balance and every invariant that rows can
-//! show, from the rows alone. It trusts no column that another one implies.
+//! The audit of `holdfast ledger verify`: recomputes every balance and every invariant that
+//! rows can show, from the rows alone. It trusts no column that another one implies.
 //!
-//! Pure; the rows come from [`crate::Store::verify`]. What an operation's transfers should be is
-//! asked of the domain, never written down here a second time.
+//! Order: wallets, API keys and postings first; then operations with their transfers, by number;
+//! then counters; then [`Audit::finish`], which reports what was expected and never came.
+//!
+//! Pure: [`crate::Store::verify`] reads the rows, in one transaction. The transfers that an
+//! operation should have are asked of the domain, never written down here a second time. Sums are
+//! 128 bits wide: a damaged book must be reported, not overflow.
+//!
+//! It never repairs, and never stops at the first mismatch: the first 10,000 are listed, more are
+//! counted.
 
 mod counters;
 mod rules;
@@ -24,7 +31,7 @@ use self::transfers::Sums;
 /// Mismatches that are listed; more are counted.
 const LISTED_MAX: usize = 10_000;
 
-/// What an audit found.
+/// Result of an audit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Wallets that were looked at.
@@ -33,38 +40,38 @@ pub struct Verification {
     pub operations: u64,
     /// Transfers that were looked at, postings among them.
     pub transfers: u64,
-    /// What does not fit.
+    /// Mismatches, in the order in which they were found.
     pub mismatches: Vec<Mismatch>,
-    /// How many more there are than are listed.
+    /// Number of mismatches beyond those that are listed.
     pub unlisted: u64,
 }
 
-/// What an audit takes for granted.
+/// Terms of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// How long results are kept.
+    /// Time that results are kept for.
     pub retention: Duration,
 }
 
-/// How far an audit is.
+/// Progress of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Operations that were looked at.
     pub operations: u64,
-    /// How many there are.
+    /// Operations that there are.
     pub of: u64,
 }
 
 /// Something that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What it is about.
+    /// Row or rows that do not fit.
     pub subject: Subject,
-    /// What is wrong with it.
+    /// Sentence about the subject, without its name.
     pub sentence: String,
 }
 
-/// What a mismatch is about.
+/// Subject of a mismatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A wallet.
@@ -101,14 +108,14 @@ impl fmt::Display for Mismatch {
 #[derive(Debug)]
 pub(crate) struct AuditedOperation {
     pub(crate) operation: Operation,
-    /// What its earlier generations held, as its row says.
+    /// Sum that its earlier generations held, as its row says.
     pub(crate) released: Micros,
     pub(crate) result: StoredResult,
-    /// Whether it is found among those that run.
+    /// True where it is found among those that run.
     pub(crate) is_listed: bool,
 }
 
-/// What stands of an operation's result.
+/// Result row of an operation, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredResult {
     Nothing,
@@ -248,7 +255,7 @@ impl Audit {
         }
     }
 
-    /// How many operations were looked at.
+    /// Number of operations that were looked at.
     pub(crate) const fn operations(&self) -> u64 {
         self.found.operations
     }

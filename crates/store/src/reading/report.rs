@@ -60,7 +60,7 @@ impl Store {
         rows.iter().map(live).collect::<Result<_, _>>().map_err(unavailable)
     }
 
-    /// What running operations hold.
+    /// Sums over the holds of running operations.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Store {
         Ok(outstanding)
     }
 
-    /// What has been refunded of an operation's charge.
+    /// Sum of the refunds of an operation's charge.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
-//! The statements behind [`crate::statement`]. Nothing is sorted but the entries that are shown: sums
-//! need no order, and the newest entries are kept while the wallet's transfers are passed by. Those
-//! are found through indexes that hold nothing else, the wide rows of operations are not read.
+//! The statements behind [`crate::statement`]. Nothing is sorted but the entries that are shown:
+//! sums need no order, and the newest entries are kept while the wallet's transfers are passed by.
+//! Those are found through indexes that hold nothing else, the wide rows of operations are not
+//! read.
 
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};
@@ -30,7 +31,7 @@ FROM (
 ) AS l LEFT JOIN operations AS named ON l.place = 1 AND named.seq = l.seq
 ORDER BY l.at, l.place, l.seq, l.leg";
 
-/// What all transfers before the end of a period come to, and how many of them are in it.
+/// Sums over all transfers before the end of a period, and how many of them are in it.
 pub(crate) const SUMS: &str = "SELECT CAST(coalesce(sum(available), 0) AS bigint),
     CAST(coalesce(sum(held), 0) AS bigint), count(*) FILTER (WHERE at >= $2)
 FROM (
@@ -68,6 +69,7 @@ async fn read(
 ) -> Result<Statement, ReadError> {
     let values = values(wallet, period, limit);
     let [id, from, to, _limit] = values.clone();
+    // Both reads see one moment: the entries add up to the closing balance.
     let sums = db.query(SUMS, [id, from, to]).await?;
     let lines = db.query(LINES, values).await?;
     let (closing, count) =
@@ -79,7 +81,7 @@ async fn read(
 
 const NOTHING: StatementBalance = StatementBalance { available: Micros::ZERO, held: Micros::ZERO };
 
-/// What [`LINES`] is asked with.
+/// The binds of [`LINES`].
 pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Bind; 4] {
     let (from, to) = period.bounds();
     [blob(wallet.to_bytes()), from.into(), to.into(), i64::from(limit).into()]

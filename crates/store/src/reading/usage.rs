@@ -1,6 +1,6 @@
-//! The statements behind [`crate::usage`]. They read the rows of all operations: an index by the moment
-//! of finishing would cost every request a write, and nobody waits for a report. Rows are summed page by
-//! page, so that no more than a page is ever sorted or held.
+//! The statements behind [`crate::usage`]. They read the rows of all operations: an index by the
+//! moment of finishing would cost every request a write, and nobody waits for a report. Rows are
+//! summed page by page, so that no more than a page is ever sorted or held.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::usage::{DAY_MICROS, GroupBy, GroupKey, Sums, Totals, UsageRow};
 /// Operations that are summed at once.
 const PAGE: i64 = 20_000;
 
-/// What was given back of an operation; nothing where nothing was.
+/// Sum of an operation's refunds; NULL where there are none.
 const REFUNDED: &str = "(SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)";
 
-/// What a run may have cost that nobody was charged for.
+/// Exposure: a run that may have cost something, and that nobody was charged for.
 const EXPOSURE: &str = "CASE WHEN o.phase IN ('refused', 'abandoned') THEN o.hold END";
 
 const LAST: &str = "SELECT coalesce(max(seq), 0) FROM operations";
 
 impl Store {
-    /// What finished in a period, summed for each group and currency, sorted by both.
+    /// Usage that finished in a period, summed for each group and currency, sorted by both.
     ///
     /// # Errors
     ///

@@ -1,6 +1,9 @@
-//! Reads the rows of an audit in one transaction, since the book is written to meanwhile. Operations
-//! and their transfers are read page by page: they are larger than memory, and so may the transfers of one
-//! operation be. Wallets, API keys, postings and counters are few, and are read at once.
+//! Reads the rows of an audit in one transaction, since the book is written to meanwhile.
+//!
+//! Operations and their transfers are read page by page: they are larger than memory, and so may
+//! the transfers of one operation be. Both are ordered by the operation's number, so that one pass
+//! over each pairs them. Wallets, API keys, postings and counters are few, and are read at once.
+//! A wallet, posting or operation that cannot be read is a mismatch, not an error.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -179,7 +182,8 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// Sums and checks those of the operation with this number, and passes by those of numbers before it.
+    /// Sums and checks those of the operation with this number, and passes by those of numbers
+    /// before it.
     async fn check(
         &mut self,
         db: &mut ReadTransaction,

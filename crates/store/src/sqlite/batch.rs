@@ -1,5 +1,16 @@
-//! One transaction of the writer: reads what its changes touch, has them judged, writes those that
-//! passed. It says what is certain about a failure; what follows from that is [`super::writer`]'s.
+//! A batch: one transaction of the writer.
+//!
+//! ```text
+//! BEGIN IMMEDIATE -> clock, rows -> judge -> write what passed -> COMMIT (ROLLBACK if none did)
+//! ```
+//!
+//! Cache: the writer caches the row of each operation that it left leased. An ending that hits the
+//! cache skips a read. Another process may have written that row since, so a cached row may let a
+//! change pass, whose UPDATE then finds no row of that version, but never refuses one: the cache is
+//! emptied, the rows are read, and the batch is judged again.
+//!
+//! Errors say what is certain: before COMMIT nothing was committed, after a failed COMMIT nothing
+//! is known. The answers that follow from that are [`super::writer`]'s.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +28,7 @@ use super::write_task::WriteError;
 use crate::judge::{Acceptance, Book, OperationRow, Rejection, windows};
 use crate::metrics;
 
-/// What the writer remembers from batch to batch.
+/// Rows that the writer keeps from batch to batch.
 #[derive(Debug)]
 pub(super) struct BatchCache {
     /// Price versions never change, so those that were read once need not be read again.
@@ -29,18 +40,18 @@ pub(super) struct BatchCache {
     pub(super) clock: Arc<Clock>,
 }
 
-/// What is certain when a batch did not go through.
+/// A batch that did not go through, by what is certain about it.
 #[derive(Debug)]
 pub(super) enum BatchError {
-    /// Nothing was committed; one of the changes does not fit the tables.
+    /// A change does not fit the tables; nothing was committed.
     Constraint(WriteError),
-    /// Nothing was committed; the database does not work.
+    /// The database does not work; nothing was committed.
     Unavailable(WriteError),
     /// COMMIT was tried and it failed, which says nothing about what is durable.
     Uncertain(WriteError),
 }
 
-/// What became of each change, in their order.
+/// Verdicts of the changes of a batch, in their order.
 pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 
 impl BatchCache {
@@ -55,7 +66,7 @@ impl BatchCache {
         transition.matches_row(Some((row.version, row.claim))).then_some(*row)
     }
 
-    /// Whether a change was judged by a row that was not read.
+    /// True where a change was judged by a cached row.
     fn has_cached_row(&self, change: &Change) -> bool {
         match change {
             Change::Operation(transition) => self.row(transition).is_some(),
@@ -101,7 +112,8 @@ pub(super) fn commit(
 ) -> Result<Verdicts, BatchError> {
     let result = attempt_or_roll_back(statements, memory, changes);
     let Err(failure) = &result else { return result };
-    // What was remembered may be so no longer. With rows that were read a change fails for its own sake.
+    // What was remembered may be so no longer. With rows that were read a change fails for its own
+    // sake.
     let had_rows = !std::mem::take(&mut memory.leased).is_empty();
     if had_rows && matches!(failure, BatchError::Constraint(_)) {
         return attempt_or_roll_back(statements, memory, changes);
@@ -126,6 +138,7 @@ fn attempt(
     memory: &mut BatchCache,
     changes: &[&Change],
 ) -> Result<Verdicts, BatchError> {
+    // BEGIN IMMEDIATE takes the right to write before the first read: nobody writes in between.
     statements.begin().map_err(BatchError::of)?;
     let (mut book, mut now) = read(statements, memory, changes).map_err(BatchError::of)?;
     reach(Step::BatchBegun);
@@ -143,8 +156,10 @@ fn attempt(
         let judged = changes.iter().zip(&verdicts);
         let written = write(statements, &book, judged, now).map_err(BatchError::of)?;
         reach(Step::BatchWritten);
+        // No ROLLBACK after a failed COMMIT: it may be durable. The writer drops the connection.
         let done = statements.commit().map_err(|error| BatchError::Uncertain(error.into()))?;
         reach(Step::BatchCommitted);
+        // Cached after COMMIT only: a row that was rolled back must not be remembered.
         memory.prices.extend(book.moved.prices);
         for (transition, row) in written {
             memory.remember(transition, row);
@@ -276,8 +291,8 @@ fn write<'c>(
 }
 
 impl BatchError {
-    /// An error before COMMIT. Constraints and rows that were not there are about a change, the rest is
-    /// about the database.
+    /// An error before COMMIT. Constraints and rows that were not there are about a change, the
+    /// rest is about the database.
     fn of(error: impl Into<WriteError>) -> Self {
         let error = error.into();
         if let WriteError::Sql(rusqlite::Error::StatementChangedRows(_)) = &error {

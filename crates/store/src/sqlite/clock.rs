@@ -1,6 +1,6 @@
-//! SQLite's clock as this process sees it: it counts milliseconds, so the transactions within one are
-//! told apart by microseconds that are added here, and no read sees an earlier moment than a write
-//! before it was given.
+//! SQLite's clock as this process sees it: it counts milliseconds, so the transactions within one
+//! are told apart by microseconds that are added here, and no read sees an earlier moment than a
+//! write before it was given.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -20,9 +20,11 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A moment for a write: SQLite's, and later than that of the write before. Only the writer asks.
+    /// A moment for a write: SQLite's, and later than that of the write before. Only the writer
+    /// asks.
     pub(crate) fn stamp(&self, now: Timestamp) -> Timestamp {
         let now = self.at_least(now, 1);
+        // Release, with the Acquire of reads: no read that starts later sees an earlier moment.
         self.0.store(now.as_micros(), Ordering::Release);
         now
     }

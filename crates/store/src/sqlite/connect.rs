@@ -1,7 +1,11 @@
-//! Opens the database file: its settings, its pools, its mode. It makes no tables.
+//! Connections to the database file: settings, pools, file mode. Tables are made elsewhere.
 //!
-//! The writer, the checkpointer and a migration have a connection each, the pool of readers only reads.
-//! `synchronous` is FULL: a commit that was answered is on the disk.
+//! The writer, the checkpointer and a migration have a connection each; the pool of readers only
+//! reads. `synchronous` is FULL: a commit that was answered is on the disk. Automatic checkpoints
+//! are off, because they would run inside of somebody's commit.
+//!
+//! A process that serves checks the file by device and inode before and after each open: a name
+//! that was given to another file in between would be written to otherwise.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -23,10 +27,10 @@ use crate::dialect::Dialect;
 /// SQLite's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Sqlite.clock();
 
-/// What a connection that writes sets. Checkpoints are made by the checkpointer and, when little is left to do,
-/// by the writer: never by whichever commit comes next.
+/// Settings of a connection that writes. Checkpoints are made by the checkpointer and, when little
+/// is left to do, by the writer: never by whichever commit comes next.
 const LOG: [(&str, &str); 2] = [("wal_autocheckpoint", "0"), ("journal_size_limit", "67108864")];
-/// What every connection sets.
+/// Settings of every connection: 8 MiB of cache, since larger ones and mmap brought no gain.
 const SMALL: [(&str, &str); 3] =
     [("cache_size", "-8192"), ("mmap_size", "0"), ("temp_store", "MEMORY")];
 /// Versions before this one may corrupt a database when its log is reset.
@@ -43,7 +47,7 @@ const NOT_A_DATABASE: u32 = 26;
 const LOCKED: u32 = 5;
 /// Before a locked file is opened again.
 const AGAIN: Duration = Duration::from_millis(10);
-/// How long a caller waits for a connection of a pool.
+/// Time that a caller waits for a connection of a pool.
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Rows that a connection's thread may run ahead of their reader.
 const ROWS_AHEAD: usize = 4_096;
@@ -74,7 +78,7 @@ fn result_code(error: &DbErr) -> Option<u32> {
     Some(code & 0xff)
 }
 
-/// Whether the file is something else.
+/// True where the file is no SQLite database.
 pub(crate) fn is_no_database(error: &DbErr) -> bool {
     result_code(error) == Some(NOT_A_DATABASE)
 }
@@ -83,9 +87,9 @@ pub(crate) fn is_no_database(error: &DbErr) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
-    /// How long a transaction waits for another process that writes.
+    /// Time that a transaction waits for another process that writes.
     pub(crate) busy_timeout: Duration,
-    /// Of the process that serves the file.
+    /// Lock of the process that serves the file; `None` beside it.
     pub(crate) lock: Option<Arc<ServeLock>>,
 }
 
@@ -97,6 +101,7 @@ impl DatabaseFile {
 
     fn connect(&self, busy_timeout: Duration) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // Twice: before, so that no foreign file is opened; after, since the name may have moved.
         self.check()?;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         self.check()?;
@@ -117,10 +122,10 @@ impl DatabaseFile {
         })
     }
 
-    /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to write and keeps it
-    /// while it waits for those who read: only the process that serves may, and nobody writes to it by then. All
-    /// others would stop its commits. They leave the log to it, or to the last connection of all, with
-    /// whose end SQLite folds the log by itself.
+    /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to
+    /// write and keeps it while it waits for those who read: only the process that serves may, and
+    /// nobody writes to it by then. All others would stop its commits. They leave the log to it, or
+    /// to the last connection of all, with whose end SQLite folds the log by itself.
     pub(crate) fn leave(&self) -> rusqlite::Result<()> {
         if self.lock.is_none() {
             return match self.connect(Duration::ZERO) {
@@ -175,8 +180,8 @@ fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
-/// Opens a file, and again where it is locked, the last time when this time is over: for a file that another
-/// process makes ready at the same moment SQLite does not always wait by itself.
+/// Opens a file, and again where it is locked, the last time when this time is over: for a file
+/// that another process makes ready at the same moment SQLite does not always wait by itself.
 async fn open(
     path: &Path,
     options: SqliteConnectOptions,

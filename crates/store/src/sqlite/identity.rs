@@ -1,17 +1,19 @@
 //! The database file that was opened, told from every other one that may come to have its name.
 //!
-//! A name is no file: it can be removed, given to another file (a backup moved over it), or be one of
-//! several (a hard link, a bind mount). SQLite notices none of that, and writes on into what it has open, whose
-//! log it finds by the name. So whoever serves holds the file itself, by its device and inode:
+//! A name is no file: it can be removed, given to another file (a backup moved over it), or be one
+//! of several (a hard link, a bind mount). SQLite notices none of that, and writes on into what it
+//! has open, whose log it finds by the name. So whoever serves holds the file itself, by its device
+//! and inode:
 //!
-//! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is called elsewhere;
+//! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is
+//!   called elsewhere;
 //! - one name: a second hard link has a second log, and the two ruin the file;
 //! - device and inode of the name are compared with what is held at each heartbeat, and whenever a
 //!   connection is opened.
 //!
 //! `flock` and the `fcntl` locks of SQLite do not see each other. But closing *any* descriptor of a
-//! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here is unlocked at
-//! its end and never closed.
+//! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here
+//! is unlocked at its end and never closed.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
@@ -22,10 +24,10 @@ use std::sync::OnceLock;
 
 use tokio_util::sync::CancellationToken;
 
-/// Why a file is not, or is no longer, the one that was opened.
+/// A file that is not, or is no longer, the one that was opened.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FileLost {
-    /// Nothing has the name any more.
+    /// The name leads to no file any more.
     #[error(
         "the database {0} was removed while it was served: what was committed since is not there"
     )]
@@ -33,19 +35,19 @@ pub enum FileLost {
     /// Another file has the name now.
     #[error("the database {0} is another file than the one that is served: it was replaced")]
     Replaced(PathBuf),
-    /// It has more names than this one, each with a log of its own.
+    /// The file has more names than this one, each with a log of its own.
     #[error("the database {0} has {1} names (hard links): delete all others but leave this one")]
     Linked(PathBuf, u64),
 }
 
-/// Why a file was not taken hold of.
+/// A file that was not taken hold of.
 #[derive(Debug)]
 pub(crate) enum HoldError {
     /// Another process holds it, by whatever name.
     Taken,
-    /// It has several names.
+    /// The file has several names, or lost its only one.
     Lost(FileLost),
-    /// It cannot be opened or locked.
+    /// The file cannot be opened or locked.
     Failed(io::Error),
 }
 
@@ -67,6 +69,7 @@ impl Identity {
         let file = ManuallyDrop::new(File::open(named).map_err(HoldError::Failed)?);
         let held = file.metadata().map_err(HoldError::Failed)?;
         one_name(named, &held).map_err(HoldError::Lost)?;
+        // No waiting: who holds the lock serves the file, and does so for as long as it runs.
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(HoldError::Taken),
@@ -77,8 +80,9 @@ impl Identity {
         Ok(Self { named: named.to_owned(), device, inode, file, lost, told })
     }
 
-    /// Refuses where the name leads to another file than the one in hold, and notes it. A second name is noted
-    /// only: what runs may still end in this file. A name that cannot be looked at says nothing.
+    /// Refuses where the name leads to another file than the one in hold, and notes it. A second
+    /// name is noted only: what runs may still end in this file. A name that cannot be looked at
+    /// says nothing.
     pub(crate) fn check(&self) -> Result<(), FileLost> {
         let (found, is_ours) = match fs::metadata(&self.named) {
             Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => {
@@ -94,6 +98,7 @@ impl Identity {
             }
         };
         let Err(lost) = found else { return Ok(()) };
+        // Noted before the token is cancelled: who is woken by it finds the reason.
         self.lost.get_or_init(|| lost.clone());
         self.told.cancel();
         if is_ours { Ok(()) } else { Err(lost) }

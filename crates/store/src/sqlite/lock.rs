@@ -1,7 +1,12 @@
-//! One `serve` to a database file, by whatever name: an exclusive lock on `<file>.lock` and one on the file
-//! itself, held as long as the process serves. They prove that whatever an earlier process left behind is nobody's
-//! any more, and that the file is the one that was opened ([`super::identity`]). The command line does
-//! not take them beside a process that serves.
+//! The right to serve a database file: one `serve` to a file, by whatever name.
+//!
+//! Two exclusive locks, held while the process serves: one on `<file>.lock`, which can be taken
+//! before there is a database, and one on the file itself, which holds whatever it is called
+//! ([`crate::sqlite::identity`]). The kernel drops both with the process, however that ends.
+//!
+//! They prove that whatever an earlier process left behind is nobody's any more, and that the file
+//! is the one that was opened. The command line does not take them beside a process that serves.
+//! `<file>.lock` is never deleted: somebody could hold a lock on the deleted file.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -28,7 +33,7 @@ struct FileLock {
     _beside: File,
 }
 
-/// Why the right to serve was not given.
+/// A right to serve that was not given.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process serves this file.
@@ -64,6 +69,7 @@ impl ServeLock {
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
+        // The lock beside comes first: the file itself may not be there yet.
         match beside.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LockError::Taken(database)),
@@ -89,8 +95,8 @@ impl ServeLock {
         self.held_file().map_or(Ok(()), Identity::check)
     }
 
-    /// Completes when the file was found to be removed, replaced or linked, and says which; never where
-    /// a server has the database.
+    /// Completes when the file was found to be removed, replaced or linked, and says which; never
+    /// where a server has the database.
     pub async fn lost(&self) -> FileLost {
         match self.held_file() {
             Some(identity) => identity.lost().await,
@@ -118,7 +124,8 @@ impl FileLock {
     }
 }
 
-/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with several names.
+/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with
+/// several names.
 pub(super) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
     match lock {
         Some(lock) => lock.hold(named),

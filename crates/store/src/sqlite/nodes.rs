@@ -31,6 +31,7 @@ impl Sqlite {
         let node = node.clone();
         let lock = self.file.lock.clone();
         let beat = self.write(move |transaction, now| {
+            // Before the lease is renewed: a lease in a file that was replaced proves nothing.
             if let Some(lock) = lock {
                 lock.check()?;
             }
@@ -69,7 +70,7 @@ impl Sqlite {
     }
 }
 
-/// Whether the row is this lease's now.
+/// Writes a lease; true where the row is its own now.
 fn enter(
     transaction: &Transaction<'_>,
     lease: &Lease,

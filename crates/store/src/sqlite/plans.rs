@@ -27,8 +27,8 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     explain.raw_query().mapped(|row| row.get("detail")).collect::<Result<_, _>>().unwrap()
 }
 
-/// Whether a line reads all rows of a table that grows. What a statement lists itself does not grow,
-/// nor does what runs.
+/// True where a line reads all rows of a table that grows. Rows that a statement lists itself do
+/// not grow, nor do those that run.
 fn reads_a_table(line: &str) -> bool {
     let scanned = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());
     scanned.is_some_and(|name| {

@@ -1,6 +1,15 @@
-//! What waits for the writer: changes, and errands, which are all else that is written. Callers put in
-//! and are answered later; the writer takes out whatever is there. It wakes the writer only where the
-//! writer sleeps, and bounds what waits: a claim that finds no room is `Overloaded` at once.
+//! The writer's queue: changes of the journal, and write tasks, which are all other writes. Callers
+//! put in and are answered later; the writer takes out whatever is there.
+//!
+//! Bounds: at most `jobs_max` changes wait. A claim that finds no room is answered `Overloaded` at
+//! once. Endings are always let in: funds are held until they are written, and there are no more
+//! of them than claims were let in. Write tasks are bounded by their permits.
+//!
+//! Waking: a caller notifies only a writer that sleeps. The flag is read and set under the lock of
+//! the queues, so that an arrival is seen before the writer sleeps, or wakes it.
+//!
+//! Closing: after [`Queue::close`] nothing is taken in, and what waits is still written; after
+//! [`Queue::abandon`] it is dropped, which answers each caller that nothing happened.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +19,7 @@ use holdfast_domain::ports::CommitError;
 use super::write_task::WriteTask;
 use crate::job::{BATCH_MAX, Job};
 
-/// What callers have put in and the writer has not taken out.
+/// Changes and write tasks that callers have put in and the writer has not taken out.
 #[derive(Debug)]
 pub(super) struct Queue {
     waiting: Mutex<QueueState>,
@@ -23,11 +32,11 @@ struct QueueState {
     jobs: VecDeque<Job>,
     errands: VecDeque<WriteTask>,
     is_closed: bool,
-    /// Whether the writer sleeps, and an arrival must wake it.
+    /// Set while the writer sleeps: an arrival must wake it.
     is_writer_asleep: bool,
 }
 
-/// What the writer has taken out and not done yet.
+/// Changes and write tasks that the writer has taken out and not done yet.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     pub(super) jobs: VecDeque<Job>,
@@ -39,13 +48,15 @@ impl Queue {
         Self { waiting: Mutex::default(), arrival: Condvar::new(), jobs_max: jobs_max.max(1) }
     }
 
-    /// Puts a change in, or says to a claim that there is no room. After the close nothing happens to it.
+    /// Puts a change in, or says to a claim that there is no room. After the close nothing happens
+    /// to it.
     pub(super) fn offer(&self, job: Job) {
         let mut waiting = self.lock();
         if waiting.is_closed {
             return;
         }
         if waiting.jobs.len() >= self.jobs_max && job.is_claim() {
+            // Answered outside of the lock: the answer wakes another task.
             drop(waiting);
             job.answer(Err(CommitError::Overloaded));
             return;
@@ -75,6 +86,7 @@ impl Queue {
         self.close();
         let (jobs, errands) = {
             let mut waiting = self.lock();
+            // Taken out first: each drop answers a caller, which must not happen under the lock.
             (std::mem::take(&mut waiting.jobs), std::mem::take(&mut waiting.errands))
         };
         drop(jobs);
@@ -97,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// How many changes wait.
+    /// Number of changes that wait.
     pub(super) fn jobs(&self) -> usize {
         self.lock().jobs.len()
     }
@@ -112,6 +124,7 @@ impl Queue {
 
     fn wake(&self, waiting: MutexGuard<'_, QueueState>) {
         let is_asleep = waiting.is_writer_asleep;
+        // Unlocked before the call: a writer that wakes would find the lock taken.
         drop(waiting);
         if is_asleep {
             self.arrival.notify_one();

@@ -21,14 +21,14 @@ pub(super) struct WriteTask {
     _room: OwnedSemaphorePermit,
 }
 
-/// Whether a connection can be used again.
+/// State of a connection after a task: good for the next one, or to be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionState {
     Good,
     Broken,
 }
 
-/// Why something was not written.
+/// An error of a write that did not happen, or whose COMMIT failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
     /// SQLite refused it.
@@ -59,7 +59,7 @@ impl WriteError {
         self.code().map(|code| code & 0xff)
     }
 
-    /// Whether a row was refused because another one has its name or id.
+    /// True where a row was refused because another one has its name or id.
     pub(super) fn is_taken(&self) -> bool {
         use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
         let taken = [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY];
@@ -86,6 +86,7 @@ impl WriteTask {
                 Ok(_) => true,
                 Err(error) => error.primary_code() == Some(CONSTRAINT),
             };
+            // Without autocommit a transaction is still open: its ROLLBACK has failed.
             let kept = if is_sound && connection.is_autocommit() {
                 ConnectionState::Good
             } else {

@@ -1,8 +1,19 @@
-//! The one thread that writes: takes what callers have queued, commits it in batches, answers each.
+//! The writer thread of SQLite: takes queued changes, commits them in batches, answers each.
 //!
-//! It owns its connection for ever, so no transaction hangs on a caller's future: a dropped caller
-//! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
-//! were answered by the batch before. After any doubt it goes on with another connection.
+//! ```text
+//! queue -> gather -> one write task -> one batch -> verdicts -> rest of a checkpoint -> queue
+//! ```
+//!
+//! Ownership: the thread owns its connection, so no transaction hangs on a caller's future. A
+//! dropped caller loses its verdict only; its change is committed all the same.
+//!
+//! Batches: the thread never waits to make a batch larger. It yields, so that callers answered by
+//! the last batch can queue their next change; without that they fall apart into two alternating
+//! half batches, and each of them pays for an fsync of its own.
+//!
+//! Failures: a batch that does not fit the tables is tried again change by change. After any other
+//! failure, an uncertain COMMIT, or a panic, the connection is dropped and the cache emptied.
+//! A change whose COMMIT failed is answered `Uncertain`, and never tried again here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,7 +38,7 @@ use super::write_task::{ConnectionState, WriteError};
 use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
-/// How often callers may run before a batch is closed, as long as they bring something.
+/// Yields before a batch is closed, at most; the first one that brings nothing ends them.
 const YIELDS_MAX: usize = 8;
 
 /// Starts the thread and waits until it can write.
@@ -53,7 +64,7 @@ pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause>
     Ok(is_open.await??)
 }
 
-/// However the thread ends, whoever waits is told.
+/// Closes the queue and drops what waits when the thread ends, by return or by panic.
 #[derive(Debug)]
 struct WriterGuard {
     queue: Arc<Queue>,
@@ -66,11 +77,11 @@ impl Drop for WriterGuard {
     }
 }
 
-/// What became of an attempt at a batch.
+/// Outcome of an attempt at a batch.
 enum BatchOutcome {
     /// Everybody has a verdict.
     Answered(ConnectionState),
-    /// Nothing was committed, because of one of these.
+    /// A batch of which nothing was committed, because one of its changes does not fit.
     Bad(Vec<Job>, WriteError),
 }
 
@@ -92,6 +103,7 @@ impl WriterThread {
         let mut kept = Some(connection);
         while !self.arrived.is_empty() || self.life.queue.wait() {
             let opened = kept.take().map_or_else(|| self.open(), Ok);
+            // A panic drops the connection, which rolls back; the loop goes on with another one.
             let session = |connection: Connection| self.write_until_broken(&connection);
             match catch_unwind(AssertUnwindSafe(|| opened.and_then(session))) {
                 Ok(Ok(())) => {}
@@ -106,8 +118,8 @@ impl WriterThread {
         checkpoints.stop();
     }
 
-    /// Another connection may have another file behind it, restored by hand: nothing of what was read through
-    /// the one before is believed.
+    /// Another connection may have another file behind it, restored by hand: nothing of what was
+    /// read through the one before is believed.
     fn open(&mut self) -> rusqlite::Result<Connection> {
         self.memory.forget();
         self.file.open()
@@ -120,6 +132,7 @@ impl WriterThread {
         while kept == ConnectionState::Good && (!self.arrived.is_empty() || self.life.queue.wait())
         {
             self.gather();
+            // One task a round: neither many tasks nor a full queue of changes starves the other.
             // A heartbeat waits for one batch at most, and a batch for one errand.
             if let Some(errand) = self.arrived.errands.pop_front() {
                 kept = errand.run(connection, &self.memory.clock);
@@ -129,6 +142,7 @@ impl WriterThread {
                 let batch = take_batch(&mut self.arrived.jobs, &self.misfits);
                 kept = self.commit_batch(&mut statements, batch);
             }
+            // Here no transaction is open: SQLite refuses a checkpoint inside of one.
             if kept == ConnectionState::Good {
                 self.log.finish(connection);
             }
@@ -195,6 +209,7 @@ impl WriterThread {
     fn try_batch(&mut self, statements: &mut Statements<'_>, mut batch: Vec<Job>) -> BatchOutcome {
         let started = Instant::now();
         for job in &mut batch {
+            // Set before the first statement: a panic from here on must be answered `Uncertain`.
             job.set_in_flight(true);
         }
         let changes: Vec<&Change> = batch.iter().map(Job::change).collect();
@@ -203,10 +218,12 @@ impl WriterThread {
                 metrics::batch(batch.len(), started.elapsed());
                 self.log.committed();
                 let verdicts = verdicts.into_iter().map(|it| it.map_err(CommitError::from));
+                // Answered after COMMIT only: `synchronous` is FULL, so the verdict is on the disk.
                 self.teller.send(batch.into_iter().zip(verdicts).collect());
                 BatchOutcome::Answered(ConnectionState::Good)
             }
             Err(BatchError::Constraint(error)) => {
+                // Rolled back for certain: a job dropped from here on did not happen.
                 for job in &mut batch {
                     job.set_in_flight(false);
                 }
@@ -226,9 +243,10 @@ impl WriterThread {
     }
 }
 
-/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its ending or its
-/// settlement that is there already, a row that is another one, or a reason that nobody thought of: none of them
-/// goes away by itself, and a result whose settlement is refused is recorded. The rest is about the database.
+/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its
+/// ending or its settlement that is there already, a row that is another one, or a reason that
+/// nobody thought of: none of them goes away by itself, and a result whose settlement is refused is
+/// recorded. The rest is about the database.
 fn answer_bad(alone: Vec<Job>, error: WriteError) {
     use rusqlite::ffi::SQLITE_CONSTRAINT_CHECK;
     tracing::error!(%error, "a change does not fit the tables");
@@ -309,7 +327,8 @@ mod tests {
         reader.execute_batch("BEGIN; SELECT * FROM wallets").unwrap();
         assert!(fill(80).await >= 80, "nothing is taken from under a reader");
         reader.execute_batch("ROLLBACK").unwrap();
-        // However fast commits are, and however slow what is carried over: it is over after a few passes.
+        // However fast commits are, and however slow what is carried over: it is over after a few
+        // passes.
         let mut filled = 80;
         while fill(20).await >= 80 {
             filled += 20;

@@ -1,8 +1,9 @@
-//! What the counters of API keys should stand at, by their operations' rows.
+//! Expected counters of API keys, by their operations' rows.
 //!
-//! Counters of days, months and all time are exact. Those of minutes are looked at for an hour only: the
-//! next minute forgets them, and they are deleted after two days. Rows do not tell two things of them: whether what was
-//! abandoned had been sent to anybody, and which limits an earlier generation had. So these have bounds.
+//! Counters of days, months and all time are exact. Those of minutes are looked at for an hour
+//! only: the next minute forgets them, and they are deleted after two days. Rows do not tell two
+//! things of them: whether what was abandoned had been sent to anybody, and which limits an earlier
+//! generation had. So these have bounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +16,12 @@ use crate::judge::Window;
 /// Minutes that began before this are not looked at.
 const RECENT_MICROS: i64 = 3_600 * 1_000_000;
 
-/// What counters should stand at.
+/// Ranges in which counters should stand, by window.
 #[derive(Debug)]
 pub(super) struct ExpectedCounters {
     recent: Timestamp,
     windows: BTreeMap<Window, CountRange>,
-    /// Whose minutes cannot be known: a generation that held nothing has left no trace of when it was.
+    /// API keys whose minutes cannot be known: a generation that held nothing left no trace.
     untold: BTreeSet<ApiKeyId>,
 }
 
@@ -65,7 +66,7 @@ impl ExpectedCounters {
         }
     }
 
-    /// What is wrong with a counter that stands at this.
+    /// Compares a counter with its range; a sentence where it does not fit.
     pub(super) fn compare(&mut self, window: Window, used: i64) -> Option<String> {
         let (api_key, counter, start) = window;
         let CountRange { low, high } = self.windows.remove(&window).unwrap_or_default();
@@ -81,7 +82,7 @@ impl ExpectedCounters {
         ))
     }
 
-    /// What should be counted and is not, after all counters were compared.
+    /// Counters that should be there and are not, after all counters were compared.
     pub(super) fn missing_counters(&self) -> Vec<(ApiKeyId, String)> {
         let missing = self.windows.iter().filter(|((api_key, counter, _), span)| {
             span.low != 0 && !(is_of_minutes(*counter) && self.untold.contains(api_key))
@@ -113,7 +114,7 @@ const fn is_of_minutes(counter: Counter) -> bool {
     }
 }
 
-/// What the last generation reserved.
+/// Amount that the last generation reserved of a counter.
 fn reserved(operation: &Operation, counter: Counter) -> i128 {
     match counter {
         Counter::Requests | Counter::Concurrency => 1,
@@ -124,7 +125,7 @@ fn reserved(operation: &Operation, counter: Counter) -> i128 {
     }
 }
 
-/// Whether the operation took part in a counter.
+/// True where the operation took part in a counter.
 fn reserves(operation: &Operation, counter: Counter) -> bool {
     let bits = operation.reserved.counters();
     let bit = Counter::ALL.iter().position(|other| *other == counter);

@@ -1,4 +1,4 @@
-//! What must be true of one operation by its own row and its result's.
+//! Rules of one operation that its own row and its result's must satisfy.
 
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Operation, Phase};

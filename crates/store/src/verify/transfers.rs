@@ -1,6 +1,6 @@
-//! The transfers of one operation, summed and checked while they are read: a key that was retried ten
-//! thousand times has tens of thousands of them. Each generation's are those of its hold and of what became of it,
-//! and no others; they say the moments that the row says.
+//! The transfers of one operation, summed and checked while they are read: a key that was retried
+//! ten thousand times has tens of thousands of them. Each generation's are those of its hold and of
+//! what became of it, and no others; they say the moments that the row says.
 
 use std::cmp::Ordering;
 
@@ -16,15 +16,15 @@ pub(crate) struct AuditEntry {
     pub(crate) at: Timestamp,
 }
 
-/// What the transfers of an operation come to.
+/// Sums over the transfers of an operation, in micros.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) count: u64,
     pub(crate) available: i128,
     pub(crate) held: i128,
-    /// What all generations but the last held.
+    /// Sum of the holds of all generations but the last.
     pub(crate) past_holds: i128,
-    /// When its generations between the first and the last were admitted, those that held anything.
+    /// Admissions of its generations between the first and the last, where they held anything.
     pub(crate) reopened: Vec<Timestamp>,
     pub(crate) wrong: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Sums {
 pub(crate) struct Transfers<'o> {
     operation: &'o Operation,
     sums: Sums,
-    /// Those of one generation.
+    /// Transfers of the generation that is being read.
     group: Vec<AuditEntry>,
     has_last: bool,
 }
@@ -98,7 +98,7 @@ impl<'o> Transfers<'o> {
         }
     }
 
-    /// Its row was written in the same transactions as its last transfers.
+    /// The row was written in the same transactions as its last transfers: moments must agree.
     fn check_moments(&mut self, lines: &[AuditEntry]) {
         let Operation { admitted_at, phase, .. } = self.operation;
         for AuditEntry { transfer, at, .. } in lines {
