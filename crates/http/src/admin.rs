@@ -25,14 +25,15 @@ use crate::service::answer_probe;
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
-/// What the operator's listener serves.
+/// State of the operator's listener: its bearer token, the metrics and the engine of the probes.
 #[derive(Clone)]
 pub struct Admin {
-    /// What its bearer has to show.
+    /// Bearer token of `/metrics`, the configuration's `admin.token`. Empty refuses everybody.
     pub token: String,
     /// `GET /metrics`
     pub metrics: Metrics,
-    /// `GET /healthz`, `GET /readyz`: here they are heard however busy the public listener is.
+    /// Engine behind `GET /healthz` and `GET /readyz`. Probes are heard here however busy the
+    /// public listener is.
     pub engine: Arc<Engine>,
 }
 
@@ -46,7 +47,7 @@ const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bea
      configuration.";
 const ONLY_METRICS: &str = "There is nothing here but GET /metrics, /healthz and /readyz.";
 
-/// Limits of the operator's own connections.
+/// Fixed limits of the operator's connections: 64 at once, heads of 16 KiB, no bodies.
 const LIMITS: Options = Options {
     header_bytes: 16_384,
     body_bytes: 0,
@@ -60,10 +61,12 @@ const LIMITS: Options = Options {
     retry_wait: Duration::ZERO,
 };
 
-/// Serves the operator's listener until `shutdown`.
+/// Serves the operator's listener until `shutdown`. Connections in flight are not awaited: a
+/// scrape that is cut is made again.
 pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: CancellationToken) {
     let connections = TaskTracker::new();
     while let Some(accepted) = accept(&listener, &shutdown).await {
+        // Closed unheard, without a line in the log: a scraper that finds no room tries again.
         if connections.len() >= LIMITS.connections {
             continue;
         }
@@ -96,7 +99,8 @@ async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
     answer
 }
 
-/// Compares in a time that depends on the lengths alone. An empty token lets nobody in.
+/// Constant-time comparison: its time depends on the lengths alone, so that a guess learns
+/// nothing of the bytes. An empty token lets nobody in.
 fn is_token(shown: &[u8], token: &[u8]) -> bool {
     let differences = shown.iter().zip(token).fold(0, |bits, (a, b)| bits | (a ^ b));
     !token.is_empty() && shown.len() == token.len() && differences == 0

@@ -1,4 +1,15 @@
-//! Reads a request's body within its limits of size and time.
+//! Reading of request bodies, within three limits.
+//!
+//! - Size: a body larger than `bytes_max` is refused; unread, where `Content-Length` announces it.
+//! - Time: the whole body has `time` to arrive, however steadily its bytes trickle in.
+//! - Memory: the bodies of all requests share one [`BodyBudget`].
+//!
+//! A body reserves its share of the budget while it grows, and not beforehand: an announced
+//! length is only the client's word. The first 64 KiB are free, so that ordinary requests never
+//! touch the shared counter. The reservation travels inside the [`Bytes`] that are returned, and
+//! is given back when the last clone of them is dropped: a request that waits for the engine
+//! still counts. A body that is alone is always taken, or a budget smaller than one body would
+//! refuse it for ever.
 
 use std::error::Error;
 use std::io;
@@ -15,14 +26,14 @@ use tokio::time::timeout;
 use crate::error::Problem;
 use crate::reply::GuardedBytes;
 
-/// The part of a body that is not counted: most have no more.
+/// Bytes up to which a body is not counted. Most bodies are smaller and cost no atomic.
 const FREE: usize = 64 << 10;
 
-/// Bytes of bodies that are in memory, of all requests.
+/// Shared counter of the bytes of all bodies in memory. Clones count together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyBudget(Arc<AtomicUsize>);
 
-/// What one body has of it, until it is dropped.
+/// Reservation of one body in the [`BodyBudget`], in bytes. Dropping it gives them back.
 #[derive(Debug)]
 struct BodyReservation {
     room: BodyBudget,
@@ -30,13 +41,17 @@ struct BodyReservation {
 }
 
 impl BodyReservation {
-    /// Counts so many bytes in all. One body alone is always taken.
+    /// Raises the reservation to `bytes` in all, or refuses with `overloaded` where all bodies
+    /// together would exceed `most`. One body alone is always taken.
     fn grow_to(&mut self, bytes: usize, most: usize) -> Result<(), Problem> {
         let more = bytes.saturating_sub(self.bytes);
         if bytes <= FREE || more == 0 {
             return Ok(());
         }
+        // Added before it is judged: of two bodies that race for the last bytes the later sees the
+        // earlier. A race may refuse one too many, and never admits one.
         let others = self.room.0.fetch_add(more, Ordering::AcqRel).saturating_sub(self.bytes);
+        // Set also on the way to a refusal, because `drop` subtracts exactly this.
         self.bytes = bytes;
         if others > 0 && others.saturating_add(bytes) > most {
             return Err(Problem {
@@ -56,17 +71,17 @@ impl Drop for BodyReservation {
     }
 }
 
-/// A request's body that was not read yet.
+/// Unread body of a request, with the budget that it will be counted in.
 pub(crate) struct Upload {
     incoming: Incoming,
     room: BodyBudget,
 }
 
-/// How much of a body is taken, and how long it may take.
+/// Limits of one read: bytes of this body, bytes of all bodies, and time until it is whole.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
     pub(crate) bytes_max: usize,
-    /// Of all bodies.
+    /// Bytes of all counted bodies together: of those larger than the free part.
     pub(crate) in_memory: usize,
     pub(crate) time: Duration,
 }
@@ -76,7 +91,7 @@ impl Upload {
         Self { incoming, room: room.clone() }
     }
 
-    /// Whether it announces no more than this.
+    /// True where the body announces at most `bytes`. A chunked body announces nothing.
     pub(crate) fn is_at_most(&self, bytes: usize) -> bool {
         let announced = self.incoming.size_hint().upper();
         announced.is_some_and(|all| usize::try_from(all).is_ok_and(|all| all <= bytes))
@@ -110,13 +125,15 @@ async fn collect(
             return Err(too_large(limits.bytes_max));
         }
         taken.grow_to(bytes, limits.in_memory)?;
+        // Bodies of one frame, which are most, are passed on without a copy. The reservation ends
+        // here: a frame is no larger than the connection's read buffer.
         if read.is_empty() && body.is_end_stream() {
             return Ok(data);
         }
         read.extend_from_slice(&data);
     }
     let read = read.freeze();
-    // Counted for as long as anybody has it.
+    // The owner keeps the reservation: counted for as long as anybody has a clone.
     Ok(if taken.bytes > 0 {
         Bytes::from_owner(GuardedBytes { bytes: read, held: taken })
     } else {
@@ -124,7 +141,8 @@ async fn collect(
     })
 }
 
-/// The refusal of a body that breaks off, which nobody reads, or that is garbled.
+/// Refusal of a body that breaks off, which nobody reads, or whose chunks are garbled: hyper
+/// tells the second by the kind of the I/O error at its cause.
 fn body_error(error: &hyper::Error) -> Problem {
     use io::ErrorKind::{InvalidData, InvalidInput};
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
@@ -139,7 +157,7 @@ fn body_error(error: &hyper::Error) -> Problem {
     }
 }
 
-/// The refusal of a body over the limit.
+/// Refusal of a body over `bytes_max`. It closes the connection: the rest is never read.
 pub(crate) fn too_large(bytes_max: usize) -> Problem {
     let message = format!("The body is larger than {bytes_max} bytes: send a shorter request.");
     Problem { message: message.into(), ..Problem::new(Code::RequestTooLarge) }

@@ -1,4 +1,5 @@
-//! `POST /v1/chat/completions`: reads the head in the order of `docs/api.md`, then asks the engine.
+//! `POST /v1/chat/completions`: checks the head in the order of `docs/api.md`, then submits to the
+//! engine. The order decides which of two mistakes a caller is told of first, so it is contract.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::reply::{
 };
 use crate::{headers, limits};
 
-/// Answers a completion request of an authenticated caller.
+/// Answers a completion request of an authenticated caller. The future may be dropped at any
+/// await: before the submission nothing is bound, and after it the engine owns the run.
 pub(crate) async fn complete(
     engine: &Arc<Engine>,
     serving: &HttpConfig,
@@ -26,11 +28,14 @@ pub(crate) async fn complete(
 ) -> Result<HttpResponse, Problem> {
     let (HttpConfig { options, offer, .. }, (head, body)) = (serving, request);
     let request_key = headers::request_key(head)?;
+    // Entered before the body is read: a key over its limit must not fill memory with bodies.
     let in_hand =
         engine.enter(offer, caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
+    // The model is unknown until the body is read, so a larger body is allowed up to the largest
+    // that any of the caller's models takes; the engine judges again by the model.
     let bytes_max = match options.body_bytes {
         usual if body.is_at_most(usual) => usual,
         usual => offer.body_bytes_max(caller).max(usual),
@@ -43,6 +48,7 @@ pub(crate) async fn complete(
         caller: Arc::clone(caller),
         request_key,
         body,
+        // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.
         max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
         in_flight: Arc::clone(&in_hand),

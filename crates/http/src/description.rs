@@ -1,4 +1,4 @@
-//! `GET /openapi.json` and `GET /docs`: what the API says of itself, rendered once.
+//! `GET /openapi.json` and `GET /docs`: the API's description, rendered once at start.
 
 use bytes::Bytes;
 use holdfast_wire::openapi;
@@ -11,7 +11,7 @@ use http::{Response, StatusCode};
 use crate::reply::{HttpResponse, json};
 use crate::response_body::ResponseBody;
 
-/// Both bodies, and what the page may do.
+/// Rendered OpenAPI document and HTML page, with the security headers of the page.
 #[derive(Debug)]
 pub(crate) struct Description {
     document: Bytes,

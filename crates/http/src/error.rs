@@ -1,5 +1,15 @@
-//! Every failure's row in the table of errors: code, message and what else its body tells. The rows
-//! themselves are in `holdfast-wire`; this is the one place that chooses among them.
+//! Translation of the engine's failures into rows of the error table: code, message, and the
+//! other fields of an error's body. The rows are in `holdfast-wire`; this is the one place that
+//! chooses among them.
+//!
+//! Two fields are promises, and decide whether a client may send again:
+//!
+//! - `charged_micros` is `0` only where it is certain that nothing was charged. A failure after
+//!   the key is bound leaves it out, or tells the charge that is recorded.
+//! - `retry` follows the code, unless something better is known: the time at which a limit is
+//!   reset or a route is tried again, or that the same request would fail the same way.
+//!
+//! An operation's id is told wherever the key is bound, so that its caller can look it up.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,45 +22,45 @@ use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
 use crate::{body, limits};
 
-/// What is true where nothing can be promised any more.
+/// Message for a claim that the database lost after it was committed: no promise holds any more.
 const CLAIM_LOST: &str = "The request may have run once, and the database has lost what was written \
     of it: the operator has been told. As the database stands now you are not charged, and the same \
     Idempotency-Key may run again; ask the operator before you send it.";
 
-/// An error as it is told.
+/// Error on its way to a caller: everything that its body and its headers say.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) message: Cow<'static, str>,
     pub(crate) param: Option<String>,
-    /// Where it is known.
+    /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
     pub(crate) charged: Option<Micros>,
     pub(crate) operation: Option<OperationId>,
     pub(crate) retry: RetryAdvice,
-    /// What the run used up, where the answer is gone but its bill is not.
+    /// Meters of the run, where the answer is gone but its bill is not.
     pub(crate) meters: Option<Box<Meters>>,
 }
 
-/// Whether the same request may fare better when it is sent again.
+/// Advice on sending the same request again, told as `x-should-retry` and `retry-after`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryAdvice {
-    /// It may not.
+    /// The same request would fail again.
     Never,
-    /// It may, nobody knows when.
+    /// A later try may succeed, at an unknown time: a second is told.
     Soon,
-    /// It may after so long.
+    /// A try after this time may succeed.
     After(Duration),
 }
 
 impl RetryAdvice {
-    /// What is usually said with a code.
+    /// Default advice of a code, from its row in the table.
     pub(crate) const fn of(code: Code) -> Self {
         if code.retry() { Self::Soon } else { Self::Never }
     }
 }
 
 impl Problem {
-    /// An error with its usual message.
+    /// Error with its code's default message, charge and advice.
     pub(crate) fn new(code: Code) -> Self {
         Self {
             code,
@@ -63,7 +73,8 @@ impl Problem {
         }
     }
 
-    /// What was stored does not open: asking again would find the same. What was paid stays paid.
+    /// Error of a stored answer that does not open. A retry would find the same, and what was
+    /// paid stays paid.
     pub(crate) fn unreadable(operation: OperationId, usage: Option<&UsageRecord>) -> Self {
         let told = match usage {
             Some(usage) => Self::billed(Code::InternalError, operation, usage),
@@ -79,7 +90,8 @@ impl Problem {
         }
     }
 
-    /// The API key reads more results at once than it may: nothing is lost, what is stored stays stored.
+    /// Error of an API key that reads more bytes of results at once than it may. Nothing is lost:
+    /// the results stay stored.
     pub(crate) fn too_many_results() -> Self {
         Self {
             message:
@@ -90,7 +102,7 @@ impl Problem {
         }
     }
 
-    /// The body.
+    /// JSON body of the error.
     pub(crate) fn render(&self) -> Vec<u8> {
         let body = ErrorBody {
             message: &self.message,
@@ -163,6 +175,7 @@ impl From<&RequestFailure> for Problem {
                 message: CLAIM_LOST.into(),
                 ..Self::bound(Code::OutcomeUnknown, *id)
             },
+            // Zero means that no time is known, not that a retry succeeds at once.
             RequestFailure::NotRun(id, wait) => {
                 let told = Self::bound(Code::UpstreamUnavailable, *id);
                 let retry = if wait.is_zero() { told.retry } else { RetryAdvice::After(*wait) };
@@ -177,6 +190,7 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::Storage(operation) => {
                 Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
             }
+            // Completed but not settled: the charge is certain, and is told with the error.
             RequestFailure::Recorded(id, charge) => {
                 Self { charged: Some(*charge), ..Self::bound(Code::StorageUnavailable, *id) }
             }
@@ -184,7 +198,7 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::Overloaded => Self::new(Code::Overloaded),
             RequestFailure::Draining => Self::new(Code::Draining),
             RequestFailure::Internal(operation) => {
-                // Where the key is bound, its operation is yet to be resolved.
+                // Where the key is bound, its operation may yet be charged: no zero is promised.
                 let charged = operation.is_none().then_some(Micros::ZERO);
                 Self { operation: *operation, charged, ..Self::new(Code::InternalError) }
             }

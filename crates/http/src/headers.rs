@@ -1,4 +1,13 @@
-//! What the headers of a request say, each read strictly and once.
+//! Request headers, read strictly: a header that must be single and comes twice is refused, or
+//! counts as absent. Proxies differ on which of two equal headers they believe, so that taking
+//! either one would let a request mean different things at different hops.
+//!
+//! - `Host`: exactly one, from HTTP/1.1 on.
+//! - `Authorization`: one bearer credential.
+//! - `Idempotency-Key`: one, well formed; it is echoed in every answer.
+//! - `Holdfast-Max-Charge-Micros`: a whole number of micros, or absent.
+//! - `Content-Type`, `Content-Encoding`, `Transfer-Encoding`: plain JSON, whole or in chunks.
+//! - `x-stainless-…-timeout`: a hint, and ignored where it cannot be read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +26,26 @@ use crate::error::Problem;
 use crate::reply::IDEMPOTENCY_KEY;
 
 const MAX_CHARGE: HeaderName = HeaderName::from_static("holdfast-max-charge-micros");
-/// Where official SDKs announce how long they wait.
+/// Headers in which official SDKs announce their timeout, in seconds, perhaps with a fraction.
 const ANNOUNCED: [HeaderName; 2] = [
     HeaderName::from_static("x-stainless-read-timeout"),
     HeaderName::from_static("x-stainless-timeout"),
 ];
-/// The shortest announced timeout that is believed.
+/// Shortest announced timeout that is believed; a shorter one counts as this.
 const ANNOUNCED_MIN: Duration = Duration::from_secs(5);
-/// How long before its announced timeout a waiting caller is answered.
+/// Margin before the announced timeout: the answer has to reach the caller while it listens.
 const ANNOUNCED_MARGIN: Duration = Duration::from_secs(2);
 
-/// The bytes of a head as they came over the wire, roughly: names, values and their separators.
+/// Size of a head on the wire in bytes, roughly: target, names, values, and four bytes a field
+/// for the colon, the space and the line's end.
 pub(crate) fn head_bytes(uri: &Uri, headers: &HeaderMap) -> usize {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
     fields.sum::<usize>() + target
 }
 
-/// Whether the head says for whom it is meant, once, as every request of HTTP/1.1 must: servers on the
-/// way that choose among several would choose differently.
+/// True for a head with exactly one valid `Host`, as HTTP/1.1 demands, or with none in HTTP/1.0.
+/// Of several, servers on the way would choose differently.
 pub(crate) fn has_host(head: &Parts) -> bool {
     let mut hosts = head.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -47,11 +57,12 @@ pub(crate) fn has_host(head: &Parts) -> bool {
 
 fn is_host(text: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    // Most are plain names, also the one that is empty.
+    // Most are plain names, and an empty one is valid (RFC 9112, 3.2). The parser alone would
+    // also take `me@a`, whose first part is no host.
     text.bytes().all(is_name) || (!text.contains('@') && text.parse::<Authority>().is_ok())
 }
 
-/// What is told where it does not.
+/// Refusal of a head without exactly one valid `Host`.
 pub(crate) fn no_host() -> Problem {
     Problem {
         message: "Send exactly one Host header, with the name that you connect to.".into(),
@@ -60,15 +71,16 @@ pub(crate) fn no_host() -> Problem {
     }
 }
 
-/// The bearer text; `None` for anything but exactly one bearer credential.
+/// Bearer token of the request; `None` for anything but exactly one bearer credential.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, text) = once(headers, AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))
 }
 
-/// The caller's request key.
+/// Request key in `Idempotency-Key`. A missing, a repeated and a malformed one are three errors.
 pub(crate) fn request_key(headers: &HeaderMap) -> Result<RequestKey, Problem> {
     let Some(value) = once(headers, IDEMPOTENCY_KEY) else {
+        // Twice is not absent: a caller that is told to send a key would look for the wrong bug.
         let sent = headers.contains_key(IDEMPOTENCY_KEY);
         return Err(if sent {
             Problem {
@@ -95,20 +107,21 @@ fn read_key(text: &[u8], place: KeyPlace) -> Result<RequestKey, Problem> {
     })
 }
 
-/// The echo of a request key: only of one that is well formed, of which there is one spelling.
+/// Request key to echo in the answer: only a well-formed one, which has one spelling.
 pub(crate) fn echo(headers: &HeaderMap) -> Option<HeaderValue> {
     let key = once(headers, IDEMPOTENCY_KEY)?;
     read_key(key.as_bytes(), KeyPlace::Header).is_ok().then(|| key.clone())
 }
 
-/// The most that the caller lets a request hold. What cannot be read is a refusal of the request: it
-/// stands only where the key is not bound.
+/// Upper bound of the request's hold in micros, `None` where the caller sets none. An error
+/// refuses a new request only: where the key is bound already, the replay costs nothing.
 pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Arc<BadRequest>> {
     if !headers.contains_key(MAX_CHARGE) {
         return Ok(None);
     }
     let value = once(headers, MAX_CHARGE).and_then(|value| value.to_str().ok());
     let micros = value
+        // Rust's parser takes signs, `-5` and `+5`, that this header does not.
         .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
         .and_then(|text| text.parse::<i64>().ok());
     micros.map(|micros| Some(Micros::new(micros))).ok_or_else(|| {
@@ -121,14 +134,14 @@ pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Arc<BadR
     })
 }
 
-/// Whether the body is announced as JSON that is not packed.
+/// True for a body announced as JSON without compression.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
     let is_plain = encodings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
     is_plain && is_sent_plainly(headers) && is_json_type(headers)
 }
 
-/// Whether the body comes as it is, or in chunks of it.
+/// True for a body without transfer coding, or with `chunked` alone.
 fn is_sent_plainly(headers: &HeaderMap) -> bool {
     !headers.contains_key(TRANSFER_ENCODING)
         || once(headers, TRANSFER_ENCODING)
@@ -142,7 +155,7 @@ fn is_json_type(headers: &HeaderMap) -> bool {
         .is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// How long a caller waits for an operation that runs: until shortly before its own announced
+/// Longest wait of this caller for a running operation: two seconds less than its announced
 /// timeout, and never longer than `longest`.
 pub(crate) fn patience(headers: &HeaderMap, longest: Duration) -> Duration {
     let announced = ANNOUNCED.into_iter().filter_map(|name| {

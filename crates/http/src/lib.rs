@@ -1,4 +1,5 @@
-//! Who asks: the public HTTP API over HTTP/1.1, the operator's listener beside it, and the one for other nodes.
+//! HTTP/1.1 front of the gateway: the public API, the operator's listener and the listener for
+//! other nodes.
 //!
 //! This crate turns requests into the engine's words and its replies into statuses, headers and
 //! bodies. It decides nothing about operations or money. A handler may be dropped at any await,
@@ -34,27 +35,27 @@ pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};
 pub use crate::serve::serve;
 
-/// Limits of connections and requests.
+/// Limits of connections and requests, all of them replaceable while the process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The largest head of a request.
+    /// Largest head of a request, in bytes.
     pub header_bytes: usize,
-    /// The largest body where there is no model to say otherwise.
+    /// Largest body in bytes, unless a model of the caller's takes a larger one.
     pub body_bytes: usize,
-    /// How long a head may take.
+    /// Time for a head from its first byte to its last.
     pub header_time: Duration,
-    /// How long a connection may be idle between two requests.
+    /// Idle time of a connection between two requests, after which it is closed.
     pub idle_time: Duration,
-    /// How long a body may take.
+    /// Time for a body from the end of its head to its last byte.
     pub body_time: Duration,
-    /// How long an answer may wait for its reader to take any of it.
+    /// Time that a write may wait without its reader taking a byte, before the connection is cut.
     pub write_time: Duration,
-    /// Connections at once.
+    /// Connections at once, of all addresses.
     pub connections: usize,
-    /// The same of one address that is no proxy.
+    /// Connections at once of one address that is no trusted proxy.
     pub connections_per_address: usize,
-    /// Bytes of bodies in memory that are read, or wait to be judged.
+    /// Bytes of bodies in memory, of all requests that are being read or wait to be judged.
     pub body_bytes_in_memory: usize,
-    /// How long a retry waits for an operation that runs.
+    /// Longest wait of a retry for the running operation of its key.
     pub retry_wait: Duration,
 }

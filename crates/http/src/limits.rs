@@ -1,5 +1,5 @@
-//! What a caller is told about the limits of its API key: which one stands in its way and what to do,
-//! and the `x-ratelimit-…` headers.
+//! Limits of an API key as its caller sees them: the error of the limit that is reached, with a
+//! way out, and the `x-ratelimit-…` headers, named and spelled as OpenAI's so that SDKs read them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::error::{Problem, RetryAdvice};
 
-/// Limit, what is left of it, and until when: in OpenAI's names.
+/// Names of the headers for the limit, the remainder and the time to the reset.
 type HeaderNames = [HeaderName; 3];
 
 const REQUESTS: HeaderNames = [
@@ -25,7 +25,8 @@ const TOKENS: HeaderNames = [
     HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
-/// The error of a limit that is reached.
+/// Error of a limit that is reached: `rate_limit_exceeded` or `spend_limit_exceeded`. A request
+/// that can never fit is told not to come back.
 pub(crate) fn limit_problem(reached: &ReachedLimit) -> Problem {
     let ReachedLimit { amount, bound, .. } = reached;
     let left = reached.remaining();
@@ -79,7 +80,7 @@ fn spend(reached: &ReachedLimit, each: &str, wait_for: &str) -> String {
     )
 }
 
-/// Tells what is known of the limits by the minute.
+/// Sets the `x-ratelimit-…` headers of the limits by the minute; none for a limit not set.
 pub(crate) fn put(headers: &mut HeaderMap, rates: &RateLimitStatus) {
     for (names, rate) in [(REQUESTS, rates.requests), (TOKENS, rates.tokens)] {
         let Some(RateLimitWindow { limit, remaining, resets_in }) = rate else { continue };
@@ -92,7 +93,8 @@ pub(crate) fn put(headers: &mut HeaderMap, rates: &RateLimitStatus) {
     }
 }
 
-/// As OpenAI spells a span: `20ms`, `1.5s`, `6m0s`; whole milliseconds, rounded up.
+/// Duration in OpenAI's spelling: `20ms`, `1.5s`, `6m0s`; whole milliseconds, rounded up, because
+/// a caller that came a fraction early would be refused again.
 fn format_span(span: Duration) -> String {
     let millis = span.as_micros().div_ceil(1_000);
     let (minutes, seconds, rest) = (millis / 60_000, millis / 1_000 % 60, millis % 1_000);

@@ -1,4 +1,5 @@
-//! One line a request, and its metrics. Ids, meters, money and times; never content or secrets.
+//! Request log: a line for each request, and its metrics. Ids, meters, money and times; never
+//! content or secrets.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use uuid::Uuid;
 use crate::error::Problem;
 use crate::request_metrics::RequestMetrics;
 
-/// What is known of a request so far. The line is written when it is dropped: also for a request
-/// whose client hung up.
+/// Log line of a request in progress. Written when it is dropped: also for a request whose
+/// client hung up, because hyper drops its future at any await.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     pub(crate) id: Uuid,
@@ -26,17 +27,17 @@ pub(crate) struct RequestLog {
     /// The parameter that is wrong.
     pub(crate) param: Option<String>,
     pub(crate) client: IpAddr,
-    /// Whether its API key was refused: not each of those has a line.
+    /// True where the API key was refused: only the first such lines of a window are written.
     pub(crate) is_refused: bool,
     streamed: Option<StreamProgress>,
     started: Instant,
     counts: Arc<RequestMetrics>,
 }
 
-/// What is known of an answer that is told as it is said.
+/// Progress of a streamed answer.
 #[derive(Debug)]
 struct StreamProgress {
-    /// How long its caller waited for the first of it.
+    /// Time from the request to the first event.
     first: Duration,
     bytes: u64,
     is_over: bool,

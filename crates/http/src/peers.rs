@@ -1,5 +1,4 @@
-//! Who is at the other end: the address that a request is told apart by, and how many connections one
-//! address has.
+//! Client addresses: the address that a request counts by, and the connections that each has.
 //!
 //! Behind a proxy that the operator has listed, a client's address is the last one of `X-Forwarded-For`: the
 //! one that this proxy has added. What stands before it is the client's own word. Addresses of version 6 are
@@ -22,7 +21,7 @@ pub struct Network {
     bits: u32,
 }
 
-/// Why a text is no network.
+/// Error of a text that is neither an address nor a network.
 #[derive(Debug, thiserror::Error)]
 #[error("no address and no network: write 10.0.0.5, 10.0.0.0/8 or fd00::/8")]
 pub struct BadNetwork;
@@ -59,7 +58,7 @@ impl Network {
     }
 }
 
-/// Whether an address is one of a proxy whose word is taken.
+/// True for an address of a trusted proxy, whose `X-Forwarded-For` is believed.
 pub(crate) fn is_trusted(trusted: &[Network], address: IpAddr) -> bool {
     trusted.iter().any(|network| network.contains(address))
 }
@@ -82,7 +81,7 @@ fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
         .or_else(|| last.parse().ok().map(|it: std::net::SocketAddr| it.ip()))
 }
 
-/// What an address is counted by.
+/// Key that an address is counted by: itself, or the /64 of an address of version 6.
 pub(crate) fn group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -90,7 +89,7 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
     }
 }
 
-/// How many connections each address has.
+/// Counter of connections by address. An address without connections has no entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 

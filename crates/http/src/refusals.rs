@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the lines are counted over.
+/// Window over which lines are counted.
 pub(crate) const WHILE: Duration = Duration::from_secs(10);
 /// Lines of one while.
 const LINES: u64 = 20;

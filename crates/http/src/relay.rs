@@ -18,14 +18,14 @@ use http::header::HeaderName;
 pub use self::client::DirectTransport;
 pub use self::server::serve_nodes;
 
-/// What a path begins with; the number changes with what is said.
+/// Path prefix of a relay; the number is the protocol's version.
 const TAPE: &str = "/tape/1/";
 
 const CLAIM: HeaderName = HeaderName::from_static("holdfast-claim");
 const NONCE: HeaderName = HeaderName::from_static("holdfast-nonce");
 const PROOF: HeaderName = HeaderName::from_static("holdfast-proof");
 
-/// What a header says.
+/// Parsed value of a header; `None` where it is missing or malformed.
 fn header<T: FromStr>(headers: &HeaderMap, name: &HeaderName) -> Option<T> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }

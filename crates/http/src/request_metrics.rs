@@ -9,13 +9,13 @@ use metrics::{Counter, Histogram, counter, histogram};
 
 use crate::refusals::RefusalLog;
 
-/// What requests were answered.
+/// Metrics of answered requests, with their series looked up once and kept.
 #[derive(Debug, Default)]
 pub(crate) struct RequestMetrics {
     /// By route and status; no status where the caller hung up.
     answered: RwLock<HashMap<(&'static str, Option<u16>), RequestSeries>>,
     begun: OnceLock<Histogram>,
-    /// What bounds the lines of the log, too.
+    /// Limiter of the log lines of refused API keys.
     pub(crate) refusals: RefusalLog,
 }
 
@@ -33,6 +33,7 @@ impl RequestMetrics {
             return series.count(took);
         }
         drop(known);
+        // Another request may have added the series between the two locks: `entry` finds it then.
         let mut known = self.answered.write().unwrap_or_else(PoisonError::into_inner);
         known
             .entry((route, status))

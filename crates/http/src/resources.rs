@@ -1,4 +1,4 @@
-//! What callers look at: their operations, their wallet, the models.
+//! Endpoints that show callers their operations, their wallet and the models.
 
 use bytes::Bytes;
 use holdfast_domain::model::PublicModelId;

@@ -1,6 +1,15 @@
-//! The body of an answer: whole, or as it is said. A stream that breaks says so in its last event and
-//! takes its connection along: an end that could be taken for a whole answer is never written. Its line
-//! in the log is written when it is over, or when its reader has gone.
+//! Response bodies: whole, streamed as server-sent events, or records for another node.
+//!
+//! ```text
+//! event ─▶ event ─▶ … ─▶ end                 whole
+//! event ─▶ event ─▶ error event ─▶ abort     broken
+//! ```
+//!
+//! - A stream that breaks says so in its last event, then aborts its connection. The final chunk
+//!   of the chunked coding is never written: a client would take it for a complete answer.
+//! - A stream that is silent for 15 s sends a comment, which keeps proxies from closing it.
+//! - The stream owns the request's log line, which is written when it is dropped: at its end, or
+//!   when its reader has gone. Dropping a stream does not stop the run behind it.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -27,13 +36,13 @@ use crate::reply::GuardedBytes;
 /// The longest that a stream says nothing: proxies and clients take silence for an end.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The body of an answer.
+/// Response body. Never fails: a broken stream aborts the connection through [`AbortSignal`].
 pub(crate) enum ResponseBody {
     /// All of it is there; empty once it was handed over.
     Whole(Bytes),
     /// The rest of it is still to come.
     Streamed(Box<StreamedBody>),
-    /// What another node is told of a run.
+    /// Records of a run, relayed to another node.
     Records(BoxStream<'static, Bytes>),
 }
 
@@ -121,7 +130,7 @@ pub(crate) struct StreamedBody {
     place: Option<Arc<InFlight>>,
 }
 
-/// What is to be written.
+/// Next step of a streamed body: an event, the last event of a broken one, or the end.
 enum StreamEvent {
     Event(Bytes),
     Broken(ReplyFacts, &'static str, Bytes),

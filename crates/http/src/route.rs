@@ -2,7 +2,7 @@
 
 use http::Method;
 
-/// Where a request goes.
+/// Match of a path and a method: a probe, or a request that is logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RouteMatch<'a> {
     /// For whoever watches the process: it wants no key and leaves no line in the log.
@@ -11,16 +11,16 @@ pub(crate) enum RouteMatch<'a> {
     Asked(ApiRoute<'a>),
 }
 
-/// What is asked by others than the operator.
+/// Route of the public API, with a label for logs and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApiRoute<'a> {
     /// The description of the API: it wants no key.
     Page(Page),
-    /// What a caller with a key wants.
+    /// Endpoint that wants an API key.
     Route(Route<'a>),
 }
 
-/// What is asked about the process.
+/// Probe of the process, for load balancers and supervisors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// `GET /healthz`
@@ -29,7 +29,7 @@ pub(crate) enum Probe {
     Ready,
 }
 
-/// How the API is described.
+/// Page that describes the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
     /// `GET /openapi.json`
@@ -38,7 +38,7 @@ pub(crate) enum Page {
     Docs,
 }
 
-/// What a caller's request is for.
+/// Endpoint of an authenticated caller, with the variable part of its path, not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     /// `POST /v1/chat/completions`
@@ -55,16 +55,16 @@ pub(crate) enum Route<'a> {
     Model(&'a str),
 }
 
-/// Why a request is for nothing.
+/// Reason that a request has no route; each has a message that says what to send instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRoute {
-    /// It does not say for whom it is meant.
+    /// Missing, repeated or malformed `Host`.
     Host,
-    /// Nothing is at this path.
+    /// Unknown path.
     NotFound,
-    /// Nothing is at this path: it is this one with `/v1` missing or twice, or with a slash at its end.
+    /// Unknown path that is this one with `/v1` missing or twice, or with a slash at its end.
     Misspelled(&'static str),
-    /// Nothing is at this path: it is this endpoint of OpenAI's.
+    /// Endpoint of OpenAI's that this gateway does not serve.
     NotServed(&'static str),
     /// The path takes these methods only.
     Method(&'static str),
@@ -105,7 +105,7 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<RouteMatch<'a>
     if wanted.contains(method) { Ok(found) } else { Err(NoRoute::Method(allowed)) }
 }
 
-/// What is at a path.
+/// Route at a path, whatever the method.
 fn find(path: &str) -> Option<RouteMatch<'_>> {
     Some(match path {
         "/v1/chat/completions" => RouteMatch::Asked(ApiRoute::Route(Route::Completions)),
@@ -162,7 +162,7 @@ fn no_route(path: &str) -> NoRoute {
     endpoint.map_or(NoRoute::NotFound, |endpoint| NoRoute::NotServed(endpoint))
 }
 
-/// What a path at which nothing is was probably meant for: the usual mistakes of a base URL.
+/// Label of the path that was probably meant: corrects the usual mistakes of a base URL.
 fn suggest(path: &str) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let path = path.strip_prefix("/v1").unwrap_or(path);

@@ -1,4 +1,13 @@
-//! Accepts connections within their limit, and lets them finish at the end.
+//! Lifecycle of connections: accepted within limits, served one task each, finished at shutdown.
+//!
+//! - Within the limits, of all connections and of one address, a connection is served.
+//! - Beyond them, up to 64 at once (8 of one address) hear `overloaded` and are closed. Probes
+//!   are answered there as usual, so that a full process does not look dead to its balancer.
+//! - Any more are closed unheard.
+//!
+//! At shutdown the listener is dropped first, so that new connections go elsewhere. Connections
+//! answer the request in flight and close; those left after five seconds are cut. Operations do
+//! not end with their connections: the engine owns them.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -33,15 +42,15 @@ use crate::service::{Service, answer_probe};
 use crate::socket::CallerSocket;
 use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
 
-/// After an error of the listener itself, such as too many open files.
+/// Pause after an error of the listener, such as too many open files, which would repeat at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections beyond the limit that are told so at once; more are closed unheard.
 const TURNED_AWAY_MAX: usize = 64;
 /// The same for one address.
 const TURNED_AWAY_PER_ADDRESS: usize = 8;
-/// How long the head of a request may take that is turned away.
+/// Time for the head of a request that is turned away: a slow client must not hold the place.
 const REFUSED: Duration = Duration::from_secs(1);
-/// How long answers in flight may take once everything else has ended.
+/// Time for answers in flight at shutdown, once everything else has ended.
 const FINISH: Duration = Duration::from_secs(5);
 
 /// Serves the public API until `shutdown`, then lets connections finish for a short while.
@@ -100,7 +109,7 @@ pub(crate) async fn finish(connections: &TaskTracker) {
     }
 }
 
-/// Who has a connection, within limits that may change.
+/// Limiter of connections, in all and by address, within limits that a reload may change.
 #[derive(Default)]
 struct ConnectionLimiter {
     served: ConnectionSlots,
@@ -121,6 +130,7 @@ impl ConnectionLimiter {
         let options = &serving.options;
         let is_proxy = is_trusted(&serving.trusted, address);
         let most = if is_proxy { usize::MAX } else { options.connections_per_address };
+        // The address first: where the second `take` fails, dropping this permit undoes the first.
         let of_address = self.of_addresses.take(address, most)?;
         let slot = self.served.take(options.connections)?;
         Some(ConnectionPermit { _slot: slot, _of_address: of_address })
@@ -142,6 +152,7 @@ struct ConnectionSlots(Arc<()>);
 impl ConnectionSlots {
     /// Room for one more, until it is dropped.
     fn take(&self, most: usize) -> Option<Arc<()>> {
+        // Safe from a race, because one task takes; drops meanwhile only make room.
         (Arc::strong_count(&self.0) <= most).then(|| Arc::clone(&self.0))
     }
 }
@@ -149,7 +160,7 @@ impl ConnectionSlots {
 /// The client of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// Where the connection comes from.
+    /// Peer address of the connection; behind a proxy it is the proxy's.
     pub(crate) address: IpAddr,
     pub(crate) cut: AbortSignal,
 }

@@ -1,4 +1,10 @@
-//! One request: its route, its caller, its answer, its line in the log.
+//! Request handling: from a parsed head to a response, its log line and its metrics.
+//!
+//! The checks come in this order, and the first that fails is the answer: `Host` and route are
+//! found, the head's size is judged, then the route, then the API key, then the endpoint's own.
+//! Probes leave no line in the log and need no key. A handler that panics answers
+//! `internal_error` and keeps its log line. Every answer names its request and echoes a
+//! well-formed `Idempotency-Key`, refusals too.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,7 +31,7 @@ use crate::route::{ApiRoute, NoRoute, Page, Probe, Route, RouteMatch, route};
 use crate::serve::Client;
 use crate::{chat, headers, peers, resources};
 
-/// What every request needs.
+/// Shared state of all requests: engine, live configuration, description, metrics, body budget.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
@@ -171,7 +177,8 @@ impl Service {
     }
 }
 
-/// What is told to whoever watches the process.
+/// Answer to a probe. `healthz` asks nothing of the store; `readyz` turns 503 where traffic should
+/// go elsewhere.
 pub(crate) async fn answer_probe(engine: &Engine, probe: Probe) -> HttpResponse {
     let (status, body) = match probe {
         Probe::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
@@ -198,7 +205,7 @@ fn misspelled(right: &str) -> Problem {
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }
 
-/// How to ask for a completion, and where the rest is described.
+/// Hint in messages: the endpoint of completions, and the page that describes the rest.
 const SERVED: &str = "This gateway serves POST /v1/chat/completions; see /docs.";
 
 fn nothing_here() -> Problem {

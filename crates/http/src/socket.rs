@@ -13,9 +13,9 @@ use tokio::time::{Sleep, sleep};
 
 use crate::response_body::AbortSignal;
 
-/// How long a caller may go on sending what nobody wants after its last answer.
+/// Time after the last answer in which a caller's unread bytes are taken and thrown away.
 const LINGER: Duration = Duration::from_secs(2);
-/// What is read at once of that.
+/// Bytes of that taken by one read.
 const DISCARDED: usize = 8_192;
 
 /// A connection with limits of time on its ends of answers.
@@ -23,7 +23,7 @@ const DISCARDED: usize = 8_192;
 pub(crate) struct CallerSocket {
     socket: TcpStream,
     write_time: Duration,
-    /// Whether it is to be broken off.
+    /// Signal that a stream broke: the next complete flush ends the connection.
     cut: AbortSignal,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,

@@ -25,7 +25,7 @@ use crate::response_body::ResponseBody;
 /// Between two looks whether an answer was written to its end.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Where a connection stands between two requests.
+/// Flag of a connection that has a request in flight. The service sets it, the stream reads it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BusyFlag(Arc<AtomicBool>);
 
@@ -41,7 +41,7 @@ impl BusyFlag {
     }
 }
 
-/// One request and its answer.
+/// Guard of one request and its answer; dropping it makes the connection idle again.
 #[derive(Debug)]
 pub(crate) struct BusyGuard(BusyFlag);
 
@@ -83,14 +83,14 @@ impl HttpBody for GuardedBody {
     }
 }
 
-/// How long a connection may take over what.
+/// Timeouts of reads: for the rest of a head, and for the first byte of the next.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadTimeouts {
     pub(crate) head: Duration,
     pub(crate) idle: Duration,
 }
 
-/// What comes next between two answers.
+/// Input that is awaited between two answers; it chooses the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadPhase {
     /// A request, or none.
@@ -107,10 +107,10 @@ pub(crate) struct TimedStream<S> {
     times: ReadTimeouts,
     /// Runs while a head is waited for.
     timer: Pin<Box<Sleep>>,
-    /// Whether `timer` runs for this head.
+    /// True while `timer` runs for the awaited head.
     is_timed: bool,
     awaited: ReadPhase,
-    /// Whether anything waits to be written.
+    /// True while written bytes wait for a flush.
     is_unflushed: bool,
 }
 
@@ -164,7 +164,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         }
     }
 
-    /// Whatever is written belongs to an answer: no head is waited for before it is over.
+    /// Marks the connection as answering: a write belongs to an answer, so that no head is awaited
+    /// before it is flushed.
     fn note_write<T>(&mut self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.is_unflushed = true;
         (self.awaited, self.is_timed) = (ReadPhase::Request, false);

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
 
-/// How long another node may take to be reached and to answer: nobody waits for that alone.
+/// Timeout to reach another node and get its head: nobody waits for that alone.
 const ANSWER: Duration = Duration::from_secs(3);
 /// The most that is read ahead of what a relay has told.
 const READ_AHEAD: usize = 32 << 10;

@@ -75,7 +75,7 @@ fn answer(engine: &Engine, current: &LiveConfig, request: &Request<Incoming>) ->
     answer
 }
 
-/// What a request asks; `None` for any that is not another node's.
+/// Relay request in an HTTP request; `None` for any that is not another node's.
 fn parse_request(request: &Request<Incoming>) -> Option<RelayRequest> {
     let operation = request.uri().path().strip_prefix(TAPE)?.parse().ok()?;
     if request.method() != Method::GET {
