@@ -17,7 +17,7 @@ pub(super) fn tools(field: Field<'_, '_>) -> Result<Vec<Tool>, BadRequest> {
     field.array(0..=TOOLS_MAX, &format!("an array of at most {TOOLS_MAX} tools"), tool)
 }
 
-/// Functions, the older form of tools: OpenAI refuses an empty list here, and so does this.
+/// Functions, the older form of tools, in which an empty list is refused.
 pub(super) fn functions(field: Field<'_, '_>) -> Result<Vec<Function>, BadRequest> {
     field.array(1..=TOOLS_MAX, &format!("an array of 1 to {TOOLS_MAX} functions"), |field| {
         let mut function = Object::read(field, "an object")?;
@@ -64,7 +64,7 @@ fn custom(field: Field<'_, '_>) -> Result<CustomTool, BadRequest> {
     Ok(CustomTool { name, description, format })
 }
 
-/// Grammar of a custom tool's input. It is read to see that it is one, and kept as it is.
+/// Format of a custom tool's input. It is read to see that it is one, and kept as it is.
 fn format(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
     let kept = field.node.to_opaque();
     let mut format = Object::read(field, "an object with a `type`")?;
