@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::EXAMPLE_KEY;
 use crate::error::Code;
 
-/// Hash of [`STYLE`] for a `Content-Security-Policy`: the only thing that it must allow.
+/// Hash of the style sheet for a `Content-Security-Policy`: the only thing that it must allow.
 pub const STYLE_HASH: &str = "sha256-iCD2acF4ydV8xKEnQtVQSMgSAPQHh9NY+EYBeVKDr5k=";
 
 const STYLE: &str = "\
