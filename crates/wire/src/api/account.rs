@@ -1,4 +1,4 @@
-//! What a caller sees of its own API key and of the wallet behind it: balances, limits, and what of
+//! View of a caller's own API key and of the wallet behind it: balances, limits, and how much of
 //! them is used up.
 
 use holdfast_domain::Timestamp;
@@ -52,7 +52,7 @@ struct OwnKeyView {
     limits: OwnLimitsView,
 }
 
-/// Null where there is no limit.
+/// Limits of the caller's own key; null where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct OwnLimitsView {
     requests_per_minute: Option<CountView>,
@@ -110,7 +110,7 @@ impl OwnLimitsView {
     }
 }
 
-/// From when to when a counter counts; neither where it counts for ever.
+/// Beginning and end of a counter's window, in RFC 3339; neither where it counts for ever.
 fn window(counter: Counter, now: Timestamp) -> (Option<String>, Option<String>) {
     let end = counter.window_end(now);
     (end.map(|_end| rfc3339(counter.window(now))), end.map(rfc3339))

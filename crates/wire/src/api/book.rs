@@ -1,4 +1,11 @@
-//! Wallets, what moved through them, what was used, and what a check of the book found.
+//! Views of the ledger for its operator: wallets, statements, usage reports, postings and
+//! verification.
+//!
+//! * Amounts are integers in millionths of the wallet's currency, under names that end in
+//!   `_micros`.
+//! * Moments are RFC 3339 in UTC; a period contains its first moment and not its last.
+//! * `available` may be spent; `held` is set aside for operations that are not settled.
+//! * A statement adds up: its opening balance and its entries make its closing balance.
 
 use holdfast_domain::Micros;
 use holdfast_domain::ledger::{Posting, PostingKind};
@@ -33,28 +40,29 @@ impl WalletView {
     }
 }
 
-/// What a wallet had, what moved, and what it has then.
+/// Statement of a wallet over a period: opening balance, entries, closing balance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatementView {
-    /// Whose it is.
+    /// Id of the wallet.
     pub wallet_id: String,
-    /// Of which money.
+    /// Currency of all amounts of the statement.
     pub currency: String,
-    /// Its first moment; null is the beginning of the book.
+    /// First moment of the period; null is the beginning of the book.
     pub from: Option<String>,
-    /// The first moment after it; null is the moment of asking.
+    /// First moment after the period; null is the moment of asking.
     pub to: Option<String>,
-    /// Before the first entry.
+    /// Balance before the first entry.
     pub opening: BalanceView,
-    /// What moved, oldest first.
+    /// Entries of the period, oldest first.
     pub entries: Vec<LedgerEntryView>,
-    /// How many earlier entries of the period are not listed: the opening balance is after them.
+    /// Number of earlier entries of the period that are not listed: the opening balance is after
+    /// them.
     pub omitted_entries: u64,
-    /// After the last entry.
+    /// Balance after the last entry.
     pub closing: BalanceView,
 }
 
-/// What a wallet has at some moment.
+/// Balance of a wallet at some moment, available and held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BalanceView {
     available_micros: i64,
@@ -69,7 +77,7 @@ impl BalanceView {
     }
 }
 
-/// One transfer of a wallet's statement, with what the wallet has after it.
+/// Transfer in a wallet's statement, with the balance after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LedgerEntryView {
     at: String,
@@ -113,8 +121,8 @@ impl LedgerEntryView {
     }
 }
 
-/// What a group's operations of a period used and were charged, in one currency. One of its first
-/// three parts says which group it is.
+/// Usage of a group's operations in a period, in one currency: counts, meters, charges and costs.
+/// One of its first three parts says which group it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UsageView {
     /// A day, `2026-11-01`.
@@ -126,51 +134,51 @@ pub struct UsageView {
     /// An API key or a wallet.
     #[serde(flatten)]
     pub owner: Option<UsageOwner>,
-    /// Of which money.
+    /// Currency of all amounts of the row.
     pub currency: String,
-    /// How many were answered and settled.
+    /// Number of operations that were answered and settled.
     pub completed: u64,
-    /// How many the provider refused.
+    /// Number of operations that the provider refused.
     pub refused: u64,
-    /// How many ended without a known outcome.
+    /// Number of operations that ended without a known outcome.
     pub abandoned: u64,
-    /// How many of the completed have meters that were counted here.
+    /// Number of the completed whose meters were counted here, and not reported by the provider.
     pub estimated: u64,
-    /// What the completed used.
+    /// Meters of the completed, summed by kind.
     pub meters: CountsView,
-    /// What they were charged.
+    /// Charges of the completed.
     pub charge_micros: i64,
-    /// What they cost beyond their holds.
+    /// Part of the completed operations' price that went beyond their holds.
     pub shortfall_micros: i64,
-    /// What was given back of their charges, whenever that was.
+    /// Refunds of those charges, whenever they were made.
     pub refunded_micros: i64,
-    /// The holds of those that were refused or abandoned: at most so much may they have cost the
-    /// operator, and nobody was charged.
+    /// Holds of the refused and the abandoned: at most so much may they have cost the operator, and
+    /// nobody was charged.
     pub exposure_micros: i64,
-    /// Of how many of the completed it is known what they cost the operator.
+    /// Number of the completed whose cost to the operator is known.
     pub costed: u64,
-    /// What those cost the operator.
+    /// Cost of those to the operator.
     pub provider_cost_micros: i64,
-    /// What those were charged, less what was given back of it, less what they cost.
+    /// Margin of those: charges less refunds less cost.
     pub margin_micros: i64,
 }
 
-/// Whose operations they are.
+/// Owner of a group's operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum UsageOwner {
     /// An API key's.
     ApiKey {
-        /// Its id.
+        /// Id of the API key.
         api_key_id: String,
-        /// Its name.
+        /// Name of the API key.
         api_key_name: String,
     },
     /// A wallet's.
     Wallet {
-        /// Its id.
+        /// Id of the wallet.
         wallet_id: String,
-        /// Its name.
+        /// Name of the wallet.
         wallet_name: String,
     },
 }
@@ -221,7 +229,7 @@ impl PostingView {
     }
 }
 
-/// What a check of the whole book found.
+/// Result of a check of the whole book: numbers of rows that were checked, and every mismatch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerificationView {
     ok: bool,
@@ -244,15 +252,15 @@ impl VerificationView {
     }
 }
 
-/// One thing that does not match.
+/// Mismatch between a row or a balance and the transfers behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MismatchView {
-    /// Whose balance, where it is one wallet's.
+    /// Id of the wallet, where it is a balance that does not match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wallet_id: Option<String>,
-    /// Whose row, where it is one operation's.
+    /// Id of the operation, where it is a row that does not match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// What was expected and what was found.
+    /// Sentence with the expected value and the one that was found.
     pub text: String,
 }

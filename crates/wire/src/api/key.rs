@@ -41,7 +41,7 @@ impl ApiKeyView {
     }
 }
 
-/// What an API key may use up; null where there is no limit.
+/// Limits of an API key; null where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct LimitsView {
     requests_per_minute: Option<u64>,
@@ -119,8 +119,8 @@ impl IssuedKeyView {
         Self { key: bearer.expose(), api_key: ApiKeyView::of(key), previous_ends_at: None }
     }
 
-    /// Shows an API key that was rotated, what its bearer must keep, and until when what it has borne
-    /// so far is accepted at the latest.
+    /// Shows an API key that was rotated, what its bearer must keep, and until when what it has
+    /// borne so far is accepted at the latest.
     #[must_use]
     pub fn rotated(key: &ApiKey, bearer: &Bearer, previous_ends_at: Timestamp) -> Self {
         Self { previous_ends_at: Some(rfc3339(previous_ends_at)), ..Self::of(key, bearer) }

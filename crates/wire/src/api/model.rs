@@ -22,7 +22,7 @@ impl ModelListView {
     }
 }
 
-/// One model.
+/// A model under its contract, with its prices in each currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModelView {
     id: String,
@@ -55,7 +55,7 @@ impl ModelView {
     }
 }
 
-/// What a model costs in one currency.
+/// Prices of a model in one currency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PriceView {
     currency: String,
@@ -73,7 +73,7 @@ struct AllUnitPricesView {
     micros_each: UnitPricesView,
 }
 
-/// What requests with longer prompts cost.
+/// Prices of requests whose prompts are longer than a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct TierView {
     above_prompt_tokens: u64,

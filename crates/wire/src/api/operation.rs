@@ -1,5 +1,5 @@
-//! One operation, for its caller and for the operator. The same keys always; what only one of the two
-//! may see is added to them.
+//! View of an operation, for its caller and for the operator. The common keys are always there;
+//! what only one of the two may see is added to them.
 
 use holdfast_domain::Micros;
 use holdfast_domain::Situation;
@@ -53,16 +53,16 @@ struct ResultPart {
     result_state: &'static str,
 }
 
-/// What became of an operation's sealed content.
+/// Content of an operation as far as this request can open it.
 #[derive(Debug, Clone)]
 pub enum OperationResult {
-    /// It is kept, and was opened.
+    /// Content that is kept, and was opened with the caller's credential.
     Kept(Box<RawValue>),
-    /// It is no longer kept.
+    /// Content that is no longer kept.
     Expired,
-    /// It is kept, under a credential that the request does not bear.
+    /// Content that is kept under a credential that the request does not bear.
     Sealed,
-    /// There is none, or none yet.
+    /// No content, or none yet.
     None,
 }
 
@@ -110,8 +110,8 @@ impl OperationView {
         }
     }
 
-    /// Adds what only the operator may see: who paid, what was given back, what the run cost, routes and
-    /// nodes.
+    /// Adds what only the operator may see: who paid, what was given back, what the run cost,
+    /// routes and nodes.
     #[must_use]
     pub fn for_operator(mut self, operation: &Operation, refunded: Micros) -> Self {
         let usage = operation.phase.usage();
@@ -141,7 +141,7 @@ impl OperationView {
     }
 }
 
-/// One try at a route.
+/// Attempt of a run at a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AttemptView {
     route: String,

@@ -1,4 +1,12 @@
-//! The answer that a caller gets: OpenAI's chat completion, with the charge. Nothing of the provider.
+//! Rendering of a whole answer: OpenAI's chat completion, and in its usage the charge.
+//!
+//! * Nothing of the provider is in it: ids are derived from the operation's, the model is the
+//!   public id that was asked for, and the moment is that of the run's admission.
+//! * The same view is the same bytes, so that a replay by any node equals the first answer.
+//! * Members that OpenAI always sends are always there, null where they say nothing; its optional
+//!   ones are left out.
+//!
+//! `upstream::choice` reads these bodies again, when a stored one is replayed as a stream.
 
 use holdfast_domain::answer::{
     self, Answer, Audio, Choice, FinishReason, FunctionCall, PredictionTokens, ToolCall,
@@ -11,18 +19,18 @@ use serde::{Serialize, Serializer};
 
 use crate::render::{self, Raw};
 
-/// What a completion is made of.
+/// Parts of a completion; everything in the body follows from them.
 #[derive(Debug, Clone, Copy)]
 pub struct CompletionView<'a> {
-    /// Whose answer it is; its id is derived from it.
+    /// The operation's id, from which those of the completion, its calls and its audio are derived.
     pub id: OperationId,
-    /// When the run that made it was admitted.
+    /// Moment at which the run was admitted; rendered in whole seconds.
     pub created: Timestamp,
     /// The public id that was asked for.
     pub model: &'a PublicModelId,
-    /// What the model said. A choice that has not ended was cut: it ends with `length`.
+    /// Everything that the model said. A choice that has not ended was cut: it ends with `length`.
     pub answer: &'a Answer,
-    /// What it used up and what the caller pays.
+    /// Meters of the run, and the charge that the caller pays.
     pub usage: &'a UsageRecord,
 }
 

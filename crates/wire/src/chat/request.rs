@@ -1,8 +1,14 @@
-//! A caller's chat completion request, from its bytes to the normal form that is hashed, priced and
-//! translated. Nothing is dropped: a field that nobody reads would be part of what was asked for and of
-//! nothing that was done. So what is not known here is kept as it is at the top and in an assistant's
-//! turn, for a model that accepts it by name, and refused elsewhere. What clients are known to keep beside an
-//! answer is no part of what is asked for: it is taken back, and goes no further.
+//! Reader of a caller's chat completion request: from its bytes to the normal form that is hashed,
+//! priced and translated.
+//!
+//! No member is dropped in silence: a field that nobody reads would be part of the request's
+//! fingerprint and of nothing that was done. An unknown member therefore is
+//!
+//! * kept as it is at the top and in an assistant's turn, for a model that accepts it by name;
+//! * refused elsewhere, with the known name that it is spelled much alike.
+//!
+//! One exception: what clients are known to keep beside an answer. It is no part of the question,
+//! so that it is accepted in the conversation and goes no further.
 //!
 //! Parsing does not depend on the model; [`check`] holds a request against one model's contract.
 
@@ -34,33 +40,34 @@ pub(crate) const INTEGER_MAX: i64 = 1 << 53;
 pub(crate) const N_MAX: i64 = 128;
 pub(crate) const TOP_LOGPROBS_MAX: i64 = 20;
 
-/// Why a request was refused before anything was bound. Nothing in it repeats what messages say.
+/// Refusal of a request before its key was bound to anything: the key stays free. No word of it
+/// quotes the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BadRequest {
-    /// Which error.
+    /// Code of the error; the HTTP status follows from it.
     pub code: Code,
     /// The field, in OpenAI's spelling of paths: `messages[0].content[1].text`.
     pub param: Option<String>,
-    /// What to do about it.
+    /// Sentences for people: the fault, and what to do about it.
     pub message: String,
 }
 
-/// What a body says.
+/// A request body after reading: the question, and apart from it the form of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsedRequest {
-    /// What is asked for: what the fingerprint covers.
+    /// The question in its normal form: all that the fingerprint covers.
     pub request: Request,
-    /// How the answer is to travel: a retry may choose anew.
+    /// The form of the answer, outside the fingerprint: a retry may choose anew.
     pub delivery: Delivery,
 }
 
-/// How an answer travels.
+/// Form of an answer: one JSON body, or a stream with or without its usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivery {
-    /// As a stream.
+    /// True for a stream of chunks.
     pub stream: bool,
-    /// With a last chunk that says what it used up.
+    /// True where a last chunk tells the tokens and the charge; never without `stream`.
     pub include_usage: bool,
 }
 
@@ -80,7 +87,7 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
     Ok(ParsedRequest { request: Request { extras: body.extras(), ..request }, delivery })
 }
 
-/// Whether the reader knows a member of the body by this name: no model needs to accept it.
+/// True for a member of the body that the reader knows by this name: no model needs to accept it.
 #[must_use]
 pub fn is_known_member(name: &str) -> bool {
     let name = render::to_bytes(&name);
@@ -88,7 +95,8 @@ pub fn is_known_member(name: &str) -> bool {
     let body = format!(
         r#"{{"model": "a/b", "messages": [{{"role": "user", "content": "c"}}], {name}: null}}"#
     );
-    // A known name is taken out, or refused for what stands there.
+    // The reader itself is asked, and no second list: a known name is taken out of the body, or
+    // refused for its value.
     parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
 }
 
@@ -118,7 +126,7 @@ fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
     BadRequest { code: Code::InvalidJson, param: None, message }
 }
 
-/// What a body names as its model, whatever else it says.
+/// The `model` of a body, even of one that [`parse`] refuses; `None` where it is no string.
 #[must_use]
 pub fn model_name(body: &[u8]) -> Option<String> {
     let body = json::parse(body).ok()?;
@@ -254,7 +262,7 @@ fn output_bound(body: &mut Object<'_, '_>) -> Result<Option<u64>, BadRequest> {
     }
 }
 
-/// How high it may be is the model's to say.
+/// A bound on output tokens, from 1. Its upper end is the model's, and [`check`] applies it.
 fn bound(field: Field<'_, '_>) -> Result<u64, BadRequest> {
     let path = field.path;
     let number = field.integer(1, INTEGER_MAX).ok().and_then(|number| u64::try_from(number).ok());
@@ -272,7 +280,7 @@ fn top_logprobs(body: &mut Object<'_, '_>, logprobs: bool) -> Result<Option<u8>,
     Ok(number)
 }
 
-/// An id that cannot be one is a model that does not exist.
+/// Public id of a model. A malformed id gets the same error as a model that does not exist.
 fn model(field: Field<'_, '_>) -> Result<PublicModelId, BadRequest> {
     let path = field.path;
     let id = field::text(field)?;
@@ -290,7 +298,7 @@ fn messages(field: Field<'_, '_>) -> Result<Vec<Message>, BadRequest> {
     field.array(1..=usize::MAX, "an array of at least one message", message::read)
 }
 
-/// Padding of a stream is taken note of and never sent.
+/// Form of the answer. `include_obfuscation` is accepted, and no padding is ever sent.
 fn delivery(body: &mut Object<'_, '_>) -> Result<Delivery, BadRequest> {
     let stream = body.optional("stream", field::boolean)?.unwrap_or(false);
     let include_usage = body.optional("stream_options", |field| {

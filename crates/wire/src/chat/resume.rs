@@ -45,7 +45,7 @@ pub enum ResumeError {
     /// An event that is no chunk, or no JSON.
     #[error("no event of an answer")]
     Unreadable,
-    /// More fields than are kept: see [`PLACES_MAX`].
+    /// More fields than are kept: at most `PLACES_MAX`.
     #[error("an answer of too many parts")]
     TooMany,
 }

@@ -1,5 +1,10 @@
-//! The shapes of answers: completions, errors, and what callers look at. Later versions may add
-//! members, so none of them is closed; a test closes them and holds every view against them.
+//! JSON Schemas of answers: completions, errors, and the views of operations, wallets and models.
+//!
+//! None of them is closed, because later versions may add members, and a generated client must not
+//! refuse those. A test closes them and holds every view against them: a member that is rendered
+//! and not described fails it.
+//!
+//! Lists of words (codes, labels, windows) come from the types that render them.
 
 use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::request::{ServiceTier, ToolKind};
@@ -13,7 +18,7 @@ use super::shape::{
 };
 use crate::error::Code;
 
-/// The shapes by their names.
+/// Schemas of all answers, by the names under which `$ref` finds them.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("ChatCompletion", completion()),
@@ -215,7 +220,7 @@ fn wallet() -> Value {
     )
 }
 
-/// What the API key may use up and what of it is; null where there is no limit.
+/// Schema of an API key's limits and how much of each is used up; null where there is no limit.
 fn limits() -> Value {
     let windows = SpendWindow::ALL.map(SpendWindow::label);
     let mut spend = json!({"window": words(&windows)});
@@ -316,7 +321,7 @@ fn readiness() -> Value {
     )
 }
 
-/// The closed list of codes is in here; which endpoint gives which is said there.
+/// Schema of an error, with the closed list of codes; each endpoint lists those that it gives.
 fn error() -> Value {
     let codes = Code::ALL.map(Code::label);
     let mut kinds: Vec<&str> = Code::ALL.iter().map(|code| code.kind()).collect();

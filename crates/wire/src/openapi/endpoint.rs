@@ -1,14 +1,21 @@
-//! Endpoints as OpenAPI has them: paths with their methods, parameters, bodies and answers. Which ones
-//! there are is said in `endpoints`.
+//! Rendering of endpoints in OpenAPI's form: paths, methods, parameters, bodies, answers, headers.
+//! The list of them is in `endpoints`.
+//!
+//! Errors are grouped by status: OpenAPI has one answer for a status, and several codes share one.
+//! Such an answer lists its codes, the cause of each, and an example of each. A status that is also
+//! an answer of its own (503 of a readiness check) gets both shapes.
+//!
+//! Headers follow from the endpoint and the code: rate limits stand where requests are counted, the
+//! key's headers where a key was read before the error.
 
 use serde_json::{Map, Value, json};
 
 use super::shape::{described, named, natural, string};
 use crate::error::{Code, ErrorBody, KeyEffect};
 
-/// Of every answer, the second one where the request has a well-formed key.
+/// Headers of every answer, the second one where the request has a well-formed key.
 const EVERY: [&str; 2] = ["x-request-id", "idempotency-key"];
-/// Where the API key has such a limit.
+/// Headers of counted requests, where the API key has such a limit.
 pub(super) const RATES: [&str; 6] = [
     "x-ratelimit-limit-requests",
     "x-ratelimit-remaining-requests",
@@ -18,21 +25,21 @@ pub(super) const RATES: [&str; 6] = [
     "x-ratelimit-reset-tokens",
 ];
 
-/// One method of one path.
+/// An endpoint: one method of one path.
 pub(super) struct Endpoint {
     pub(super) path: &'static str,
     pub(super) method: &'static str,
     pub(super) id: &'static str,
     pub(super) summary: &'static str,
     pub(super) text: &'static str,
-    /// Whether it wants an API key.
+    /// True where an API key is required.
     pub(super) is_secured: bool,
     pub(super) parameters: Vec<Value>,
-    /// The name of its body's shape, and a body.
+    /// Name of the body's schema, and an example.
     pub(super) body: Option<(&'static str, Value)>,
     pub(super) answers: Vec<EndpointResponse>,
     pub(super) errors: Vec<Code>,
-    /// Whether its requests carry a key, and are counted against limits by the minute.
+    /// True where requests carry an idempotency key, and are counted against limits by the minute.
     pub(super) is_keyed: bool,
 }
 
@@ -42,9 +49,9 @@ pub(super) struct EndpointResponse {
     pub(super) text: &'static str,
     pub(super) media: &'static str,
     pub(super) schema: Value,
-    /// What each of its events is, where it may come as a stream of them.
+    /// Schema of an event, where the answer may come as a stream of them.
     pub(super) event: Option<Value>,
-    /// Beside those of every answer.
+    /// Headers beside those of every answer.
     pub(super) headers: Vec<&'static str>,
     pub(super) example: Option<Value>,
 }
@@ -77,7 +84,7 @@ impl EndpointResponse {
     }
 }
 
-/// All of them, by path and method.
+/// The `paths` object: endpoints by path and method.
 pub(super) fn paths(endpoints: &[Endpoint]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for endpoint in endpoints {
@@ -125,7 +132,7 @@ impl Endpoint {
     }
 }
 
-/// One status with two bodies: an answer of its own, or an error.
+/// Adds the shape of an error to an answer of the same status: one of the two bodies comes.
 fn add_shape(answer: &mut Value, error: &Value) {
     const SCHEMA: &str = "/content/application~1json/schema";
     let (Some(own), Some(other)) = (answer.pointer(SCHEMA), error.pointer(SCHEMA)) else { return };
@@ -135,7 +142,7 @@ fn add_shape(answer: &mut Value, error: &Value) {
     }
 }
 
-/// The errors of one status: which codes, why each, and a body of each.
+/// The errors of one status: their codes, the cause of each, and an example body of each.
 fn errors(codes: &[Code], is_keyed: bool) -> Value {
     let labels: Vec<&str> = codes.iter().map(|code| code.label()).collect();
     let causes: Vec<String> =
@@ -169,7 +176,7 @@ fn errors(codes: &[Code], is_keyed: bool) -> Value {
     })
 }
 
-/// Whether it may be told after the key was looked at.
+/// True for a code that may come after the idempotency key was read.
 const fn is_told_by_key(code: Code) -> bool {
     !matches!(
         code,
@@ -184,7 +191,7 @@ const fn is_told_by_key(code: Code) -> bool {
     )
 }
 
-/// Whether it may be the end of a request that was counted, or of one that a limit refused.
+/// True for a code that may end a request that was counted, or one that a limit refused.
 const fn is_counted(code: Code) -> bool {
     matches!(
         code,

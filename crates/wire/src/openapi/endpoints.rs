@@ -1,4 +1,10 @@
-//! Every endpoint of the public API: what it wants, what it answers, which errors it can give.
+//! List of every endpoint of the public API: parameters, answers, and the errors that it can give.
+//!
+//! Errors come in three layers, so that an endpoint lists only its own:
+//!
+//! 1. [`ALWAYS`], of any request, whoever sends it;
+//! 2. [`SECURED`], of any request with an API key;
+//! 3. the endpoint's own.
 
 use serde_json::{Value, json};
 
@@ -7,9 +13,9 @@ use super::shape::{described, integer, open as open_object, string};
 use crate::error::Code;
 
 const KEY_PATTERN: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$";
-/// What every request may be answered, whoever sends it.
+/// Errors of every request, whoever sends it.
 const ALWAYS: [Code; 3] = [Code::InvalidValue, Code::MethodNotAllowed, Code::Overloaded];
-/// What every request with an API key may be answered.
+/// Errors of every request with an API key.
 const SECURED: [Code; 4] =
     [Code::InvalidApiKey, Code::HeadersTooLarge, Code::InternalError, Code::StorageUnavailable];
 
@@ -111,7 +117,7 @@ fn complete() -> Endpoint {
     }
 }
 
-/// One event of an answer that streams.
+/// Schema of an event in a streamed answer: a chunk, an error, or `[DONE]`.
 fn event() -> Value {
     let data = "One of OpenAI's chunks as JSON; at the end `[DONE]`, or an object with an `error` where the \
                 stream breaks.";

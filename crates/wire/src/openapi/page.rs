@@ -1,12 +1,17 @@
-//! The document as a page: plain HTML and one sheet of style, nothing from elsewhere and no script, so
-//! that it reads the same without a network. Everything of the document is escaped.
+//! Page of the OpenAPI document: plain HTML and one sheet of style.
+//!
+//! * Nothing comes from elsewhere and there is no script: it reads the same without a network, and
+//!   its `Content-Security-Policy` allows one hash of a style and nothing else.
+//! * Every string of the document is escaped on its way into the page.
+//! * Endpoints come in the order of use, those for programs last; required members come before
+//!   optional ones; a schema with a name is linked and not repeated.
 
 use serde_json::{Map, Value};
 
 use super::EXAMPLE_KEY;
 use crate::error::Code;
 
-/// What a `Content-Security-Policy` must allow for the page's style, and the only thing it must allow.
+/// Hash of the style sheet for a `Content-Security-Policy`: the only thing that it must allow.
 pub const STYLE_HASH: &str = "sha256-iCD2acF4ydV8xKEnQtVQSMgSAPQHh9NY+EYBeVKDr5k=";
 
 const STYLE: &str = "\
@@ -21,7 +26,7 @@ section{margin-top:2.5rem}\
 td p{margin:0}\
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#16181c}a{color:#8ab4f8}}";
 
-/// What people come for, in this order; the rest, which programs look at, comes last.
+/// Beginnings of paths that people come for, in this order; those for programs come last.
 const FIRST: [&str; 6] =
     ["/v1/chat/completions", "/v1/operations", "/v1/wallet", "/v1/models", "/healthz", "/readyz"];
 
@@ -69,7 +74,7 @@ pub fn page(document: &Value) -> Vec<u8> {
     page.into_bytes()
 }
 
-/// How to call it, and what to do with an answer that is none.
+/// Section with a first call, and with what to do when no answer comes.
 fn start(page: &mut String) {
     let key = EXAMPLE_KEY;
     put(

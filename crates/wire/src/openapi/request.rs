@@ -1,6 +1,10 @@
-//! What the reader of requests takes, as JSON Schema, of its bounds and its words. A test holds
-//! both against each other, field by field. Not here: what hangs together across fields or depends on
-//! the model; the descriptions say that.
+//! JSON Schema of a request, with the bounds and the words of the reader in `chat::request`.
+//!
+//! A test holds the schema and the reader against each other, field by field: a value that one
+//! takes and the other refuses fails it.
+//!
+//! Rules that depend on the model, and most rules across fields, are in the descriptions alone; the
+//! exceptions are `logprobs_hang_together` and `streams_hang_together`.
 
 mod conversation;
 mod tools;
@@ -21,7 +25,7 @@ use crate::chat::request::option::{
 use crate::chat::request::tool::TOOLS_MAX;
 use crate::chat::request::{INTEGER_MAX, N_MAX, TOP_LOGPROBS_MAX};
 
-/// How a public model id is spelled.
+/// Spelling of a public model id: `vendor/name`.
 pub(crate) const MODEL_PATTERN: &str = "^[a-z0-9][a-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._:-]*$";
 /// The longest public model id.
 pub(crate) const MODEL_CHARS_MAX: usize = 128;

@@ -1,4 +1,5 @@
-//! Pieces of JSON Schema (2020-12, as OpenAPI 3.1 uses it). They know nothing of what they describe.
+//! Pieces of JSON Schema (2020-12, as OpenAPI 3.1 uses it). They know nothing of what they
+//! describe.
 
 use serde_json::{Value, json};
 
@@ -63,18 +64,18 @@ pub(crate) fn named(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-/// One of these words.
+/// A string that is one of these words.
 pub(crate) fn words(all: &[&str]) -> Value {
     json!({"type": "string", "enum": all})
 }
 
-/// One of these values, by their words.
+/// A string that is the label of one of these values.
 pub(crate) fn labels<T: Copy>(all: &[T], label: fn(T) -> &'static str) -> Value {
     let all: Vec<_> = all.iter().map(|one| label(*one)).collect();
     words(&all)
 }
 
-/// This word.
+/// A string that is this word.
 pub(crate) fn word(word: &str) -> Value {
     words(&[word])
 }
@@ -119,7 +120,7 @@ pub(crate) fn map(values: Value) -> Value {
     with(json!({"type": "object"}), "additionalProperties", values)
 }
 
-/// One of these shapes.
+/// A value of any of these shapes.
 pub(crate) fn any_of(shapes: &[Value]) -> Value {
     json!({"anyOf": shapes})
 }

@@ -1,19 +1,24 @@
-//! The machine that the URL of a picture names, as those who fetch it may read it: hosts are spelled in more
-//! ways than one, and what is refused in one of them would be sent in another. Where a URL can be read in two
-//! ways, both count.
+//! Guard against server-side request forgery: the machine that the URL of a picture names, as those
+//! who fetch it may read it.
 //!
-//! Not here: names. What a name stands for is known to whoever looks it up, and may change.
+//! A host can be spelled in many ways: with escapes, in capitals, in full-width characters, as one
+//! number, in octal or hexadecimal, as IPv4 inside IPv6. A spelling that is not understood here
+//! would get past the check and be understood by the fetcher. Where a URL can be read in two ways,
+//! both count.
+//!
+//! Names are not resolved here. The address of a name is known to whoever looks it up, and may
+//! change between this check and the fetch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where clouds tell machines their own secrets, over IPv6.
+/// Address at which clouds tell machines their own credentials, over IPv6.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 /// Names that mean the machine that looks them up.
 const LOCAL_NAMES: [&str; 4] =
     ["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"];
 
-/// Whether a URL names, literally, the machine that fetches it or one on its own link: no picture of a
-/// caller's is there.
+/// True for a URL that names, literally, the machine that fetches it or one on its own link: no
+/// picture of a caller's is there.
 #[must_use]
 pub(super) fn names_inside(url: &str) -> bool {
     host(url).is_some_and(|host| {
@@ -40,10 +45,10 @@ fn is_inside(address: IpAddr) -> bool {
     }
 }
 
-/// The host of an `http:` or `https:` URL: in lower case and plain ASCII where it has a plain form, without
-/// user, port, escapes and dots at its end; an address of IPv6 without its brackets.
+/// The host of an `http:` or `https:` URL: in lower case and plain ASCII where it has a plain form,
+/// without user, port, escapes and dots at its end; an address of IPv6 without its brackets.
 fn host(url: &str) -> Option<String> {
-    // Most are whole pictures.
+    // Most URLs are whole pictures, of megabytes: no copy of those.
     if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
         return None;
     }
@@ -67,8 +72,8 @@ fn host(url: &str) -> Option<String> {
     Some(host.trim_end_matches('.').to_owned())
 }
 
-/// A character as hosts are compared: fullwidth forms, digits in other dress and the full stops of other
-/// scripts are the plain ones.
+/// A character as hosts are compared: fullwidth forms, digits in other dress and the full stops of
+/// other scripts are the plain ones.
 fn plain(c: char) -> char {
     let from = |first: u32, to: char| {
         let offset = u32::from(c).checked_sub(first)?;
@@ -110,8 +115,8 @@ fn unescaped(host: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An address of IPv6 with the one of IPv4 that it stands for, or every address that numbers between dots may
-/// be read as.
+/// An address of IPv6 with the one of IPv4 that it stands for, or every address that numbers
+/// between dots may be read as.
 fn addresses_of(host: &str) -> Vec<IpAddr> {
     let without_zone = host.split_once('%').map_or(host, |(address, _zone)| address);
     if let Ok(v6) = without_zone.parse::<Ipv6Addr>() {
@@ -121,7 +126,8 @@ fn addresses_of(host: &str) -> Vec<IpAddr> {
     readings.map(IpAddr::V4).collect()
 }
 
-/// The address of IPv4 in one of IPv6: mapped, compatible, translated (`64:ff9b::/96`) or behind 6to4.
+/// The address of IPv4 in one of IPv6: mapped, compatible, translated (`64:ff9b::/96`) or behind
+/// 6to4.
 fn within(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -136,14 +142,14 @@ fn within(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Whether a zero at the start of a number makes it octal: readers differ.
+/// Reading of a number that starts with a zero: some fetchers take it for octal, others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Octal {
     Read,
     Ignored,
 }
 
-/// One to four numbers, the last of which fills what is left.
+/// An IPv4 address of one to four numbers, the last of which fills the bytes that are left.
 fn v4(host: &str, octal: Octal) -> Option<Ipv4Addr> {
     let parts: Vec<&str> = host.split('.').collect();
     let (last, first) = parts.split_last()?;

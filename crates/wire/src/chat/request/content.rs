@@ -1,4 +1,4 @@
-//! What a turn says: a string, or parts of the kinds that its role may use.
+//! Content of a turn: a string, or parts of the kinds that its role may use.
 
 use holdfast_domain::request::{
     BreakpointTtl, CacheBreakpoint, Content, ContentPart, ImageDetail, Item, RecordingFormat,
@@ -14,8 +14,8 @@ pub(super) const TEXT: &[&str] = &["text"];
 pub(super) const TEXT_OR_REFUSAL: &[&str] = &["text", "refusal"];
 pub(super) const ANY: &[&str] = &["text", "image_url", "input_audio", "file"];
 
-/// Reads content of these kinds of parts. One bare text part is the same as a string; several are kept
-/// apart.
+/// Reads content of these kinds of parts. One bare text part is the same as a string; several are
+/// kept apart.
 pub(super) fn read(
     field: Field<'_, '_>,
     kinds: &'static [&'static str],
@@ -55,7 +55,8 @@ fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<ContentP
     Ok(ContentPart { item, cache_breakpoint })
 }
 
-/// Other schemes would name files of the provider's own machine, and some hosts its own services.
+/// A picture by its URL. Other schemes would name files of the provider's own machine, and some
+/// hosts its own services.
 fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
     const SCHEMES: [&str; 3] = ["https://", "http://", "data:"];
     let mut image = Object::read(field, "an object with `url`")?;
@@ -76,7 +77,7 @@ fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
         Ok(url)
     })?;
     let detail = image.optional("detail", |field| {
-        // What the model chooses anyway.
+        // `auto` is the default: a request with it and one without have to be equal.
         if field.node.as_str() == Some("auto") {
             return Ok(None);
         }

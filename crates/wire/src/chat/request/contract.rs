@@ -1,4 +1,5 @@
-//! A request held against the contract of its model: how long it may be, and which fields it may use.
+//! A request held against the contract of its model: how long it may be, and which fields it may
+//! use.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use super::{BadRequest, MEMBERS, message};
 use crate::json;
 use crate::nearest::nearest;
 
-/// Holds a request against the contract of its model. `body` is what it was read from: the normal form
-/// does not know by which of its two names a bound was sent.
+/// Holds a request against the contract of its model. `body` is what it was read from: the normal
+/// form does not know by which of its two names a bound was sent.
 pub fn check(request: &Request, body: &[u8], contract: &Contract) -> Result<(), BadRequest> {
     let bound = contract.max_output_tokens;
     if request.max_output_tokens.is_some_and(|wanted| wanted > bound) {
@@ -44,7 +45,8 @@ impl ContractCheck<'_> {
         }
     }
 
-    /// What clients keep beside an answer is left out later, unless it is accepted.
+    /// Refuses unknown members of an assistant's turn, but for those that clients keep beside an
+    /// answer: these are left out when the turn is sent, unless the model accepts them.
     fn reply_extras(&self, path: &Path<'_>, reply: &AssistantMessage) -> Result<(), BadRequest> {
         let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
         match self.unknown(&reply.extras).find(|name| !is_metadata(name)) {

@@ -1,5 +1,5 @@
-//! One member of a request with the path that names it, and its reading as a type. Paths are built
-//! only when something is wrong.
+//! A member of a request with the path that names it, and its reading as a type. Paths are linked
+//! frames on the stack, and become strings only when something is wrong.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::BadRequest;
 use crate::error::Code;
 use crate::json::Node;
 
-/// How much of a name that the caller made up is repeated.
+/// Most characters of an unknown name that an error repeats.
 const ECHO_CHARS_MAX: usize = 64;
 /// The longest name of a function or a schema.
 const NAME_CHARS_MAX: usize = 64;
@@ -134,7 +134,7 @@ fn either(labels: &[&str]) -> String {
     }
 }
 
-/// Where something stands in a body.
+/// Path of a value in a body, from the value up to the body.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'p> {
     /// The body itself.
@@ -146,7 +146,7 @@ pub(super) enum Path<'p> {
 }
 
 impl Path<'_> {
-    /// It has a value that it cannot have; `rule` ends the sentence "It must be …".
+    /// Error of a member whose value is not allowed; `rule` ends the sentence "It must be …".
     pub(super) fn invalid(&self, rule: fmt::Arguments<'_>) -> BadRequest {
         self.bad(Code::InvalidValue, format!("`{self}` must be {rule}."))
     }
@@ -155,7 +155,7 @@ impl Path<'_> {
         self.bad(Code::InvalidValue, format!("`{self}` is missing. Send it."))
     }
 
-    /// It is not known; `meant` is a known one that is spelled much alike.
+    /// Error of a member that is not known; `meant` is a known one that is spelled much alike.
     pub(super) fn unknown(&self, meant: Option<&str>) -> BadRequest {
         let message = match meant {
             None => format!("`{self}` is not known here. Remove it."),
@@ -166,7 +166,7 @@ impl Path<'_> {
         self.bad(Code::UnknownParameter, message)
     }
 
-    /// It is known, and this model or this gateway does not take it.
+    /// Error of a known member that this model or this gateway does not take.
     pub(super) fn unsupported(&self, rule: &str) -> BadRequest {
         self.bad(Code::UnsupportedParameter, format!("`{self}` must be {rule}."))
     }

@@ -1,5 +1,5 @@
-//! One turn of a conversation: the role first, wherever it stands, for it says which other members
-//! there may be.
+//! Reading of a turn. The role is read first, wherever it stands, because it decides which other
+//! members there may be.
 
 use holdfast_domain::request::{
     AssistantMessage, Content, FunctionCall, Item, Message, Role, ToolCall, ToolKind,
@@ -56,10 +56,10 @@ fn null_or_text(field: Field<'_, '_>) -> Result<Option<Content>, BadRequest> {
     field::string(field).map(Content::Text).map(Some)
 }
 
-/// What an answer of ours held is taken back as it is, also with what official SDKs and frameworks keep
-/// beside it: clients append it to the conversation. What they keep beside a call is left out here, so it
-/// makes no difference between two requests; a model may accept what they keep beside the message
-/// ([`AssistantMessage::METADATA`]), so that does.
+/// An assistant's turn. Clients append our answer to the conversation as they hold it, with what
+/// official SDKs and frameworks keep beside it, so that all of it is accepted. Members beside a
+/// call are left out here, and make no difference between two requests. Members beside the message
+/// ([`AssistantMessage::METADATA`]) do, because a model may accept them.
 fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
     let name = turn.optional("name", field::string)?;
     let content = turn.optional("content", assistant_content)?;
@@ -120,7 +120,7 @@ fn function_call(field: Field<'_, '_>) -> Result<FunctionCall, BadRequest> {
     Ok(FunctionCall { name, arguments })
 }
 
-/// The input is a string that nobody reads: it need not be JSON.
+/// Name and input of a call. The input is a string that nobody reads: it need not be JSON.
 fn called(field: Field<'_, '_>, kind: ToolKind) -> Result<(String, String), BadRequest> {
     let mut called = Object::read(field, "an object")?;
     let name = called.required("name", field::string)?;

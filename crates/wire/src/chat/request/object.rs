@@ -18,7 +18,7 @@ const ASKED_MAX: usize = 8;
 pub(super) struct Object<'p, 'a> {
     pub(super) path: Path<'p>,
     members: Vec<(Cow<'a, str>, Node<'a>)>,
-    /// What it may have, as far as it was asked for: for whoever has mistyped one.
+    /// Names that were asked for so far: suggestions for a mistyped one.
     asked: [&'static str; ASKED_MAX],
     n_asked: usize,
 }

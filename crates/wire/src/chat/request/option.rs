@@ -1,4 +1,4 @@
-//! What a request may ask for beside the conversation and its tools.
+//! Reading of a request's options: all members but the conversation, its tools and plain numbers.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) const METADATA_KEY_CHARS_MAX: usize = 64;
 pub(crate) const METADATA_VALUE_CHARS_MAX: usize = 512;
 pub(crate) const SAFETY_IDENTIFIER_CHARS_MAX: usize = 128;
 
-/// A string is an array of one.
+/// Stop sequences. A string is an array of one.
 pub(super) fn stop(field: Field<'_, '_>) -> Result<Vec<String>, BadRequest> {
     if let Node::String(text) = field.node {
         return Ok(vec![text.into_owned()]);
@@ -85,7 +85,7 @@ pub(super) fn safety_identifier(field: Field<'_, '_>) -> Result<String, BadReque
     Ok(id)
 }
 
-/// Plain text is what an absent one means.
+/// Format of the answer; `None` for plain text, which is also what an absent one means.
 pub(super) fn response_format(field: Field<'_, '_>) -> Result<Option<ResponseFormat>, BadRequest> {
     const KINDS: [&str; 3] = ["text", "json_object", "json_schema"];
     let mut format = Object::read(field, "an object with a `type`")?;
@@ -110,7 +110,7 @@ fn json_schema(field: Field<'_, '_>) -> Result<ResponseFormat, BadRequest> {
     Ok(ResponseFormat::JsonSchema(read))
 }
 
-/// A set, whatever its order.
+/// Kinds of output, a set: their order makes no difference between two requests.
 pub(super) fn modalities(field: Field<'_, '_>) -> Result<Modalities, BadRequest> {
     let what = "an array of text, audio or both";
     let all =
@@ -147,7 +147,7 @@ pub(super) fn cache_options(field: Field<'_, '_>) -> Result<CacheOptions, BadReq
     Ok(CacheOptions { mode, ttl })
 }
 
-/// Read to see that it is one, and kept as it is; so are the next two.
+/// A predicted text. It is read to see that it is one, and kept as it is; so are the next two.
 pub(super) fn prediction(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
     let kept = field.node.to_opaque();
     let mut prediction = Object::read(field, "an object with `type` and `content`")?;

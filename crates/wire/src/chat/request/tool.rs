@@ -1,4 +1,4 @@
-//! What the model is offered to call, and which of it it should call.
+//! Reading of the tools that a model may call, and of the choice among them, in both forms.
 
 use holdfast_domain::request::{
     CustomTool, Function, FunctionChoice, Opaque, Tool, ToolChoice, ToolKind, ToolMode,
@@ -12,12 +12,12 @@ use crate::json::Node;
 pub(crate) const TOOLS_MAX: usize = 128;
 const KINDS: [ToolKind; 2] = [ToolKind::Function, ToolKind::Custom];
 
-/// An empty list is none.
+/// Tools. An empty list is the same as none.
 pub(super) fn tools(field: Field<'_, '_>) -> Result<Vec<Tool>, BadRequest> {
     field.array(0..=TOOLS_MAX, &format!("an array of at most {TOOLS_MAX} tools"), tool)
 }
 
-/// The older form, in which an empty list is refused.
+/// Functions, the older form of tools, in which an empty list is refused.
 pub(super) fn functions(field: Field<'_, '_>) -> Result<Vec<Function>, BadRequest> {
     field.array(1..=TOOLS_MAX, &format!("an array of 1 to {TOOLS_MAX} functions"), |field| {
         let mut function = Object::read(field, "an object")?;
@@ -64,7 +64,7 @@ fn custom(field: Field<'_, '_>) -> Result<CustomTool, BadRequest> {
     Ok(CustomTool { name, description, format })
 }
 
-/// Read to see that it is one, and kept as it is.
+/// Format of a custom tool's input. It is read to see that it is one, and kept as it is.
 fn format(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
     let kept = field.node.to_opaque();
     let mut format = Object::read(field, "an object with a `type`")?;

@@ -1,4 +1,9 @@
-//! The shapes of turns and of what they say.
+//! JSON Schemas of a conversation: a turn for each role, its content, and the calls in it.
+//!
+//! Each role has a schema of its own, because roles differ in their members and in the kinds of
+//! content parts that they may use. An assistant's turn also has the members that clients keep
+//! beside an answer, of any shape: the reader takes them, so that a schema without them would
+//! refuse what is accepted.
 
 use holdfast_domain::request::{AssistantMessage, BreakpointTtl, ImageDetail, RecordingFormat};
 use serde_json::{Value, json};
@@ -104,7 +109,7 @@ fn assistant() -> Value {
     )
 }
 
-/// What clients keep beside an answer, of any shape.
+/// Schema of a member that clients keep beside an answer: any shape is taken.
 fn left_out(what: &str) -> Value {
     described(json!({}), what)
 }
