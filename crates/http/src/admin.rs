@@ -87,6 +87,7 @@ async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {
         return problem(&Problem { message: NO_TOKEN.into(), ..Problem::new(Code::InvalidApiKey) });
     }
+    // After the token: without it, nobody learns which paths there are.
     if request.uri().path() != "/metrics" {
         return problem(&Problem { message: ONLY_METRICS.into(), ..Problem::new(Code::NotFound) });
     }

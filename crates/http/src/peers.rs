@@ -71,6 +71,8 @@ pub(crate) fn client(trusted: &[Network], address: IpAddr, headers: &HeaderMap) 
 }
 
 fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
+    // The last field and the last address in it: a proxy appends its own, either as a further
+    // address or as a further header. Anything earlier may be forged.
     let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
     let last = last.rsplit(',').next()?.trim();
     let bare = last.strip_prefix('[').and_then(|rest| rest.split(']').next());
@@ -107,6 +109,7 @@ impl AddressCounts {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
         if *count >= most {
+            // The entry stays, and is not empty: with `most` at least 1 it has a connection.
             return None;
         }
         *count = count.saturating_add(1);
@@ -119,6 +122,7 @@ impl Drop for AddressPermit {
         let mut counts = self.addresses.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = counts.entry(self.address) {
             *count.get_mut() = count.get().saturating_sub(1);
+            // Or the map would grow with every address that ever connected.
             if *count.get() == 0 {
                 count.remove();
             }

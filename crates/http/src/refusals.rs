@@ -1,5 +1,12 @@
-//! Log lines of requests whose API key was refused: the first of each while, and how many more there were.
-//! Anybody can make such requests, as fast as the process answers: a line for each would fill the disk.
+//! Limiter of the log lines of requests whose API key was refused: 20 lines in ten seconds, then
+//! one warning with the number of the rest.
+//!
+//! Anybody can make such requests, as fast as the process answers: a line for each would fill the
+//! disk. The metrics count all of them.
+//!
+//! The window begins with its first refusal. It is closed by the next refusal after its end or by
+//! the tick of `serve`, whichever is first: without the tick the warning would wait for the next
+//! attack.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +40,7 @@ impl RefusalLog {
     pub(crate) fn tell_old(&self) {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(old) = window.take_if(|window| window.began.elapsed() >= WHILE) else { return };
+        // The log may block on its writer: other refusals must not wait for it at this lock.
         drop(window);
         let requests = old.requests.saturating_sub(LINES);
         if requests > 0 {

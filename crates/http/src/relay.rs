@@ -6,6 +6,10 @@
 //! 200                           Holdfast-Nonce, then records until the end
 //! 404                           whatever is wrong
 //! ```
+//!
+//! The nonce of the asking node and the proof are for the engine, which authenticates both sides;
+//! a wrong proof and an unknown operation get the same 404, so that nothing can be probed for.
+//! A relay ends with its connection, whole or not: the records themselves say which.
 
 mod client;
 mod server;

@@ -77,6 +77,7 @@ async fn render_operation(
     let internal = || internal(operation.id);
     let result = match &look_up.result {
         ResultState::Kept(body) if is_large(body.len()) => {
+            // Rendering takes milliseconds for megabytes: it would hold up every other task here.
             let room = body.clone();
             let rendered = engine.run_blocking(move || {
                 let view = view.with_result(OperationResult::from_stored(&room)?);

@@ -176,6 +176,7 @@ impl StreamedBody {
             self.connection.set();
             return Poll::Pending;
         }
+        // Events first: a ping is due only while there is none.
         let Poll::Ready(told) = self.told.poll_next_unpin(context) else {
             ready!(self.poll_silence(context));
             return Poll::Ready(Some(Bytes::from_static(PING)));

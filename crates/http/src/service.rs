@@ -80,6 +80,7 @@ impl Service {
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
         let body = Upload::new(body, &self.bodies);
         let told =
+            // Safe to assert: after a panic only the log is used again, a row of plain values.
             AssertUnwindSafe(self.dispatch(found, head, body, &mut log)).catch_unwind().await;
         let told = told.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");

@@ -108,6 +108,7 @@ impl AsyncWrite for CallerSocket {
             ready!(Pin::new(&mut self.socket).poll_shutdown(context))?;
         }
         let stream = &mut *self;
+        // Kept across polls: a caller that goes on sending cannot extend its time.
         let lingering = stream.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         let mut discarded = [0; DISCARDED];
         while lingering.as_mut().poll(context).is_pending() {

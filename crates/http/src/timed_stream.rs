@@ -152,6 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         }
         loop {
             ready!(self.timer.as_mut().poll(context));
+            // An error, so that hyper drops the connection; idle time ends as a clean end of input.
             if self.awaited == ReadPhase::Rest {
                 let late = io::Error::new(io::ErrorKind::TimedOut, "a head took too long");
                 return Poll::Ready(Err(late));
@@ -178,6 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         if self.stage.is_idle() && !self.is_timed {
             self.is_timed = true;
             self.timer.as_mut().reset(Instant::now() + self.times.idle);
+            // Polled once, to register the waker: nothing else polls an idle connection.
             if self.timer.as_mut().poll(context).is_ready() {
                 context.waker().wake_by_ref();
             }
