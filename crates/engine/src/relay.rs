@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A relay carries text and no ending: the outcome of an operation is in its row alone. The transport is
-//! behind [`RelayTransport`].
+//! behind [`RelayTransport`](crate::relay_transport::RelayTransport).
 
 mod client;
 mod record;

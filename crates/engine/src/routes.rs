@@ -1,5 +1,18 @@
-//! The way of one request over the routes of its model: which of them it takes, one after the other, and
-//! what stands in its way where it takes none. What a call comes to is decided where it is made.
+//! Routes: which provider's model a request is sent to, and in which order it tries others.
+//!
+//! | part | what it decides |
+//! |---|---|
+//! | [`breaker`] | whether a route takes calls, by what its last calls told |
+//! | [`choice`] | which of the open ones is taken: lowest priority, then by weight |
+//! | [`route_state`] | calls in flight and the breaker, shared by all models with the same provider's same model |
+//! | [`RoutePlan`] | the routes that one request has left, none of them twice |
+//!
+//! Choosing and taking are two steps: the choice looks at all routes under no common lock, and a route may be full by
+//! the time it is taken. Then the request chooses again, at most [`RACES_MAX`] times more than it has routes. The
+//! first permit is taken before the claim: a request that no route can take is not bound, and holds no money.
+//!
+//! A plan never says that a next route may be tried: that needs proof that the last one did not run, which is judged
+//! where the call is made.
 
 mod breaker;
 mod choice;

@@ -1,5 +1,22 @@
-//! The tape that a run is followed by: what stage it is in and, at last, how it ended. Any number of
-//! readers follow one tape; none of them can slow it. What the run says meanwhile is on its [`ChunkLog`].
+//! Tapes: how the run of one operation is followed, by any number of readers, none of whom can slow it.
+//!
+//! ```text
+//! Offered ──► Running ──► Settling ──► Ended(outcome)
+//!    │  └───► LetGo ─────────────────► Ended(given back)
+//!    └───────────────────────────────► Ended(unbound, elsewhere, other request, a row)
+//! ```
+//!
+//! The run sets the stage and never awaits a reader. Readers look at the stage and wait for one of two signals:
+//! `judged`, the store's verdict of the claim, which few wait for; and `over`, the end, which most wait for. They are
+//! apart so that a claim that commits does not wake thousands who can do nothing yet. Text goes on its [`ChunkLog`].
+//!
+//! - The first end stands: it was told to readers. A second one changes nothing.
+//! - A reader is registered for a signal before it looks at the stage. The other way round, an end between the two
+//!   would wake nobody, and the reader would wait for its whole patience.
+//! - A tape never says that the key is free while its claim may still be committed: a reader that gave up on a silent
+//!   store ([`Options::COMMIT_WAIT`], 10 s) hears that the store did not answer, not that nothing runs.
+//! - A stop is a wish: the run ends as its row allows, and the caller's wish goes before the operator's, because what a
+//!   caller cancels is charged for what arrived and what a process cuts is not.
 
 mod chunk_log;
 mod compact_log;
@@ -168,6 +185,7 @@ impl Tape {
 
     /// Becomes a reader; `None` when there are too many.
     pub(crate) fn read(self: &Arc<Self>, readers_max: usize) -> Option<Reader> {
+        // Counted before it is compared, and given back by the drop: of two that come for the last place one gets it.
         let reader = Reader(Arc::clone(self));
         let before = self.readers.fetch_add(1, Ordering::Relaxed);
         (before < readers_max).then_some(reader)
@@ -192,6 +210,7 @@ impl Tape {
             return false;
         }
         *stage = RunStage::LetGo;
+        // Whoever is woken looks at the stage at once.
         drop(stage);
         self.judged.notify_waiters();
         true
@@ -258,6 +277,7 @@ impl Tape {
 
     /// The run is over and its ending is offered to the store.
     pub(crate) fn set_settling(&self) {
+        // The time of the stage: a reader waits for the store from here on, not from when it came.
         *self.stage() = RunStage::Settling(Instant::now());
         self.chunk_log().into_iter().for_each(ChunkLog::close);
     }
@@ -328,6 +348,7 @@ impl Reader {
             let over = self.0.over.notified();
             let (store, silent) = match &*self.0.stage() {
                 RunStage::Ended(outcome) => return FollowOutcome::Ended(outcome.clone()),
+                // From when this reader came: one that joins a claim which has waited for long has its own ten seconds.
                 RunStage::Offered | RunStage::LetGo => (Some(begun), FollowOutcome::Unclaimed),
                 RunStage::Settling(since) => (Some(begun.max(*since)), FollowOutcome::Unsettled),
                 RunStage::Running => (None, FollowOutcome::StillRunning),

@@ -35,6 +35,7 @@ impl Drop for InFlight {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.api_key) {
             *count = count.saturating_sub(1);
+            // Keys come and go; what is at zero would stay for as long as the process.
             if *count == 0 {
                 counts.remove(&self.api_key);
             }

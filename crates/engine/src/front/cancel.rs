@@ -42,6 +42,7 @@ impl Front {
     async fn ask_to_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let mut judged = None;
         loop {
+            // Looked for before the row is read and after: a claim may be registered, or judged, in between.
             let before = self.runner.running.find(id);
             let asked = self
                 .membership

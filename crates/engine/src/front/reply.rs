@@ -1,4 +1,10 @@
-//! Replies: what a tape or a row says to one caller, as a whole or as a stream.
+//! Replies: what a tape or a row says to one caller, as a whole or as a stream; how it is spelled is the wire's and
+//! HTTP's business.
+//!
+//! The answer of a run that has just ended is in memory, and goes to all who waited for it as one copy. Every other
+//! answer is read from its row and opened with the caller's own credential. A row outlives its content and its content
+//! may be of another credential: each of these has a failure of its own, with the charge where there was one, because a
+//! caller who gets no text must still be able to see what it paid.
 
 mod remote_run;
 mod streaming;

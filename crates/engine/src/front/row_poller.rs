@@ -1,7 +1,20 @@
-//! Operations that another process runs, and who waits for them here. Their rows are all that this
-//! process can look at, so it looks for all who wait at once: one task an operation, one look a second,
-//! for as long as anybody waits. Without that, retries of one key would keep the readers of the database
-//! from everybody else. Not what a row means to who waits.
+//! Row poller: waits for operations that another process runs, for all who wait for them here.
+//!
+//! ```text
+//! callers ── watch ──► one task an operation ── reconcile, one look a second (LOOK) ──► row
+//!    ▲                          │
+//!    └──────────────────────────┘ each look goes to all who wait
+//! ```
+//!
+//! The row is all that this process can look at. A look of each caller's own would let retries of one key keep the
+//! database's readers from everybody else, so that a thousand who wait cost as much as one.
+//!
+//! - A task ends with the last who waits, and who comes then starts another. Whether anybody waits is decided under the
+//!   lock that joins: nobody can join a task that has decided to end.
+//! - A look reconciles: an owner that died is found out by those who wait for it, not only by the reconciler.
+//! - A relay that ends asks for a look at once, because the run has probably ended with it.
+//!
+//! It never says what a row means to who waits.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -71,6 +84,7 @@ impl PollGuard<'_> {
             }
             goes_on
         };
+        // After the place is gone: who hears the last look and asks again starts a new task.
         self.waiting.looks.send_replace(look);
         goes_on
     }

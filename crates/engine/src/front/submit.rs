@@ -1,7 +1,20 @@
-//! One chat completion request, from its raw body to the answer: parse, compare with what the key is
-//! bound to, claim or attach, wait.
+//! Submissions: one chat completion request, from its raw body to the reply.
 //!
-//! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own.
+//! ```text
+//! parse ─► a run here? ─ yes ─► same request? ─► attach, follow
+//!   │          └─ no ─► admission ─► register ─► spawn the run, follow
+//!   └ refused, as admission may: does the key hold an answer already? ─► that answer
+//! ```
+//!
+//! A refusal of today's rules stands only where the key holds no answer and no run: a model that was taken off the
+//! list last night must not keep a caller from an answer that it has paid for. So a refused request costs a read of its row.
+//!
+//! A key belongs to the first request whose claim is committed. Until then two different requests may race for it, and
+//! the one that came second waits for the verdict instead of being told of a conflict that may never be. Those who lose
+//! each other's key try again, at most [`TURNS_MAX`] times.
+//!
+//! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own. A request must
+//! never start a run that drain does not wait for: it takes a token of the task set first and looks at the drain then.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -83,6 +96,7 @@ impl Front {
         ask: &RequestContext,
         said: RequestBody,
     ) -> ControlFlow<Reply, RequestBody> {
+        // Before admission: most retries meet their run, and need no price, hold or route for that.
         if let Some(tape) = self.runner.running.find(ask.id) {
             return Box::pin(self.attach(ask, said, &tape)).await;
         }
@@ -105,12 +119,15 @@ impl Front {
         let claim = bid.claim.owner.claim;
         let tape = match self.runner.running.find_or_register(ask.id, claim, binding, track) {
             Registration::Found(tape) => {
+                // Another request was registered since the look, and runs with its own permit: this one is given back.
                 drop((bid, way));
                 return Box::pin(self.attach(ask, said, &tape)).await;
             }
             Registration::New(tape) => tape,
         };
         let reader = tape.read(ask.offer.rules.waiters_per_operation);
+        // The reader comes before the task: a run that ended at once would else have had nobody, and a claim that
+        // is late may be given back for want of readers.
         let body = said.into_body();
         // In a box: a task is copied several times before it runs.
         self.runner.tasks.spawn(Box::pin(Arc::clone(&self.runner).operate(

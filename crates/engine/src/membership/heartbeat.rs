@@ -1,5 +1,20 @@
-//! The heartbeat: renews this process's row, notices when it was superseded, and looks through what is
-//! leased to it: ends what a caller asked to cancel, and gives up claims that no task of it runs.
+//! Heartbeat: renews this node's row, and looks through what is leased to it.
+//!
+//! ```text
+//! every heartbeat (4 s): renew the lease ─┬─ held ─► operations leased here: cancel, or disown
+//!                                         ├─ lost ─► superseded: take nothing new, drain
+//!                                         └─ failed ► try again after RETRY, at most 1 s
+//! ```
+//!
+//! One write for each process, not for each operation, however many run. It ends claims in two ways:
+//!
+//! - *Cancel*: a request to any process marks the row; the owner finds the mark here and stops the run.
+//! - *Disown*: a claim on a row that no task of this process runs. It must be seen at two heartbeats, because a claim
+//!   may be committed before its task is back to say so. As *not run* only where the task is known to have died before
+//!   it sent anything; else as outcome unknown: nobody pays, and it never runs again.
+//!
+//! An acknowledgement that took longer than the lease is worth nothing, and is not waited for. A silent commit of a
+//! disowned claim must not keep the next heartbeat waiting: looking through is cut after one heartbeat.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,6 +63,7 @@ impl Membership {
         suspects: &mut HashMap<OperationId, ClaimId>,
     ) -> Result<(), Unavailable> {
         let node = self.node.node();
+        // Before it is sent: the lease may begin at any moment from here on.
         let sent = Instant::now();
         let beat = self.nodes.heartbeat(node, self.node.length(), LeaseMode::Renew);
         // What is acknowledged later than this has ended already: the next one may fare better.
@@ -84,6 +100,7 @@ impl Membership {
         let mut seen = HashMap::new();
         for LeasedOperation { operation, claim, .. } in leased {
             let Some(sent) = self.running.send_evidence(operation, claim) else { continue };
+            // The same claim at two heartbeats: another claim of the same operation is a new run.
             if suspects.get(&operation) == Some(&claim) {
                 self.disown(operation, Disown { claim, sent }).await?;
             } else {

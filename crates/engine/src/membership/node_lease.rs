@@ -1,4 +1,20 @@
-//! This process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
+//! Node lease: how this process takes its name, and what its last acknowledged heartbeat allows.
+//!
+//! ```text
+//! sent ───────── acknowledged ──────────── lease − LEASE_MARGIN ───── lease
+//!  the lease counts from here   may send                   sends nothing new  others may reap, after a grace
+//! ```
+//!
+//! The lease is counted from when the heartbeat was *sent*, because the database may have written it at any moment
+//! since; its clock is read from when it was *acknowledged*. Each is the pessimistic end: a process stops sending
+//! before others can think it dead, and never says that it is later than the database does.
+//!
+//! Other nodes' dead leases are believed only by a process that was itself in touch for a whole lease. After an outage
+//! of the database every lease has ended, and nobody is dead.
+//!
+//! A name is waited for at the start for one lease at most: a lease that is renewed meanwhile has a living holder.
+//! With an exclusive lock (SQLite) a lock outside the database proves that nobody else has the name, and the process
+//! never expires itself.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -65,6 +81,7 @@ impl NodeLease {
                 }
                 HeartbeatOutcome::Lost { lease, .. } => {
                     let end = lease.map(|lease| lease.ends_at);
+                    // The end has moved while this start waited: somebody renews it, and lives.
                     if *first_end.get_or_insert(end) != end {
                         let name = options.node.name.to_string();
                         return Err(StartError::NameInUse(name));
@@ -105,6 +122,7 @@ impl NodeLease {
     /// The heartbeat that was sent then was acknowledged.
     pub(crate) fn on_heartbeat(&self, sent: Instant, lease: Lease, now: Timestamp) {
         let mut state = self.lock();
+        // A lease had ended before this one was acknowledged: as after an outage, others seem dead who are not.
         if state.sent.elapsed() >= self.lease {
             state.in_touch_since = Instant::now();
         }
@@ -145,6 +163,7 @@ impl NodeLease {
     /// Whether anything new may be sent to a provider.
     pub(crate) fn may_send(&self) -> bool {
         let silent = self.lock().sent.elapsed();
+        // A third at most, so that a short lease leaves time to send.
         let margin = self.lease.saturating_sub(Options::LEASE_MARGIN.min(self.lease / 3));
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }

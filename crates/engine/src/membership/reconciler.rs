@@ -1,5 +1,18 @@
-//! The reconciler: brings other processes' left work to rest, a few rows at a time, and deletes
-//! results that have been kept long enough.
+//! Reconciler: brings operations that others left to rest, and deletes results past their time.
+//!
+//! ```text
+//! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stand
+//! every PURGE_EVERY: clocks agree? ─► RESULTS_PER_PURGE a commit, PURGES_MAX commits
+//! ```
+//!
+//! Every process has one, and they need no leader: each change is a guarded write, of two that race one changes
+//! nothing. A retry or a look-up that meets stale work does the same inline, so that nobody waits for a look.
+//!
+//! - Rows that cannot come to rest yet stay due, and come first again. Each look asks for as many more as stand, up to
+//!   [`STANDING_MAX`], so that they do not keep newer ones from being tried.
+//! - It reaps by what the domain allows and never calls work *not run*: a dead owner proves nothing of what it sent.
+//! - What is deleted does not come back. The clocks are looked at before every commit of a purge, not once for all: a
+//!   database whose clock was set a year ahead would else delete everything that there is ([`clocks`](super::clocks)).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -80,6 +93,7 @@ impl Membership {
                 }
                 standing.insert(id);
             }
+            // Fewer than were asked for: nothing is due behind them.
             if is_all {
                 break;
             }
@@ -130,6 +144,8 @@ impl Membership {
         let mut left = PurgeProgress::Some;
         for _commit in 0..PURGES_MAX {
             let now = self.journal.load(OperationId::from_u128(0)).await?.now;
+            // Read after the database's: the time between the two looks like the database being behind, by a round
+            // trip, which is far within the tolerance.
             let own = begun.elapsed();
             let seen = clocks.map_or(ClockPair::begin(now, own), |before| before.observe(now, own));
             let is_known = clocks.is_some_and(|before| before.skew().is_some());

@@ -1,5 +1,23 @@
-//! How a route fares: whether it takes requests, as its last calls tell. Pure: what happens goes in, and
-//! the clock is an argument. Not which route a request goes to.
+//! Circuit breaker of a route: opens after so many failures in a row, lets one probe through after a cool-down, and
+//! closes on the first answer.
+//!
+//! ```text
+//! Well { failures } ── CoolDown::failures in a row, or Account, or Asked ──► Cooling { until, times }
+//!        ▲                                                                       │ until is over
+//!        └────────────── an answer ──────────── one probe ◄──────────────────────┘
+//!                                                 └── a failure: Cooling, twice as long, at most CoolDown::longest
+//! ```
+//!
+//! - A `Retry-After` opens it at once, and shuts it: the provider has said when it can answer, and every call before
+//!   that is one more reason to be turned away. Any other cooling route is still a last resort, because a guess of
+//!   ours must not refuse a request that the provider might have taken.
+//! - A failure, or an answer, of a call that was under way when it changed is old news, told apart by the `epoch`: a
+//!   hundred calls that one outage breaks open it once, and do not double the cool-down a hundred times. Only a
+//!   `Retry-After` makes a cool-down longer from outside its probe, because it names a time.
+//! - One probe at a time: a provider that comes back is not met by everybody at once. A call that was ended here tells
+//!   nothing, and gives the probe back.
+//!
+//! Pure: what happens goes in, and the clock is an argument. It never decides which route a request goes to.
 
 use std::time::Duration;
 
@@ -137,6 +155,7 @@ impl CircuitBreaker {
         rules: &CoolDown,
     ) -> Option<BreakerChange> {
         let is_new = call.epoch == self.epoch;
+        // Taken: a probe that answers and breaks later has told what it was for.
         let is_probe = std::mem::take(&mut call.is_probe) && is_new;
         let (is_well, times) = match &mut self.state {
             BreakerPhase::Well { .. } => (true, 1),
@@ -149,6 +168,7 @@ impl CircuitBreaker {
         let counts = is_well || is_probe;
         let changed = match told {
             CallOutcome::Answered if is_new => self.on_success(),
+            // `Retry-After: 0` names no time: it is a failure like any other.
             CallOutcome::Asked(time) if counts && !time.is_zero() => {
                 Some(self.trip(CoolDownReason::Asked, times, now, time.min(rules.longest)))
             }
@@ -168,6 +188,7 @@ impl CircuitBreaker {
             | CallOutcome::Asked(_)
             | CallOutcome::Nothing => None,
         };
+        // The call that changed it may still tell more of the time after, as a stream that breaks does.
         if is_new {
             call.epoch = self.epoch;
         }

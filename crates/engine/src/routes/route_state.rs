@@ -138,6 +138,7 @@ impl RouteState {
 
     /// Takes it; `None` where it is no longer what it was chosen as.
     pub(super) fn try_acquire(lane: &Arc<Self>, chosen: Rank, rules: CoolDown) -> Option<Permit> {
+        // Looked at anew under the lock: what was chosen may have been taken, or have failed, since.
         let at = Instant::now();
         let mut now = lane.traffic.lock();
         let is_as_chosen = match now.health.state_at(at) {
@@ -225,6 +226,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        // A call that was dropped tells nothing, and gives its probe back: without that a route whose probe was
+        // cancelled would be a last resort for good.
         self.report(CallOutcome::Nothing);
         let mut now = self.lane.traffic.lock();
         now.calls = now.calls.saturating_sub(1);

@@ -221,6 +221,7 @@ impl<'a> SilenceTimer<'a> {
 
     /// The request leaves: what it says is waited for from now on.
     fn begin(&self) {
+        // Not from when the call began: the time that a connection takes is bounded by its own time-out.
         self.beat.lock().unwrap_or_else(PoisonError::into_inner).at = Instant::now();
     }
 
@@ -229,6 +230,7 @@ impl<'a> SilenceTimer<'a> {
         let mut last = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = std::mem::replace(&mut *last, beat).is_first;
         drop(last);
+        // A first piece proves that the route works: it closes the breaker now, not when a long answer is over.
         if is_first {
             self.pass.report(CallOutcome::Answered);
             self.spoken.notify_one();

@@ -1,5 +1,24 @@
 //! The task of one operation: claims it, has a route answer it, and brings its ending to the store.
-//! It runs to its end whoever still listens.
+//!
+//! ```text
+//! claim ─┬─ mine ─┬─ in time ─► call a route ─┬─ answered, refused ─► end
+//!        │        │                 ▲         ├─ not run: proven ───► the next route, or end: not run
+//!        │        │                 └─────────┘ unknown ────────────► end: abandoned (one run),
+//!        │        └─ too late ─► given back                           the next route (one charge)
+//!        └─ not mine ─► what the row says, or that another process runs it
+//! ```
+//!
+//! It runs to its end whoever still listens: money is held from the claim to the ending, and where there is none a
+//! reaper gives it back only after the lease or the deadline. So nothing is sent before the claim's COMMIT is
+//! acknowledged; no panic of an answer passes the ending, which is then *unknown*; and an ending is offered until the
+//! store takes it, for as long as the process lives. Waiting callers hear after [`Options::COMMIT_WAIT`] (10 s) that
+//! the store does not answer; the task goes on.
+//!
+//! It must never try a next route after an outcome that is unknown, unless the operator chose to pay for more than one
+//! run, and never after a chunk has gone out: two answers are not one. Once an ending was offered, nothing is sent.
+//!
+//! Limits: the model's total time-out bounds all routes together; [`Options::DEADLINE_MARGIN`] (60 s) later others may
+//! take the task for dead.
 
 mod call;
 
@@ -47,10 +66,12 @@ impl Runner {
         (mut bid, way): (Box<PreparedClaim>, Box<RoutePlan>),
         body: Bytes,
     ) {
+        // First: whatever fails from here on, the place is given up and the tape ends.
         let place = self.running.guard(Arc::clone(&tape));
         let until = Instant::now() + bid.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
         let rebind = self.rebind(&ask, &bid, body);
+        // The latest that the database's clock may say: a lease that may have ended there claims nothing.
         let order = ClaimOffer {
             claim: &bid.claim,
             now: self.membership.node.now_at_the_latest(),
@@ -136,6 +157,8 @@ impl Run<'_> {
         let id = self.operation.id;
         let mut attempts = Vec::new();
         let answering = async { self.ending(self.answer(way, &mut attempts).await).await };
+        // A panic after the claim must not leave the money held until the deadline: it is an ending, and since a
+        // provider may have run, an unknown one.
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
         let (ending, body) = ended.unwrap_or_else(|_panic| {
             tracing::error!(operation.id = %id, "an operation's task panicked");
@@ -195,6 +218,7 @@ impl Run<'_> {
                 "the store refuses to settle: the result is kept, run `holdfast ledger verify`"
             );
         }
+        // Nobody was billed for a late result, and a lost claim may run again: neither may be handed out.
         let body = body.filter(|_body| !late && !is_lost);
         let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
         Outcome::Row { snapshot, body, ran: true, rates }
@@ -214,6 +238,7 @@ impl Run<'_> {
     async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Conclusion {
         let conduct = self.runner.membership.conduct();
         let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
+        // The time-out is for the log alone. To give up would leave a run that is paid for without its ending.
         if let Ok(concluded) = timeout(Options::COMMIT_WAIT, concluding.as_mut()).await {
             return concluded;
         }
@@ -251,6 +276,7 @@ impl Run<'_> {
             let called = self.call(states, &mut answer, &pulse).await;
             reach(Step::Answered);
             attempts.push(self.attempt(&pass.lane, &called, answer.is_cut, started.elapsed()));
+            // Before the answer is rendered, which may take long: the next request chooses by this.
             pass.report(self.call_outcome(&called, answer.retry_after));
             let is_told = answer.is_streamed();
             let heard = answer.into_received();
@@ -267,6 +293,7 @@ impl Run<'_> {
             heard.forget();
             match failure {
                 ProviderFailure::Refused(refusal) => return CallVerdict::Refused(refusal),
+                // Also under `one-charge`: a second answer cannot follow the beginning of the first.
                 ProviderFailure::Unknown(_) if is_told => return CallVerdict::Unknown,
                 ProviderFailure::Unknown(_) => match self.bid.model.guarantee {
                     Guarantee::OneRun => return CallVerdict::Unknown,

@@ -1,7 +1,20 @@
-//! What a run says while it runs. The newest chunks are kept as they were rendered: whoever follows closely
-//! shares their bytes. Everything from the first piece on is in the [`CompactLog`], which costs little more than
-//! its text, and whoever is behind is told from there: coarser chunks, the same answer. The run appends and
-//! never waits. How much there may be is the run's to decide, not decided here.
+//! Chunk log: the text of a run while it runs, for any number of followers at their own pace.
+//!
+//! ```text
+//!               ┌ recent: rendered chunks, shared bytes ──► followers who keep up
+//! run ─ append ─┤
+//!               └ compact log: all of it, near its text ──► followers who are behind, and those who come late
+//! ```
+//!
+//! The newest chunks are kept as they were rendered, so that a thousand followers who keep up share one rendering.
+//! Rendered, a chunk costs many times its text, so that only [`RECENT_MAX`] of them are kept; everything from the first
+//! piece on is in the [`CompactLog`]. Whoever is behind is told from there: coarser chunks, the same answer.
+//!
+//! The run appends and never waits. How much there may be is the run's to decide ([`Options::STREAM_BYTES_MAX`]). It
+//! is heard by the credential that the answer will be sealed for, and by no other: another one of the same API key
+//! could not read the answer again.
+//!
+//! [`Options::STREAM_BYTES_MAX`]: crate::options::Options::STREAM_BYTES_MAX
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;

@@ -1,4 +1,20 @@
-//! The operations that this process runs, each with its tape. Not how they run.
+//! Run registry: the operations that this process runs, each with its tape, one for each operation.
+//!
+//! ```text
+//! find_or_register ─► guard ─► leave(outcome)       the run ended
+//!                       └────► drop                 its task died: the tape ends as lost
+//! ```
+//!
+//! It is what makes two requests with one key meet in memory. It is no lock: the claim id on the row decides who
+//! owns an operation, and another process may run it while nothing is registered here.
+//!
+//! - A run leaves its place before its end is told: a reader that tries again at once finds the place free.
+//! - A place is removed only by the run that holds it. A successor may be registered by the time a guard is dropped.
+//! - Claims of tasks that died before anything was sent are remembered as `unsent`. They alone may be disowned as *not
+//!   run*; a claim of which nothing is known may have reached a provider. The list grows by one id for each such death,
+//!   which is a bug each time, and ends with the process.
+//! - After [`stop_all`](RunRegistry::stop_all) a run that registers is stopped at once: a drain that has cut cannot
+//!   be overtaken by a request that it did not see.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -46,6 +62,7 @@ impl Drop for RunGuard<'_> {
         if self.tape.has_ended() {
             return;
         }
+        // Remembered before the place is free: a heartbeat that no longer finds the tape finds this.
         if !self.tape.sent.load(Ordering::Acquire) {
             let mut unsent = self.running.unsent.lock().unwrap_or_else(PoisonError::into_inner);
             unsent.push(self.tape.claim);
@@ -105,6 +122,7 @@ impl RunRegistry {
 
     /// Ends all runs, those that come as well.
     pub(crate) fn stop_all(&self) {
+        // Under one lock with the registrations: each run is either among these or sees the mark.
         let mut tapes = self.lock();
         tapes.are_cut = true;
         tapes.by_operation.values().for_each(|tape| tape.end_early(StopCause::Operator));
@@ -121,6 +139,7 @@ impl RunRegistry {
         operation: OperationId,
         claim: ClaimId,
     ) -> Option<SendStatus> {
+        // In this order, the reverse of the guard's: a task that dies in between is found by one of the two looks.
         if self.find(operation).is_some_and(|tape| tape.claim == claim) {
             return None;
         }

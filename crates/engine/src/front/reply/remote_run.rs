@@ -1,6 +1,16 @@
-//! A run of another process, as one request waits for it here: its text while a relay carries it, then the
-//! answer of its row. The row has the last word. Of text that was written already only the rest follows, and
-//! a row with another answer breaks the stream: two answers are never told as one.
+//! Remote runs: a run of another process, as one request waits for it here.
+//!
+//! ```text
+//! row poller ── row: leased ──► relay wanted ── events ──► caller
+//!     └──────── row: at rest ─► the row's answer, less what was written
+//! ```
+//!
+//! The row has the last word. Of text that was written already only the rest follows, and a row with another answer
+//! breaks the stream: two answers are never told as one. A relay carries no end: a node that dies while it
+//! tells has not ended anything, and its caller is told what becomes of the row.
+//!
+//! Once something was written the wait has no patience any more, and a drain waits for its end as it does for own
+//! runs; before that a drain ends it at once, because the caller can go elsewhere.
 
 use std::sync::Arc;
 

@@ -1,5 +1,22 @@
-//! An answer that is told while it is said: to a caller that started its run, or that came to it later,
-//! and again from what was kept. Dropping it changes nothing: the run is a task of its own.
+//! Streamed completions: live from a run, from a run of another process, or replayed from storage.
+//!
+//! ```text
+//! source    │ events come from                         │ the end comes from
+//! Live      │ the run's chunk log                      │ its settlement
+//! Remote    │ a relay, while there is one              │ the operation's row
+//! Awaited   │ nothing yet: the head had to go out      │ whatever the reply turns out to be
+//! Nothing   │ all events are here: a replay            │ the last of them
+//! ```
+//!
+//! A head goes out with the first event, or after five seconds without one: until then an error still has its status.
+//! The closing events wait for the COMMIT of the settlement. A client that has read the end of a stream may rely on
+//! that it was paid for and will be replayed; told earlier, a lost commit would make a liar of it.
+//!
+//! Two answers are never told as one: where the row says another answer than the one that was begun, the stream breaks,
+//! and whoever asks again gets the row's.
+//!
+//! Dropping a stream changes nothing: the run is a task of its own. A follower that is slow is told coarser chunks, and
+//! the bytes of a large replay are counted until all of it was told.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -212,6 +229,7 @@ impl LiveRun {
         match said {
             Ok(said) if said.is_empty() => self.ending().await,
             Ok(said) => {
+                // Patience is for the first piece: what has begun is told to its end.
                 self.patience = None;
                 NextEvents::Said(said)
             }
@@ -277,6 +295,7 @@ impl Front {
             // Before that its errors are the caller's own: they have their status.
             reader.wait_admitted().await;
         };
+        // Biased: a run that has said something and ended is still told as a stream, chunk by chunk.
         tokio::select! {
             biased;
             () = begun => {}
