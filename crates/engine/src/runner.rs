@@ -103,8 +103,8 @@ impl Runner {
         self.has_lost_commits.load(Ordering::Relaxed)
     }
 
-    /// Tells whether the answers of all runs hold at least `bytes_max` bytes; admission then refuses
-    /// new runs, and those under way go on.
+    /// Tells whether the answers of all runs hold at least `bytes_max` bytes. Admission then
+    /// refuses new runs, and those under way go on.
     pub(crate) fn is_memory_spent(&self, bytes_max: usize) -> bool {
         self.answers.are_spent(bytes_max)
     }

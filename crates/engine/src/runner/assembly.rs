@@ -169,7 +169,8 @@ impl Sink for Assembly<'_> {
 }
 
 impl ChunkWriter<'_> {
-    /// Writes a piece to the log; `None` where it would pass `STREAM_BYTES_MAX`, which ends the call.
+    /// Writes a piece to the log; `None` where it would pass `STREAM_BYTES_MAX`, which ends the
+    /// call.
     fn write_chunk(&mut self, mut delta: Delta) -> Option<Delta> {
         if self.is_full {
             return None;
@@ -259,7 +260,8 @@ impl<'a> SilenceTimer<'a> {
         }
     }
 
-    /// Completes when a bound is met: of streamed text, of bytes read, or of the memory of all runs.
+    /// Completes when a bound is met: of streamed text, of bytes read, or of the memory of all
+    /// runs.
     pub(crate) async fn wait_full(&self) {
         self.full.notified().await;
     }

@@ -39,7 +39,8 @@ use crate::seal::{self, SealError};
 use crate::tape::{Outcome, Tape};
 
 impl Runner {
-    /// Runs one operation from its claim to its committed ending, and ends its tape with the outcome.
+    /// Runs one operation from its claim to its committed ending, and ends its tape with the
+    /// outcome.
     pub(crate) async fn operate(
         self: Arc<Self>,
         tape: Arc<Tape>,

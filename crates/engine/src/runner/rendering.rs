@@ -43,7 +43,7 @@ pub(crate) struct RenderContext<'a> {
 
 impl ReceivedAnswer {
     /// Compares the larger of bytes read and bytes of text with the threshold of a large result:
-    /// a body may be all framing, and text of a batch may come from elsewhere than the body.
+    /// a body may be nearly all framing, and an answer may have more text than bytes counted.
     fn is_large(&self) -> bool {
         let said = usize::try_from(self.answer.text_bytes()).unwrap_or(usize::MAX);
         is_large(self.received.max(said))
