@@ -33,35 +33,35 @@ use self::choice::{choose, draw};
 use self::route_state::RouteUnavailable;
 pub(crate) use self::route_state::{Permit, RouteState};
 
-/// How often a request may find that another was quicker to take what it had chosen.
+/// Races for a chosen route that one request may lose, beyond one look at each route.
 const RACES_MAX: usize = 16;
 
-/// The way of one request. No route is on it twice.
+/// Plan of one request over the routes of its model; no route is taken twice.
 #[derive(Debug)]
 pub(crate) struct RoutePlan {
-    /// Those that it has not taken.
+    /// Candidates that are left, in the order of the configuration.
     left: Vec<Arc<RouteState>>,
     rules: CoolDown,
     random: u64,
     draws: u64,
-    /// Taken before the request was claimed.
+    /// Permit that was taken before the claim, until the run asks for it.
     first: Option<Permit>,
 }
 
-/// A route that a request did not get, where no other took it either.
+/// Route that a request could not get, where no other route took it either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRoute {
-    /// The configured provider and its model.
+    /// Name of the route: the configured provider and its model.
     pub route: Arc<str>,
-    /// What stood in the way.
+    /// Class of the obstacle, as attempts and logs have it.
     pub class: &'static str,
-    /// When it will be gone, as far as that is known.
+    /// Time until the obstacle is gone, if known: the rest of a cool-down.
     pub after: Option<Duration>,
 }
 
 impl RoutePlan {
-    /// Takes the first route: whoever gets none need not be bound. The claim's id is the chance that
-    /// decides among equals.
+    /// Takes the first permit, before the key is bound: a request that gets none holds no money.
+    /// The random claim id is the seed that decides among equals.
     pub(crate) fn reserve_first(
         lanes: &[Arc<RouteState>],
         rules: CoolDown,
@@ -76,12 +76,12 @@ impl RoutePlan {
         passed_over.map_or(Ok(way), Err)
     }
 
-    /// The next route, if there is one that takes this request.
+    /// Takes the next permit; `None` where no route is left that can and may take this request.
     pub(crate) fn next(&mut self, request: &Request) -> Option<Permit> {
         self.first.take().or_else(|| self.take(request))
     }
 
-    /// The routes that were not taken because they could not be, as what was tried beside them.
+    /// Lists the routes that were full or cooling as attempts that never ran, for the row.
     pub(crate) fn skipped_attempts(&self) -> Vec<Attempt> {
         let now = Instant::now();
         let untried = |lane: &Arc<RouteState>| {
@@ -94,7 +94,8 @@ impl RoutePlan {
     }
 
     fn take(&mut self, request: &Request) -> Option<Permit> {
-        // Those that cannot do what is asked for are looked at once each.
+        // Bounded: each turn removes a route that cannot do it, or loses a race; a route is never
+        // waited for.
         for _look in 0..self.left.len().saturating_add(RACES_MAX) {
             let now = Instant::now();
             let candidates: Vec<_> = self.left.iter().map(|lane| lane.candidate(now)).collect();
@@ -111,7 +112,7 @@ impl RoutePlan {
         None
     }
 
-    /// The one that may be had first, or one that is full.
+    /// Route that is likely to be free first: a full one goes before any that cools.
     fn first_available(&self) -> Option<SkippedRoute> {
         let now = Instant::now();
         let shut = self.left.iter().filter_map(|lane| Some((lane, lane.unavailability(now)?)));

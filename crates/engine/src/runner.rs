@@ -41,11 +41,11 @@ use crate::metrics::Metrics;
 use crate::results::ResultLimiter;
 use crate::tape::RunRegistry;
 
-/// The operations that this process runs.
+/// Runner of this process: its tasks, and the ports and counters that every run works on.
 pub(crate) struct Runner {
     pub(crate) membership: Arc<Membership>,
     pub(crate) running: Arc<RunRegistry>,
-    /// Operations: drain waits for these.
+    /// Tasks of operations, one each: a drain waits until this set is empty.
     pub(crate) tasks: TaskTracker,
     pub(crate) metrics: Arc<Metrics>,
     journal: Arc<dyn Journal>,
@@ -54,8 +54,9 @@ pub(crate) struct Runner {
     results: Arc<ResultLimiter>,
     answers: Arc<AnswerBytes>,
     route_complaints: RouteComplaints,
-    /// The database is not the one any more that acknowledged a claim of this process: until somebody
-    /// has looked and starts another, it takes nothing that can go elsewhere.
+    /// Lost-commit latch: set for the life of the process when a claim that the database had
+    /// acknowledged is gone. Readiness fails from then on, so that requests go elsewhere until an
+    /// operator has looked.
     has_lost_commits: AtomicBool,
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct RunnerParts {
 }
 
 impl Runner {
-    /// Nothing runs yet.
+    /// Creates a runner without tasks; the parts are shared with the other owners.
     pub(crate) fn new(parts: RunnerParts) -> Arc<Self> {
         let RunnerParts { membership, running, metrics, journal, wallets, secrets, results } =
             parts;
@@ -96,17 +97,20 @@ impl Runner {
         })
     }
 
-    /// Whether the store has lost what it had committed.
+    /// Reads the lost-commit latch: `true` once the store has lost a commit that it acknowledged.
     pub(crate) fn has_lost_commits(&self) -> bool {
+        // Relaxed: a latch that guards no other memory; a probe that is a moment late does no harm.
         self.has_lost_commits.load(Ordering::Relaxed)
     }
 
-    /// Whether the answers of all runs hold so many bytes: then nothing new begins.
+    /// Tells whether the answers of all runs hold at least `bytes_max` bytes. Admission then
+    /// refuses new runs, and those under way go on.
     pub(crate) fn is_memory_spent(&self, bytes_max: usize) -> bool {
         self.answers.are_spent(bytes_max)
     }
 
-    /// The rebinding that a claim is compared by with rows made under other terms.
+    /// Makes the rebinding function: fingerprints this request again under the terms of an older
+    /// row, so that a claim can be compared with it. Owns the raw body until the claim is judged.
     fn rebind(
         &self,
         ask: &RequestContext,

@@ -38,40 +38,40 @@ use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
 
-/// Where a run is.
+/// Stage of a run, which only moves forward.
 #[derive(Debug, Clone)]
 enum RunStage {
-    /// Its claim waits for the store's verdict: the key may not be bound.
+    /// Claim offered: the store has not judged it, and the key may not be bound.
     Offered,
-    /// Its claim came too late for everybody: it is given back, and whoever comes now claims anew.
+    /// Claim committed too late for every caller, and being given back: a new caller claims anew.
     LetGo,
-    /// It is this process's, and the model may be running.
+    /// Claim committed for this process; the model may be running.
     Running,
-    /// Its ending waits for the store, since then.
+    /// Ending offered to the store, since this instant.
     Settling(Instant),
-    /// Over.
+    /// Ended, for good: readers may have been told of it.
     Ended(Outcome),
 }
 
-/// How a run ended.
+/// Outcome of a run, shared by all its readers.
 #[derive(Clone)]
 pub(crate) enum Outcome {
-    /// The claim was not committed; the key is as it was before.
+    /// Claim not committed, with its failure; the key is as it was before.
     Unbound(RequestFailure),
-    /// The key is bound, and this is what its row says.
+    /// Key bound, and its row as the store has it.
     Row {
-        /// Read after the last guarded write.
+        /// Row as it was read after the last guarded write.
         snapshot: Arc<Snapshot>,
-        /// The content before it was sealed, where this run made it.
+        /// Plaintext body, where this run made it: it spares readers the opening of the seal.
         body: Option<Bytes>,
-        /// Whether this run wrote it.
+        /// `true` where this run wrote the row, `false` where it found it.
         ran: bool,
-        /// What the API key's limits stand at after it, where this run claimed.
+        /// Rate-limit status of the API key after the ending, where this run claimed.
         rates: RateLimitStatus,
     },
-    /// Its claim came too late for everybody, and was given back.
+    /// Claim committed too late for every caller, and given back as *not run*.
     GivenBack,
-    /// Another process runs it.
+    /// Operation leased by another process, whose row is to be followed.
     Elsewhere,
     /// The key is bound to another request.
     OtherRequest,
@@ -80,7 +80,7 @@ pub(crate) enum Outcome {
 }
 
 impl fmt::Debug for Outcome {
-    /// Without what was said.
+    /// Prints sizes only, never content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unbound(failure) => write!(f, "Unbound({failure:?})"),
@@ -96,55 +96,55 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// What a reader gets.
+/// Result of following a tape.
 #[derive(Debug)]
 pub(crate) enum FollowOutcome {
-    /// It is over.
+    /// Run ended, with its outcome.
     Ended(Outcome),
-    /// The reader's patience ended first.
+    /// Patience of the reader ended first, and the run goes on.
     StillRunning,
-    /// The store did not judge the claim in time: whether the key is bound is not known.
+    /// Claim not judged by the store within `COMMIT_WAIT`: the key may or may not be bound.
     Unclaimed,
-    /// The store did not take the ending in time.
+    /// Ending not taken by the store within `COMMIT_WAIT`.
     Unsettled,
 }
 
-/// One run of one operation in this process.
+/// Tape of one run of one operation in this process: its stage, its readers, its stop flags.
 #[derive(Debug)]
 pub(crate) struct Tape {
     pub(crate) operation: OperationId,
     pub(crate) claim: ClaimId,
-    /// What the claim was offered with.
+    /// Digest and fingerprint of the claiming request, by which later requests are compared.
     pub(crate) binding: Binding,
-    /// When, before anybody waited for it.
+    /// Creation time of the tape, earlier than any reader's.
     offered: Instant,
-    /// From when on its task is not believed to be alive.
+    /// Time after which its task counts as dead; set once, when the task begins.
     deadline: OnceLock<Instant>,
-    /// What it says while it runs, where its first caller wanted to hear that.
+    /// Log of its chunks; `None` where the first caller did not ask for a stream.
     track: Option<ChunkLog>,
-    /// A std mutex: never held across an await.
+    /// Stage, under a std mutex that is never held across an await.
     stage: Mutex<RunStage>,
-    /// Wakes whoever waits for the store's verdict of the claim.
+    /// Signal of the store's verdict on the claim.
     judged: Notify,
-    /// Wakes whoever waits for the end, and for nothing before it: most of those who follow do.
+    /// Signal of the end, and of nothing before it: most readers wait for this alone.
     over: Notify,
     readers: AtomicUsize,
     sent: AtomicBool,
-    /// Who wants it to end, and how whoever runs it hears of that.
+    /// Stop flags: by the caller, by the operator. Never reset.
     stops: [AtomicBool; 2],
     stopping: Notify,
 }
 
-/// Who wants a run to end before its provider has said everything.
+/// Cause of a stop before the provider has said everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopCause {
-    /// Its caller; the row says so.
+    /// Cancel by the caller, marked on the row: what arrived is kept and charged.
     Caller,
-    /// The operator, whose process ends.
+    /// Drain deadline of the operator: nobody pays for half an answer.
     Operator,
 }
 
-/// One reader of a tape, until it is dropped.
+/// Reader of a tape, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader(Arc<Tape>);
 
@@ -178,12 +178,12 @@ impl Tape {
         }
     }
 
-    /// Its task says when it is over at the latest. A second word changes nothing.
+    /// Sets the deadline of the task; only the first call counts.
     pub(crate) fn ends_by(&self, deadline: Instant) {
         self.deadline.get_or_init(|| deadline);
     }
 
-    /// Becomes a reader; `None` when there are too many.
+    /// Adds a reader; `None` where the tape has `readers_max` already.
     pub(crate) fn read(self: &Arc<Self>, readers_max: usize) -> Option<Reader> {
         // Counted before it is compared, and given back by the drop: of two that come for the last place one gets it.
         let reader = Reader(Arc::clone(self));
@@ -191,14 +191,14 @@ impl Tape {
         (before < readers_max).then_some(reader)
     }
 
-    /// Whether this run has bound the key: before that, another request may yet get it.
+    /// Tells whether the key is bound to this run. Before that another request may yet get it.
     pub(crate) fn is_admitted(&self) -> bool {
         matches!(*self.stage(), RunStage::LetGo | RunStage::Running | RunStage::Settling(_))
     }
 
-    /// Lets go of a claim that was committed after everybody was told to come again, or had hung up:
-    /// what the store had in hand for so long must not run, and cost, as soon as it gets better. In time,
-    /// a claim runs for those as well who hung up. Readers that come later see that it was let go.
+    /// Releases a claim that was committed later than `COMMIT_WAIT` and has no reader: a store that
+    /// recovers must not start, and charge for, runs that nobody waits for. A claim that commits in
+    /// time runs even if its callers hung up. A reader that comes later sees that it was let go.
     pub(crate) fn try_release(&self) -> bool {
         // Whoever was told has waited for so long: none began before the tape.
         if self.offered.elapsed() < Options::COMMIT_WAIT {
@@ -216,13 +216,13 @@ impl Tape {
         true
     }
 
-    /// The claim was committed.
+    /// Moves to `Running`: the claim was committed.
     pub(crate) fn set_running(&self) {
         *self.stage() = RunStage::Running;
         self.judged.notify_waiters();
     }
 
-    /// Completes when the store has judged the run's claim. Cancel safe.
+    /// Waits until the store has judged the claim. Cancel safe.
     pub(crate) async fn wait_judged(&self) {
         loop {
             // Before the look: whatever comes after it is heard.
@@ -238,7 +238,7 @@ impl Tape {
         self.track.as_ref()
     }
 
-    /// Completes when somebody wants the run to end. Cancel safe.
+    /// Waits for a stop, and returns its cause. Cancel safe.
     pub(crate) async fn wait_stop(&self) -> StopCause {
         loop {
             // Before the look: whatever comes after it is heard.
@@ -250,7 +250,7 @@ impl Tape {
         }
     }
 
-    /// Who wants the run to end; of both, its caller.
+    /// Cause of the stop, if one was asked for; the caller's goes before the operator's.
     pub(crate) fn stop(&self) -> Option<StopCause> {
         let [caller, operator] = &self.stops;
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
@@ -266,23 +266,25 @@ impl Tape {
             StopCause::Caller => caller,
             StopCause::Operator => operator,
         };
+        // The flag before the signal: whoever is woken, or registers late, finds it set.
         flag.store(true, Ordering::Release);
         self.stopping.notify_waiters();
     }
 
-    /// From now on a provider may have seen the request.
+    /// Marks that a provider may have seen the request: from now on no one may disown it as *not
+    /// run*.
     pub(crate) fn set_sending(&self) {
         self.sent.store(true, Ordering::Release);
     }
 
-    /// The run is over and its ending is offered to the store.
+    /// Moves to `Settling`: the ending is offered to the store, and the log is closed.
     pub(crate) fn set_settling(&self) {
         // The time of the stage: a reader waits for the store from here on, not from when it came.
         *self.stage() = RunStage::Settling(Instant::now());
         self.chunk_log().into_iter().for_each(ChunkLog::close);
     }
 
-    /// The end. A second end changes nothing: the first was told to readers.
+    /// Ends the tape. Only the first outcome counts, because readers may have been told of it.
     pub(crate) fn end(&self, outcome: Outcome) {
         {
             let mut stage = self.stage();
@@ -306,13 +308,13 @@ impl Tape {
 }
 
 impl Reader {
-    /// What the run says while it runs, if that is kept.
+    /// Log of the run's chunks, if its first caller asked for a stream.
     pub(crate) fn chunk_log(&self) -> Option<&ChunkLog> {
         self.0.chunk_log()
     }
 
-    /// Completes when the run has bound the key; never where its claim was not taken, which its end tells.
-    /// Cancel safe.
+    /// Waits until the run has bound the key. Never completes where the claim was not taken: its
+    /// end tells that. Cancel safe.
     pub(crate) async fn wait_admitted(&self) {
         self.0.wait_judged().await;
         if !self.0.is_admitted() {
@@ -320,8 +322,8 @@ impl Reader {
         }
     }
 
-    /// Waits until the store has judged the run's claim, at most until `patience`, and says whether
-    /// that bound the key to the run's request. `None`: there is no verdict yet. Cancel safe.
+    /// Waits for the store's verdict on the claim, at most until `patience` and `COMMIT_WAIT`.
+    /// `Some(true)`: the key is bound to this run's request. `None`: no verdict yet. Cancel safe.
     pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
         let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
         timeout_at(limit, self.0.wait_judged()).await.ok()?;
@@ -334,12 +336,14 @@ impl Reader {
         })
     }
 
-    /// Whether the run was given up for want of readers before this one came.
+    /// Tells whether the claim was released for want of readers before this one came: it should try
+    /// again as a new request.
     pub(crate) fn is_released(&self) -> bool {
         matches!(*self.0.stage(), RunStage::LetGo | RunStage::Ended(Outcome::GivenBack))
     }
 
-    /// Follows the tape to its end, at most until `patience`. Cancel safe.
+    /// Follows the tape to its end, at most until `patience`, and no longer than `COMMIT_WAIT` for
+    /// a store that does not answer. Cancel safe.
     pub(crate) async fn follow(&self, patience: Option<Instant>) -> FollowOutcome {
         let begun = Instant::now();
         let mut now = begun;

@@ -23,23 +23,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When a route is left alone, and for how long.
+/// Rules of the circuit breaker: when a route is left alone, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoolDown {
-    /// After so many failures in a row.
+    /// Failures in a row that trip the breaker.
     pub failures: u32,
-    /// The first time; each time that follows without an answer between is twice as long.
+    /// Length of the first cool-down; each one that follows without an answer between is doubled.
     pub first: Duration,
-    /// The longest, also where a provider asks for more.
+    /// Length of the longest cool-down, also where a provider asks for more.
     pub longest: Duration,
 }
 
-/// How one route fares.
+/// Circuit breaker of a route: trips after `failures` in a row, lets one probe through after the
+/// cool-down, and closes on the first answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CircuitBreaker {
     state: BreakerPhase,
-    /// One more at every change between well and cooling. What a call tells that began before the last
-    /// change is old news.
+    /// Count of changes between well and cooling. Results of calls that began in an earlier epoch
+    /// are old news, and neither trip nor close it.
     epoch: u64,
 }
 
@@ -49,66 +50,67 @@ enum BreakerPhase {
     Cooling { until: Instant, reason: CoolDownReason, times: u32, is_probed: bool },
 }
 
-/// Why a route is left alone.
+/// Cause of a cool-down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoolDownReason {
-    /// It failed too often in a row.
+    /// Failures in a row reached [`CoolDown::failures`].
     Failures,
-    /// Its account or route is wrong.
+    /// Account or route turned away by the provider: only the operator can mend it.
     Account,
-    /// Its provider asked for it.
+    /// `Retry-After` of the provider: the route is shut until then.
     Asked,
 }
 
-/// What a request may do with a route.
+/// State of the breaker as a request meets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerState {
-    /// Take it.
+    /// Route is well: take it.
     Open,
-    /// Take it, as the only one: it has cooled down, and this call tells whether it is well.
+    /// Cool-down is over: take it as the only probe, whose result closes the breaker or trips it
+    /// again.
     Probe,
-    /// Take it where nothing else is left. It cools until then.
+    /// Cooling until then by a guess of ours: take it where nothing else is left.
     Resort(Instant),
-    /// Leave it alone until then.
+    /// Cooling until then by the provider's word: do not take it.
     Closed(Instant),
 }
 
-/// A call under way, as the health of its route knows it.
+/// Token of a call under way: the epoch in which it began, and whether it is the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallToken {
     epoch: u64,
     is_probe: bool,
 }
 
-/// What a call told of its route.
+/// Outcome of a call as far as it concerns the route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallOutcome {
-    /// It answered, be it with a refusal of the request.
+    /// Answer, be it a refusal of the request: the route works.
     Answered,
-    /// It failed.
+    /// Failure of the route, which counts towards [`CoolDown::failures`].
     Failed,
-    /// It turned its account or route away.
+    /// Refusal of the account or the route, which trips the breaker at once.
     Account,
-    /// It wants to be left alone for so long.
+    /// `Retry-After` of this length, which trips the breaker at once unless it is zero.
     Asked(Duration),
-    /// The call was ended here.
+    /// End from our side, which tells nothing.
     Nothing,
 }
 
-/// What changed.
+/// Change of state, for logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerChange {
-    /// It is left alone for so long.
+    /// Start of a cool-down of this length.
     Cooling(CoolDownReason, Duration),
-    /// It takes requests again.
+    /// Return to normal after an answer.
     Well,
 }
 
 impl CoolDownReason {
-    /// Every one of them.
+    /// All causes, one metric series each.
     pub(crate) const ALL: [Self; 3] = [Self::Failures, Self::Account, Self::Asked];
 
-    /// For logs and metrics.
+    /// Label of the cause in logs and metrics.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Failures => "failures",
@@ -119,7 +121,7 @@ impl CoolDownReason {
 }
 
 impl CircuitBreaker {
-    /// That of a route which was never called.
+    /// Creates the breaker of a route that was never called: well, without failures.
     pub(crate) const fn new() -> Self {
         Self { state: BreakerPhase::Well { failures: 0 }, epoch: 0 }
     }
@@ -137,7 +139,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// A call begins.
+    /// Begins a call, as the probe where one is due: until it tells, others see a last resort.
     pub(crate) fn begin_call(&mut self, now: Instant) -> CallToken {
         let is_probe = self.state_at(now) == BreakerState::Probe;
         if let BreakerPhase::Cooling { is_probed, .. } = &mut self.state {
@@ -146,7 +148,8 @@ impl CircuitBreaker {
         CallToken { epoch: self.epoch, is_probe }
     }
 
-    /// A call has told something. The same call may tell more later.
+    /// Counts what a call has told, and returns the change of state, if it made one. A stream may
+    /// tell twice: an answer with its first piece, and a failure later.
     pub(crate) fn on_result(
         &mut self,
         call: &mut CallToken,
@@ -164,7 +167,7 @@ impl CircuitBreaker {
                 (false, times.saturating_add(1))
             }
         };
-        // While it cools, many that were turned away together make it no worse.
+        // While it cools, a hundred calls that one outage broke must not double it a hundred times.
         let counts = is_well || is_probe;
         let changed = match told {
             CallOutcome::Answered if is_new => self.on_success(),
@@ -212,7 +215,7 @@ impl CircuitBreaker {
         Some(self.trip(CoolDownReason::Failures, times, now, rules.cool_down_time(times)))
     }
 
-    /// It cools already, and its provider wants more.
+    /// Prolongs a cool-down by a `Retry-After`, and never shortens it.
     fn extend_cool_down(&mut self, at_least: Instant) {
         if let BreakerPhase::Cooling { until, reason, .. } = &mut self.state {
             *until = at_least.max(*until);
@@ -234,7 +237,7 @@ impl CircuitBreaker {
 }
 
 impl CoolDown {
-    /// How long the `times`th in a row takes.
+    /// Length of the `times`th cool-down in a row: `first` doubled each time, up to `longest`.
     fn cool_down_time(&self, times: u32) -> Duration {
         let factor = 2_u32.saturating_pow(times.saturating_sub(1));
         self.first.saturating_mul(factor).min(self.longest)
@@ -248,7 +251,7 @@ mod tests {
     const RULES: CoolDown =
         CoolDown { failures: 3, first: Duration::from_secs(5), longest: Duration::from_secs(60) };
 
-    /// A route whose clock stands still unless it is moved.
+    /// Breaker of one route, with a clock that stands still unless it is moved.
     struct World {
         health: CircuitBreaker,
         start: Instant,
@@ -277,7 +280,7 @@ mod tests {
             self.health.on_result(call, told, self.now, &RULES)
         }
 
-        /// A call that begins and ends now.
+        /// Makes a call that begins and ends now.
         fn call(&mut self, told: CallOutcome) -> Option<BreakerChange> {
             let mut call = self.begin();
             self.hear(&mut call, told)

@@ -3,28 +3,28 @@
 
 use tokio::time::Instant;
 
-/// One route as the choice sees it.
+/// Candidate route, reduced to what the choice depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Lower first.
+    /// Priority; the lowest that is open goes first.
     pub(crate) priority: u32,
-    /// Its share among equals; not zero.
+    /// Share among candidates of one priority; never zero.
     pub(crate) weight: u32,
     pub(crate) rank: Rank,
 }
 
-/// Whether a route may be taken.
+/// Readiness of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rank {
-    /// It may.
+    /// Ready to be taken.
     Open,
-    /// Only if no other is open. It cools until then.
+    /// Cooling until then: taken only if no other is open.
     Resort(Instant),
-    /// It may not.
+    /// Full, or shut by its provider.
     Never,
 }
 
-/// The place of the route to take. `draw` is any number, each as likely as another.
+/// Chooses a candidate and returns its index. `draw` is uniform over all of `u64`.
 pub(crate) fn choose(candidates: &[Candidate], draw: u64) -> Option<usize> {
     let open = || candidates.iter().enumerate().filter(|(_, route)| route.rank == Rank::Open);
     let Some(first) = open().map(|(_, route)| route.priority).min() else {
@@ -51,7 +51,7 @@ fn last_resort(candidates: &[Candidate]) -> Option<usize> {
     cooling.min().map(|(_until, _priority, at)| at)
 }
 
-/// The `nth` draw of a random number (SplitMix64).
+/// Derives the `nth` draw from one random number (SplitMix64).
 pub(crate) fn draw(random: u64, nth: u64) -> u64 {
     let step = nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = random.wrapping_add(step);
@@ -72,7 +72,7 @@ mod tests {
         Candidate { priority, weight, rank: Rank::Open }
     }
 
-    /// How often each is taken by so many draws, spread evenly over all there are.
+    /// Counts how often each candidate is taken, by draws that are spread evenly over `u64`.
     fn shares(candidates: &[Candidate], draws: u64) -> Vec<u64> {
         let mut taken = vec![0; candidates.len()];
         for nth in 0..draws {

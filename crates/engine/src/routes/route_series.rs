@@ -10,7 +10,7 @@ const ROUTE_COOLING: &str = "holdfast_route_cooling";
 const ROUTE_COOL_DOWNS: &str = "holdfast_route_cool_downs_total";
 const ROUTE_FULL: &str = "holdfast_route_full_total";
 
-/// What is counted of one provider's model.
+/// Metric series of one provider's model.
 #[derive(Debug)]
 pub(crate) struct RouteSeries {
     cooling: Gauge,
@@ -19,7 +19,7 @@ pub(crate) struct RouteSeries {
 }
 
 impl RouteSeries {
-    /// Shows everything at zero.
+    /// Registers all series at zero, so that a rate over them is right from the first event.
     pub(crate) fn begin(provider: &str, model: &str) -> Self {
         let (provider, model) = (provider.to_owned(), model.to_owned());
         let labels = [("provider", provider), ("model", model)];
@@ -38,18 +38,18 @@ impl RouteSeries {
         series
     }
 
-    /// It is left alone from now on.
+    /// Sets the gauge, and counts a cool-down by its cause.
     pub(crate) fn cooling(&self, reason: CoolDownReason) {
         self.cooling.set(1);
         increment(&self.cool_downs, reason.label());
     }
 
-    /// It takes requests.
+    /// Clears the gauge: the route takes requests.
     pub(crate) fn well(&self) {
         self.cooling.set(0);
     }
 
-    /// It had as many calls as it may have.
+    /// Counts a request that met the route at its limit of concurrent calls.
     pub(crate) fn full(&self) {
         self.full.increment(1);
     }

@@ -17,18 +17,19 @@ use super::choice::{Candidate, Rank};
 use super::route_series::RouteSeries;
 use crate::catalogue::Route;
 
-/// A route of a model.
+/// Route of a model, with its provider and its shared state.
 #[derive(Debug)]
 pub(crate) struct RouteState {
     pub(crate) route: Route,
-    /// What operators call the route.
+    /// Name of the route in logs, attempts and metrics.
     pub(crate) name: Arc<str>,
-    /// `None`: no provider has the name.
+    /// Provider that answers; `None` where no configured provider has the name.
     pub(crate) provider: Option<Arc<dyn Provider>>,
     traffic: Arc<SharedRouteState>,
 }
 
-/// What goes on on a route. A std mutex: never held across an await.
+/// State of one provider's model, shared by all models that route there and kept over reloads.
+/// A std mutex: never held across an await.
 #[derive(Debug)]
 struct SharedRouteState {
     now: Mutex<RouteLoad>,
@@ -39,23 +40,23 @@ struct SharedRouteState {
 struct RouteLoad {
     health: CircuitBreaker,
     calls: u32,
-    /// No configuration has it any more: nobody is told of it.
+    /// Removed mark: no configuration has the route any more, and its metrics stay as they are.
     is_gone: bool,
 }
 
-/// Leave to call a route once. It is a call of it until it is dropped.
+/// Permit to call a route once; it counts as a call in flight until it is dropped.
 pub(crate) struct Permit {
     pub(crate) lane: Arc<RouteState>,
     call: Mutex<CallToken>,
     rules: CoolDown,
 }
 
-/// Why a route may not be taken now: the sooner that ends the less.
+/// Obstacle to taking a route; the order of values is the order in which they are likely to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RouteUnavailable {
-    /// It has as many calls as it may have.
+    /// Limit of concurrent calls reached.
     Full,
-    /// Its provider wants to be left alone until then.
+    /// `Retry-After` of the provider until then.
     Cooling(Instant),
 }
 
@@ -69,7 +70,8 @@ impl RouteUnavailable {
 }
 
 impl RouteState {
-    /// A lane beside older ones: the same provider's same model has the same traffic.
+    /// Creates a route, and shares the state of an older one with the same provider's same model: a
+    /// reload must not forget a cool-down, nor the calls in flight.
     pub(crate) fn new<'a>(
         route: &Route,
         provider: Option<&Arc<dyn Provider>>,
@@ -97,20 +99,21 @@ impl RouteState {
         self.provider.as_ref().map_or(Ok(()), |provider| provider.check_supported(request))
     }
 
-    /// Where what its model wants back comes from and goes to; `None` where it wants nothing.
+    /// Origin of provider states that its model makes and takes; `None` where it has none.
     pub(crate) fn origin(&self) -> Option<Origin> {
         let shape = self.provider.as_ref()?.state_shape()?;
         Some(Origin::of(shape, &self.route.provider, &self.route.model))
     }
 
-    /// Shows how it fares, from now on.
+    /// Begins its metrics, or goes on with those that the shared state has already.
     pub(crate) fn begin_metrics(&self) {
         self.traffic.lock().is_gone = false;
         let Route { provider, model, .. } = &self.route;
         self.traffic.series.get_or_init(|| RouteSeries::begin(provider, model));
     }
 
-    /// Others take its place: where none of them has its traffic, nobody waits for it to cool.
+    /// Ends its metrics after a reload, unless one of the new routes shares its state: the gauge of
+    /// a route that is gone must not stay at cooling.
     pub(crate) fn end_metrics<'a>(&self, mut others: impl Iterator<Item = &'a Arc<Self>>) {
         if !others.any(|lane| Arc::ptr_eq(&lane.traffic, &self.traffic)) {
             self.traffic.lock().is_gone = true;
@@ -136,7 +139,7 @@ impl RouteState {
         Candidate { priority: self.route.priority, weight: self.route.weight, rank }
     }
 
-    /// Takes it; `None` where it is no longer what it was chosen as.
+    /// Takes a permit; `None` where the route is no longer as it was when it was chosen.
     pub(super) fn try_acquire(lane: &Arc<Self>, chosen: Rank, rules: CoolDown) -> Option<Permit> {
         // Looked at anew under the lock: what was chosen may have been taken, or have failed, since.
         let at = Instant::now();
@@ -149,13 +152,15 @@ impl RouteState {
         if !is_as_chosen || lane.is_full(&now) {
             return None;
         }
+        // Count and token under one lock: of two that race for the last place, or for the probe,
+        // one gets it.
         now.calls = now.calls.saturating_add(1);
         let call = Mutex::new(now.health.begin_call(at));
         drop(now);
         Some(Permit { lane: Arc::clone(lane), call, rules })
     }
 
-    /// What keeps it from being taken now.
+    /// Obstacle to taking it now, if there is one.
     pub(super) fn unavailability(&self, at: Instant) -> Option<RouteUnavailable> {
         let now = self.traffic.lock();
         if self.is_full(&now) {
@@ -213,7 +218,7 @@ impl SharedRouteState {
 }
 
 impl Permit {
-    /// The call tells how its route fares. It may do so more than once.
+    /// Reports an outcome to the breaker, at any time of the call and more than once.
     pub(crate) fn report(&self, told: CallOutcome) {
         let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.lane.traffic.on_result(&mut call, told, &self.rules);

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What one run may hold whatever others hold: no short answer is cut for a long one.
+/// Bytes that one run may hold whatever others hold: no short answer is cut for a long one.
 const SHARE_MIN: usize = 1 << 20;
-/// What is taken at once: runs meet at one counter.
+/// Step in bytes by which a run takes from the common counter, on which all runs contend.
 const GRAIN: usize = 16 << 10;
 
-/// Bytes that the runs of this process hold.
+/// Bytes of answers that all runs of this process hold together.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerBytes(AtomicUsize);
 
-/// What one run holds of it, until it is dropped.
+/// Share of one run, given back by its drop.
 #[derive(Debug)]
 pub(crate) struct AnswerShare {
     all: Arc<AnswerBytes>,
@@ -23,12 +23,12 @@ pub(crate) struct AnswerShare {
 }
 
 impl AnswerBytes {
-    /// Whether nothing is left of so many: nothing new begins.
+    /// Tells whether `max` bytes or more are held.
     pub(crate) fn are_spent(&self, max: usize) -> bool {
         self.0.load(Ordering::Relaxed) >= max
     }
 
-    /// The share of a run that has read nothing. All runs together have so many.
+    /// Opens an empty share; all shares together may hold `all_max` bytes.
     pub(crate) fn share(self: &Arc<Self>, all_max: usize) -> AnswerShare {
         let (read, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
         AnswerShare { all: Arc::clone(self), all_max, read, taken }
@@ -36,7 +36,8 @@ impl AnswerBytes {
 }
 
 impl AnswerShare {
-    /// Counts so many more, and says whether there was room for them.
+    /// Counts bytes that were read, and tells whether there is room for them. The bytes count in
+    /// either case, because they are in memory already.
     pub(crate) fn read(&self, bytes: usize) -> bool {
         let read = self.read.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let taken = self.taken.load(Ordering::Relaxed);
@@ -44,6 +45,8 @@ impl AnswerShare {
             return true;
         }
         let more = read.saturating_sub(taken).next_multiple_of(GRAIN);
+        // One task reads for a run, so that the load above and this add do not race. Relaxed: the
+        // counters bound memory roughly, and order nothing else.
         self.taken.fetch_add(more, Ordering::Relaxed);
         let all = self.all.0.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         read <= SHARE_MIN || all <= self.all_max

@@ -20,29 +20,29 @@ use crate::options::Options;
 use crate::routes::{CallOutcome, Permit};
 use crate::tape::{ChunkLog, Tape};
 
-/// The answer of one call.
+/// Assembly of the answer of one call: the provider writes to it as a [`Sink`].
 pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
     telling: Option<ChunkWriter<'a>>,
     pulse: &'a SilenceTimer<'a>,
-    /// The memory that it may take.
+    /// Memory share of the run, by which all bytes that are read are counted.
     share: &'a AnswerShare,
-    /// Bytes that were read of it.
+    /// Bytes of the provider's body that were read so far, by this call.
     received: usize,
     pub(crate) answer: Answer,
-    /// What was reported of it once it was whole.
+    /// Usage report of the provider, which comes with the last piece or never.
     pub(crate) meters: Option<Meters>,
-    /// Whether a byte of this call may have left.
+    /// Send mark: a byte of this call may have left. Without it an end is proven *not run*.
     pub(crate) is_sent: bool,
-    /// Whether it was ended here.
+    /// Cut mark: the call was ended on this side, and open choices were closed with `length`.
     pub(crate) is_cut: bool,
-    /// How long its provider wants to be left alone.
+    /// `Retry-After` of the provider, if it sent one.
     pub(crate) retry_after: Option<Duration>,
-    /// Bytes that the provider wants back.
+    /// Bytes of provider states that are kept for later turns.
     state_bytes: usize,
 }
 
-/// What is told of an answer while it arrives.
+/// Writer of chunks: renders each piece to the run's log while the answer arrives.
 struct ChunkWriter<'a> {
     track: &'a ChunkLog,
     request: &'a Request,
@@ -54,7 +54,8 @@ struct ChunkWriter<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    /// Of a call that has said nothing. `pulse` is that of a call which is told as it arrives.
+    /// Begins the assembly of a call. Chunks are written only where the tape has a log, which means
+    /// that the first caller asked for a stream.
     pub(crate) fn on(
         tape: &'a Tape,
         operation: &Operation,
@@ -85,7 +86,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Forgets what the provider wants back beyond what is kept.
+    /// Drops provider states beyond `STATE_BYTES_MAX`: a later turn without one still works, and a
+    /// row without a bound does not.
     fn keep_within(&mut self, delta: &mut Delta) {
         let calls = delta.choices.iter_mut().flat_map(|choice| &mut choice.tool_calls);
         for call in calls {
@@ -97,23 +99,24 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Ends whatever of `n` choices has not ended.
+    /// Closes the open ones of `n` choices with `length`, and marks the answer as cut.
     pub(crate) fn cut(&mut self, n: u32) {
         self.answer.end_open_choices(n);
         self.is_cut = true;
     }
 
-    /// Whether there was more of it than there may be.
+    /// Tells whether the streamed text has met its bound; pieces after that were dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.telling.as_ref().is_some_and(|telling| telling.is_full)
     }
 
-    /// Whether anybody may have heard any of it.
+    /// Tells whether a chunk has gone out: from then on no other route may answer, because a
+    /// reader may have had the beginning of this one.
     pub(crate) fn is_streamed(&self) -> bool {
         self.telling.as_ref().is_some_and(|telling| telling.is_told)
     }
 
-    /// What was heard.
+    /// Ends the assembly and hands over its answer, with the renderer of its closing chunks.
     pub(crate) fn into_received(self) -> ReceivedAnswer {
         let chunks = self.telling.map(|telling| Box::new(telling.chunks));
         ReceivedAnswer { answer: self.answer, chunks, received: self.received }
@@ -135,6 +138,8 @@ impl Sink for Assembly<'_> {
             self.on_send();
         }
         self.keep_within(&mut delta);
+        // The chunk before the answer: a piece that has no room is in neither, so that what was
+        // streamed and what is sealed stay the same text.
         let delta = match &mut self.telling {
             Some(telling) => telling.write_chunk(delta),
             None => Some(delta),
@@ -147,6 +152,8 @@ impl Sink for Assembly<'_> {
     fn on_bytes(&mut self, bytes: usize) {
         self.received = self.received.saturating_add(bytes);
         let has_room = self.share.read(bytes);
+        // Only a signal: the select in `call` decides what the end means, and until it runs more
+        // pieces may be counted.
         if !has_room || self.received > Options::RECEIVED_BYTES_MAX {
             self.pulse.full.notify_one();
         }
@@ -162,7 +169,8 @@ impl Sink for Assembly<'_> {
 }
 
 impl ChunkWriter<'_> {
-    /// Tells a piece; `None` where there is no room for it.
+    /// Writes a piece to the log; `None` where it would pass `STREAM_BYTES_MAX`, which ends the
+    /// call.
     fn write_chunk(&mut self, mut delta: Delta) -> Option<Delta> {
         if self.is_full {
             return None;
@@ -185,19 +193,19 @@ impl ChunkWriter<'_> {
     }
 }
 
-/// Bytes of a piece that are told at the end of its answer, and kept until then.
+/// Bytes of annotations in a piece: rendered only at the end of the answer, and held until then.
 fn unwritten_bytes(delta: &Delta) -> usize {
     let annotations = delta.choices.iter().flat_map(|choice| &choice.annotations);
     annotations.map(|annotation| annotation.as_str().len()).sum()
 }
 
-/// When a call last said something, for whoever watches over it.
+/// Watchdog of one call: the time of its last piece, and signals for silence and size.
 #[derive(Debug)]
 pub(crate) struct SilenceTimer<'a> {
-    /// The route that the call is on.
+    /// Permit of the call, through which the first piece is reported to the breaker.
     pass: &'a Permit,
     beat: Mutex<LastPiece>,
-    /// The first piece is there: another time is the limit from now on.
+    /// Signal of the first piece: the limit changes from `first_token` to `between_tokens`.
     spoken: Notify,
     full: Notify,
 }
@@ -209,7 +217,7 @@ struct LastPiece {
 }
 
 impl<'a> SilenceTimer<'a> {
-    /// Of a call that begins now.
+    /// Starts the watch at the present time, before anything is sent.
     pub(crate) fn new(pass: &'a Permit) -> Self {
         let beat = LastPiece { at: Instant::now(), is_first: true };
         Self { pass, beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
@@ -219,7 +227,7 @@ impl<'a> SilenceTimer<'a> {
         self.pass
     }
 
-    /// The request leaves: what it says is waited for from now on.
+    /// Restarts the watch when the request leaves.
     fn begin(&self) {
         // Not from when the call began: the time that a connection takes is bounded by its own time-out.
         self.beat.lock().unwrap_or_else(PoisonError::into_inner).at = Instant::now();
@@ -237,7 +245,7 @@ impl<'a> SilenceTimer<'a> {
         }
     }
 
-    /// Completes when nothing was said for so long: before the first piece, and between two.
+    /// Completes after a silence of `first` before the first piece, or of `between` after any.
     pub(crate) async fn wait_silent(&self, first: Duration, between: Duration) {
         loop {
             let LastPiece { at, is_first } =
@@ -254,7 +262,8 @@ impl<'a> SilenceTimer<'a> {
         }
     }
 
-    /// Completes when more was said, or only sent, than may be.
+    /// Completes when a bound is met: of streamed text, of bytes read, or of the memory of all
+    /// runs.
     pub(crate) async fn wait_full(&self) {
         self.full.notified().await;
     }

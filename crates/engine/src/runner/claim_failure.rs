@@ -10,7 +10,7 @@ use crate::authentication::Caller;
 use crate::failure::RequestFailure;
 
 impl Runner {
-    /// Why no key was bound, for the caller; what is behind it, for the log.
+    /// Turns an error of a claim into the caller's failure, and logs the cause behind it.
     pub(crate) async fn claim_failure(
         &self,
         error: &ClaimError,
@@ -20,8 +20,8 @@ impl Runner {
         self.with_available(failure_of_claim(error, bid), &ask.caller).await
     }
 
-    /// Adds to a refusal for want of funds how much there is, where the caller may know that. A look that
-    /// fails, or that finds enough by now, adds nothing: the refusal stands.
+    /// Adds the available balance to a refusal for want of funds, where the grant shows balances. A
+    /// read that fails, or finds enough by now, adds nothing: the refusal stands.
     async fn with_available(&self, failure: RequestFailure, caller: &Caller) -> RequestFailure {
         let (RequestFailure::InsufficientFunds { hold, .. }, BalanceVisibility::Shown) =
             (&failure, caller.api_key.grant.balance)

@@ -10,12 +10,12 @@ use crate::ask::PreparedClaim;
 use crate::catalogue::Route;
 use crate::metrics::usage_not_believed;
 
-/// Bytes of text that an estimate counts as one token.
+/// Bytes of UTF-8 text that an estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl Runner {
-    /// What was reported, unless no run within the bounds of its request can have used that up: nobody
-    /// pays for that.
+    /// Filters the reported meters: `None` where no run within the request's bounds can have used
+    /// so much. The operator is told, and an estimate is charged instead.
     pub(crate) fn credible_meters(
         &self,
         route: &Route,
@@ -34,8 +34,8 @@ impl Runner {
     }
 }
 
-/// The reported meters, or an own count of the text, and what they cost the operator. Pictures are what
-/// the request says they are.
+/// Meters to charge: the reported ones, else an estimate from the text; with the provider's
+/// cost in the currency of the price. Images are counted from the request, never reported.
 pub(crate) fn final_meters(
     reported: Option<Meters>,
     cost: Option<&ProviderCost>,
@@ -53,6 +53,8 @@ pub(crate) fn final_meters(
 }
 
 fn estimate(bid: &PreparedClaim, answer: &Answer) -> Meters {
+    // Both are cut at the bounds that the hold was computed from: an estimate must never charge
+    // more than what was reserved.
     let prompt = bid.request.cost_factors().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
     let input = prompt.min(bid.bound.prompt_tokens);
     let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());

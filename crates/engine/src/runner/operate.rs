@@ -58,7 +58,8 @@ use crate::seal::{self, SealError};
 use crate::tape::{Outcome, Tape};
 
 impl Runner {
-    /// Runs one operation from its claim to its end.
+    /// Runs one operation from its claim to its committed ending, and ends its tape with the
+    /// outcome.
     pub(crate) async fn operate(
         self: Arc<Self>,
         tape: Arc<Tape>,
@@ -113,21 +114,21 @@ impl Runner {
     }
 }
 
-/// The run of one claimed operation.
+/// Run of one claimed operation, with all that its calls and its ending need.
 struct Run<'a> {
     runner: &'a Runner,
     tape: &'a Tape,
     ask: &'a RequestContext,
     bid: &'a PreparedClaim,
     operation: &'a Operation,
-    /// What the API key's counters stood at after the claim.
+    /// Counters of the API key right after the claim.
     tally: CounterReadings,
     until: Instant,
-    /// The memory that its answer may take. It is held until the store has the answer.
+    /// Memory share of its answer, held until the store has the answer.
     share: AnswerShare,
 }
 
-/// What came of the routes.
+/// Verdict over all routes of a run, from which its ending is made.
 enum CallVerdict {
     Answered(ReceivedAnswer, RunReport),
     Refused(ProviderRefusal),
@@ -135,24 +136,24 @@ enum CallVerdict {
     Unknown,
 }
 
-/// What is known of the run behind an answer.
+/// Report of the call that answered: usage, cost, and states for later turns.
 struct RunReport {
     reported: Option<Meters>,
-    /// What its route costs the operator.
+    /// Prices that the operator pays on the route, where they are configured.
     cost: Option<Arc<ProviderCost>>,
-    /// What the provider wants back in a later turn.
+    /// Provider states to seal with the result, for a later turn.
     kept: Option<Box<CallStates>>,
 }
 
 impl Run<'_> {
-    /// Tells whoever will follow where the limits stand after the claim.
+    /// Sets the rate-limit status on the log, from which the head of a stream takes it.
     fn tell_rates(&self) {
         if let Some(track) = self.tape.chunk_log() {
             track.set_rates(self.rates(self.operation));
         }
     }
 
-    /// Has it answered, and concludes it.
+    /// Calls the routes, and concludes the operation with their verdict.
     async fn perform(&self, way: Box<RoutePlan>) -> Outcome {
         let id = self.operation.id;
         let mut attempts = Vec::new();
@@ -168,7 +169,7 @@ impl Run<'_> {
         self.end(&ending, body, &attempts).await
     }
 
-    /// Ends the run of a claim that came too late for everybody, before anything is sent.
+    /// Concludes as *not run* a claim that was committed after all its callers had gone.
     async fn give_back(&self) -> Outcome {
         let id = self.operation.id;
         tracing::info!(operation.id = %id, "a claim came too late for its callers: it is given back");
@@ -177,7 +178,8 @@ impl Run<'_> {
         Outcome::GivenBack
     }
 
-    /// Brings the ending to the store, and says what stands there then.
+    /// Commits the ending, raises the alarms that it calls for, and returns the outcome as the row
+    /// has it: never the run's own result.
     async fn end(&self, ending: &Ending, body: Option<Bytes>, attempts: &[Attempt]) -> Outcome {
         let id = self.operation.id;
         reach(Step::SettlementOffered);
@@ -224,7 +226,7 @@ impl Run<'_> {
         Outcome::Row { snapshot, body, ran: true, rates }
     }
 
-    /// What the limits stand at when the row says this.
+    /// Rate-limit status after this row, from the counters that the claim read.
     fn rates(&self, row: &Operation) -> RateLimitStatus {
         RateLimitStatus::after(
             &self.bid.claim.limits,
@@ -234,7 +236,8 @@ impl Run<'_> {
         )
     }
 
-    /// Offers the ending until the store takes it; one that it does not take is told to the operator.
+    /// Offers the ending until the store takes it, and logs once where that takes longer than
+    /// `COMMIT_WAIT`.
     async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Conclusion {
         let conduct = self.runner.membership.conduct();
         let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
@@ -250,8 +253,8 @@ impl Run<'_> {
         concluding.await
     }
 
-    /// Tries one route after the other: the next one only after proof that the last did not run, or
-    /// where the operator has chosen to pay for more than one run.
+    /// Tries one route after the other. The next one needs proof that the last did not run, or a
+    /// guarantee of one charge only, where the operator pays for more than one run.
     async fn answer(&self, mut way: Box<RoutePlan>, attempts: &mut Vec<Attempt>) -> CallVerdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
         let earlier = match self.runner.earlier(self.ask, self.bid).await {
@@ -315,17 +318,18 @@ impl Run<'_> {
         if may_have_run { CallVerdict::Unknown } else { CallVerdict::NotRun }
     }
 
-    /// Whether a provider may be called now.
+    /// Tells whether a provider may be called now: time is left, no stop was asked for, and this
+    /// node's lease is live with its margin.
     fn may_send(&self) -> bool {
         Instant::now() < self.until && !self.is_cut() && self.runner.membership.node.may_send()
     }
 
-    /// Whether the run is ended here.
+    /// Tells whether a caller or the operator has asked for a stop.
     fn is_cut(&self) -> bool {
         self.tape.stop().is_some()
     }
 
-    /// What is told to the store, and the body that the caller gets if the store takes it.
+    /// Makes the ending from a verdict, and the body that callers get once the store has taken it.
     async fn ending(&self, verdict: CallVerdict) -> (Ending, Option<Bytes>) {
         let operation = self.operation;
         match verdict {
@@ -361,8 +365,8 @@ impl Run<'_> {
         }
     }
 
-    /// An ending with sealed content; without a working cipher there is nothing to replay, and the
-    /// caller must not pay for it.
+    /// Makes an ending with sealed content. A result that cannot be sealed cannot be replayed: the
+    /// ending is then unknown, and the caller does not pay.
     fn ending_with_result(
         &self,
         body: Vec<u8>,
@@ -380,7 +384,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the store could not hold a result of this run, so that it was given up.
+/// Tells whether a run that had a result ended as abandoned: the store could not hold it.
 fn is_given_up(ending: &Ending, snapshot: &Snapshot) -> bool {
     let had_result = match ending {
         Ending::Finished { .. } | Ending::Refused { .. } => true,
@@ -390,7 +394,7 @@ fn is_given_up(ending: &Ending, snapshot: &Snapshot) -> bool {
     had_result && snapshot.operation.as_ref().is_some_and(is_abandoned)
 }
 
-/// What a row says that this run has not written.
+/// Outcome of a row that another run has written, without a body in memory.
 fn from_row(snapshot: Snapshot) -> Outcome {
     let (snapshot, rates) = (Arc::new(snapshot), RateLimitStatus::default());
     Outcome::Row { snapshot, body: None, ran: false, rates }

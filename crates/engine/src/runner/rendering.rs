@@ -17,23 +17,23 @@ use crate::results::is_large;
 use crate::seal::{self, SealError};
 use crate::tape::ClosingChunks;
 
-/// What was heard of an answer.
+/// Answer of one call, as it was received and before it is rendered.
 pub(crate) struct ReceivedAnswer {
     pub(crate) answer: Answer,
-    /// What renders the rest of it, where it was told.
+    /// Renderer of the closing chunks; `None` where no caller asked for a stream.
     pub(crate) chunks: Option<Box<Chunks>>,
-    /// Bytes that were read of it.
+    /// Bytes of the provider's body that were read: a measure of the work, not of the text.
     pub(crate) received: usize,
 }
 
-/// It, written down.
+/// Answer in its three final forms: closing chunks, completion body, sealed result.
 pub(crate) struct RenderedAnswer {
     pub(crate) closing: Option<ClosingChunks>,
     pub(crate) body: Vec<u8>,
     pub(crate) sealed: Result<SealedResult, SealError>,
 }
 
-/// What an answer is written down with.
+/// Context of a rendering: the request, its operation and caller, and the usage to report.
 pub(crate) struct RenderContext<'a> {
     pub(crate) request: &'a Arc<Request>,
     pub(crate) operation: &'a Operation,
@@ -42,16 +42,18 @@ pub(crate) struct RenderContext<'a> {
 }
 
 impl ReceivedAnswer {
-    /// What was read may say next to nothing, and what is said may not have been read.
+    /// Compares the larger of bytes read and bytes of text with the threshold of a large result:
+    /// a body may be nearly all framing, and an answer may have more text than bytes counted.
     fn is_large(&self) -> bool {
         let said = usize::try_from(self.answer.text_bytes()).unwrap_or(usize::MAX);
         is_large(self.received.max(said))
     }
 
-    /// Forgets it: a large answer may have a million parts.
+    /// Drops the answer; a large one on a blocking thread, because it may have a million parts.
     pub(crate) fn forget(self) {
         if self.is_large() {
-            // Nobody waits for it.
+            // Detached: nobody waits for it, and a drop of a million parts would stall this
+            // worker thread.
             drop(tokio::task::spawn_blocking(move || drop(self)));
         }
     }
@@ -79,7 +81,8 @@ impl ReceivedAnswer {
 }
 
 impl Runner {
-    /// Writes an answer down with what its provider wants back. `None` where that panicked, which was logged.
+    /// Renders and seals an answer, together with the states that its provider wants back. `None`
+    /// where the rendering panicked, which is logged.
     pub(crate) async fn render_answer(
         &self,
         heard: ReceivedAnswer,
@@ -91,7 +94,7 @@ impl Runner {
         }
         let (request, caller) = (Arc::clone(terms.request), Arc::clone(terms.caller));
         let (operation, usage) = (terms.operation.clone(), terms.usage.clone());
-        // In a box: few are.
+        // In a box: few answers are large, and every run would carry this future's size.
         Box::pin(self.results.run_blocking(move || {
             let (request, operation) = (&request, &operation);
             let terms = RenderContext { request, operation, caller: &caller, usage: &usage };

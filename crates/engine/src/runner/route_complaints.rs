@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use crate::catalogue::Route;
 
-/// Between two lines of the log about the same failure of the same route.
+/// Interval between two log lines about the same failure of the same route.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
-/// What is wrong with a route.
+/// Kind of a complaint; each kind of each route has an interval of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ComplaintKind {
     NotRun(NotRunProof),
@@ -23,12 +23,13 @@ enum ComplaintKind {
     NotBelieved,
 }
 
-/// When the operator was last told of a route, by the way it failed.
+/// Log limiter: the time of the last line, by route and kind of complaint.
 #[derive(Debug, Default)]
 pub(crate) struct RouteComplaints(Mutex<HashMap<(Route, ComplaintKind), Instant>>);
 
 impl RouteComplaints {
-    /// A route did not take a request, which goes to the next one if there is one.
+    /// Logs that a route did not take a request, which goes on to the next one. An account that was
+    /// turned away is an error: only the operator can mend it.
     pub(crate) fn report_not_run(&self, route: &Route, why: NotRunProof, operation: OperationId) {
         if !self.is_news(route, ComplaintKind::NotRun(why), Instant::now()) {
             return;
@@ -54,7 +55,7 @@ impl RouteComplaints {
         }
     }
 
-    /// What a route answered could not be read.
+    /// Logs an answer that could not be read, by its reason and never by its content.
     pub(crate) fn report_unreadable(
         &self,
         route: &Route,
@@ -72,7 +73,7 @@ impl RouteComplaints {
         }
     }
 
-    /// A route reported more than its model can have used.
+    /// Logs a usage report above what the model can have used.
     pub(crate) fn report_implausible_usage(&self, route: &Route, operation: OperationId) {
         if self.is_news(route, ComplaintKind::NotBelieved, Instant::now()) {
             tracing::warn!(
@@ -84,8 +85,8 @@ impl RouteComplaints {
         }
     }
 
-    /// Whether so long nothing was said of it. What is older than that is forgotten, so that routes
-    /// which a reload took away do not stay.
+    /// Tells whether the interval is over, and starts a new one. Older entries are dropped, so that
+    /// routes which a reload took away do not stay.
     fn is_news(&self, route: &Route, what: ComplaintKind, now: Instant) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_failure, at| now.duration_since(*at) < TELL_EVERY);

@@ -19,27 +19,28 @@ use crate::options::Options;
 use crate::routes::RouteState;
 use crate::seal;
 
-/// What came with calls of earlier turns, from wherever.
+/// Provider states of earlier turns: origin, id of the tool call, and the opaque state.
 #[derive(Default)]
 pub(crate) struct EarlierStates(Vec<(Origin, String, ProviderState)>);
 
 impl EarlierStates {
-    /// What of it goes back there.
+    /// Selects the states that came from `origin`. No other provider may see them, because they are
+    /// opaque here and may hold content.
     pub(crate) fn of(&self, origin: Option<Origin>) -> ProviderStates {
         let there = self.0.iter().filter(|(from, _, _)| Some(*from) == origin);
         there.map(|(_, id, state)| (id.clone(), state.clone())).collect()
     }
 }
 
-/// Whether something may go along with a request that its caller cannot see, and whose length nothing but
-/// the model's context bounds.
+/// Tells whether provider states may be added to a request. The caller does not see them, and
+/// only the model's context bounds their length, so that a hold must reckon with all of it.
 pub(crate) fn may_grow(lanes: &[Arc<RouteState>], request: &Request) -> bool {
     lanes.iter().any(|lane| lane.origin().is_some()) && !calls(request).is_empty()
 }
 
 impl Runner {
-    /// Looks up what came with the calls that a request gives the results of. What is gone, or was sealed
-    /// by another credential, is as if it had never been.
+    /// Looks up the provider states of the tool calls whose results a request brings. A state that
+    /// was purged, or sealed for another credential, counts as never there.
     pub(crate) async fn earlier(
         &self,
         ask: &RequestContext,
@@ -52,6 +53,7 @@ impl Runner {
         let calls = calls(&bid.request);
         let operations: Vec<_> = calls.iter().collect();
         let mut found = Vec::new();
+        // In groups: one request must not take all connections that read.
         for some in operations.chunks(Options::LOOK_UPS_AT_ONCE) {
             let loads = some.iter().map(|(operation, _)| self.load_whole(**operation));
             for (snapshot, (_, calls)) in try_join_all(loads).await?.into_iter().zip(some) {
@@ -61,8 +63,8 @@ impl Runner {
         Ok(EarlierStates(found))
     }
 
-    /// A load that withholds nothing: the runs of an API key are bounded, and so is how much each of them
-    /// looks up at once.
+    /// Loads a snapshot with its whole result, however large. Memory is bounded elsewhere: by the
+    /// runs of an API key, and by the look-ups that each makes at once.
     async fn load_whole(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
         if snapshot.result.as_ref().is_none_or(|result| result.withheld == 0) {
@@ -73,7 +75,8 @@ impl Runner {
     }
 }
 
-/// The newest calls of ours, by the operation that made them.
+/// Groups the newest tool calls of a conversation by the operation that made them, at most
+/// `LOOK_UPS_MAX` operations. Ids of other makers are passed over.
 fn calls(request: &Request) -> BTreeMap<OperationId, Vec<[u32; 2]>> {
     let mut calls = BTreeMap::<_, Vec<_>>::new();
     for message in request.messages.iter().rev() {
@@ -88,7 +91,8 @@ fn calls(request: &Request) -> BTreeMap<OperationId, Vec<[u32; 2]>> {
     calls
 }
 
-/// What came with these calls of an operation, if the caller bears what sealed it: no other API key does.
+/// Opens the states of these calls, if the caller bears the credential that sealed them; else
+/// returns none. A result that does not open is logged, and the turn goes on without it.
 fn open_states(
     snapshot: Snapshot,
     caller: &Caller,

@@ -31,72 +31,73 @@ use tokio::sync::watch;
 use super::compact_log::CompactLog;
 use crate::rate_limit::RateLimitStatus;
 
-/// The newest chunks that are kept as they were rendered, at most.
+/// Count of the newest chunks that are kept as they were rendered, at most.
 const RECENT_MAX: usize = 64;
-/// What those may cost, in bytes: at least, at most, and of every so many bytes that the log has.
+/// Bytes that the rendered chunks may cost: an eighth of the log, between these two bounds.
 const RECENT_BYTES_MIN: usize = 2_048;
 const RECENT_BYTES_MAX: usize = 32_768;
 const RECENT_PART: usize = 8;
-/// Relays of one run that are asked for, over its whole life.
+/// Relays that other nodes may ask of one run, over its whole life.
 const ASKED_MAX: usize = 4_096;
-/// What a follower who is behind takes at once.
+/// Bytes of the compact log that a follower who is behind takes at once.
 const BEHIND_BYTES: usize = 16_384;
 
-/// The chunks of one run.
+/// Log of the chunks of one run: one writer, any number of followers.
 #[derive(Debug)]
 pub(crate) struct ChunkLog {
-    /// Who may hear it: the answer will be sealed for this credential alone.
+    /// Credential that may follow: the answer will be sealed for this one alone.
     bearer: Bearer,
-    /// The public id that was asked for.
+    /// Public id of the model, as the caller asked for it.
     model: PublicModelId,
     said: watch::Sender<ChunkLogState>,
-    /// Nonces of the relays that were asked for. A std mutex: never held across an await.
+    /// Nonces of relays that were asked for, against replays. A std mutex: never held across an
+    /// await.
     asked: Mutex<BTreeSet<RelayNonce>>,
 }
 
 #[derive(Default)]
 struct ChunkLogState {
     log: CompactLog,
-    /// Up to the end of the log.
+    /// Newest chunks, rendered; the last of them ends where the log ends.
     recent: VecDeque<RecentChunk>,
     recent_bytes: usize,
-    /// What chunks begin with, once there is one.
+    /// Members that all chunks share, once there is a first chunk.
     envelope: Option<Arc<Envelope>>,
-    /// Told only once the settlement has committed.
+    /// Closing chunks, told only after the settlement has committed.
     closing: Option<ClosingChunks>,
-    /// Whether nothing more will be said.
+    /// End mark: no chunk follows but the closing ones.
     is_over: bool,
-    /// What the API key's limits stand at after the claim.
+    /// Rate-limit status of the API key after the claim.
     rates: RateLimitStatus,
 }
 
-/// A chunk as it was rendered.
+/// Rendered chunk, whose bytes all followers share.
 struct RecentChunk {
-    /// Where its entry begins in the log.
+    /// Offset of its entry in the log.
     at: usize,
     frame: Frame,
 }
 
-/// The last chunks of an answer.
+/// Closing chunks of an answer.
 #[derive(Debug)]
 pub(crate) struct ClosingChunks {
-    /// How each choice ended.
+    /// One chunk a choice, with its finish reason.
     pub(crate) finish: Vec<Frame>,
-    /// What the answer used up.
+    /// Usage chunk, for callers with `include_usage`.
     pub(crate) usage: Bytes,
 }
 
-/// Where one reader is.
+/// Position of one reader in the log.
 #[derive(Debug)]
 pub(crate) struct Follower {
     said: watch::Receiver<ChunkLogState>,
-    /// Where it is in the log.
+    /// Offset of the next entry that it has not had.
     next: usize,
     include_usage: bool,
 }
 
 impl fmt::Debug for ChunkLogState {
-    /// Without what was said.
+    /// Prints sizes only, never content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ChunkLogState({} bytes, over: {})", self.log.end(), self.is_over)
     }
@@ -125,38 +126,38 @@ impl ChunkLogState {
         }
     }
 
-    /// Where the newest chunks begin.
+    /// Offset from which on rendered chunks exist; the end of the log where there is none.
     fn recent_at(&self) -> usize {
         self.recent.front().map_or(self.log.end(), |oldest| oldest.at)
     }
 }
 
 impl RecentChunk {
-    /// Bytes that are held for it, in both forms.
+    /// Bytes that are held for the chunk: the frame in both its forms, and this entry.
     fn cost(&self) -> usize {
         2 * self.frame.size() + size_of::<Self>()
     }
 }
 
 impl ChunkLog {
-    /// Of a run that has said nothing.
+    /// Creates an empty log for the credential that the answer will be sealed for.
     pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
         let (said, asked) = (watch::Sender::default(), Mutex::default());
         Self { bearer: bearer.clone(), model, said, asked }
     }
 
-    /// Whether the answer will be sealed for this credential.
+    /// Tells whether this credential may follow: the answer will be sealed for it.
     pub(crate) fn is_for(&self, credential: CredentialId) -> bool {
         self.bearer.id == credential
     }
 
-    /// What the answer will be sealed under.
+    /// Key that the answer will be sealed under, which also keys relays of the run.
     pub(crate) fn result_key(&self, operation: OperationId) -> ResultKey {
         self.bearer.secret.result_key(operation)
     }
 
-    /// Whether no relay was asked for with this nonce before. Once the run was asked for too often, none is
-    /// the first.
+    /// Records the nonce of a relay; `false` where it was used before, which is a replay, or where
+    /// the run was asked `ASKED_MAX` times.
     pub(crate) fn is_first_ask(&self, nonce: RelayNonce) -> bool {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.len() < ASKED_MAX && asked.insert(nonce)
@@ -166,8 +167,9 @@ impl ChunkLog {
         &self.model
     }
 
-    /// Says what the limits stand at, before the first chunk.
+    /// Sets the rate-limit status, before the first chunk.
     pub(crate) fn set_rates(&self, rates: RateLimitStatus) {
+        // `false`: nobody is woken. Followers wait for chunks, and read this with the first.
         self.said.send_if_modified(|said| {
             said.rates = rates;
             false
@@ -178,14 +180,14 @@ impl ChunkLog {
         self.said.borrow().rates
     }
 
-    /// Adds pieces.
+    /// Appends pieces, and wakes all followers; an empty list wakes nobody.
     pub(crate) fn append(&self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {
         if !pieces.is_empty() {
             self.said.send_modify(|said| said.add(envelope, pieces));
         }
     }
 
-    /// Keeps the last chunks until the settlement has committed.
+    /// Stores the closing chunks, which followers get only after the settlement has committed.
     pub(crate) fn close_with(&self, closing: ClosingChunks) {
         self.said.send_if_modified(|said| {
             said.closing = Some(closing);
@@ -193,12 +195,12 @@ impl ChunkLog {
         });
     }
 
-    /// Nothing more will be said.
+    /// Closes the log and wakes its followers, once.
     pub(crate) fn close(&self) {
         self.said.send_if_modified(|said| !std::mem::replace(&mut said.is_over, true));
     }
 
-    /// Bytes that are held.
+    /// Bytes of memory that the log holds.
     #[cfg(test)]
     fn cost(&self) -> usize {
         let said = self.said.borrow();
@@ -206,19 +208,19 @@ impl ChunkLog {
         said.log.cost() + said.recent_bytes + kept
     }
 
-    /// A follower at the first chunk.
+    /// Adds a follower that begins at the first chunk, however late it comes.
     pub(crate) fn follow(&self, include_usage: bool) -> Follower {
         Follower { said: self.said.subscribe(), next: 0, include_usage }
     }
 }
 
 impl Follower {
-    /// Whether there is a first chunk.
+    /// Tells whether a first chunk is there.
     pub(crate) fn has_begun(&self) -> bool {
         self.said.borrow().log.end() > 0
     }
 
-    /// Completes with the first chunk; never where there is none. Cancel safe.
+    /// Waits for the first chunk; never completes where none comes. Cancel safe.
     pub(crate) async fn wait_begun(&mut self) {
         if self.said.wait_for(|said| said.log.end() > 0).await.is_err() {
             // The track is gone, and nothing was said.
@@ -226,8 +228,8 @@ impl Follower {
         }
     }
 
-    /// The chunks that this follower has not had yet, as soon as there are any; none when it is over.
-    /// Cancel safe.
+    /// Waits for chunks that this follower has not had, and takes them; empty when the log is
+    /// closed. Cancel safe: the position moves only with the chunks that are returned.
     pub(crate) async fn more(&mut self) -> VecDeque<Bytes> {
         let next = self.next;
         // Never closed: whoever follows holds the tape that the track is of.
@@ -247,7 +249,7 @@ impl Follower {
         envelope.map_or_else(VecDeque::new, |it| behind.render(&it, self.include_usage))
     }
 
-    /// The last chunks and the end, of an answer whose settlement has committed.
+    /// Closing chunks and the end mark of the stream; `None` where the run made none.
     pub(crate) fn closing(&self) -> Option<VecDeque<Bytes>> {
         let said = self.said.borrow();
         let closing = said.closing.as_ref()?;

@@ -15,47 +15,48 @@ const LONG_LANE: usize = 6;
 const CHUNK: usize = 7;
 const TAG_BITS: u32 = 3;
 const NUMBER_BITS: u32 = 7;
-/// The most text of one lane that whoever is behind is told in one chunk, where it did not come in one.
+/// Bytes of text of one lane that are joined into one chunk for a follower who is behind.
 const TEXT_MAX: usize = 4_096;
-/// The least by which the log grows.
+/// Bytes by which the log grows at least.
 const GROWTH_MIN: usize = 512;
-/// From this length on the log goes on in another place: to grow is to be copied, and others wait for that.
+/// Bytes of a stretch, after which a new buffer begins: a buffer that grows is copied, under
+/// the lock that followers wait for.
 const STRETCH: usize = 1 << 20;
 
-/// What was told, in its order.
+/// Log of all entries of a run, in the order in which they were told.
 #[derive(Default)]
 pub(super) struct CompactLog {
-    /// The newest, and where they begin.
+    /// Newest stretch, and its offset in the whole log.
     entries: Vec<u8>,
     begin: usize,
-    /// Those before, each stretch with where it begins.
+    /// Full stretches, each with its offset; they never change again.
     past: Vec<(usize, Vec<u8>)>,
-    /// The texts that there are, by the order in which they began.
+    /// Texts by lane number, in the order in which they began.
     lanes: Vec<ChoiceText>,
     known: BTreeMap<ChoiceText, usize>,
 }
 
-/// Some entries that follow each other, and the texts that they are of.
+/// Copy of consecutive entries, with the lanes that they refer to.
 pub(super) struct Excerpt {
     entries: Vec<u8>,
     lanes: Vec<ChoiceText>,
 }
 
-/// One entry.
+/// Entry of the log, decoded.
 enum LogEntry<'a> {
-    /// More of the text of this lane.
+    /// Piece of the text of this lane.
     Text(usize, &'a [u8]),
-    /// The members of a chunk.
+    /// Members of a whole chunk, as JSON text.
     Chunk(&'a [u8]),
 }
 
 impl CompactLog {
-    /// Where the next entry will begin.
+    /// Offset of the next entry: the length of the log.
     pub(super) const fn end(&self) -> usize {
         self.begin.saturating_add(self.entries.len())
     }
 
-    /// Adds a piece of a text.
+    /// Adds a piece of a text, and opens a lane for a text that is new.
     pub(super) fn add_text(&mut self, lane: ChoiceText, text: &str) {
         let next = self.lanes.len();
         let at = *self.known.entry(lane).or_insert(next);
@@ -70,15 +71,15 @@ impl CompactLog {
         self.entries.extend_from_slice(text.as_bytes());
     }
 
-    /// Adds a chunk that is more than a piece of one text, by its members.
+    /// Adds a chunk that is more than a piece of one text, by its rendered members.
     pub(super) fn add_chunk(&mut self, members: &[u8]) {
         self.make_room(members.len());
         self.push_number((members.len() << TAG_BITS) | CHUNK);
         self.entries.extend_from_slice(members);
     }
 
-    /// The entries from one place to another, as many as come to `bytes_max` and are in one stretch, and at
-    /// least one.
+    /// Copies entries between two offsets: at least one, at most one more than `bytes_max` holds,
+    /// and all of one stretch. Followers come again for the rest.
     pub(super) fn excerpt(&self, from: usize, to: usize, bytes_max: usize) -> Excerpt {
         let stretch = self.past.partition_point(|(begin, _entries)| *begin <= from);
         let stretch = stretch.checked_sub(1).and_then(|at| self.past.get(at));
@@ -94,7 +95,8 @@ impl CompactLog {
         Excerpt { entries: taken.to_vec(), lanes: self.lanes.clone() }
     }
 
-    /// A growth by halves would cost more than the text itself.
+    /// Makes room by quarters of the stretch: a buffer that doubles would hold as much empty space
+    /// as text.
     fn make_room(&mut self, bytes: usize) {
         if self.entries.len() >= STRETCH {
             let next = self.end();
@@ -121,7 +123,7 @@ impl CompactLog {
         }
     }
 
-    /// Bytes that are held.
+    /// Bytes of memory that the log holds.
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
         let lane = size_of::<ChoiceText>();
@@ -131,12 +133,12 @@ impl CompactLog {
 }
 
 impl Excerpt {
-    /// How far it goes from where it begins.
+    /// Length in bytes, by which the follower's offset advances.
     pub(super) const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Its chunks: pieces of one text that follow each other are one.
+    /// Renders the entries as chunks; consecutive pieces of one text are joined, up to `TEXT_MAX`.
     pub(super) fn render(&self, envelope: &Envelope, include_usage: bool) -> VecDeque<Bytes> {
         let mut events = VecDeque::new();
         let mut gathered = TextBuffer { lane: None, text: Vec::new() };
@@ -162,7 +164,7 @@ impl Excerpt {
     }
 }
 
-/// Pieces of one text that are told together.
+/// Buffer of pieces of one text that become one chunk.
 struct TextBuffer {
     lane: Option<ChoiceText>,
     text: Vec<u8>,
@@ -178,7 +180,7 @@ impl TextBuffer {
     }
 }
 
-/// Takes the first entry off.
+/// Takes the first entry off; `None` at the end, or where an entry is cut.
 fn take<'a>(entries: &mut &'a [u8]) -> Option<LogEntry<'a>> {
     let mut rest = *entries;
     let number = take_number(&mut rest)?;

@@ -73,8 +73,9 @@ impl Drop for RunGuard<'_> {
 }
 
 impl RunRegistry {
-    /// The run of this operation, or a new one with this claim and binding, and with a track where what
-    /// it says is to be heard while it runs.
+    /// Finds the run of this operation, or registers a new one with this claim and binding; with a
+    /// log where the first caller asked for a stream. One lock for both: of two callers with one
+    /// key, one registers and the other finds.
     pub(crate) fn find_or_register(
         &self,
         operation: OperationId,
@@ -94,33 +95,33 @@ impl RunRegistry {
         Registration::New(tape)
     }
 
-    /// The run of this operation.
+    /// Finds the run of this operation in this process.
     pub(crate) fn find(&self, operation: OperationId) -> Option<Arc<Tape>> {
         self.lock().by_operation.get(&operation).cloned()
     }
 
-    /// The claim of an operation that a task of this process is alive to run: until its deadline has
-    /// passed by the clock of this process, which no hand sets.
+    /// Claim of an operation that a live task of this process runs; `None` after its deadline, by
+    /// the monotonic clock, which no hand sets.
     pub(crate) fn live_claim(&self, operation: OperationId) -> Option<ClaimId> {
         let tape = self.find(operation)?;
         let is_due = tape.deadline.get().is_some_and(|deadline| *deadline <= Instant::now());
         (!is_due).then_some(tape.claim)
     }
 
-    /// How many requests wait for the end of a run.
+    /// Count of readers over all runs of this process.
     pub(crate) fn waiters(&self) -> usize {
         self.lock().by_operation.values().map(|tape| tape.readers.load(Ordering::Relaxed)).sum()
     }
 
-    /// Ends the run of this claim, if it is here. Its row has to say that its caller wants that: by it
-    /// the ending is judged.
+    /// Stops the run of this claim, if it is here. The row must carry the caller's cancel already,
+    /// because the ending is judged by it.
     pub(crate) fn cancel(&self, operation: OperationId, claim: ClaimId) {
         if let Some(tape) = self.find(operation).filter(|tape| tape.claim == claim) {
             tape.end_early(StopCause::Caller);
         }
     }
 
-    /// Ends all runs, those that come as well.
+    /// Stops all runs, and those that register later.
     pub(crate) fn stop_all(&self) {
         // Under one lock with the registrations: each run is either among these or sees the mark.
         let mut tapes = self.lock();
@@ -128,12 +129,13 @@ impl RunRegistry {
         tapes.by_operation.values().for_each(|tape| tape.end_early(StopCause::Operator));
     }
 
-    /// Takes the place of a registered run.
+    /// Makes the guard of a registered run, which gives the place up when the task ends or dies.
     pub(crate) fn guard(&self, tape: Arc<Tape>) -> RunGuard<'_> {
         RunGuard { running: self, tape }
     }
 
-    /// What this process knows of a claim on a row that is leased to it: `None` when a task runs it.
+    /// Evidence on a claim whose row is leased to this process: never sent, or perhaps. `None`
+    /// where a task runs it, so that there is nothing to disown.
     pub(crate) fn send_evidence(
         &self,
         operation: OperationId,
@@ -160,12 +162,12 @@ impl RunRegistry {
     }
 }
 
-/// Whether a run was there.
+/// Result of a registration.
 #[derive(Debug)]
 pub(crate) enum Registration {
-    /// It runs already.
+    /// Run of an earlier request, to be followed.
     Found(Arc<Tape>),
-    /// It is to be run by whoever registered it.
+    /// New run, which whoever registered it has to start.
     New(Arc<Tape>),
 }
 

@@ -32,7 +32,8 @@ use crate::runner::assembly::{Assembly, SilenceTimer};
 use crate::tape::StopCause;
 
 impl Run<'_> {
-    /// What a call tells of its route.
+    /// Maps the result of a call to what the circuit breaker counts. A cut of our own counts as
+    /// nothing; a `Retry-After` outranks the class of the failure.
     pub(super) fn call_outcome(
         &self,
         called: &Result<Option<Meters>, ProviderFailure>,
@@ -52,7 +53,8 @@ impl Run<'_> {
         }
     }
 
-    /// Counts a call on a route; what is written down of it.
+    /// Counts a call in the metrics of its provider, and makes the attempt that the row keeps:
+    /// route, class, latency, and whether the operator may be billed for it.
     pub(super) fn attempt(
         &self,
         lane: &RouteState,
@@ -79,8 +81,8 @@ impl Run<'_> {
         }
     }
 
-    /// One call on one route, cut by a timeout, at the bound of what is kept of a stream, by a cancel, or
-    /// at the drain deadline.
+    /// Calls one route once, and cuts the call at the total time, at the bound of memory, by a
+    /// cancel, or at the drain deadline. `Ok(None)`: an answer without a usage report.
     pub(super) async fn call(
         &self,
         states: ProviderStates,
@@ -125,7 +127,8 @@ impl Run<'_> {
         Ok(reported)
     }
 
-    /// Completes when a call whose answer comes in pieces was silent for too long, or has said too much.
+    /// Completes when a call must be cut: a streamed one by silence or by size, a whole one by size
+    /// alone, because it is silent by nature until its end.
     async fn bounded(&self, pulse: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
         if arrival == ResponseMode::Whole {
             pulse.wait_full().await;
@@ -139,7 +142,8 @@ impl Run<'_> {
     }
 }
 
-/// What a call has come to that ended by itself.
+/// Judges a call that ended by itself: a broken set of choices is unreadable, a full answer is
+/// cut, and a *not run* after a choice was opened is not believed.
 fn outcome(
     called: Result<Option<Meters>, ProviderFailure>,
     answer: &mut Assembly<'_>,

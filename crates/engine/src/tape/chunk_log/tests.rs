@@ -8,7 +8,7 @@ use holdfast_wire::chat::chunk::Chunks;
 
 use super::*;
 
-/// The text that each of the tests tells.
+/// Text that each of the tests tells, in pieces.
 const TEXT: usize = 64 << 10;
 
 struct ChunkLogFixture {
@@ -37,7 +37,7 @@ fn content(index: u32, text: &str) -> ChoiceDelta {
     ChoiceDelta { index, content: Some(text.to_owned()), ..ChoiceDelta::default() }
 }
 
-/// What the follower has not had yet, as texts of `member` put together.
+/// Takes all that the follower has not had, and joins the texts of `member`.
 async fn rest(follower: &mut Follower, member: &str) -> (String, usize) {
     let (mut text, mut chunks) = (String::new(), 0);
     loop {
