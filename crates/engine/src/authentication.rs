@@ -171,7 +171,8 @@ impl Authentication {
         Ok(caller)
     }
 
-    /// Counts a request of this caller until the guard is dropped; `None` where `max` are in flight.
+    /// Counts a request of this caller until the guard is dropped; `None` where `max` are in
+    /// flight.
     pub(crate) fn enter(&self, caller: &Caller, max: usize) -> Option<InFlight> {
         self.in_flight.enter(caller.api_key.id, max)
     }

@@ -79,6 +79,7 @@ impl PollGuard<'_> {
 
     fn leave(&self, looks: &mut RowPolls) {
         if let Entry::Occupied(found) = looks.entry(self.id)
+            // Only the own place: a successor may be there by now.
             && Arc::ptr_eq(found.get(), &self.waiting)
         {
             found.remove();

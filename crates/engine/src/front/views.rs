@@ -132,6 +132,7 @@ impl Front {
         if !self.membership.node.is_in_touch() {
             return Readiness::Storage;
         }
+        // Held across the probe on purpose: those who wait here find its verdict.
         let mut last = self.readable.0.lock().await;
         if let Some((at, verdict)) = *last
             && at.elapsed() < REMEMBERED

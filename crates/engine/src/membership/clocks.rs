@@ -56,6 +56,7 @@ impl ClockPair {
         if own.saturating_sub(since) >= BELIEVED_AFTER {
             return Self::begin(database, own);
         }
+        // The expected reading goes on: the next look is compared with the clock as it was right.
         Self { database: expected, own, apart: Some(ClockSkew { by_micros, since }) }
     }
 

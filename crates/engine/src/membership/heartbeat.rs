@@ -28,6 +28,7 @@ impl Membership {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
+            // Here because it comes every few seconds: secrets leave memory when they are too old.
             authentication.evict_expired();
             let beaten = tokio::select! {
                 beaten = self.beat_once(&mut suspects) => beaten,

@@ -147,6 +147,7 @@ impl NodeLease {
     /// was sent less than the lease less its margin ago.
     pub(crate) fn may_send(&self) -> bool {
         let silent = self.lock().sent.elapsed();
+        // From the sending, not the acknowledgement: the database counts from no earlier.
         let margin = self.lease.saturating_sub(Options::LEASE_MARGIN.min(self.lease / 3));
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }

@@ -76,6 +76,7 @@ impl Membership {
                 match self.try_to_rest(id).await {
                     RestOutcome::Rests => continue,
                     RestOutcome::Stands => {}
+                    // Counted, and told once a look: one line, however many rows are refused.
                     RestOutcome::Refused => refused = refused.saturating_add(1),
                 }
                 standing.insert(id);

@@ -50,6 +50,7 @@ impl RelayResponse {
             if let Some(record) = self.opener.next()? {
                 return Ok(Some(record));
             }
+            // A ping is due every 15 s: a longer silence is a connection that is dead.
             match timeout(SILENCE_MAX, self.answer.records.next()).await {
                 Ok(Some(bytes)) => self.opener.take(&bytes),
                 Ok(None) | Err(_) => return Ok(None),
@@ -84,6 +85,7 @@ impl RelayReader {
                     self.relays.metrics.relayed("cut");
                 }
             }
+            // The reader knows what was written: a second request tells it all again.
             self.response = None;
         }
     }

@@ -42,7 +42,7 @@ impl RelayWriter {
                 Err(_elapsed) => return self.sealer.ping().map(Some),
                 Ok(events) if !events.is_empty() => self.ready = events,
                 Ok(_no_more) => {
-                    // The asking node reads the row at the end of the relay, so the row comes first.
+                    // The asking node reads the row at the relay's end: the row comes first.
                     self.reader.follow(None).await;
                     return self.end();
                 }

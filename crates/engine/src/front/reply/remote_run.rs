@@ -192,6 +192,7 @@ impl RemoteRun {
                 Ok(event) => {
                     let event = event?;
                     self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
+                    // What has begun is told to its end, and a drain waits for it.
                     self.patience = None;
                     let include_usage = self.ask.delivery.include_usage;
                     return if include_usage { chunk::with_no_usage(&event) } else { Some(event) };
@@ -207,6 +208,7 @@ impl RemoteRun {
             Some(RelayEvent::Restart) => written.restart(),
             None => {
                 self.relay = RelayState::Closed;
+                // The run has probably ended with its relay: look at once, not at the next second.
                 self.front.row_poller.poll_now(self.ask.id);
             }
         }

@@ -371,6 +371,7 @@ fn replay_stored(
     match chunk::replay(&body, ask.delivery.include_usage) {
         Ok(events) => {
             let (ready, facts) = (VecDeque::from(events), facts.clone());
+            // The events are copies; the body stays for its permit, until all were written.
             let room = is_large(body.len()).then_some(body);
             let source = StreamSource::Nothing;
             Ok(ReplyBody::Streamed(Box::new(CompletionStream {
