@@ -63,7 +63,7 @@ impl Relays {
     }
 }
 
-/// Takes a place among the relays; `None` where none is free, because nobody waits for one.
+/// Takes a place among the relays; `None` where none is free: a relay never waits.
 fn try_permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(places).try_acquire_owned().ok()
 }
