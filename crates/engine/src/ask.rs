@@ -20,16 +20,16 @@ use crate::authentication::{Caller, InFlight};
 use crate::catalogue::Model;
 use crate::serving_config::ServingConfig;
 
-/// How long whoever wants a stream waits for its head where nothing is said: until then an error has its
-/// status.
+/// Wait for the first event before the head of a stream goes out without one: until then an
+/// error still has its own status.
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 
 /// A chat completion request of an authenticated caller.
 #[derive(Clone)]
 pub struct Submission {
-    /// What it is served by to the end, whatever takes its place meanwhile.
+    /// Serving configuration of this request to its end, whatever a reload brings meanwhile.
     pub offer: Arc<ServingConfig>,
-    /// Who asks.
+    /// Authenticated caller.
     pub caller: Arc<Caller>,
     /// The caller's `Idempotency-Key`.
     pub request_key: RequestKey,
@@ -38,7 +38,7 @@ pub struct Submission {
     /// The most that may be held, where the caller says so, or why that cannot be read. A retry that
     /// does not run ignores it.
     pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
-    /// How long an attached caller waits before it is told that the operation still runs.
+    /// Patience of an attached caller, after which it hears that the operation still runs.
     pub patience: Duration,
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
     /// up does not have less in hand.
@@ -52,7 +52,7 @@ impl fmt::Debug for Submission {
     }
 }
 
-/// One request while it is answered, without what it says.
+/// Context of one request while it is answered, without its content.
 #[derive(Clone)]
 pub(crate) struct RequestContext {
     pub(crate) offer: Arc<ServingConfig>,
@@ -60,11 +60,11 @@ pub(crate) struct RequestContext {
     pub(crate) request_key: RequestKey,
     pub(crate) max_charge: Result<Option<Micros>, Arc<BadRequest>>,
     pub(crate) id: OperationId,
-    /// How the answer travels.
+    /// Delivery of the answer: as one body or as a stream.
     pub(crate) delivery: Delivery,
     /// Until when an attached caller waits.
     pub(crate) patience: Instant,
-    /// When whoever wants a stream gets its head, whether anything was said or not.
+    /// Time at which the head of a stream goes out, with or without an event.
     pub(crate) head_by: Instant,
     _in_flight: Arc<InFlight>,
 }
@@ -97,7 +97,7 @@ impl RequestContext {
     }
 }
 
-/// What a request says: the largest part of it, kept only until it was compared or is to be run.
+/// Content of a request, its largest part: kept until it was compared or handed to a run.
 pub(crate) struct RequestBody {
     pub(crate) request: Arc<Request>,
     pub(crate) body: Bytes,

@@ -33,7 +33,7 @@ use self::secrets::DerivedKeys;
 pub use self::secrets::Secrets;
 use self::unknown_keys::UnknownKeyLimiter;
 
-/// Callers, and what proves them.
+/// Authentication of callers: cache, limiter of unknown keys, and counts in flight.
 pub(crate) struct Authentication {
     keys: Arc<dyn ApiKeys>,
     wallets: Arc<dyn Wallets>,
@@ -49,42 +49,42 @@ impl std::fmt::Debug for Authentication {
     }
 }
 
-/// An authenticated caller.
+/// Authenticated caller: credential, API key, and currency of the wallet.
 #[derive(Debug)]
 pub struct Caller {
-    /// What it bears; its secret opens its results.
+    /// Credential that the caller bears; its secret opens the caller's results.
     pub(crate) bearer: Bearer,
-    /// Its API key.
+    /// API key that the credential belongs to.
     pub api_key: ApiKey,
-    /// The currency of its wallet.
+    /// Currency of the API key's wallet.
     pub currency: Currency,
-    /// Under the secret that writes.
+    /// Keys derived under the server secret that writes.
     keys: DerivedKeys,
 }
 
 impl Caller {
-    /// What its end users are told to providers under.
+    /// Key of the pseudonyms that providers see in place of its end users' names.
     pub(crate) const fn pseudonyms(&self) -> &PseudonymKey {
         &self.keys.pseudonyms
     }
 }
 
-/// Why a caller was not let in.
+/// Failure of an authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// Missing, malformed, unknown, revoked or expired: a caller is never told which.
     #[error("the API key is not valid")]
     Invalid,
-    /// So many that were not valid came from its address that this one was not looked up.
+    /// Not looked up: too many invalid ones came from this address.
     #[error("too many API keys that are not valid")]
     TooManyUnknown,
-    /// Nothing is known about it.
+    /// Store not readable, and nothing cached.
     #[error("API keys cannot be checked")]
     Unavailable(#[source] Unavailable),
 }
 
 impl Authentication {
-    /// Nobody is known yet.
+    /// Creates it with an empty cache.
     pub(crate) fn new(
         keys: Arc<dyn ApiKeys>,
         wallets: Arc<dyn Wallets>,
@@ -101,7 +101,7 @@ impl Authentication {
         }
     }
 
-    /// Finds out who bears this text, at this address. Cancel safe.
+    /// Authenticates a bearer text that came from this address. Cancel safe.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Authentication {
         if !is_due {
             self.unknown_keys.check(bearer.id, peer)?;
         }
-        // In a box: few requests come to it.
+        // In a box: few requests miss the cache.
         let told = Box::pin(self.read_caller(&bearer)).await;
         match &told {
             Ok(_) => self.unknown_keys.on_found(bearer.id),
@@ -152,7 +152,7 @@ impl Authentication {
     }
 
     async fn read_caller(&self, bearer: &Bearer) -> Result<Arc<Caller>, AuthError> {
-        // Believed from before it was read: however long the reads take, a revocation bites in time for
+        // The age counts from before the read: however slow it is, a revocation bites in time for
         // all that come later.
         let begun = Instant::now();
         let known = self.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
@@ -171,12 +171,13 @@ impl Authentication {
         Ok(caller)
     }
 
-    /// Counts a request of this caller until the guard is dropped; `None` when it has so many.
+    /// Counts a request of this caller until the guard is dropped; `None` where `max` are in
+    /// flight.
     pub(crate) fn enter(&self, caller: &Caller, max: usize) -> Option<InFlight> {
         self.in_flight.enter(caller.api_key.id, max)
     }
 
-    /// Lets go of what is believed no more: it holds secrets.
+    /// Drops cached callers that are too old: they hold secrets.
     pub(crate) fn evict_expired(&self) {
         self.cache.evict_expired();
     }

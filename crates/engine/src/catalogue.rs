@@ -15,21 +15,21 @@ pub struct Catalogue(BTreeMap<PublicModelId, Arc<Model>>);
 /// A model on offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// What it promises about length.
+    /// Contract of the model: its version and its bounds of length.
     pub contract: Contract,
-    /// How long its calls may take.
+    /// Time-outs of its calls.
     pub timeouts: Timeouts,
     /// The largest body of a request for it.
     pub body_bytes: usize,
     /// In any order.
     pub prices: Vec<Price>,
-    /// What a key that may have run once is worth.
+    /// Guarantee for a key whose run may have happened.
     pub guarantee: Guarantee,
     /// In any order.
     pub routes: Vec<Route>,
 }
 
-/// What is promised of the runs of one key. Its caller pays once under either.
+/// Guarantee on the runs of one key. The caller pays at most once under either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarantee {
     /// At most one: a call whose outcome is unknown is the last.
@@ -39,7 +39,7 @@ pub enum Guarantee {
     OneCharge,
 }
 
-/// How long a call may take.
+/// Time-outs of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// To a connection that the request can be written to.
@@ -55,37 +55,37 @@ pub struct Timeouts {
 /// A price version and when it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
-    /// It holds from then on, until a later one begins.
+    /// Begin of its validity, which lasts until a later price begins.
     pub effective_from: Timestamp,
-    /// Its numbers.
+    /// Price version, which claims copy.
     pub version: PriceVersion,
 }
 
-/// Who may answer.
+/// Route: a provider's model that may answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
     /// A configured provider.
     pub provider: String,
-    /// What that provider calls the model.
+    /// Name of the model at that provider.
     pub model: Arc<str>,
-    /// What a run there costs the operator, where that is to be known.
+    /// Prices that the operator pays there, where they are configured.
     pub cost: Option<Arc<ProviderCost>>,
     /// Lower is tried first.
     pub priority: u32,
-    /// Its share of the requests among routes of its priority; not zero.
+    /// Share of the requests among routes of its priority; never zero.
     pub weight: u32,
-    /// How many calls that provider's model may have at once, of all models that use it.
+    /// Limit of concurrent calls of that provider's model, over all models that route there.
     pub concurrency: Option<u32>,
 }
 
 impl Route {
-    /// What operators call it.
+    /// Name in logs and metrics: `provider/model`.
     #[must_use]
     pub fn name(&self) -> String {
         [&*self.provider, "/", &*self.model].concat()
     }
 
-    /// Whether both lead to the same provider's same model.
+    /// Tells whether both lead to the same provider's same model.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.provider == other.provider && self.model == other.model
     }

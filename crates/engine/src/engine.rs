@@ -53,7 +53,7 @@ impl std::fmt::Debug for Ports {
     }
 }
 
-/// One running gateway process.
+/// Engine of one running gateway process, which wires the four owners together.
 #[derive(Debug)]
 pub struct Engine {
     authentication: Arc<Authentication>,
@@ -113,7 +113,7 @@ impl Engine {
         Ok(Arc::new(Self { authentication, membership, runner, front }))
     }
 
-    /// Finds out who bears this text, at this address. Cancel safe.
+    /// Authenticates a bearer text that came from this address. Cancel safe.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Engine {
         self.front.account(caller).await
     }
 
-    /// Whether requests are taken. Cancel safe.
+    /// Readiness for probes. Cancel safe.
     pub async fn readiness(&self) -> Readiness {
         self.front.readiness().await
     }
@@ -211,7 +211,7 @@ impl Engine {
         self.membership.keep_results(time);
     }
 
-    /// How many requests wait for the end of an operation that runs here.
+    /// Count of requests that wait for the end of an operation, here or elsewhere.
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.front.waiters()

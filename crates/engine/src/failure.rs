@@ -15,14 +15,14 @@ use holdfast_wire::chat::request::BadRequest;
 
 use crate::routes::SkippedRoute;
 
-/// Why there is no answer. Every variant has one row in the table of errors.
+/// Failure of a request. Every variant has one row in the table of errors.
 #[derive(Debug, Clone)]
 pub enum RequestFailure {
     /// The body cannot be taken.
     BadRequest(Arc<BadRequest>),
     /// The body is larger than its model takes.
     TooLarge {
-        /// What it takes, in bytes.
+        /// Limit of the model, in bytes.
         limit: usize,
     },
     /// No such model.
@@ -36,16 +36,16 @@ pub enum RequestFailure {
     NoPrice(Currency),
     /// The hold would exceed what the caller allowed.
     ChargeLimit {
-        /// What would be held.
+        /// Hold of the request.
         hold: Micros,
-        /// What the caller allowed.
+        /// Maximum that the caller allowed.
         allowed: Micros,
     },
     /// The wallet has less available than the hold.
     InsufficientFunds {
-        /// What would be held.
+        /// Hold of the request.
         hold: Micros,
-        /// What it had a moment later, where that is less and the API key may see it.
+        /// Balance a moment later, where it is less than the hold and the API key may see it.
         available: Option<Micros>,
     },
     /// A limit of the API key is reached.
@@ -58,14 +58,14 @@ pub enum RequestFailure {
     TooManyResults(OperationId),
     /// The key is bound to another request.
     OtherRequest,
-    /// It runs, and the caller's patience ended first.
+    /// Still running when the caller's patience ended.
     InProgress(OperationId),
-    /// It may have run, and was not charged.
+    /// Outcome unknown for good: may have run, and was not charged.
     OutcomeUnknown(OperationId),
     /// The database has lost the claim that it ran by: it may have run, and may run again under the
     /// same key.
     ClaimLost(OperationId),
-    /// It provably did not run, and may be sent again after so long.
+    /// Proven not run; the same key may be sent again after this time.
     NotRun(OperationId, Duration),
     /// Refused for good; the words of the first answer are gone.
     Refused(OperationId, ProviderRefusal),
@@ -79,17 +79,17 @@ pub enum RequestFailure {
     Recorded(OperationId, Micros),
     /// Too many commits wait.
     Overloaded,
-    /// This process takes nothing new.
+    /// Process draining: nothing new is taken.
     Draining,
-    /// It ended, and its content does not open with the credential that sealed it: a bug or tampering,
-    /// told to the operator. Asking again does not help.
+    /// Ended, with content that does not open with the credential that sealed it: a bug or
+    /// tampering, logged as an error. A retry does not help.
     Unreadable(OperationId, Option<Box<UsageRecord>>),
     /// A bug, told to the operator.
     Internal(Option<OperationId>),
 }
 
 impl RequestFailure {
-    /// Which operation it is about, where the key is bound and the caller may know.
+    /// Operation that it is about, where the key is bound and the caller may know.
     pub(crate) const fn operation(&self) -> Option<OperationId> {
         match self {
             Self::InProgress(id)

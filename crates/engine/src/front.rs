@@ -37,12 +37,12 @@ use crate::relay_transport::{RelayAnswer, RelayRequest};
 use crate::results::ResultLimiter;
 use crate::runner::Runner;
 
-/// What callers ask of this process.
+/// Front of this process: every question of an authenticated caller enters here.
 pub(crate) struct Front {
     pub(crate) results: Arc<ResultLimiter>,
-    /// From the first moment of drain: nothing new.
+    /// Drain signal: from its first moment nothing new is taken.
     pub(crate) draining: CancellationToken,
-    /// From the drain's deadline: what is heard of other processes' runs is cut.
+    /// Cut signal at the drain's deadline: streams of other processes' runs end.
     pub(crate) cutting: CancellationToken,
     membership: Arc<Membership>,
     runner: Arc<Runner>,
@@ -51,7 +51,7 @@ pub(crate) struct Front {
     wallets: Arc<dyn Wallets>,
     secrets: Arc<Secrets>,
     row_poller: Arc<RowPoller>,
-    /// Without them, what a run says is heard by its row alone where it does not run.
+    /// Relays to other nodes; without them a run elsewhere is followed by its row alone.
     relays: Option<Arc<Relays>>,
     readable: ReadinessCache,
 }
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Front {
     }
 }
 
-/// The ports that callers' questions go to, and what the front shares with the other owners.
+/// Parts of a front: storage ports, and what it shares with the other owners.
 pub(crate) struct FrontParts {
     pub(crate) membership: Arc<Membership>,
     pub(crate) runner: Arc<Runner>,
@@ -75,7 +75,7 @@ pub(crate) struct FrontParts {
 }
 
 impl Front {
-    /// Nobody waits yet.
+    /// Creates a front that takes requests at once.
     pub(crate) fn new(parts: FrontParts) -> Arc<Self> {
         let FrontParts { membership, runner, results, journal, keys, wallets, secrets, relays } =
             parts;
@@ -95,17 +95,17 @@ impl Front {
         })
     }
 
-    /// How many requests wait for the end of an operation.
+    /// Count of requests that wait for the end of an operation, here or elsewhere.
     pub(crate) fn waiters(&self) -> usize {
         self.runner.running.waiters().saturating_add(self.row_poller.waiters())
     }
 
-    /// What a run of this process says, to another node that asks for it.
+    /// Serves a relay of a run of this process to another node; `None` is a refusal.
     pub(crate) fn relay(&self, request: &RelayRequest, waiters_max: usize) -> Option<RelayAnswer> {
         self.relays.as_ref()?.serve(&self.runner.running, request, waiters_max)
     }
 
-    /// Whether this process is about to end.
+    /// Tells whether this process drains, or has lost its name to another one.
     fn takes_nothing_new(&self) -> bool {
         self.draining.is_cancelled() || self.membership.node.superseded.is_cancelled()
     }

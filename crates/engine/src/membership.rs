@@ -40,12 +40,12 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::tape::RunRegistry;
 
-/// This process as a node, and what it does for the rows that all nodes share.
+/// Membership of this process: its node lease, and its work on the rows that all nodes share.
 pub(crate) struct Membership {
     pub(crate) node: NodeLease,
-    /// Heartbeat, reconciler, and looks at what runs elsewhere.
+    /// Background tasks: heartbeat, reconciler, and polls of rows that run elsewhere.
     pub(crate) keepers: TaskTracker,
-    /// The keepers end with this, after the operations have.
+    /// Signal that ends the background tasks, after all operations have ended.
     pub(crate) background: CancellationToken,
     journal: Arc<dyn Journal>,
     nodes: Arc<dyn Nodes>,
@@ -53,7 +53,7 @@ pub(crate) struct Membership {
     metrics: Arc<Metrics>,
     heartbeat: Duration,
     orphan_grace: Duration,
-    /// How long sealed results are kept. It may change while the process runs.
+    /// Retention of sealed results, which a reload may change.
     retention: Mutex<Duration>,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Membership {
     }
 }
 
-/// The ports that membership works on, and what it shares with the runner.
+/// Parts of a membership: storage ports, and what it shares with the runner.
 pub(crate) struct MembershipParts {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) nodes: Arc<dyn Nodes>,
@@ -72,8 +72,8 @@ pub(crate) struct MembershipParts {
 }
 
 impl Membership {
-    /// Takes the node's name where its heartbeats will run: a connection to the store that is made there is
-    /// awaited there.
+    /// Takes the node's name, on the runtime that its heartbeats will use, so that the connection
+    /// to the store that is opened for it is driven there too.
     pub(crate) async fn enter(
         parts: MembershipParts,
         options: &Options,
@@ -121,7 +121,8 @@ impl Membership {
         self.keepers.spawn(Arc::clone(self).keep("reconciler", Self::reconcile));
     }
 
-    /// Begins a background task anew where it panics: without it, leases would end unnoticed.
+    /// Runs a background task, and begins it anew after a panic: without it a lease would end
+    /// unnoticed.
     async fn keep<F: Future<Output = ()>>(
         self: Arc<Self>,
         name: &'static str,
@@ -150,7 +151,8 @@ impl Membership {
         }
     }
 
-    /// What carries this process's decisions to the journal.
+    /// Conduct that carries this process's decisions to the journal. It reaps other nodes' work
+    /// only while their dead leases can be believed.
     pub(crate) fn conduct(&self) -> Conduct<'_> {
         let grace = self.orphan_grace;
         Conduct {
@@ -160,16 +162,16 @@ impl Membership {
         }
     }
 
-    /// The same for an operation that a task of this process may run: that one is not dead, however long
-    /// its heartbeats were silent.
+    /// Conduct for one operation: never reaps one that a task of this process runs, however long
+    /// the own heartbeats were silent.
     pub(crate) fn conduct_of(&self, id: OperationId) -> Conduct<'_> {
         let conduct = self.conduct();
         let is_here = self.running.find(id).is_some();
         Conduct { orphan_grace: conduct.orphan_grace.filter(|_grace| !is_here), ..conduct }
     }
 
-    /// Reaps or settles one operation where that is allowed, and says how it stands: not for ever,
-    /// where the store does not say whether it committed. Cancel safe.
+    /// Reaps or settles one operation where that is allowed, and returns its row; an error after
+    /// `COMMIT_WAIT` without a verdict of the store. Cancel safe.
     pub(crate) async fn reconcile_operation(
         &self,
         id: OperationId,
@@ -182,7 +184,7 @@ impl Membership {
             .map(|found| self.metrics.count_found(found))
     }
 
-    /// Keeps sealed results for this long from now on, also those that are kept already.
+    /// Sets the retention of sealed results, also of those that are kept already.
     pub(crate) fn keep_results(&self, time: Duration) {
         *self.retention.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }

@@ -24,18 +24,18 @@ const UPSTREAM_SECONDS: &str = "holdfast_upstream_seconds";
 const USAGE_NOT_BELIEVED: &str = "holdfast_usage_not_believed_total";
 const HOLDS_MICROS: &str = "holdfast_holds_outstanding_micros";
 
-/// What an operation comes to.
+/// Outcomes of operations, one series each.
 const OUTCOMES: [&str; 5] = ["completed", "recorded", "open", "refused", "abandoned"];
-/// How a run ended that may have cost the operator something and was not charged.
+/// Endings of runs that may have cost the operator something and were not charged.
 const EXPOSURES: [&str; 3] = ["refused", "abandoned", "cancelled"];
-/// Where the reconciler brings an operation.
+/// Phases to which the reconciler brings an operation.
 const RESTS: [&str; 4] = ["completed", "open", "refused", "abandoned"];
 
-/// What becomes of the relays that a process asks others for: all was told, some was, the other did not tell
-/// it anything, or it was not reached.
+/// Outcomes of relays that this process asks for: all was read, some was, the other node
+/// refused, or it was not reached.
 const RELAYED: [&str; 4] = ["whole", "cut", "refused", "unreached"];
 
-/// What this process counts of its operations.
+/// Metrics of this process's operations.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     outcomes: [LabelledCounter; OUTCOMES.len()],
@@ -157,7 +157,7 @@ pub(crate) fn begin_provider(provider: &str) {
     usage_not_believed(provider).increment(0);
 }
 
-/// How often a provider reported more than its model can have used.
+/// Counter of usage reports above what the model can have used, by provider.
 pub(crate) fn usage_not_believed(provider: &str) -> Counter {
     counter!(USAGE_NOT_BELIEVED, "provider" => provider.to_owned())
 }

@@ -11,25 +11,24 @@ use crate::relay_transport::RelayOptions;
 /// Times and limits of an engine.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// This process.
+    /// Node name and incarnation of this process.
     pub node: Node,
-    /// How its name is taken at the start. With [`LeaseMode::Take`] something else proves that nobody
-    /// else has the name, and the process never expires itself.
+    /// Mode in which the name is taken. With [`LeaseMode::Take`] a lock elsewhere proves that
+    /// nobody else has it, and the process never expires itself.
     pub entry: LeaseMode,
-    /// How long a heartbeat keeps the name.
+    /// Length of the lease that one heartbeat renews.
     pub lease: Duration,
     /// Between two heartbeats.
     pub heartbeat: Duration,
     /// The runtime that heartbeats run on; without one, that of the engine. One of its own is held up by
     /// nothing that the engine's does, so that a lease does not end under a process that works.
     pub heartbeat_runtime: Option<Handle>,
-    /// How this process and the others on its database tell each other what their runs say; they do not
-    /// where this is unset.
+    /// Relays between the processes on one database; none where this is unset.
     pub relay: Option<RelayOptions>,
     /// After the end of a dead lease, before its operations are reaped.
     pub orphan_grace: Duration,
-    /// How long sealed results are kept, until [`Engine::keep_results`](crate::Engine::keep_results)
-    /// says otherwise.
+    /// Retention of sealed results, until [`Engine::keep_results`](crate::Engine::keep_results)
+    /// changes it.
     pub results: Duration,
     /// Bytes of large results that are on their way to callers at once.
     pub result_bytes: usize,
@@ -38,9 +37,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// How long before its lease ends a process without an acknowledged heartbeat stops sending.
+    /// Margin before the end of its lease at which a silent process stops sending.
     pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
-    /// How long a caller waits for the store to take a claim or a result.
+    /// Wait of a caller for the store to take a claim or a result.
     pub const COMMIT_WAIT: Duration = Duration::from_secs(10);
     /// The largest result that is not counted, in bytes: a load brings it along, and a connection hands it
     /// to the kernel at once.
@@ -54,10 +53,10 @@ impl Options {
     /// Earlier operations that one request looks up for what its provider wants back: those of its newest
     /// turns.
     pub const LOOK_UPS_MAX: usize = 256;
-    /// How many of them are looked up at once.
+    /// Look-ups of one request that run at once.
     pub const LOOK_UPS_AT_ONCE: usize = 8;
     /// The most bytes that are kept of what a provider wants back of one answer.
     pub const STATE_BYTES_MAX: usize = 4 << 20;
-    /// What a deadline adds to a model's total timeout.
+    /// Time that a deadline adds to a model's total time-out.
     pub const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 }

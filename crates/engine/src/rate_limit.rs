@@ -10,11 +10,11 @@ use holdfast_domain::operation::Operation;
 /// A limit of so much a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitWindow {
-    /// What a minute has.
+    /// Limit of a minute.
     pub limit: u64,
-    /// What the minute of the claim has left.
+    /// Rest in the minute of the claim.
     pub remaining: u64,
-    /// How long until that minute ends.
+    /// Time until that minute ends.
     pub resets_in: Duration,
 }
 
@@ -22,14 +22,14 @@ pub struct RateLimitWindow {
 /// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimitStatus {
-    /// Of runs.
+    /// Runs a minute.
     pub requests: Option<RateLimitWindow>,
-    /// Of tokens.
+    /// Tokens a minute.
     pub tokens: Option<RateLimitWindow>,
 }
 
 impl RateLimitStatus {
-    /// As a run leaves them: what it had reserved and did not use is there again.
+    /// Status as a run leaves it: what it had reserved and did not use is free again.
     pub(crate) fn after(
         limits: &Limits,
         tally: CounterReadings,
@@ -40,7 +40,7 @@ impl RateLimitStatus {
         Self::of(limits, &tally, operation.admitted_at, now)
     }
 
-    /// As a refused claim found them.
+    /// Status as a refused claim found it.
     pub(crate) fn at(limits: &Limits, reached: &ReachedLimit) -> Self {
         Self::of(limits, &reached.counters, reached.at, reached.at)
     }

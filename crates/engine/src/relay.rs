@@ -32,12 +32,12 @@ use crate::relay_transport::RelayOptions;
 /// Relays of a process at once, those that it tells and those that it hears each for themselves.
 const RELAYS_MAX: usize = 256;
 
-/// How long a run may say nothing until the asking node gets a sign of life.
+/// Silence of a run after which the asking node gets a ping.
 const PING_AFTER: Duration = Duration::from_secs(15);
-/// How long the asking node waits for a record before it takes the relay for cut.
+/// Silence after which the asking node takes a relay for cut: three pings.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// The relays of a process.
+/// Relays of a process, in both directions.
 pub(crate) struct Relays {
     options: RelayOptions,
     nodes: Arc<dyn Nodes>,
@@ -63,7 +63,7 @@ impl Relays {
     }
 }
 
-/// A place among the relays of a process; `None` when there is none.
+/// Takes a place among the relays; `None` where none is free: a relay never waits.
 fn try_permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(places).try_acquire_owned().ok()
 }

@@ -11,33 +11,33 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::secret::RelayProof;
 use holdfast_domain::{ClaimId, NodeAddress, OperationId, RelayNonce};
 
-/// How processes on one database tell each other what their runs say.
+/// Options of relays between the processes on one database.
 #[derive(Debug, Clone)]
 pub struct RelayOptions {
-    /// Where the others reach this process.
+    /// Address at which the others reach this process.
     pub address: NodeAddress,
-    /// How this one reaches them.
+    /// Transport by which this process reaches them.
     pub transport: Arc<dyn RelayTransport>,
 }
 
-/// What a node says to hear a run of another: no credential, and nothing of the request.
+/// Request for a relay: it carries no credential, and nothing of the caller's request.
 #[derive(Debug, Clone, Copy)]
 pub struct RelayRequest {
-    /// Which operation.
+    /// Operation to be relayed.
     pub operation: OperationId,
-    /// Under which claim it runs there.
+    /// Claim under which it runs there.
     pub claim: ClaimId,
-    /// The asking node's, of this relay alone.
+    /// Nonce of the asking node, for this relay alone.
     pub nonce: RelayNonce,
-    /// That it knows the operation's result key.
+    /// Proof that the asking node knows the operation's result key.
     pub proof: RelayProof,
 }
 
-/// What a node tells of a run: bytes in pieces of any size, which are whole or not.
+/// Answer to a relay request: sealed bytes in pieces of any size, which may be cut.
 pub struct RelayAnswer {
-    /// The telling node's, of this relay alone.
+    /// Nonce of the answering node, for this relay alone.
     pub nonce: RelayNonce,
-    /// Sealed records. That it ends says nothing: the last record does.
+    /// Sealed records. Only the end record proves that they are complete, never the end of this.
     pub records: BoxStream<'static, Bytes>,
 }
 
@@ -47,11 +47,11 @@ impl fmt::Debug for RelayAnswer {
     }
 }
 
-/// Reaches other nodes.
+/// Transport to other nodes.
 pub trait RelayTransport: fmt::Debug + Send + Sync {
     /// Asks the node at this address, directly; `None` where it tells nothing to whoever asks so.
     fn ask(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture;
 }
 
-/// What comes of asking a node.
+/// Future of an answer; `Ok(None)` is a refusal, an error a node that was not reached.
 pub type RelayFuture = BoxFuture<'static, Result<Option<RelayAnswer>, Unavailable>>;

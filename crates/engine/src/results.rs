@@ -34,12 +34,12 @@ use crate::authentication::Caller;
 use crate::options::Options;
 use crate::seal;
 
-/// How long a result waits for room. Most are written within milliseconds.
+/// Wait of a result for room. Most are written within milliseconds.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 /// Results that are read, opened or rendered at once. Fewer than the connections that read: small results
 /// are not kept waiting by large ones.
 const OPENED_AT_ONCE: usize = 2;
-/// What room is counted in.
+/// Bytes of one semaphore permit.
 const UNIT: usize = 1_024;
 
 /// The bytes of large results that are in memory.
@@ -52,32 +52,32 @@ pub(crate) struct ResultLimiter {
     opening: Semaphore,
 }
 
-/// Why a result found no room in time.
+/// Cause of a result's finding no room in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultsFull {
-    /// The API key has as much on the way as it may.
+    /// Share of the API key is under way in full.
     ApiKey,
-    /// The process has.
+    /// Share of the process is under way in full.
     Process,
 }
 
-/// What became of an operation's content, for one caller.
+/// Content of an operation, as one caller may have it.
 pub(crate) enum Content {
-    /// Here it is.
+    /// Plaintext, opened.
     Kept(Bytes),
     /// Deleted after its time.
     Expired,
     /// Sealed by another credential.
     Sealed,
-    /// It does not open with the credential that sealed it: a bug or tampering.
+    /// Not to be opened with the credential that sealed it: a bug or tampering.
     Broken,
-    /// It is large, and found no room in time.
+    /// Large, and without room in time.
     NoRoom(ResultsFull),
     /// The store does not work.
     Unread(Unavailable),
 }
 
-/// The room of one result, until it is dropped.
+/// Permit for the bytes of one result, of both shares, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ResultPermit {
     _of_key: OwnedSemaphorePermit,
@@ -97,7 +97,7 @@ impl AsRef<[u8]> for CountedBytes {
 }
 
 impl ResultPermit {
-    /// These bytes, which give the room back with the last of them.
+    /// Attaches the permit to the bytes: it is given back when their last reader drops them.
     pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(CountedBytes(bytes, self))
     }
@@ -130,7 +130,7 @@ impl ResultLimiter {
         Ok(ResultPermit { _of_key: of_key, _of_process: of_process })
     }
 
-    /// What one API key may have on the way; forgotten once nobody has any of it.
+    /// Share of one API key; forgotten once none of it is taken.
     fn of_key(&self, api_key: ApiKeyId) -> Arc<Semaphore> {
         let mut keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = keys.get(&api_key).and_then(Weak::upgrade) {
@@ -165,7 +165,7 @@ impl ResultLimiter {
             return Content::Sealed;
         }
         if result.withheld > 0 {
-            // In a box: few are.
+            // In a box: few results are large.
             return Box::pin(self.load_large(journal, operation, result.withheld, caller)).await;
         }
         let key = caller.bearer.secret.result_key(operation.id);
@@ -226,7 +226,7 @@ impl ResultLimiter {
     }
 }
 
-/// Whether a result is so large that it is counted, and worked on beside the runtime.
+/// Tells whether a result is counted, and worked on beside the runtime.
 #[must_use]
 pub const fn is_large(bytes: usize) -> bool {
     bytes > Options::SMALL_RESULT

@@ -23,7 +23,7 @@ const BODY: u8 = 1;
 /// and its length. Numbers are of four bytes, the largest first.
 const BODY_AND_STATES: u8 = 2;
 
-/// Why content was not sealed or opened.
+/// Failure to seal or to open content.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The cipher refused.
@@ -32,19 +32,19 @@ pub enum SealError {
     /// The row holds a layout that this version does not know.
     #[error("sealed in format {0}, which this version does not know")]
     Format(u8),
-    /// What was opened is not laid out as its format says.
+    /// Content opened, and not laid out as its format says.
     #[error("not laid out as its format says")]
     Layout,
 }
 
-/// What was sealed.
+/// Opened result: body, and provider states if there were any.
 pub struct OpenedResult {
     pub body: Vec<u8>,
     pub kept: Option<CallStates>,
 }
 
 impl fmt::Debug for OpenedResult {
-    /// Its size: it is an answer.
+    /// Prints the size only: it is an answer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OpenedResult({} bytes)", self.body.len())
     }
@@ -157,7 +157,8 @@ fn cipher(key: &ResultKey) -> Result<LessSafeKey, SealError> {
     UnboundKey::new(&AES_256_GCM_SIV, key.expose()).map(LessSafeKey::new).map_err(SealError::Cipher)
 }
 
-/// What an answer is sealed for: the operation's id, its request's fingerprint, the layout.
+/// Associated data of the seal: operation id, fingerprint, layout. A result moved to another
+/// row does not open.
 fn additional_data(operation: &Operation, format: u8) -> Aad<[u8; 49]> {
     let id = operation.id.to_bytes();
     let fingerprint = operation.binding.fingerprint.to_bytes();

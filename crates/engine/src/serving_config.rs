@@ -15,19 +15,19 @@ use crate::catalogue::{Catalogue, Model, Price};
 use crate::metrics;
 use crate::routes::{CoolDown, RouteState};
 
-/// What a request is served by, from its first byte to the end of its operation.
+/// Serving configuration of a request, from its first byte to the end of its operation.
 #[derive(Clone)]
 pub struct ServingConfig {
     /// The models.
     pub catalogue: Catalogue,
-    /// Who answers, by the names that routes have for them.
+    /// Providers, by the names that routes have for them.
     pub providers: BTreeMap<String, Arc<dyn Provider>>,
-    /// How much of it one caller may have.
+    /// Limits on the use of it.
     pub rules: ServingRules,
     routes: BTreeMap<PublicModelId, Vec<Arc<RouteState>>>,
 }
 
-/// What bounds the use of an offer.
+/// Limits on the use of a serving configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServingRules {
     /// Requests of one API key that this process has in hand at once.
@@ -36,7 +36,7 @@ pub struct ServingRules {
     pub waiters_per_operation: usize,
     /// Bytes of answers that the runs of this process hold at once.
     pub answer_bytes: usize,
-    /// When a route is left alone, and for how long.
+    /// Rules of the circuit breakers of all routes.
     pub cool_down: CoolDown,
 }
 
@@ -101,9 +101,8 @@ impl ServingConfig {
         self.routes.get(model).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether any of a model's routes can do what a request asks for; if not, what the first of them
-    /// cannot do. Those that cannot are passed over. A provider that is not there is found out when it is
-    /// called.
+    /// Checks that any route of a model supports a request; the error is the first route's. Routes
+    /// that cannot are passed over later. A provider that is missing is found out by the call.
     pub(crate) fn check_support(
         &self,
         model: &PublicModelId,

@@ -24,32 +24,32 @@ use tokio::time::Instant;
 
 use super::{AuthError, Caller};
 
-/// How long a known credential is believed: a revocation bites within this.
+/// Age up to which a cached credential is believed: a revocation bites within this.
 const BELIEVED: Duration = Duration::from_secs(5);
-/// From then on one of those who come looks it up anew, and the others need not wait for that.
+/// Age from which one request looks it up anew, while the others use the cached one.
 const RENEWED: Duration = Duration::from_secs(4);
-/// How long after that failed another one may try.
+/// Wait after a failed renewal until another request may try.
 const RENEWED_AGAIN: Duration = Duration::from_millis(250);
 /// Credentials kept at once; beyond it the whole cache starts anew.
 const KEPT_MAX: usize = 16_384;
 
-/// A caller, and until when it is believed.
+/// Cached caller with its times.
 pub(super) struct CachedCaller {
     caller: Arc<Caller>,
-    /// From then on the next that comes looks it up anew. That one moves it to the end: who waits
-    /// for the store is not joined by others.
+    /// Time from which the next request renews it. That request moves it to `until`, so that no
+    /// other waits for the store as well.
     renew_at: Instant,
     until: Instant,
-    /// By the database's clock, so that an end that was known is met to the moment.
+    /// End of the credential by the database's clock, met to the moment where it was known.
     ends_at: Option<Timestamp>,
 }
 
-/// Callers by credential. A std mutex: never held across an await.
+/// Cache of callers by credential. A std mutex: never held across an await.
 #[derive(Default)]
 pub(super) struct CredentialCache(Mutex<HashMap<CredentialId, CachedCaller>>);
 
 impl CachedCaller {
-    /// What was read by a look-up that began then.
+    /// Makes the entry of a look-up that began at `begun`.
     pub(super) fn read_at(
         begun: Instant,
         caller: &Arc<Caller>,
@@ -59,7 +59,7 @@ impl CachedCaller {
         Self { caller: Arc::clone(caller), renew_at, until, ends_at }
     }
 
-    /// The caller; `None` for the one that is to look it up anew.
+    /// Cached caller; `None` for the one request that is to renew it.
     pub(super) fn get_unless_due(&mut self, moment: Instant) -> Option<Arc<Caller>> {
         if self.renew_at <= moment {
             self.renew_at = self.until;
@@ -68,7 +68,7 @@ impl CachedCaller {
         Some(Arc::clone(&self.caller))
     }
 
-    /// The caller, after the look-up failed.
+    /// Cached caller after a failed renewal, while it is still believed.
     pub(super) fn after_failed_renewal(&mut self, moment: Instant) -> Arc<Caller> {
         self.renew_at = self.renew_at.min(moment + RENEWED_AGAIN);
         Arc::clone(&self.caller)
@@ -76,8 +76,8 @@ impl CachedCaller {
 }
 
 impl CredentialCache {
-    /// Looks at what is still believed of a credential. The secret that was proven when it was looked
-    /// up is the only one that is.
+    /// Reads the entry of a credential, if it is still believed and the secret is the one that was
+    /// proven at the look-up.
     pub(super) fn with_cached<T>(
         &self,
         bearer: &Bearer,
@@ -105,7 +105,7 @@ impl CredentialCache {
         kept.insert(credential, entry);
     }
 
-    /// Lets go of what is believed no more: it holds secrets.
+    /// Drops entries that are too old: they hold secrets.
     pub(super) fn evict_expired(&self) {
         let now = Instant::now();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

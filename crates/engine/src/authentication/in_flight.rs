@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holdfast_domain::ApiKeyId;
 
-/// The counts of all API keys. A std mutex: never held across an await.
+/// Counts of requests in flight by API key. A std mutex: never held across an await.
 #[derive(Debug, Default)]
 pub(super) struct InFlightCounts(Arc<Mutex<HashMap<ApiKeyId, usize>>>);
 
 impl InFlightCounts {
-    /// Counts one more, unless there are so many already.
+    /// Counts one more; `None` where `max` are in flight already.
     pub(super) fn enter(&self, api_key: ApiKeyId, max: usize) -> Option<InFlight> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(api_key).or_default();
@@ -23,7 +23,7 @@ impl InFlightCounts {
     }
 }
 
-/// One request that an API key has in hand, until it is dropped.
+/// In-flight guard: one request of an API key, counted until it is dropped.
 #[derive(Debug)]
 pub struct InFlight {
     counts: Arc<Mutex<HashMap<ApiKeyId, usize>>>,

@@ -16,7 +16,7 @@ use holdfast_domain::secret::{
 
 use super::Caller;
 
-/// The operator's secrets: the first writes, all read.
+/// Server secrets of the operator: the first writes, all read, so that they can be rotated.
 #[derive(Debug, Clone)]
 pub struct Secrets {
     first: ServerSecret,
@@ -24,25 +24,25 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// The first is used for whatever is new.
+    /// Creates the set; the first is used for whatever is new.
     #[must_use]
     pub fn new(first: ServerSecret, others: Vec<ServerSecret>) -> Self {
         Self { first, others }
     }
 
-    /// The secret that writes.
+    /// Secret that writes.
     #[must_use]
     pub fn first(&self) -> &ServerSecret {
         &self.first
     }
 
-    /// The secret that something was made with.
+    /// Finds the secret that a row was made with; `None` after the operator has removed it.
     #[must_use]
     pub fn find(&self, id: ServerSecretId) -> Option<&ServerSecret> {
         std::iter::once(&self.first).chain(&self.others).find(|secret| secret.id() == id)
     }
 
-    /// The digest of a body under one of the secrets; `None` when that secret is gone.
+    /// Digest of a body under one of the secrets; `None` where that secret is gone.
     pub(crate) fn digest(
         &self,
         secret: ServerSecretId,
@@ -52,7 +52,7 @@ impl Secrets {
         Some(self.keys(secret, caller)?.digest.digest(body))
     }
 
-    /// Binds a request under some terms; `None` when they cannot be met any more.
+    /// Binds a request under these terms; `None` where they cannot be met any more.
     pub(crate) fn bind(
         &self,
         terms: FingerprintTerms,
@@ -69,7 +69,7 @@ impl Secrets {
         })
     }
 
-    /// A caller's keys under one of the secrets: those of the first one it has with it.
+    /// Derives a caller's keys under one of the secrets; those of the first one are at hand.
     fn keys<'c>(&self, secret: ServerSecretId, caller: &'c Caller) -> Option<Cow<'c, DerivedKeys>> {
         if secret == caller.keys.secret {
             return Some(Cow::Borrowed(&caller.keys));
@@ -78,7 +78,7 @@ impl Secrets {
     }
 }
 
-/// What the requests of one API key are bound with.
+/// Keys of one API key under one server secret, by which its requests are bound.
 #[derive(Debug, Clone)]
 pub(super) struct DerivedKeys {
     secret: ServerSecretId,

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::AuthError;
 
-/// How long a refusal is remembered, and what refusals are counted over.
+/// Window over which refusals are counted, and for which they are remembered.
 const MOMENT: Duration = Duration::from_secs(1);
 /// Refused look-ups of one address in a moment.
 const REFUSALS_MAX: u32 = 50;
@@ -29,7 +29,8 @@ const REMEMBERED_MAX: usize = 4_096;
 /// Credentials that were met; beyond it all are met anew.
 const MET_MAX: usize = 16_384;
 
-/// What is known of them. A std mutex: never held across an await. Only who is not let in at once comes to it.
+/// Limiter of look-ups for unknown keys. A std mutex: never held across an await, and taken only
+/// on a miss of the cache.
 #[derive(Debug, Default)]
 pub(super) struct UnknownKeyLimiter(Mutex<KeyHistory>);
 
@@ -43,7 +44,7 @@ struct KeyHistory {
 }
 
 impl UnknownKeyLimiter {
-    /// Whether a credential of a bearer at this address is worth a look.
+    /// Checks whether a credential from this address is worth a look-up.
     pub(super) fn check(&self, id: CredentialId, peer: IpAddr) -> Result<(), AuthError> {
         let known = self.lock();
         if known.gone.contains(&id) || known.before.contains(&id) {
@@ -56,7 +57,7 @@ impl UnknownKeyLimiter {
         Ok(())
     }
 
-    /// Its bearer was let in.
+    /// Remembers a credential that was let in.
     pub(super) fn on_found(&self, id: CredentialId) {
         let mut known = self.lock();
         if known.met.len() >= MET_MAX && !known.met.contains(&id) {
@@ -65,7 +66,7 @@ impl UnknownKeyLimiter {
         known.met.insert(id);
     }
 
-    /// There is no such credential, or no more.
+    /// Remembers a credential that does not exist, or no more.
     pub(super) fn on_missing(&self, id: CredentialId) {
         let mut known = self.lock();
         known.met.remove(&id);
@@ -74,7 +75,7 @@ impl UnknownKeyLimiter {
         }
     }
 
-    /// A look was for nothing.
+    /// Counts a look-up in vain against its address.
     pub(super) fn on_refused(&self, peer: IpAddr) {
         let mut known = self.lock();
         if known.refusals.len() < REMEMBERED_MAX || known.refusals.contains_key(&peer) {
@@ -83,7 +84,7 @@ impl UnknownKeyLimiter {
         }
     }
 
-    /// What is known at this moment.
+    /// Locks the history, and moves its window on to the present.
     fn lock(&self) -> MutexGuard<'_, KeyHistory> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

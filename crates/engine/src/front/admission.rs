@@ -19,7 +19,8 @@ use crate::routes::RoutePlan;
 use crate::runner::may_grow;
 
 impl Front {
-    /// Checks a request against what is on offer, its bounds and what its caller allows, in this order.
+    /// Checks a request against the models, its bounds and the caller's maximum, in this order, and
+    /// prices the claim. Reads nothing but memory.
     fn admit(
         &self,
         ask: &RequestContext,
@@ -47,6 +48,8 @@ impl Front {
             .map_err(|unsupported| RequestFailure::BadRequest(Arc::new(unsupported.into())))?;
         let mut bound = UsageBound::of(&request.cost_factors(), &model.contract);
         if may_grow(ask.offer.routes_of(&request.model), request) {
+            // Earlier states are looked up only after the claim, so that the hold reckons with the
+            // longest prompt that the model can take.
             bound.prompt_tokens = model.contract.context_tokens;
         }
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
@@ -77,8 +80,8 @@ impl Front {
         Ok(Box::new(PreparedClaim { request, model, bound, claim }))
     }
 
-    /// The same, with a first route for it: a request that none can take now is not bound. Both in boxes:
-    /// they go from hand to hand.
+    /// Prices the claim, and takes a first permit for it: a request that no route can take now is
+    /// not bound. Both in boxes, because they are moved from task to task.
     pub(crate) fn prepare_claim(
         &self,
         ask: &RequestContext,
@@ -110,8 +113,8 @@ impl Front {
         self.secrets.bind(terms, &ask.caller, request, body).ok_or(RequestFailure::Internal(None))
     }
 
-    /// Whether a request is the one that an operation is bound to, under the operation's own terms.
-    /// `request` is `None` where today's rules do not even parse it: the same bytes are the same.
+    /// Compares a request with an operation's binding, under the operation's own terms: the same
+    /// bytes, else the same fingerprint. `request` is `None` where today's rules do not parse it.
     pub(crate) fn is_same_request(
         &self,
         bound: &Binding,
@@ -119,6 +122,8 @@ impl Front {
         request: Option<&Request>,
         body: &[u8],
     ) -> bool {
+        // Bytes first: a retry is nearly always byte for byte the same, and a digest is cheaper
+        // than a fingerprint.
         let digest = self.secrets.digest(bound.terms.server_secret, caller, body);
         digest == Some(bound.body_digest)
             || request.is_some_and(|request| {

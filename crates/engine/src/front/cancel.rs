@@ -12,10 +12,10 @@ use crate::authentication::Caller;
 use crate::options::Options;
 
 impl Front {
-    /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
-    /// owner was asked. An owner in this process knows at once, another one at its next heartbeat; one
-    /// here whose claim the store has not judged yet is waited for. Stale work is reconciled as a
-    /// look-up would. Cancel safe: what was asked stays asked.
+    /// Marks an operation of this API key for cancelling, and shows its row: leased where its owner
+    /// was asked. An owner in this process knows at once, another one at its next heartbeat; a
+    /// claim here that the store has not judged yet is waited for. Stale work is reconciled as a
+    /// look-up would. Cancel safe: the mark stays.
     ///
     /// # Errors
     ///
@@ -37,8 +37,9 @@ impl Front {
         self.operation_lookup(snapshot, caller).await
     }
 
-    /// Says that nothing runs only once no claim of this process waits for its verdict: it could be
-    /// committed after the row was read, and run although its caller was told that nothing does.
+    /// Marks the row, and returns it only once no claim of this process waits for its verdict. Such
+    /// a claim could be committed after the row was read, and run although its caller was told that
+    /// nothing runs.
     async fn ask_to_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let mut judged = None;
         loop {

@@ -33,31 +33,31 @@ use crate::results::{Content, ResultsFull};
 use crate::routes::SkippedRoute;
 use crate::tape::{FollowOutcome, Outcome};
 
-/// The answer to one request.
+/// Reply to one request.
 #[derive(Debug)]
 pub struct Reply {
-    /// The answer, or why there is none.
+    /// Body, or the failure.
     pub outcome: Result<ReplyBody, RequestFailure>,
-    /// Whether it comes from an operation that an earlier request had bound.
+    /// `true` where an earlier request had bound the operation.
     pub replayed: bool,
-    /// What the API key's limits by the minute stand at, where this request claimed.
+    /// Limits by the minute of the API key, where this request claimed; else unset.
     pub rates: RateLimitStatus,
-    /// For the log.
+    /// Facts for the request's log line.
     pub facts: ReplyFacts,
 }
 
-/// An answer with its exact bytes.
+/// Body of a reply, in its exact bytes.
 pub enum ReplyBody {
-    /// The completion.
+    /// Completion as one JSON body.
     Completed(Bytes),
-    /// The completion, as it is said.
+    /// Completion as a stream of events.
     Streamed(Box<CompletionStream>),
-    /// The provider's definitive refusal, as it was told the first time.
+    /// Definitive refusal by the provider, in the bytes of the first answer.
     Refused(ProviderRefusal, Bytes),
 }
 
 impl fmt::Debug for ReplyBody {
-    /// Without what was said.
+    /// Prints sizes only, never content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Completed(body) => write!(f, "Completed({} bytes)", body.len()),
@@ -67,27 +67,27 @@ impl fmt::Debug for ReplyBody {
     }
 }
 
-/// What the log may know of an operation: never content.
+/// Facts of an operation that may be logged: never content.
 #[derive(Debug, Clone, Default)]
 pub struct ReplyFacts {
-    /// Which operation, once the key is bound.
+    /// Operation id, once the key is bound.
     pub operation: Option<OperationId>,
-    /// The public model id.
+    /// Public model id.
     pub model: Option<PublicModelId>,
-    /// The phase's label.
+    /// Label of the phase.
     pub phase: Option<&'static str>,
-    /// The last route that was tried.
+    /// Route of the last attempt.
     pub route: Option<Arc<str>>,
-    /// What came of it.
+    /// Class of the last attempt.
     pub class: Option<Cow<'static, str>>,
-    /// How long that route took.
+    /// Latency of the last attempt.
     pub upstream: Option<Duration>,
-    /// The billing fact.
+    /// Usage record, the billing fact.
     pub usage: Option<UsageRecord>,
 }
 
 impl Reply {
-    /// A failure that is not read from a row.
+    /// Makes the reply of a failure that no row tells of.
     pub(crate) fn unbound(failure: RequestFailure) -> Self {
         let mut facts = ReplyFacts { operation: failure.operation(), ..ReplyFacts::default() };
         if let RequestFailure::PassedOver(SkippedRoute { route, class, .. }) = &failure {
@@ -97,8 +97,8 @@ impl Reply {
         Self { outcome: Err(failure), replayed: false, rates: RateLimitStatus::default(), facts }
     }
 
-    /// What the row says to this caller, with the content that this process still has in memory; `None`
-    /// where the content has to be read from the row.
+    /// Makes the reply of a run that ended here, from the plaintext in memory. `None` where the row
+    /// has to be read: another credential sealed it, or it holds no answer.
     pub(crate) fn from_run(
         snapshot: &Snapshot,
         body: Option<Bytes>,
@@ -121,7 +121,7 @@ impl Reply {
 }
 
 impl Front {
-    /// What the row says to this caller. Cancel safe.
+    /// Makes the reply of a row for this caller, and opens its content. Cancel safe.
     pub(crate) async fn reply_of_row(
         &self,
         snapshot: &Snapshot,
@@ -188,7 +188,7 @@ const fn failure_of_room(full: ResultsFull, operation: OperationId) -> RequestFa
 }
 
 impl ReplyFacts {
-    /// What a row tells.
+    /// Facts of a row and its last attempt.
     pub(crate) fn of(operation: &Operation) -> Self {
         let last = operation.attempts.last();
         Self {
@@ -204,7 +204,7 @@ impl ReplyFacts {
 }
 
 impl Front {
-    /// What the end of a run tells this caller.
+    /// Makes the reply of a followed run for this caller; a run elsewhere is followed by its row.
     pub(crate) async fn to_reply(
         self: &Arc<Self>,
         ask: &RequestContext,
@@ -241,7 +241,7 @@ impl Front {
         }
     }
 
-    /// Waits for an operation that this process does not run, with all others who wait for it here.
+    /// Follows an operation that another process runs, and shares its polls with all who wait here.
     pub(super) async fn follow_row(self: &Arc<Self>, ask: &RequestContext) -> Reply {
         let Some(watch) = self.row_poller.watch(ask.id, ask.offer.rules.waiters_per_operation)
         else {

@@ -28,43 +28,44 @@ use tokio::time::sleep;
 
 use crate::membership::Membership;
 
-/// Between two looks at one row.
+/// Interval between two looks at one row.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a look has found.
+/// Result of the newest look at a row.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum PolledRow {
-    /// Nothing yet: it is the first.
+    /// No look has ended yet.
     #[default]
     Pending,
-    /// The row.
+    /// Row as it was reconciled.
     Row(Arc<Snapshot>),
-    /// The database does not tell; that was logged. It is asked again while anybody waits.
+    /// Row not read, which was logged. Looks go on while anybody waits.
     Unreadable,
 }
 
-/// One who waits for an operation, until it is dropped.
+/// Watch of one waiting request on an operation's row; dropping it ends the wait.
 pub(crate) type RowWatch = watch::Receiver<PolledRow>;
 
-/// The operations that are looked at. A std mutex: never held across an await.
+/// Poller of rows that other processes own, one task a row. A std mutex: never held across an
+/// await.
 #[derive(Debug)]
 pub(crate) struct RowPoller {
     membership: Arc<Membership>,
     looks: Mutex<RowPolls>,
 }
 
-/// Those who wait for one operation.
+/// Poll of one row, shared by all who wait for it.
 #[derive(Debug, Default)]
 struct RowPoll {
     looks: watch::Sender<PolledRow>,
-    /// Its run may have ended just now.
+    /// Signal for a look at once: the run may have ended just now.
     due: Notify,
 }
 
 type RowPolls = HashMap<OperationId, Arc<RowPoll>>;
 
-/// An operation's place among those that are looked at. Who comes when it is gone has a look of their own;
-/// who still waits then hears that nobody looks any more.
+/// Guard of a poll's place. A request that comes after it is gone starts a poll of its own; one
+/// that still waits hears that its watch is closed.
 struct PollGuard<'a> {
     elsewhere: &'a RowPoller,
     id: OperationId,
@@ -72,12 +73,13 @@ struct PollGuard<'a> {
 }
 
 impl PollGuard<'_> {
-    /// Tells what a look has found, and whether anybody waits for another one. Where nobody does, or
-    /// `look` is the last, the place is gone before.
+    /// Publishes a look, and returns whether another one is needed. Where nobody waits, or `look`
+    /// is the last, the place is given up first.
     fn publish(&self, look: PolledRow, is_last: bool) -> bool {
         let goes_on = {
             let mut looks = self.elsewhere.lock();
-            // Under the lock: who joins now is counted.
+            // Under the lock that joins: a request either is counted here, or finds no place and
+            // starts a poll of its own.
             let goes_on = !is_last && self.waiting.looks.receiver_count() > 0;
             if !goes_on {
                 self.leave(&mut looks);
@@ -91,6 +93,7 @@ impl PollGuard<'_> {
 
     fn leave(&self, looks: &mut RowPolls) {
         if let Entry::Occupied(found) = looks.entry(self.id)
+            // Only the own place: a successor may be there by now.
             && Arc::ptr_eq(found.get(), &self.waiting)
         {
             found.remove();
@@ -109,13 +112,13 @@ impl RowPoller {
         Self { membership, looks: Mutex::default() }
     }
 
-    /// How many requests wait here for what runs elsewhere.
+    /// Count of requests that wait here for runs elsewhere.
     pub(crate) fn waiters(&self) -> usize {
         self.lock().values().map(|waiting| waiting.looks.receiver_count()).sum()
     }
 
-    /// Waits with the others; with the place of a new one, which is to be looked at. `None` when too many
-    /// wait.
+    /// Joins a poll; also returns it where it is new, and has to be started. `None` where
+    /// `waiters_max` requests wait already.
     fn join(
         &self,
         id: OperationId,
@@ -136,7 +139,7 @@ impl RowPoller {
         }
     }
 
-    /// Has an operation looked at now, once for all who ask for that meanwhile.
+    /// Asks for a look at once. Requests that come before it begins share it.
     pub(crate) fn poll_now(&self, id: OperationId) {
         if let Some(waiting) = self.lock().get(&id) {
             waiting.due.notify_one();
@@ -149,7 +152,8 @@ impl RowPoller {
 }
 
 impl RowPoller {
-    /// Waits for an operation with all others who do, at most so many.
+    /// Watches an operation's row together with all others who do; `None` where there are
+    /// `waiters_max`.
     pub(crate) fn watch(self: &Arc<Self>, id: OperationId, waiters_max: usize) -> Option<RowWatch> {
         let (watch, waiting) = self.join(id, waiters_max)?;
         if let Some(waiting) = waiting {
@@ -158,7 +162,7 @@ impl RowPoller {
         Some(watch)
     }
 
-    /// Looks until the operation rests, nobody waits, or the process has drained.
+    /// Polls until the operation is at rest, nobody waits, or the process has drained.
     async fn poll_row(self: Arc<Self>, id: OperationId, waiting: Arc<RowPoll>) {
         let place = PollGuard { elsewhere: &self, id, waiting };
         loop {

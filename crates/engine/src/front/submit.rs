@@ -34,7 +34,7 @@ use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
 use crate::tape::{ChunkLog, FollowOutcome, Outcome, Registration, Tape};
 
-/// Runs that may refuse each other the key before a caller is told to come again.
+/// Turns of one request, each lost to another claim of its key, before it is refused.
 const TURNS_MAX: u32 = 16;
 
 impl Front {
@@ -62,13 +62,14 @@ impl Front {
         let model = request.model.clone();
         let mut reply = self.answer(&ask, RequestBody { request, body }).await;
         if reply.outcome.is_err() {
-            // What was refused is of no row that would say it.
+            // A refusal has no row that would name the model for the log.
             reply.facts.model.get_or_insert(model);
         }
         self.deliver(reply, &ask).await
     }
 
-    /// An id that cannot be a model's may still be near one.
+    /// Makes the failure of a body that does not parse; a model id that is malformed may still be
+    /// near one that the caller can use.
     fn refusal(&self, ask: &RequestContext, body: &[u8], bad: BadRequest) -> RequestFailure {
         if bad.code != Code::ModelNotFound {
             return RequestFailure::BadRequest(Arc::new(bad));
@@ -90,7 +91,7 @@ impl Front {
 
     /// Attaches to the run of this process, or starts one. `Continue`: the key is free again.
     ///
-    /// What few requests come to is in boxes: all of them would be moved about with room for it.
+    /// Rare paths are boxed: every request's future would have room for the largest of them.
     async fn try_once(
         self: &Arc<Self>,
         ask: &RequestContext,
@@ -108,7 +109,7 @@ impl Front {
                 return ControlFlow::Break(refused.await);
             }
         };
-        // Taken before the look: a drain that this request did not see waits for its operation.
+        // Token before look: either this request sees the drain, or the drain waits for its run.
         let admitted = self.runner.tasks.token();
         if self.takes_nothing_new() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::Draining));
@@ -147,7 +148,8 @@ impl Front {
         })
     }
 
-    /// Follows a run that an earlier request started.
+    /// Attaches to a run that an earlier request started. `Continue`: that run came to nothing, and
+    /// this request may claim.
     async fn attach(
         self: &Arc<Self>,
         ask: &RequestContext,
@@ -172,7 +174,7 @@ impl Front {
             };
         }
         if reader.is_released() {
-            // There was nobody before this one, and it has what it takes to run.
+            // The claim was given back for want of readers: after its end this request claims anew.
             let followed = reader.follow(Some(ask.patience)).await;
             return if matches!(followed, FollowOutcome::Ended(_)) {
                 ControlFlow::Continue(said)
@@ -180,7 +182,7 @@ impl Front {
                 ControlFlow::Break(self.to_reply(ask, followed).await)
             };
         }
-        // Those who wait are many, and the run has the same.
+        // Drop the body: the run holds its own copy, and many may wait.
         drop(said);
         let (mut reply, is_own) = match self.follow(ask, reader, Some(ask.patience)).await {
             ControlFlow::Break(begun) => (begun, false),
@@ -196,7 +198,8 @@ impl Front {
         ControlFlow::Break(reply)
     }
 
-    /// A refusal of today's rules stands only where the key is not bound, or is open.
+    /// Answers a request that today's rules refuse: with the operation's answer where its key is
+    /// bound to it, else, or where the operation is open, with the refusal.
     async fn refuse(
         self: &Arc<Self>,
         ask: &RequestContext,
@@ -225,8 +228,8 @@ impl Front {
     }
 }
 
-/// Whether what was followed came to no run: the claim was this caller's as well, it would have offered the same,
-/// and is told what the one who offered it is told.
+/// Tells whether a run ended before it began. Its verdict is then this caller's own as well,
+/// because it would have offered the same claim.
 const fn is_of_claim(followed: &FollowOutcome) -> bool {
     let FollowOutcome::Ended(outcome) = followed else { return false };
     matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)

@@ -15,50 +15,50 @@ use super::Front;
 use crate::authentication::Caller;
 use crate::results::{Content, ResultsFull};
 
-/// How long a probe waits for the store.
+/// Patience of a probe with the store.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a verdict about the store serves the probes that come after it.
+/// Age up to which a verdict about the store serves later probes.
 const REMEMBERED: Duration = Duration::from_millis(250);
 
-/// The last verdict about the store. A lock that may be held across an await: who waits for it wants the
-/// verdict of the look that runs.
+/// Last verdict about the store, with its time. An async lock, held during the look: probes that
+/// wait for it share its verdict.
 #[derive(Debug, Default)]
 pub(crate) struct ReadinessCache(tokio::sync::Mutex<Option<(Instant, Readiness)>>);
 
-/// An operation as its caller sees it.
+/// Operation as its caller sees it: row, situation, content.
 #[derive(Debug)]
 pub struct OperationLookup {
-    /// The row.
+    /// Row of the operation, after it was reconciled.
     pub operation: Operation,
-    /// Where it stands.
+    /// Situation, computed from phase and lease by the database's clock.
     pub situation: Situation,
-    /// Its content.
+    /// Content for this caller, if there is any.
     pub result: ResultState,
 }
 
-/// What a caller may know of who pays for it, and how much of that.
+/// Account that pays for a caller, with the counters of its API key.
 #[derive(Debug)]
 pub struct Account {
-    /// The wallet. Whether its balance may be told is the API key's grant.
+    /// Wallet. Whether its balance may be shown is in the API key's grant.
     pub wallet: Wallet,
-    /// What the API key's counters stand at.
+    /// Counters of the API key's limits.
     pub standing: CounterSnapshot,
 }
 
-/// What became of an operation's content.
+/// Content of an operation, or the reason that there is none.
 pub enum ResultState {
-    /// The exact bytes of the answer.
+    /// Exact bytes of the answer.
     Kept(Bytes),
     /// Deleted after its time.
     Expired,
-    /// Another credential sealed it.
+    /// Sealed for another credential, which alone can open it.
     Sealed,
-    /// There is none.
+    /// No content in this phase.
     None,
 }
 
 impl fmt::Debug for ResultState {
-    /// Without what was said.
+    /// Prints the size of content, never the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kept(body) => write!(f, "Kept({} bytes)", body.len()),
@@ -69,22 +69,22 @@ impl fmt::Debug for ResultState {
     }
 }
 
-/// Why a look-up showed nothing.
+/// Failure of a look-up.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// This API key has no such operation.
+    /// No such operation of this API key.
     #[error("there is no such operation")]
     NotFound,
-    /// Its content does not open with the credential that sealed it; told to the operator.
+    /// Content that does not open with the credential that sealed it; logged as an error.
     #[error("the operation's content does not open")]
     Unreadable(OperationId, Option<Box<UsageRecord>>),
-    /// So many bytes of results are on their way to this API key that this one found no room.
+    /// No room in time: the API key has as many bytes of results under way as it may.
     #[error("the API key has too many results on the way")]
     TooManyResults,
-    /// The same of all API keys together.
+    /// No room in time: all API keys together have as many bytes under way as there may be.
     #[error("too many results are on the way")]
     Overloaded,
-    /// The store does not work.
+    /// Store not readable.
     #[error("the store could not be read")]
     Unavailable(#[source] Unavailable),
 }
@@ -107,7 +107,7 @@ impl Front {
         self.operation_lookup(snapshot, caller).await
     }
 
-    /// The caller's wallet, and what the limits of its API key stand at. Cancel safe.
+    /// Reads the caller's wallet and the counters of its API key. Cancel safe.
     ///
     /// # Errors
     ///
@@ -119,8 +119,8 @@ impl Front {
         Ok(Account { wallet, standing: standing.map_err(LookupError::Unavailable)? })
     }
 
-    /// Whether requests are taken. However many ask, the store is looked at a few times a second: they
-    /// share the look that runs, and its verdict for a moment. Cancel safe.
+    /// Readiness for probes. However many ask, the store is probed at most once in 250 ms, because
+    /// they share the probe that runs and its verdict. Cancel safe.
     pub(crate) async fn readiness(&self) -> Readiness {
         if self.takes_nothing_new() {
             return Readiness::Draining;
@@ -132,6 +132,7 @@ impl Front {
         if !self.membership.node.is_in_touch() {
             return Readiness::Storage;
         }
+        // Held across the probe on purpose: those who wait here find its verdict.
         let mut last = self.readable.0.lock().await;
         if let Some((at, verdict)) = *last
             && at.elapsed() < REMEMBERED
@@ -149,7 +150,7 @@ impl Front {
 }
 
 impl Front {
-    /// An operation as its caller sees it. Cancel safe.
+    /// Shows a row to its caller, with its content where that opens. Cancel safe.
     pub(crate) async fn operation_lookup(
         &self,
         snapshot: Snapshot,
@@ -182,15 +183,15 @@ impl Front {
     }
 }
 
-/// Whether a process takes requests.
+/// Readiness of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
-    /// It does.
+    /// Takes requests.
     Ready,
-    /// It is about to stop.
+    /// Drains, or is superseded: takes nothing new.
     Draining,
-    /// Its store does not answer.
+    /// Store silent, or the newest heartbeat not acknowledged.
     Storage,
-    /// Its store has lost what it had committed: for good, until another process starts.
+    /// Store that has lost an acknowledged commit: not ready until another process starts.
     LostCommits,
 }

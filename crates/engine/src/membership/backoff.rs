@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::ports::Pause;
 
-/// Doubles the wait with every attempt.
+/// Exponential back-off, doubled with every attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BackOff;
 

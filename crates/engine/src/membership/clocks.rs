@@ -10,38 +10,38 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 
-/// How far both may come apart between two looks, a minute or so after each other, and still agree:
-/// heartbeats are slow, and clocks are slewed.
+/// Microseconds by which both may drift apart between two looks, about a minute after each
+/// other, and still agree: heartbeats are slow, and clocks are slewed.
 const TOLERANCE_MICROS: i64 = 60_000_000;
-/// How long a clock must have been wrong by the same time to be right.
+/// Time for which a skew must have been the same until it is believed.
 const BELIEVED_AFTER: Duration = Duration::from_secs(86_400);
 
-/// What was seen of both.
+/// Pair of readings: the database's clock and the own monotonic one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClockPair {
-    /// What the database's clock says; while they are apart, what it would say without that.
+    /// Reading of the database's clock; while they are apart, the reading that was expected.
     database: Timestamp,
-    /// What the own one said then: the time since whenever it began.
+    /// Reading of the own clock at that moment, since an arbitrary start.
     own: Duration,
     apart: Option<ClockSkew>,
 }
 
-/// That they do not agree.
+/// Skew between the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClockSkew {
-    /// How far the database's clock is ahead; negative where it is behind.
+    /// Microseconds by which the database's clock is ahead; negative where it is behind.
     pub(crate) by_micros: i64,
-    /// Since when, by the own clock.
+    /// Start of the skew, by the own clock.
     since: Duration,
 }
 
 impl ClockPair {
-    /// What is believed at the first look.
+    /// Begins with readings that are believed as they are.
     pub(crate) const fn begin(database: Timestamp, own: Duration) -> Self {
         Self { database, own, apart: None }
     }
 
-    /// A later look.
+    /// Takes later readings, and compares how much time went by on each clock.
     #[must_use]
     pub(crate) fn observe(self, database: Timestamp, own: Duration) -> Self {
         let expected = self.database.after(own.saturating_sub(self.own));
@@ -56,10 +56,11 @@ impl ClockPair {
         if own.saturating_sub(since) >= BELIEVED_AFTER {
             return Self::begin(database, own);
         }
+        // The expected reading goes on: the next look is compared with the clock as it was right.
         Self { database: expected, own, apart: Some(ClockSkew { by_micros, since }) }
     }
 
-    /// How far they are apart: then nothing is deleted.
+    /// Skew, while there is one: nothing may be deleted then.
     pub(crate) const fn skew(&self) -> Option<ClockSkew> {
         self.apart
     }
@@ -75,8 +76,8 @@ mod tests {
     const HOUR: i64 = 3_600;
     const DAY: i64 = 86_400;
 
-    /// After these looks, each so many seconds of the own clock after the start, with the database's so
-    /// many seconds ahead: at which of them something may be deleted.
+    /// Checks a row of looks: seconds of the own clock since the start, seconds by which the
+    /// database's is ahead, and whether something may be deleted then.
     #[track_caller]
     fn check(looks: &[(i64, i64, bool)]) {
         let at =

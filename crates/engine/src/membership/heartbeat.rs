@@ -28,11 +28,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::Membership;
 use crate::authentication::Authentication;
 
-/// After a heartbeat that failed.
+/// Wait after a heartbeat that failed, at most.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Membership {
-    /// Beats until the background ends, even where the store does not answer.
+    /// Sends heartbeats until the background ends, even where the store does not answer.
     pub(crate) async fn beat(self: Arc<Self>, authentication: Arc<Authentication>) {
         let mut ticks = interval(self.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -43,6 +43,7 @@ impl Membership {
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
+            // Here because it comes every few seconds: secrets leave memory when they are too old.
             authentication.evict_expired();
             let beaten = tokio::select! {
                 beaten = self.beat_once(&mut suspects) => beaten,
@@ -86,8 +87,8 @@ impl Membership {
         })
     }
 
-    /// Tells the tasks whose end was asked for, by a request to whichever process. Gives up what was
-    /// leased to this process at the last heartbeat and is now, without a task.
+    /// Stops the tasks that a request to any process has cancelled, and disowns claims that were
+    /// leased here without a task at this heartbeat and the last.
     async fn tend_leased(
         &self,
         suspects: &mut HashMap<OperationId, ClaimId>,

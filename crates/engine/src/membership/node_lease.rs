@@ -1,20 +1,4 @@
-//! Node lease: how this process takes its name, and what its last acknowledged heartbeat allows.
-//!
-//! ```text
-//! sent ───────── acknowledged ──────────── lease − LEASE_MARGIN ───── lease
-//!  the lease counts from here   may send                   sends nothing new  others may reap, after a grace
-//! ```
-//!
-//! The lease is counted from when the heartbeat was *sent*, because the database may have written it at any moment
-//! since; its clock is read from when it was *acknowledged*. Each is the pessimistic end: a process stops sending
-//! before others can think it dead, and never says that it is later than the database does.
-//!
-//! Other nodes' dead leases are believed only by a process that was itself in touch for a whole lease. After an outage
-//! of the database every lease has ended, and nobody is dead.
-//!
-//! A name is waited for at the start for one lease at most: a lease that is renewed meanwhile has a living holder.
-//! With an exclusive lock (SQLite) a lock outside the database proves that nobody else has the name, and the process
-//! never expires itself.
+//! This process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,49 +11,50 @@ use tokio_util::sync::CancellationToken;
 
 use crate::options::Options;
 
-/// How often a start that waits for its name looks again.
+/// Interval of looks while a start waits for its name.
 const NAME_POLL: Duration = Duration::from_millis(500);
 
-/// Why a process did not become a node.
+/// Failure of a start: the process did not become a node.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another live process has the name.
+    /// Name held by another live process.
     #[error("node name in use: another process renews the lease of {0}")]
     NameInUse(String),
-    /// The store does not work.
+    /// Store not writable.
     #[error("the node's row could not be written")]
     Unavailable(#[source] Unavailable),
 }
 
-/// What a process knows of its own row.
+/// Node lease: this process's reading of its own row.
 #[derive(Debug)]
 pub(crate) struct NodeLease {
     node: Node,
-    /// A lock outside the database proves that nobody else has the name: its lease never ends here.
+    /// Exclusive mode: a lock outside the database proves that nobody else has the name, so that
+    /// the lease never ends here.
     exclusive: bool,
     lease: Duration,
     state: Mutex<LeaseReading>,
-    /// Another incarnation has the name.
+    /// Signal that another incarnation has taken the name.
     pub(crate) superseded: CancellationToken,
 }
 
 #[derive(Debug, Clone)]
 struct LeaseReading {
     lease: Lease,
-    /// The database's clock as it acknowledged that heartbeat.
+    /// Reading of the database's clock in that acknowledgement.
     now: Timestamp,
-    /// When the last acknowledged heartbeat was sent: the lease began no earlier.
+    /// Sending time of the last acknowledged heartbeat: the lease began no earlier.
     sent: Instant,
-    /// When it was acknowledged: the clock said `now` no later.
+    /// Acknowledgement time: the database's clock said `now` no later.
     acknowledged: Instant,
-    /// Since when every heartbeat has been acknowledged.
+    /// Start of the unbroken time in touch with the database.
     in_touch_since: Instant,
-    /// Whether the newest heartbeat failed.
+    /// Failure mark of the newest heartbeat.
     is_failing: bool,
 }
 
 impl NodeLease {
-    /// Takes the node's name as the options say; waits at most one lease for another process's to end.
+    /// Takes the node's name as the options say, and waits at most one lease for another's to end.
     pub(crate) async fn enter(nodes: &dyn Nodes, options: &Options) -> Result<Self, StartError> {
         let mut first_end = None;
         loop {
@@ -81,7 +66,6 @@ impl NodeLease {
                 }
                 HeartbeatOutcome::Lost { lease, .. } => {
                     let end = lease.map(|lease| lease.ends_at);
-                    // The end has moved while this start waited: somebody renews it, and lives.
                     if *first_end.get_or_insert(end) != end {
                         let name = options.node.name.to_string();
                         return Err(StartError::NameInUse(name));
@@ -110,7 +94,7 @@ impl NodeLease {
         }
     }
 
-    /// How long one heartbeat keeps the name.
+    /// Length of the lease: one heartbeat keeps the name for so long.
     pub(crate) const fn length(&self) -> Duration {
         self.lease
     }
@@ -119,10 +103,9 @@ impl NodeLease {
         &self.node
     }
 
-    /// The heartbeat that was sent then was acknowledged.
+    /// Takes the acknowledgement of the heartbeat that was sent at `sent`.
     pub(crate) fn on_heartbeat(&self, sent: Instant, lease: Lease, now: Timestamp) {
         let mut state = self.lock();
-        // A lease had ended before this one was acknowledged: as after an outage, others seem dead who are not.
         if state.sent.elapsed() >= self.lease {
             state.in_touch_since = Instant::now();
         }
@@ -133,25 +116,25 @@ impl NodeLease {
         state.is_failing = false;
     }
 
-    /// A heartbeat was not acknowledged.
+    /// Marks the newest heartbeat as failed, until one is acknowledged.
     pub(crate) fn on_heartbeat_failure(&self) {
         self.lock().is_failing = true;
     }
 
-    /// The database's clock, as well as this process can tell: behind it, by less than the last
-    /// heartbeat took, and never ahead.
+    /// Estimate of the database's clock: never ahead of it, and behind by less than the last
+    /// heartbeat took.
     pub(crate) fn now(&self) -> Timestamp {
         let state = self.lock();
         state.now.after(state.acknowledged.elapsed())
     }
 
-    /// The latest that the database's clock can say: the own lease is judged by it.
+    /// Latest time that the database's clock can show; the own lease is judged by it.
     pub(crate) fn now_at_the_latest(&self) -> Timestamp {
         let state = self.lock();
         state.now.after(state.sent.elapsed())
     }
 
-    /// The own row to judge a claim by.
+    /// Lease that a claim is judged by; without an end in exclusive mode.
     pub(crate) fn lease(&self) -> Lease {
         let mut lease = self.lock().lease.clone();
         if self.exclusive {
@@ -160,22 +143,23 @@ impl NodeLease {
         lease
     }
 
-    /// Whether anything new may be sent to a provider.
+    /// Tells whether a provider may be called: not superseded, and the last acknowledged heartbeat
+    /// was sent less than the lease less its margin ago.
     pub(crate) fn may_send(&self) -> bool {
         let silent = self.lock().sent.elapsed();
-        // A third at most, so that a short lease leaves time to send.
+        // From the sending, not the acknowledgement: the database counts from no earlier.
         let margin = self.lease.saturating_sub(Options::LEASE_MARGIN.min(self.lease / 3));
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }
 
-    /// Whether the newest heartbeat was acknowledged, and within the last lease.
+    /// Tells whether the newest heartbeat was acknowledged, and sent within the last lease.
     pub(crate) fn is_in_touch(&self) -> bool {
         let state = self.lock();
         !state.is_failing && state.sent.elapsed() < self.lease
     }
 
-    /// Whether other nodes' dead leases may be believed: only when this process itself is in touch and
-    /// has been for a lease, so that an outage of the database does not look like the death of all.
+    /// Tells whether other nodes' dead leases may be believed: only after a whole lease in touch,
+    /// because an outage of the database looks like the death of all.
     pub(crate) fn believes_dead_leases(&self) -> bool {
         let (state, now) = (self.lock(), Instant::now());
         now.duration_since(state.sent) < self.lease

@@ -34,7 +34,7 @@ const STANDING_MAX: u32 = 1_024;
 const RESULTS_PER_PURGE: u32 = 256;
 /// Commits of one purge; what is left over is for the next look.
 const PURGES_MAX: u32 = 64;
-/// Between two purges, once one has found nothing more to delete.
+/// Interval between two purges, once one has found nothing more to delete.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 
 impl Membership {
@@ -46,7 +46,7 @@ impl Membership {
         }
     }
 
-    /// Cancel safe: what is half done is done again by somebody.
+    /// Loop of looks and purges. Cancel safe: work that is half done is found again by any process.
     async fn reconcile_for_ever(&self) {
         let mut ticks = interval(self.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -74,8 +74,8 @@ impl Membership {
         }
     }
 
-    /// Looks until everything that is due was tried once. What cannot come to rest yet stays due, so
-    /// that a look past it has to be wider.
+    /// Tries everything that is due once. Rows that cannot come to rest yet stay due and come
+    /// first, so that each look is wider by their count.
     async fn reconcile_once(&self) -> Result<(), Unavailable> {
         let mut standing = HashSet::new();
         let mut refused: usize = 0;
@@ -89,6 +89,7 @@ impl Membership {
                 match self.try_to_rest(id).await {
                     RestOutcome::Rests => continue,
                     RestOutcome::Stands => {}
+                    // Counted, and told once a look: one line, however many rows are refused.
                     RestOutcome::Refused => refused = refused.saturating_add(1),
                 }
                 standing.insert(id);
@@ -107,7 +108,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Tries one operation. One that the store cannot write now keeps no other from being tried.
+    /// Tries to bring one operation to rest; a failure is logged, and keeps no other from its turn.
     async fn try_to_rest(&self, id: OperationId) -> RestOutcome {
         let snapshot = match self.reconcile_operation(id).await {
             Ok(snapshot) => snapshot,
@@ -133,7 +134,7 @@ impl Membership {
         }
     }
 
-    /// Looks at the clocks before each commit: what is deleted does not come back.
+    /// Deletes old results, and compares the clocks before each commit: a deletion is for good.
     async fn purge(
         &self,
         begun: Instant,
@@ -169,7 +170,7 @@ impl Membership {
     }
 }
 
-/// Once for a jump, and quietly from then on.
+/// Logs a skew: as an error once for each jump, and quietly from then on.
 fn log_skew(apart: ClockSkew, is_known: bool) {
     let ahead_s = apart.by_micros / 1_000_000;
     if is_known {
@@ -183,25 +184,25 @@ fn log_skew(apart: ClockSkew, is_known: bool) {
     );
 }
 
-/// How far a purge came.
+/// Progress of a purge.
 enum PurgeProgress {
-    /// Nothing that is old is left.
+    /// No old result is left.
     All,
-    /// As far as one may go.
+    /// Limit of one purge met; more may be left.
     Some,
 }
 
-/// What became of a due operation.
+/// Outcome for one due operation.
 enum RestOutcome {
-    /// It is open or has ended.
+    /// Open or ended: at rest.
     Rests,
-    /// It may not be reaped yet, or the store does not work.
+    /// Not to be reaped yet, or the store does not work.
     Stands,
-    /// It could be settled or reaped, and the store refuses.
+    /// Refused by the store, although it may be settled or reaped.
     Refused,
 }
 
-/// How many due operations to ask for, past those that stand; `None` where too many stand.
+/// Count of due operations to ask for, past those that stand; `None` where too many stand.
 fn batch_limit(standing: usize) -> Option<u32> {
     let standing = u32::try_from(standing).ok().filter(|standing| *standing <= STANDING_MAX)?;
     Some(standing.saturating_add(OPERATIONS_PER_LOOK))

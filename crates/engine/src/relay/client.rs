@@ -18,16 +18,16 @@ use crate::relay_transport::{RelayAnswer, RelayRequest};
 /// Requests for one relay: the first, and one more where that was cut.
 const ASKED_MAX: u32 = 2;
 
-/// A step of a relay, for whoever reads it.
+/// Event of a relay, for its reader.
 #[derive(Debug)]
 pub(crate) enum RelayEvent {
-    /// An event, as whoever did not ask for usage reads it.
+    /// Chunk event, in the form without `usage`.
     Said(bytes::Bytes),
-    /// The relay begins anew, from its first event.
+    /// Restart: the relay was cut, and begins anew from its first event.
     Restart,
 }
 
-/// A relay of one operation, over at most [`ASKED_MAX`] requests.
+/// Reader of one operation's relay, over at most [`ASKED_MAX`] requests.
 struct RelayReader {
     relays: Arc<Relays>,
     ask: RequestContext,
@@ -37,19 +37,20 @@ struct RelayReader {
     _place: OwnedSemaphorePermit,
 }
 
-/// The response to one request, while it is read.
+/// Response to one request, while it is read.
 struct RelayResponse {
     answer: RelayAnswer,
     opener: Opener,
 }
 
 impl RelayResponse {
-    /// The next record; `None` where the response ends, or falls silent, without one that says so.
+    /// Waits for the next record; `None` where the response ends or falls silent without `End`.
     async fn next(&mut self) -> Result<Option<Record>, BadRecord> {
         loop {
             if let Some(record) = self.opener.next()? {
                 return Ok(Some(record));
             }
+            // A ping is due every 15 s: a longer silence is a connection that is dead.
             match timeout(SILENCE_MAX, self.answer.records.next()).await {
                 Ok(Some(bytes)) => self.opener.take(&bytes),
                 Ok(None) | Err(_) => return Ok(None),
@@ -59,7 +60,7 @@ impl RelayResponse {
 }
 
 impl RelayReader {
-    /// What is heard next; `None` when there is no more, whether that is all or not.
+    /// Waits for the next event; `None` where there is no more, whole or cut: the row decides.
     async fn next(&mut self) -> Option<RelayEvent> {
         loop {
             let Some(response) = &mut self.response else {
@@ -84,6 +85,7 @@ impl RelayReader {
                     self.relays.metrics.relayed("cut");
                 }
             }
+            // The reader knows what was written: a second request tells it all again.
             self.response = None;
         }
     }
@@ -100,7 +102,7 @@ impl RelayReader {
         let request = RelayRequest { operation: self.ask.id, claim, nonce, proof };
         let answer = async {
             let address = relays.nodes.address(&owner.node).await?;
-            // Its own address in another's row is a mistake, and would be asked by itself.
+            // The own address in another's row is a mistake: this process would ask itself.
             match address.filter(|address| address != relays.address()) {
                 Some(address) => relays.options.transport.ask(address, request).await,
                 None => Ok(None),
@@ -127,7 +129,8 @@ impl RelayReader {
 }
 
 impl Relays {
-    /// What the process says that runs this operation; `None` where it is not asked.
+    /// Opens a relay from the process that runs this operation; `None` where that is this one, or
+    /// no place is free. Nothing is asked before the stream is polled.
     pub(crate) fn open(
         self: &Arc<Self>,
         ask: &RequestContext,

@@ -15,49 +15,50 @@ use aws_lc_rs::error::Unspecified;
 use bytes::{Buf, Bytes, BytesMut};
 use holdfast_domain::secret::RelayKey;
 
-/// The most that one record carries.
+/// Bytes that one record carries, at most.
 const CARRIED_MAX: usize = 16 << 10;
-/// The longest event that is relayed. A longer one ends the relay: it comes with the row's answer.
+/// Bytes of the longest event that is relayed. A longer one ends the relay, and comes with the
+/// row's answer.
 pub(super) const EVENT_MAX: usize = 64 << 10;
-/// What the length of a record, without its tag, is a multiple of.
+/// Unit in bytes to which records are padded, without their tag.
 const PADDED: usize = 256;
-/// What a record begins with under its seal: its kind, and the length of what it carries.
+/// Bytes of a record's head under its seal: kind, and length of the content.
 const HEAD: usize = 1 + LENGTH;
 
 const LENGTH: usize = size_of::<u32>();
 
-/// More of an event.
+/// Kind: part of an event, with more to come.
 const PIECE: u8 = 0;
-/// The rest of an event.
+/// Kind: the last part of an event.
 const EVENT: u8 = 1;
-/// There are no more.
+/// Kind: end of the relay, after the last event.
 const END: u8 = 2;
-/// The run says nothing, and its node is alive.
+/// Kind: sign of life from the node of a silent run.
 const PING: u8 = 3;
 
-/// Why a relay is not read on.
+/// Defect of a record, after which the relay is not read on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadRecord {
-    /// It is not sealed under this relay's key by its number, or of no known kind.
+    /// Not sealed under this relay's key and the next number, or of an unknown kind.
     #[error("a record that is not the next one of this relay")]
     Foreign,
-    /// More than a record or an event may have.
+    /// Longer than a record or an event may be.
     #[error("a record or an event that is too long")]
     TooLong,
 }
 
-/// A record that was opened.
+/// Opened record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// An event, with its framing.
+    /// Whole event, with its framing.
     Event(Bytes),
-    /// No more is told.
+    /// End of the relay.
     End,
-    /// Nothing yet.
+    /// Sign of life.
     Ping,
 }
 
-/// The cipher of a relay, and how many records there were.
+/// Cipher of a relay, with the number of its next record.
 struct Cipher {
     key: LessSafeKey,
     number: u64,
@@ -69,7 +70,7 @@ impl Cipher {
         Ok(Self { key, number: 0 })
     }
 
-    /// The nonce of the next record: no two of a key are alike.
+    /// Nonce of the next record: its number, so that no two under one key are alike.
     fn nonce(&mut self) -> Nonce {
         let mut nonce = [0; NONCE_LEN];
         if let Some(low) = nonce.last_chunk_mut() {
@@ -80,7 +81,7 @@ impl Cipher {
     }
 }
 
-/// Seals records one after the other.
+/// Sealer of the records of one relay, in their order.
 pub(super) struct Sealer(Cipher);
 
 impl Sealer {
@@ -91,7 +92,7 @@ impl Sealer {
         Cipher::new(key).map(Self)
     }
 
-    /// The records of one event.
+    /// Seals an event, as one record or several.
     pub(super) fn event(&mut self, event: &[u8]) -> Result<Bytes, Unspecified> {
         let mut records = Vec::with_capacity(event.len() + 2 * PADDED);
         let mut rest = event;
@@ -106,12 +107,12 @@ impl Sealer {
         Ok(records.into())
     }
 
-    /// The last record.
+    /// Seals the end.
     pub(super) fn end(&mut self) -> Result<Bytes, Unspecified> {
         self.empty(END)
     }
 
-    /// A sign of life.
+    /// Seals a ping.
     pub(super) fn ping(&mut self) -> Result<Bytes, Unspecified> {
         self.empty(PING)
     }
@@ -141,7 +142,7 @@ fn length_of(bytes: &[u8]) -> Result<[u8; LENGTH], Unspecified> {
     u32::try_from(bytes.len()).map(u32::to_be_bytes).map_err(|_too_long| Unspecified)
 }
 
-/// Opens records out of bytes that come in pieces of any size.
+/// Opener of records, out of bytes that come in pieces of any size.
 pub(super) struct Opener {
     cipher: Cipher,
     read: BytesMut,
@@ -156,12 +157,12 @@ impl Opener {
         Ok(Self { cipher: Cipher::new(key)?, read: BytesMut::new(), event: BytesMut::new() })
     }
 
-    /// Takes bytes that have come.
+    /// Buffers bytes that have come.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.read.extend_from_slice(bytes);
     }
 
-    /// What the bytes say that have come; `None` where that needs more of them.
+    /// Opens the next event, end or ping; `None` where more bytes are needed.
     ///
     /// # Errors
     ///
@@ -190,7 +191,7 @@ impl Opener {
         Ok(None)
     }
 
-    /// The next record that has come as a whole, as it was sealed.
+    /// Takes the next whole record off the buffer, still sealed.
     fn record(&mut self) -> Result<Option<BytesMut>, BadRecord> {
         let Some(length) = self.read.first_chunk() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);

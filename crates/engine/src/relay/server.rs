@@ -15,7 +15,7 @@ use super::{PING_AFTER, Relays, nonce, try_permit};
 use crate::relay_transport::{RelayAnswer, RelayRequest};
 use crate::tape::{Follower, Reader, RunRegistry};
 
-/// The records of one relay, made as the run says more.
+/// Writer of one relay: seals chunks as the run appends them.
 struct RelayWriter {
     follower: Follower,
     reader: Reader,
@@ -26,7 +26,7 @@ struct RelayWriter {
 }
 
 impl RelayWriter {
-    /// The next records; `None` after the last one.
+    /// Waits for the next records; `None` after the last one.
     async fn next(&mut self) -> Result<Option<Bytes>, Unspecified> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -42,7 +42,7 @@ impl RelayWriter {
                 Err(_elapsed) => return self.sealer.ping().map(Some),
                 Ok(events) if !events.is_empty() => self.ready = events,
                 Ok(_no_more) => {
-                    // The asking node looks at the row when it hears the end: it has to be written by then.
+                    // The asking node reads the row at the relay's end: the row comes first.
                     self.reader.follow(None).await;
                     return self.end();
                 }
@@ -58,8 +58,8 @@ impl RelayWriter {
 }
 
 impl Relays {
-    /// What a run of this process says, to another node that knows its result key; `None` for any other, for
-    /// a run that is not here or is not heard while it runs, and where too many hear.
+    /// Serves a relay to a node that proves that it knows the result key. `None` for any other, for
+    /// a run that is not here or has no log, and where too many read it.
     pub(crate) fn serve(
         &self,
         running: &RunRegistry,
@@ -72,7 +72,7 @@ impl Relays {
         if result_key.relay_proof(*claim, *asking) != *proof {
             return None;
         }
-        // Who overheard an ask has nothing by asking the same again, not even a place.
+        // A replayed request gets nothing, not even a place.
         if !tape.chunk_log()?.is_first_ask(*asking) {
             return None;
         }

@@ -77,6 +77,7 @@ impl RouteState {
         provider: Option<&Arc<dyn Provider>>,
         mut others: impl Iterator<Item = &'a Arc<Self>>,
     ) -> Self {
+        // The provider by identity: one that was configured anew begins without a history.
         let same = others.find(|lane| lane.route.is_same(route) && lane.has_provider(provider));
         let fresh = || {
             let now = RouteLoad { health: CircuitBreaker::new(), calls: 0, is_gone: false };

@@ -44,6 +44,7 @@ impl AnswerShare {
         if read <= taken {
             return true;
         }
+        // In grains: the common counter is touched once in 16 KiB, not with every piece.
         let more = read.saturating_sub(taken).next_multiple_of(GRAIN);
         // One task reads for a run, so that the load above and this add do not race. Relaxed: the
         // counters bound memory roughly, and order nothing else.

@@ -208,6 +208,7 @@ impl Run<'_> {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
             self.runner.metrics.late_result();
         }
+        // No row and no claim: the key is free, and the caller must know that a run may have been.
         if is_lost && snapshot.operation.is_none() {
             return Outcome::Unbound(RequestFailure::ClaimLost(id));
         }

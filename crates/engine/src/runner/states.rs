@@ -101,6 +101,7 @@ fn open_states(
     let Snapshot { operation: Some(operation), result: Some(result), .. } = snapshot else {
         return Vec::new();
     };
+    // The result key is of the credential, so that another one could not open it anyway.
     if result.credential != caller.bearer.id {
         return Vec::new();
     }

@@ -81,7 +81,7 @@ struct RecentChunk {
 /// Closing chunks of an answer.
 #[derive(Debug)]
 pub(crate) struct ClosingChunks {
-    /// One chunk a choice, with its finish reason.
+    /// Finish chunks, one for each choice, with its reason.
     pub(crate) finish: Vec<Frame>,
     /// Usage chunk, for callers with `include_usage`.
     pub(crate) usage: Bytes,
@@ -118,6 +118,8 @@ impl ChunkLogState {
             self.recent_bytes = self.recent_bytes.saturating_add(recent.cost());
             self.recent.push_back(recent);
         }
+        // Rendered chunks cost many times their text: their room grows with the log, so that short
+        // answers stay small.
         let part = self.log.end() / RECENT_PART;
         let bytes_max = part.clamp(RECENT_BYTES_MIN, RECENT_BYTES_MAX);
         while self.recent.len() > RECENT_MAX || self.recent_bytes > bytes_max {
@@ -235,6 +237,7 @@ impl Follower {
         // Never closed: whoever follows holds the tape that the track is of.
         let there = self.said.wait_for(|said| said.is_over || said.log.end() > next).await;
         let Ok(said) = there else { return VecDeque::new() };
+        // A follower that keeps up gets the rendered bytes themselves: clones of `Bytes`, no copy.
         if next >= said.recent_at() {
             let news = said.recent.iter().filter(|recent| recent.at >= next);
             let taken = news.map(|recent| recent.frame.bytes(self.include_usage)).collect();

@@ -31,38 +31,39 @@ use crate::front::row_poller::{PolledRow, RowWatch, is_leased};
 use crate::relay::RelayEvent;
 use crate::results::is_large;
 
-/// One request that waits.
+/// Wait of one request for a run of another process: its row, and its relay if there is one.
 pub(crate) struct RemoteRun {
     front: Arc<Front>,
     ask: RequestContext,
     watch: RowWatch,
-    /// Until when it waits; for good once it has heard something.
+    /// End of its patience; `None` once something was written, because what has begun is told to
+    /// its end.
     patience: Option<Instant>,
-    /// The newest row that is leased.
+    /// Newest row that was leased, for a caller whose patience ends.
     seen: Option<Arc<Snapshot>>,
     relay: RelayState,
-    /// The text that was written, or why it cannot be gone on with.
+    /// Text that was written, by which the rest is found; an error where it cannot be resumed.
     written: Result<Resumption, ResumeError>,
-    /// Set once any of it was written: from then on a drain waits for its end, as it does for runs.
+    /// Token of the task set, held once something was written: a drain waits for it as for a run.
     begun: Option<TaskTrackerToken>,
-    /// The row is at rest, and its answer is being read.
+    /// Reading of the answer, once the row is at rest.
     reading: Option<BoxFuture<'static, Reply>>,
 }
 
-/// The relay from the process that runs it.
+/// State of the relay from the owning process.
 enum RelayState {
     /// Not asked for yet.
     Wanted,
     Open(BoxStream<'static, RelayEvent>),
-    /// None, or no more of it.
+    /// No relay, or none any more: the row decides.
     Closed,
 }
 
-/// A step of waiting.
+/// Step of the wait.
 pub(crate) enum Progress {
-    /// An event.
+    /// Event to be written.
     Said(Bytes),
-    /// What the row says, or why that is not waited for: nothing more is said.
+    /// Last step: the row's reply, or the failure of a wait that ended before it.
     Rests(Box<Reply>),
 }
 
@@ -88,12 +89,12 @@ impl RemoteRun {
         &self.ask
     }
 
-    /// Whether anything was said.
+    /// Tells whether an event was written.
     pub(crate) const fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// What is said next. Cancel safe.
+    /// Waits for the next step. Cancel safe.
     pub(crate) async fn more(&mut self) -> Progress {
         loop {
             let patience = self.patience;
@@ -121,7 +122,7 @@ impl RemoteRun {
         }
     }
 
-    /// What the row comes to, for whoever wants nothing before.
+    /// Waits for the row's reply alone, and drops all events.
     pub(crate) async fn rest(mut self) -> Reply {
         loop {
             if let Progress::Rests(reply) = self.more().await {
@@ -130,7 +131,8 @@ impl RemoteRun {
         }
     }
 
-    /// What of a reply is left to be told, where some of it was.
+    /// Cuts off a streamed reply what was written already; another text than that breaks the
+    /// stream.
     pub(crate) async fn resume_reply(self, reply: Reply) -> Reply {
         let Self { front, ask, written, begun, .. } = self;
         if begun.is_none() {
@@ -159,7 +161,7 @@ impl RemoteRun {
         Reply { outcome, replayed, rates, facts }
     }
 
-    /// Takes the newest look.
+    /// Takes the newest row: opens a relay while it is leased, reads the answer when it is at rest.
     fn on_row(&mut self) {
         let look = self.watch.borrow_and_update().clone();
         match look {
@@ -187,7 +189,7 @@ impl RemoteRun {
         }
     }
 
-    /// Takes a step of the relay; what of it is to be written.
+    /// Takes an event of the relay, and returns what of it is new to this caller.
     fn on_relay_event(&mut self, step: Option<RelayEvent>) -> Option<Bytes> {
         let Ok(written) = &mut self.written else {
             self.relay = RelayState::Closed;
@@ -200,6 +202,7 @@ impl RemoteRun {
                 Ok(event) => {
                     let event = event?;
                     self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
+                    // What has begun is told to its end, and a drain waits for it.
                     self.patience = None;
                     let include_usage = self.ask.delivery.include_usage;
                     return if include_usage { chunk::with_no_usage(&event) } else { Some(event) };
@@ -215,13 +218,14 @@ impl RemoteRun {
             Some(RelayEvent::Restart) => written.restart(),
             None => {
                 self.relay = RelayState::Closed;
+                // The run has probably ended with its relay: look at once, not at the next second.
                 self.front.row_poller.poll_now(self.ask.id);
             }
         }
         None
     }
 
-    /// What is told to one who waits no longer.
+    /// Makes the reply of a wait that ended early: the newest row, else *in progress*.
     fn unfinished(&self) -> BoxFuture<'static, Reply> {
         let (front, ask, seen) = (Arc::clone(&self.front), self.ask.clone(), self.seen.clone());
         async move {
@@ -234,7 +238,7 @@ impl RemoteRun {
     }
 }
 
-/// What is heard next; pending where nothing is.
+/// Next event of the relay; pending for ever where none is open.
 async fn next_relay_event(relay: &mut RelayState) -> Option<RelayEvent> {
     match relay {
         RelayState::Open(heard) => heard.next().await,
@@ -242,7 +246,7 @@ async fn next_relay_event(relay: &mut RelayState) -> Option<RelayEvent> {
     }
 }
 
-/// The row's answer; pending where it is not read.
+/// Reply of the row; pending for ever where it is not being read.
 async fn read(reading: &mut Option<BoxFuture<'static, Reply>>) -> Reply {
     match reading {
         Some(reading) => reading.await,
@@ -258,7 +262,7 @@ async fn until(patience: Option<Instant>) {
 }
 
 impl Front {
-    /// What a row that is not leased says to this caller.
+    /// Makes the reply of a row at rest, in the delivery that the caller asked for.
     async fn reply_at_rest(&self, row: &Snapshot, ask: &RequestContext) -> Reply {
         let reply = self.reply_of_row(row, &ask.caller, true).await;
         self.deliver(reply, ask).await

@@ -41,51 +41,51 @@ use crate::rate_limit::RateLimitStatus;
 use crate::results::is_large;
 use crate::tape::{ChunkLog, FollowOutcome, Follower, Outcome, Reader};
 
-/// A completion as events of a stream.
+/// Streamed completion: events that are ready, and the source of the rest.
 pub struct CompletionStream {
     ready: VecDeque<Bytes>,
-    /// What follows that.
+    /// Source of the events that follow those that are ready.
     source: StreamSource,
     facts: ReplyFacts,
-    /// The answer that is replayed, where its bytes are counted until all of it was told.
+    /// Large answer behind a replay: its room in memory is counted until the stream is dropped.
     _room: Option<Bytes>,
 }
 
-/// Where the rest of a stream comes from.
+/// Source of the rest of a stream.
 enum StreamSource {
-    /// Nowhere: that is all.
+    /// No more events.
     Nothing,
-    /// From the run that says it here.
+    /// Run of this process, by its log and its settlement.
     Live(Box<LiveRun>),
-    /// From the run of another process, and from its row.
+    /// Run of another process, by its relay and its row.
     Remote(Box<RemoteRun>),
-    /// From what an answer that is not told as it is said comes to.
+    /// Reply that is still awaited, and then told as a whole.
     Awaited(Box<RequestContext>, BoxFuture<'static, Reply>),
 }
 
-/// The run that says it, and where its reader is.
+/// Run of this process, with one follower of its log.
 struct LiveRun {
     front: Arc<Front>,
     ask: RequestContext,
     reader: Reader,
     follower: Follower,
-    /// Until when its reader waits for the first of it.
+    /// End of the patience for the first event; `None` after it.
     patience: Option<Instant>,
 }
 
-/// A piece of a stream.
+/// Item of a stream.
 pub enum StreamItem {
-    /// The bytes of an event.
+    /// Event, framed as it is written.
     Event(Bytes),
-    /// It will never be whole; nothing follows.
+    /// Break: the stream has no proper end, and nothing follows.
     Broken(StreamFailure),
 }
 
-/// Why a stream has no end.
+/// Cause of a break.
 pub enum StreamFailure {
-    /// The provider's definitive refusal, as whoever asks again is told.
+    /// Definitive refusal by the provider, in the bytes that a retry gets.
     Refused(ProviderRefusal, Bytes),
-    /// Anything else.
+    /// Any other failure.
     Failed(RequestFailure),
 }
 
@@ -102,7 +102,7 @@ impl fmt::Debug for CompletionStream {
 }
 
 impl fmt::Debug for StreamItem {
-    /// Without what was said.
+    /// Prints sizes only, never content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Event(event) => write!(f, "Event({} bytes)", event.len()),
@@ -112,7 +112,7 @@ impl fmt::Debug for StreamItem {
 }
 
 impl fmt::Debug for StreamFailure {
-    /// Without what was said.
+    /// Prints sizes only, never content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refusal, body) => write!(f, "Refused({refusal:?}, {} bytes)", body.len()),
@@ -122,7 +122,7 @@ impl fmt::Debug for StreamFailure {
 }
 
 impl CompletionStream {
-    /// The next piece, as soon as it is there; `None` at the end. Cancel safe.
+    /// Waits for the next item; `None` at the end. Cancel safe.
     pub async fn next(&mut self) -> Option<StreamItem> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -170,7 +170,7 @@ impl CompletionStream {
         }
     }
 
-    /// The run elsewhere is over, and this is what its row says.
+    /// Goes on with the row's reply after a run elsewhere has ended.
     fn finish_with(&mut self, reply: Reply) {
         if let StreamSource::Remote(joined) =
             std::mem::replace(&mut self.source, StreamSource::Nothing)
@@ -180,7 +180,7 @@ impl CompletionStream {
         }
     }
 
-    /// What of a stream that is there as a whole was not written yet.
+    /// Drops from a whole stream what was written already; an error where the texts differ.
     pub(crate) fn resume_after(mut self, written: &mut Resumption) -> Result<Self, ResumeError> {
         let all = std::mem::take(&mut self.ready).into_iter();
         let rest = all.filter_map(|event| written.filter(&event).transpose());
@@ -188,12 +188,12 @@ impl CompletionStream {
         Ok(self)
     }
 
-    /// Bytes that wait to be told.
+    /// Bytes of the events that are ready.
     pub(crate) fn ready_bytes(&self) -> usize {
         self.ready.iter().map(Bytes::len).sum()
     }
 
-    /// Whether there is anything to tell: a head that was waited for long enough goes out without.
+    /// Tells whether an event is there or was; a head that is due goes out before one.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         match &self.source {
@@ -204,23 +204,23 @@ impl CompletionStream {
         }
     }
 
-    /// What is known of the operation, for the log: all of it when the stream has ended.
+    /// Facts for the log, complete once the stream has ended.
     #[must_use]
     pub const fn facts(&self) -> &ReplyFacts {
         &self.facts
     }
 }
 
-/// What comes of waiting for a run.
+/// Step of following a run.
 enum NextEvents {
-    /// Events.
+    /// Events to write.
     Said(VecDeque<Bytes>),
-    /// The last events, once the settlement has committed, or why there are none.
+    /// Closing events after the COMMIT of the settlement, or the cause of a break.
     Ended(Box<ReplyFacts>, Result<VecDeque<Bytes>, StreamFailure>),
 }
 
 impl LiveRun {
-    /// What is said next. Cancel safe.
+    /// Waits for events of the run, or for its end. Cancel safe.
     async fn more(&mut self) -> NextEvents {
         let said = match self.patience {
             Some(patience) => timeout_at(patience, self.follower.more()).await,
@@ -243,7 +243,7 @@ impl LiveRun {
 
     async fn ending(&self) -> NextEvents {
         let followed = self.reader.follow(None).await;
-        // What was told is the row's answer only if this run has written it.
+        // The streamed text is the row's answer only if this very run has written the row.
         let is_own = matches!(
             &followed,
             FollowOutcome::Ended(Outcome::Row { body: Some(_), ran: true, snapshot, .. })
@@ -342,20 +342,20 @@ impl Reply {
 }
 
 impl ReplyFacts {
-    /// What is known of an operation that runs.
+    /// Facts of an operation that still runs.
     fn in_progress(id: OperationId) -> Self {
         Self { operation: Some(id), phase: Some(Phase::Leased.label()), ..Self::default() }
     }
 }
 
 impl Front {
-    /// The same as whoever asked wants it to travel; a large answer becomes a stream beside what else runs.
+    /// Converts a reply to the delivery that was asked for; a large answer on a blocking thread.
     pub(crate) async fn deliver(&self, reply: Reply, ask: &RequestContext) -> Reply {
         if !reply.is_large() || !ask.delivery.stream {
             return reply.into_delivery(ask);
         }
         let (id, ask) = (ask.id, ask.clone());
-        // In a box: few are.
+        // In a box: few answers are large.
         let travelling =
             Box::pin(self.results.run_blocking(move || reply.into_delivery(&ask))).await;
         travelling.unwrap_or_else(|| Reply::unbound(RequestFailure::Internal(Some(id))))
@@ -367,8 +367,8 @@ impl Reply {
         matches!(&self.outcome, Ok(ReplyBody::Completed(body)) if is_large(body.len()))
     }
 
-    /// The same, as whoever asked wants it to travel: an answer that is whole becomes a stream of its
-    /// text.
+    /// Converts a reply to the delivery that was asked for: a stored completion becomes a stream of
+    /// its text.
     pub(crate) fn into_delivery(self, ask: &RequestContext) -> Self {
         if !ask.delivery.stream {
             return self;
@@ -390,6 +390,7 @@ fn replay_stored(
     match chunk::replay(&body, ask.delivery.include_usage) {
         Ok(events) => {
             let (ready, facts) = (VecDeque::from(events), facts.clone());
+            // The events are copies; the body stays for its permit, until all were written.
             let room = is_large(body.len()).then_some(body);
             let source = StreamSource::Nothing;
             Ok(ReplyBody::Streamed(Box::new(CompletionStream {

@@ -40,6 +40,7 @@ impl Run<'_> {
         retry_after: Option<Duration>,
     ) -> CallOutcome {
         match (called, retry_after) {
+            // A refusal of the request proves that the route works.
             (Ok(_) | Err(ProviderFailure::Refused(_)), _) => CallOutcome::Answered,
             (Err(ProviderFailure::Unknown(UnknownReason::Cut)), _) => CallOutcome::Nothing,
             (Err(ProviderFailure::NotRun(_)), _) if self.is_cut() => CallOutcome::Nothing,
@@ -90,6 +91,7 @@ impl Run<'_> {
         pulse: &SilenceTimer<'_>,
     ) -> Result<Option<Meters>, ProviderFailure> {
         let lane = &pulse.pass().lane;
+        // No provider of that name is configured: nothing is sent, and the next route may try.
         let Some(provider) = &lane.provider else {
             return Err(ProviderFailure::NotRun(NotRunProof::Account));
         };
