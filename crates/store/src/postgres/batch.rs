@@ -1,5 +1,23 @@
-//! One transaction of the writer: has its changes judged by what it read when it began, writes those that passed.
-//! It says what is certain about a failure; what follows from that is [`super::writer`]'s.
+//! One transaction of the writer: judges its changes by what it read when it began, and writes those
+//! that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of them):
+//!
+//! ```text
+//! writer                                        server
+//!   1  BEGIN; lock wallets by id; clock, rows  ->   (one text, `begin`)
+//!                                              <-   wallets, then everything under their locks
+//!      judge, give numbers
+//!   2  the writing statement, `changed` rows   ->   (all parts in one, `statements`)
+//!                                              <-   how many rows were hit
+//!   3  EXECUTE holdfast_stands; COMMIT         ->
+//!                                              <-   durable
+//! ```
+//!
+//! A price version that no batch has met before costs one more, between 1 and 2, once in a connection.
+//!
+//! Locks are held from 1 to 3, so nothing in between may wait for anything but this connection. A
+//! failure says what is certain and no more: before 3 nothing was committed, and after it only an
+//! answer of the server tells. What follows from that is the writer's affair. A change is never
+//! refused by a remembered row: such a batch is `Misled`, and read again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -24,22 +42,25 @@ use crate::judge::{Acceptance, Rejection};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
-/// BEGIN, the wallets and the rest, which are asked at once, what is written, COMMIT; prices are read so rarely
-/// that they do not count.
+/// Statements of one batch, for the metrics: BEGIN, the lock of the wallets, the reads, the writing
+/// statement, COMMIT. Prices are read so rarely that they do not count.
 const STATEMENTS: u64 = 5;
 /// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
 /// it fails there, so that COMMIT is not reached.
 const COMMIT: &str = "EXECUTE holdfast_stands; COMMIT";
 
-/// What the writer remembers from batch to batch.
+/// The writer's memory from batch to batch: texts of statements, price versions, the last clock,
+/// and rows of operations that run.
 #[derive(Debug, Default)]
 pub(super) struct BatchCache {
     texts: StatementTexts,
-    /// Price versions never change, so those that were read once need not be read again.
+    /// Price versions by their ids. A version never changes, so one that was read once is not read
+    /// again.
     prices: HashMap<PriceVersionId, PriceVersion>,
-    /// The moment of the last batch, and when that was: windows of counters are read from there on.
+    /// The server's clock at the last batch, and when this process read it: windows of counters are
+    /// read from there on, before the clock of the next batch is known.
     last: Option<(Timestamp, Instant)>,
-    /// Rows of operations that run.
+    /// Rows of operations that run, as they were committed on this connection.
     runs: RowCache,
 }
 
@@ -47,7 +68,7 @@ pub(super) struct BatchCache {
 /// many: they are read when the clock is known.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// What became of each change, in their order.
+/// Verdicts of a batch: one for each change, in the order of the changes.
 pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 
 /// A change does not pass by what is remembered of its row.
@@ -78,6 +99,7 @@ pub(super) async fn begin(
     changes: &[&Change],
     lock_timeout: Duration,
 ) -> Result<BatchStart, sqlx::Error> {
+    // Taken before the round trip, and gone even where it fails: the next try reads the table.
     let known = memory.runs.take(changes);
     let begun = begin::begin(connection, changes, known, memory.since(), lock_timeout).await?;
     memory.last = Some((begun.now, Instant::now()));
@@ -127,6 +149,8 @@ async fn commit_with_cache(
         Change::Posting(_) => false,
     };
     if changes.iter().zip(&verdicts).any(is_misled) {
+        // A caller must not be turned away by a row that somebody else may have changed since: the
+        // batch is undone, and the table is read.
         return Err(BatchError::Misled(sqlx::Error::Decode(Box::new(StaleRow))));
     }
     number(changes, &mut verdicts, numbers);
@@ -136,6 +160,7 @@ async fn commit_with_cache(
     };
     let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
+        // Nothing passed: the locks go at once, without the flush of a commit.
         rollback(connection).await.map_err(BatchError::Unavailable)?;
     } else {
         let written = write(connection, memory, writes, now).await?;
@@ -144,6 +169,8 @@ async fn commit_with_cache(
         reach(Step::BatchCommitted);
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
         memory.prices.extend(book.moved.prices);
+        // Only after COMMIT: a row that was undone would mislead every batch that ends its
+        // operation.
         passed().for_each(|(change, passed)| memory.runs.remember(change, passed));
     }
     let receipt =
@@ -180,6 +207,7 @@ async fn read_prices(
         return Ok(());
     }
     let query = query_with(PRICES, arguments(None, [unknown])?);
+    // A round trip of its own, while the wallets are locked: it happens once for each version.
     for row in answered(connection.fetch_all(query)).await? {
         let price = price_version(row)?;
         memory.prices.insert(price.id.clone(), price);
@@ -214,6 +242,8 @@ async fn write(
     let query = query_with(AssertSqlSafe(text), given);
     let row = answered(connection.fetch_one(query)).await.map_err(BatchError::before_commit)?;
     let changed: i64 = row.try_get(0).map_err(BatchError::Unavailable)?;
+    // Rows that are only counted may be gone or changed; the parts that add rows fail by
+    // themselves.
     if changed == counted {
         Ok(changed.saturating_add(added))
     } else {

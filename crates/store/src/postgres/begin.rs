@@ -1,8 +1,23 @@
-//! How the transaction of a batch begins: it, the locks of its wallets, and what is read after them, the clock
-//! first, in one round trip.
+//! Beginning of a batch's transaction, in one round trip: BEGIN, the locks of its wallets, the clock,
+//! and the rows that its changes touch.
 //!
-//! What takes several statements at once takes no values beside its text. So they are prepared by name when a
-//! connection is made, and ids and integers, nothing else, are written into the text.
+//! ```text
+//! BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+//! EXECUTE holdfast_lock(wallets);      in the order of their ids, so that two batches never deadlock
+//! EXECUTE ...;                         clock and numbers first, then the rows that are not remembered
+//! ```
+//!
+//! The order is what makes the verdicts true. Each statement sees what was committed before it began:
+//! rows that are read after the locks cannot change until COMMIT, because whoever changes them has the
+//! same lock. The clock is read after the locks as well, so time never runs backwards within a wallet.
+//!
+//! A text of several statements takes no values beside it. So the statements are prepared by name when
+//! a connection is made (`prepare`), and their arguments stand in the text: ids in hex and integers,
+//! never a string of a caller's.
+//!
+//! A silent connection is given up after `BEGINNING` (`READING` where rows are read) and the lock
+//! time-out of each wallet, `ANSWER` at most. Windows of counters are read from the last batch on; a
+//! clock that was set back costs one more round trip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,24 +38,27 @@ use super::session::{ANSWER, WRITE_STATEMENT, answered, rollback, within};
 use crate::judge::{Book, OperationRow, RefundBase, WalletBalance, windows};
 use crate::rows;
 
-/// Isolation is said, whatever the server's default is: a statement sees what was committed before it
-/// began, and what was locked before that.
+/// Begin of the transaction, with its isolation said whatever the server's default is: a statement
+/// sees what was committed before it began, and what was locked before that.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Beginning takes no longer, or the connection is dead.
+/// Time-out of a beginning that reads no rows, beside its waits for locks: a server that is silent
+/// for longer is taken for dead.
 const BEGINNING: Duration = Duration::from_secs(5);
-/// Where rows are read, too: the server ends that before somebody leaves, and frees the locks.
+/// Time-out of a beginning that reads rows: a second longer than the server lets a statement run,
+/// so that the server ends it first and frees the locks.
 const READING: Duration = WRITE_STATEMENT.saturating_add(Duration::from_secs(1));
 
-/// What a batch begins with.
+/// State of a batch once its wallets are locked: all that judging reads.
 #[derive(Debug)]
 pub(super) struct BatchStart {
-    /// Its wallets that exist, which are locked, and the other rows that its changes touch.
+    /// Rows by which changes are judged: the wallets that exist, which are locked, and the other
+    /// rows that the changes touch.
     pub(super) book: Book,
-    /// The rows in it that were remembered, not read.
+    /// Rows of the book that were remembered, not read: a verdict by one of these may be misled.
     pub(super) known: BTreeMap<OperationId, OperationRow>,
-    /// The moment after the wallets were locked.
+    /// Reading of the server's clock, taken after the locks.
     pub(super) now: Timestamp,
-    /// For its new operations.
+    /// Sequence numbers for new operations, one for each; those that do not pass leave a gap.
     pub(super) numbers: Vec<i64>,
 }
 
@@ -68,6 +86,7 @@ pub(super) async fn begin(
     let all = plan_reads(since, changes, &begun.known);
     let patience = reply_timeout(wallets.len(), lock_timeout, all.has_rows());
     begun.read(connection, lock(&wallets), &all, patience).await?;
+    // Too few would give two operations one place in the table.
     if i64::try_from(begun.numbers.len()) != Ok(all.numbers) {
         return Err(decode(6, BadCell));
     }
@@ -82,9 +101,9 @@ pub(super) async fn begin(
     Ok(begun)
 }
 
-/// Whether beginning failed by what its statements met, not by the connection that they came on: another
-/// one meets the same. A connection has ended (08, 57P), leads to a standby (25), has lost what was prepared (26)
-/// or has plans that are out of date (0A).
+/// True where the statements of a beginning failed by what they met: another connection meets the
+/// same. False where the connection is at fault: it has ended (08, 57P), leads to a standby (25),
+/// has lost what was prepared (26) or has plans that are out of date (0A).
 pub(super) fn is_statement_error(error: &sqlx::Error) -> bool {
     let was_told = error.as_database_error().is_some();
     is_refusal(error) || was_told && !has_code(error, &["08", "57P", "25", "26", "0A"])
@@ -102,12 +121,13 @@ pub(super) async fn held(
     }
     let query = query_with(HELD, arguments(None, [ids])?);
     let rows = answered(connection.fetch_all(query)).await?;
+    // The probe has taken the free locks with it: they go at once.
     rollback(connection).await?;
     rows.iter().map(|row| row.try_get(0).map(WalletId::from_bytes)).collect()
 }
 
-/// A connection that says nothing may be dead, or wait for one wallet after the other, or read. The server
-/// ends a statement that takes too long.
+/// Wait for the answer to a beginning: the lock time-out of each wallet, one after the other, and
+/// the time of the reads; `ANSWER` at most. The server ends a statement that takes longer.
 fn reply_timeout(wallets: usize, lock_timeout: Duration, reads: bool) -> Duration {
     let locks = lock_timeout.saturating_mul(u32::try_from(wallets).unwrap_or(u32::MAX));
     let rest = if reads { READING } else { BEGINNING };
@@ -126,7 +146,7 @@ fn lock(wallets: &BTreeSet<WalletId>) -> String {
     text
 }
 
-/// What is to be looked for, where these rows are known.
+/// Rows that a batch reads: those that its changes touch and that are not known already.
 fn plan_reads(
     since: Timestamp,
     changes: &[&Change],
@@ -138,11 +158,16 @@ fn plan_reads(
     for change in changes {
         match change {
             Change::Operation(transition) => {
+                // As many as there may be new operations: sequences are not undone, so a gap costs
+                // nothing.
                 wanted.numbers += i64::from(transition.expected.is_none());
                 if !known.contains_key(&transition.operation) {
                     wanted.operations.row().fixed(&transition.operation.to_bytes());
                 }
                 for ((api_key, counter, window), _) in windows(transition, since) {
+                    // An admission counts in the window of the clock, which is not known yet: all
+                    // from there on are read. A later change counts in the window of its admission,
+                    // which is one row.
                     let latest = match transition.admitted_at {
                         Some(_) => window.as_micros(),
                         None => i64::MAX,

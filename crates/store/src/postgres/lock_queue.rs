@@ -1,6 +1,13 @@
-//! Changes of wallets that somebody else keeps locked: a process that was stopped in the middle of a
-//! batch, or a hand at the SQL prompt. They wait here, on a connection of their own, so that nobody
-//! waits with them; whoever comes for such a wallet meanwhile comes after them.
+//! Queue of changes whose wallet somebody else keeps locked: a process that was stopped in the middle
+//! of a batch, or a hand at the SQL prompt. They wait here, for a connection of their own
+//! (`lock_worker`), so that nobody waits with them.
+//!
+//! The order within a wallet stays: while one of its changes is here (`WalletCounts`), whoever comes
+//! for that wallet is diverted and comes after it. A change is counted before it is sent and
+//! discounted after its verdict; the other way round a later change could pass an earlier one.
+//!
+//! The queue is bounded. A change that finds no room is `Unavailable`, and nothing has happened to it:
+//! the writer must never wait for room here, or one locked wallet would stop all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,28 +18,29 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::job::Job;
 
-/// Where such changes go.
+/// Writer's end of the queue: takes changes of locked wallets, and never waits.
 pub(super) struct LockQueue {
     to: mpsc::Sender<Job>,
     counts: Arc<WalletCounts>,
 }
 
-/// Where they arrive.
+/// Worker's end of the queue: the changes, and the counts that it takes down again.
 pub(super) struct LockedJobs {
     pub(super) jobs: mpsc::Receiver<Job>,
     pub(super) counts: Arc<WalletCounts>,
 }
 
-/// There is no room aside.
+/// Refusal of a change for which the queue has no room.
 #[derive(Debug, thiserror::Error)]
 #[error("too many changes wait for locked wallets")]
 struct QueueFull;
 
-/// How many changes of each wallet are here.
+/// Number of changes in the queue or in the worker's hands, by wallet; a wallet without any has no
+/// entry.
 #[derive(Default)]
 pub(super) struct WalletCounts(Mutex<BTreeMap<WalletId, usize>>);
 
-/// A way aside, with room for so many changes, and where they arrive.
+/// Both ends of a queue with room for this many changes.
 pub(super) fn channel(room: usize) -> (LockQueue, LockedJobs) {
     let (to, jobs) = mpsc::channel(room);
     let counts = Arc::<WalletCounts>::default();
@@ -40,7 +48,7 @@ pub(super) fn channel(room: usize) -> (LockQueue, LockedJobs) {
 }
 
 impl LockQueue {
-    /// Takes what would come between changes that are here already.
+    /// Moves changes of wallets that are already in the queue from the batch to be, in their order.
     pub(super) fn divert(&self, arrived: &mut VecDeque<Job>) {
         if self.counts.lock().is_empty() {
             return;
@@ -55,6 +63,7 @@ impl LockQueue {
     pub(super) fn push(&self, jobs: impl IntoIterator<Item = Job>) {
         for job in jobs {
             let wallet = job.change().wallet();
+            // Before it is sent: the worker may be done with it before `try_send` returns.
             self.counts.add(wallet);
             if let Err(TrySendError::Full(job) | TrySendError::Closed(job)) = self.to.try_send(job)
             {
@@ -85,6 +94,7 @@ impl WalletCounts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<WalletId, usize>> {
+        // Counts stay whole across a panic: each change of them is one step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,18 +12,18 @@ use super::lock_queue::LockedJobs;
 use super::writer::{BatchOutcome, UnreachableServer, Writer, reject_alone, split_half};
 use crate::job::{Job, answer_all, take_batch};
 
-/// How long a try waits for one wallet, before it is another one's turn.
+/// Longest wait of one try for one wallet, before it is the turn of another wallet.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Commits what arrives there, wallet by wallet.
+/// Task that commits the changes of locked wallets, one wallet at a time.
 pub(super) struct LockQueueWorker {
     writer: Writer,
     queue: LockedJobs,
-    /// How long a change waits at most.
+    /// Longest wait of a change, from its offer: the store's `busy_timeout`.
     patience: Duration,
 }
 
-/// Its turn came too late.
+/// Failure of a change whose time went by while other wallets had their turns.
 #[derive(Debug, thiserror::Error)]
 #[error("too many locked wallets were waited for")]
 struct LockTimeout;
@@ -46,6 +46,7 @@ impl LockQueueWorker {
             }
             let is_next = |job: &Job| locked.contains(&job.change().wallet()) == is_turn_of_locked;
             let next = waiting.iter().position(is_next).unwrap_or_default();
+            // A wallet that may be free must not wait behind all that are locked, one `TURN` each.
             is_turn_of_locked = !is_turn_of_locked;
             let Some(first) = waiting.remove(next) else {
                 match self.queue.jobs.recv().await {
@@ -68,6 +69,7 @@ impl LockQueueWorker {
             self.writer
                 .guarded(async |writer| left = commit(writer, batch, patience, was_locked).await)
                 .await;
+            // After the verdicts: until then whoever comes for this wallet is diverted behind them.
             (left.len()..count).for_each(|_answered| counts.take(wallet));
             if !left.is_empty() {
                 locked.insert(wallet);

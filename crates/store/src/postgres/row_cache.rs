@@ -1,9 +1,19 @@
-//! What the writer knows of the rows of operations that it has let run, so that their ends need not look
-//! for them.
+//! Cache of the rows of operations that the writer has let run, so that their endings need not read
+//! them: a claim is committed here, and most endings come to the same process.
 //!
-//! It holds on the connection that it was committed on. Somebody else may have changed such a row since,
-//! so what was judged by it stands only where the row that is written proves to be that one, and no
-//! change is refused by it.
+//! ```text
+//! claim commits  -> remember (seq, version, claim)
+//! ending arrives -> take, if version and claim are as it expects  -> judged without a read
+//! UPDATE counts too few rows, or the verdict is a refusal         -> Misled: read, judge again
+//! ```
+//!
+//! A row holds on the connection that it was committed on, and is dropped with it: the next server may
+//! have lost that commit. Somebody else may have changed the row since, so what was judged by it stands
+//! only where the row that is written proves to be that one. No change is ever refused by it. A row is
+//! given once, so a batch can be misled once.
+//!
+//! Bound: two generations of `ROOM` rows, a hundred bytes each; the older one goes when the newer is
+//! full.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -13,10 +23,10 @@ use holdfast_domain::operation::Change;
 
 use crate::judge::{Acceptance, OperationRow};
 
-/// After so many the last ones are kept and those before them go: a hundred bytes each, twice.
+/// Rows of a generation: when the newer one has so many, it becomes the older one, whose rows go.
 const ROOM: usize = 4_096;
 
-/// Rows as they were committed.
+/// Rows of running operations as they were committed, in two generations.
 #[derive(Debug, Default)]
 pub(super) struct RowCache {
     last: HashMap<OperationId, OperationRow>,
@@ -24,7 +34,7 @@ pub(super) struct RowCache {
 }
 
 impl RowCache {
-    /// Remembers what was committed, where an operation runs from then on.
+    /// Remembers the row of a committed change, if its operation runs from then on.
     pub(super) fn remember(&mut self, change: &Change, passed: Acceptance) {
         if let Change::Operation(transition) = change
             && transition.start().is_some()
@@ -38,8 +48,8 @@ impl RowCache {
         }
     }
 
-    /// The rows that are as these changes expect them. They are given once: whoever was misled by one reads
-    /// the table.
+    /// Rows that are as these changes expect them, taken out of the cache: whoever was misled by
+    /// one reads the table.
     pub(super) fn take(&mut self, changes: &[&Change]) -> BTreeMap<OperationId, OperationRow> {
         let mut taken = BTreeMap::new();
         for change in changes {

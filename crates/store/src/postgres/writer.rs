@@ -1,9 +1,24 @@
 //! The one task of a process that commits changes: takes what callers have queued, commits it in
-//! batches, answers each.
+//! batches, and answers each caller.
+//!
+//! ```text
+//! queue -> gather (YIELDS turns) -> divert locked wallets -> take_batch -> try_batch
+//!                                                                             |
+//!      Answered: every job has a verdict  <-----------------------------------+
+//!      Bad:      halved until the change that does not fit stands alone  <----+
+//!      Locked:   changes of locked wallets go aside, the rest again  <--------+
+//! ```
 //!
 //! It owns its connection for ever, so no transaction hangs on a caller's future: a dropped caller
 //! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
-//! were answered by the batch before.
+//! were answered by the batch before. A lone caller so pays for no timer, and a crowd shares a flush.
+//!
+//! Everybody waits behind one batch. So a lock is waited for `LOCK_WAIT` at most, a race is tried
+//! `TRIES` times before the batch is halved, and while the server cannot be reached whoever has come
+//! is turned away after one attempt of `CONNECT`, not after one attempt each.
+//!
+//! It must never answer `Unavailable` once COMMIT may have arrived: that is `Uncertain`, and the
+//! connection is dropped.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -26,16 +41,17 @@ use super::session::{rollback, within};
 use crate::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
-/// How often callers may run before a batch is closed.
+/// Turns that callers get before a batch is closed: enough for those who were just answered to come
+/// again, without a timer.
 const YIELDS: usize = 3;
-/// How often a batch is judged again when somebody else was faster, before it is halved.
+/// Attempts at a batch that lost a race to another process, before it is halved.
 const TRIES: usize = 4;
-/// How long a batch waits for a lock, before what wants it goes aside: everybody waits with it.
+/// Longest wait of a batch for one lock, before what wants it goes aside: everybody waits with it.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// How long connecting may take.
+/// Time-out of connecting, session settings and prepared statements included.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// What the server says of rows that a constraint, a key or a trigger refuses.
+/// SQLSTATE of a row that a CHECK constraint refuses, such as a balance below zero.
 const CHECK: &str = "23514";
 
 /// Commits batches on a connection of its own. It is not shown: the address may hold a password.
@@ -45,7 +61,8 @@ pub(super) struct Writer {
     connection: Option<PgConnection>,
     memory: BatchCache,
     pub(super) misfits: Quarantine,
-    /// Whether the last attempt to connect led to no server that writes.
+    /// Set when the last attempt to connect led to no server that writes: whoever waits is turned
+    /// away, and this is looked at after each batch.
     pub(super) is_cut_off: bool,
 }
 
@@ -54,13 +71,13 @@ pub(super) struct Writer {
 #[error("the database server cannot be reached")]
 pub(super) struct UnreachableServer;
 
-/// What became of an attempt at a batch.
+/// Outcome of an attempt at a batch: answered, or jobs that come back to be tried another way.
 pub(super) enum BatchOutcome {
     /// Everybody has a verdict.
     Answered,
-    /// Nothing was committed, because of one of these.
+    /// Jobs of which at least one does not fit: nothing was committed, and halves are tried.
     Bad(Vec<Job>, sqlx::Error),
-    /// Nothing was committed: somebody else keeps what one of these wants.
+    /// Jobs of which at least one wants a locked row: nothing was committed, and they go aside.
     Locked(Vec<Job>, sqlx::Error),
 }
 
@@ -127,6 +144,7 @@ impl Writer {
     pub(super) async fn guarded(&mut self, work: impl AsyncFnOnce(&mut Self)) {
         if AssertUnwindSafe(work(self)).catch_unwind().await.is_err() {
             tracing::error!("the writer panicked over a batch");
+            // The panic may have left a transaction open on it: closing undoes that.
             self.connection = None;
         }
     }
@@ -144,6 +162,8 @@ impl Writer {
                 }
                 BatchOutcome::Bad(several, _error) => waiting.extend(split_half(several)),
                 BatchOutcome::Locked(mut batch, error) => {
+                    // The server names no lock that it waited for: a second look, which waits for
+                    // none, finds whose wallets they are.
                     let held = self.held(&batch).await;
                     let is_held = |job: &mut Job| held.contains(&job.change().wallet());
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
@@ -181,6 +201,7 @@ impl Writer {
         let started = Instant::now();
         let mut tries = TRIES;
         loop {
+            // From here on a dropped job says `Uncertain`: its COMMIT may have arrived.
             for job in &mut batch {
                 job.set_in_flight(true);
             }
@@ -195,6 +216,7 @@ impl Writer {
                 }
                 Err(failure) => failure,
             };
+            // Undone for sure: a job that is dropped while it waits for the next try says so.
             if !matches!(failure, BatchError::Uncertain(_)) {
                 for job in &mut batch {
                     job.set_in_flight(false);
@@ -268,7 +290,9 @@ impl Writer {
                 }
             }
         }
+        // Until the new connection has begun a batch.
         self.is_cut_off = true;
+        // The new server may be another one, which has lost the last commits.
         memory.change_connection();
         let connected = connect(&self.url, *lock_timeout).await;
         let mut connection = connected.map_err(BatchError::Unavailable)?;
@@ -311,6 +335,8 @@ fn turn_away(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
 /// Takes in what has arrived, and what those send who were answered last.
 async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     for _ in 0..YIELDS {
+        // The callers run now, on this thread or another: what they send joins this batch and its
+        // flush.
         tokio::task::yield_now().await;
         while arrived.len() < BATCH_MAX
             && let Ok(job) = jobs.try_recv()
