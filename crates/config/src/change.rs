@@ -1,5 +1,10 @@
-//! What another configuration would change in a running process: what it can take, what it keeps until
-//! it is started again, and what an operator should think about. Not how it is taken.
+//! Comparison of two configurations, for a reload: settings that a running process can take,
+//! settings that it keeps until it is started again, and changes that the operator probably did not
+//! mean.
+//!
+//! A new setting belongs in exactly one of two lists: `change_to`, and then `take` must assign it,
+//! or `kept_against`, and then `take` must leave it. The gateway replaces its parts; nothing is
+//! replaced here.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +32,19 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether a running process would differ at all.
+    /// True where no list of replaceable settings has an entry: a reload would replace nothing.
     pub fn is_nothing(&self) -> bool {
         [&self.added, &self.removed, &self.changed, &self.taken].iter().all(|list| list.is_empty())
     }
 }
 
 impl Config {
-    /// What `other` would change here.
+    /// The difference from this configuration, which runs, to `other`, which the file has now.
     pub fn change_to(&self, other: &Self) -> Change {
         let mut change = Change { kept: self.kept_against(other), ..Change::default() };
         self.compare_models(other, &mut change);
+        // Both sets of names: a provider that was added and one that was removed are changes too. A
+        // name in both comes twice, hence the look at `taken`.
         for name in self.providers.keys().chain(other.providers.keys()) {
             let setting = format!("providers.{name}");
             if self.providers.get(name) != other.providers.get(name)
@@ -82,6 +89,7 @@ impl Config {
 
     /// Takes what a running process can take from `other`, and keeps the rest.
     pub fn take(&mut self, other: Self) {
+        // The store and the engine were given these three at the start, and do not take others.
         let LimitsConfig { commit_queue, result_bytes, result_bytes_per_key, .. } = self.limits;
         let kept =
             LimitsConfig { commit_queue, result_bytes, result_bytes_per_key, ..other.limits };
@@ -94,7 +102,9 @@ impl Config {
         self.price_places = other.price_places;
     }
 
-    /// What is bound, opened or signed with for as long as the process lives.
+    /// Names of the settings that differ and are fixed for the life of a process: sockets that are
+    /// bound, the database that is open, secrets that sign, sizes that the store and the engine
+    /// were given.
     fn kept_against(&self, other: &Self) -> Vec<&'static str> {
         let admin = |config: &Self| config.admin.as_ref().map(|a| (a.listen, a.token.clone()));
         let settings = [
@@ -130,6 +140,8 @@ impl Config {
                 None => change.added.push(id.to_string()),
                 Some(old) if old != model => {
                     change.changed.push(id.to_string());
+                    // Callers pin a version and trust its limits: other limits under it are worth a
+                    // warning.
                     if old.contract.version == model.contract.version
                         && promises(&old.contract) != promises(&model.contract)
                     {
@@ -148,7 +160,8 @@ fn by_id(models: &[Model]) -> BTreeMap<&PublicModelId, &Model> {
     models.iter().map(|model| (&model.contract.model, model)).collect()
 }
 
-/// What a caller can tell a contract by. The rest of it only bounds holds.
+/// The part of a contract that callers see: its limits and the fields that it accepts. The other
+/// fields only bound holds, and may change under the same version.
 fn promises(contract: &Contract) -> impl PartialEq + '_ {
     let Contract { context_tokens, max_output_tokens, accepts, allow, .. } = contract;
     (*context_tokens, *max_output_tokens, accepts, allow)

@@ -34,15 +34,16 @@ const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
 /// Step at which a build with failpoints stops for ever; other builds do not look at it.
 const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
 
-/// What runs without a file: everything on this machine, no account anywhere.
+/// Text of the configuration that runs without a file: SQLite beside the process and the simulated
+/// provider, so that nothing leaves this machine.
 pub(crate) const EMBEDDED: &str = include_str!("embedded.toml");
 
 /// Everything that an operator can set.
 #[derive(Debug)]
 pub struct Config {
-    /// Where it was read from; `None`: the embedded default.
+    /// Path of the file that was read; `None`: the embedded default.
     pub file: Option<PathBuf>,
-    /// How the file looked before it was read.
+    /// Stamp of the file, taken before its text was read; `None` where it is no regular file.
     pub stamp: Option<FileStamp>,
     pub server: ServerConfig,
     pub admin: Option<AdminConfig>,
@@ -55,7 +56,8 @@ pub struct Config {
     pub log: LogConfig,
     pub providers: BTreeMap<String, ProviderKind>,
     pub models: Vec<Model>,
-    /// Where each price stands: whether it may is known only to the database.
+    /// File and line of each price version, kept after the reading: only the database knows whether
+    /// a version already has other numbers, and that mistake needs a line as well.
     pub(crate) price_places: PricePlaces,
 }
 
@@ -87,6 +89,8 @@ pub fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
     let Some(file) = file else {
         return parse("embedded default", EMBEDDED, &environment::process);
     };
+    // Before the text: a file that is written in between then has another stamp at the next look,
+    // and is read again. The other way round, that change would go unnoticed.
     let stamp = FileStamp::of(file).ok();
     let text = std::fs::read_to_string(file)
         .map_err(|error| BadConfig::Unreadable(file.to_path_buf(), error))?;
@@ -94,8 +98,8 @@ pub fn load(file: Option<&Path>) -> Result<Config, BadConfig> {
     Ok(Config { file: Some(file.to_path_buf()), stamp, ..config })
 }
 
-/// Reads a file once more. What is no regular file can be read at the start only: whoever opens a pipe
-/// again may wait for ever.
+/// Reads a file once more. What is no regular file can be read at the start only: whoever opens a
+/// pipe again may wait for ever.
 ///
 /// # Errors
 ///
@@ -155,6 +159,8 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         admin.iter().flatten().map(|it| ("admin.listen", it.listen, &admin_table)).next(),
         node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
     ]);
+    // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in
+    // common, and with a secret each they would refuse one another's keys.
     let lacks_secrets = server_table.field("secrets").is_none();
     let needs = |url: &DatabaseUrl| lacks_secrets && url.file().is_none();
     if let Some(url) = environment::overriding(environment, DATABASE_VARIABLE) {
@@ -174,6 +180,7 @@ fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>)
         node::needs_server(database, &node_table);
     }
     arm_failpoint(document);
+    // Every table has been read by here: `?` gives up without hiding a mistake.
     Some(Config {
         file: None,
         stamp: None,

@@ -1,5 +1,14 @@
-//! A TOML document while it is read: every value knows its line, and every mistake is kept until all
-//! have been found. Not what the values mean.
+//! A TOML document while it is read: every value knows its line, and every mistake is kept until
+//! all have been found. The meaning of values belongs to the modules of the tables.
+//!
+//! [`Document`] owns the text and collects the mistakes. [`Table`] hands out [`Field`]s by key, and
+//! remembers which keys were asked for: the set of known keys is the code that reads them, not a
+//! list beside it. At the end of a table `refuse_unknown` reports the other keys, with the nearest
+//! known word. A table that is dropped without that call is a bug, which debug builds assert.
+//!
+//! Reading a bad value gives `None` and records a mistake; callers go on with the next value, so
+//! that one run reports everything. Positions are byte offsets, which become line numbers in a
+//! report. Messages quote keys and never values, because most values may be secrets.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -10,15 +19,15 @@ use toml::de::{DeTable, DeValue};
 use crate::environment::Environment;
 use holdfast_wire::nearest::nearest;
 
-/// What is wrong with a configuration, where, and what to do about it. Never a value that could be
-/// a secret.
+/// A mistake in a configuration: its place, and a text that says what to do about it. The text
+/// never has a value that could be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     place: SourceLocation,
     what: String,
 }
 
-/// Where something stands.
+/// Place of a value: a line of a file, counted from one, or an environment variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SourceLocation {
     Line { file: String, line: usize },
@@ -26,7 +35,7 @@ pub(crate) enum SourceLocation {
 }
 
 impl Mistake {
-    /// One that was found after the file was read.
+    /// A mistake that was found after the file was read, at a place that was kept.
     pub(crate) fn at(place: SourceLocation, what: impl fmt::Display) -> Self {
         Self { place, what: what.to_string() }
     }
@@ -59,6 +68,8 @@ impl<'a> Document<'a> {
         match DeTable::parse(self.text) {
             Ok(root) => Some(root),
             Err(error) => {
+                // An error without a place, like an end of file in a table, is shown at the first
+                // line.
                 let at = error.span().map_or(0, |span| span.start);
                 let message = error.message();
                 self.mistake(at, format!("not TOML: {message}{}", advice(message)));
@@ -81,6 +92,7 @@ impl<'a> Document<'a> {
     }
 
     fn line(&self, at: usize) -> usize {
+        // Counted anew for each mistake: few have any, and nothing has to be kept for the others.
         let before = self.text.get(..at).unwrap_or(self.text);
         before.matches('\n').count().saturating_add(1)
     }
@@ -88,6 +100,7 @@ impl<'a> Document<'a> {
     /// A mistake in an environment variable that overrides the file.
     pub(crate) fn mistake_in_variable(&self, name: &'static str, what: impl fmt::Display) {
         let mistake = Mistake { place: SourceLocation::Variable(name), what: format!("is {what}") };
+        // Sorts behind all mistakes of the file, which have a line to go to.
         self.mistakes.borrow_mut().push((usize::MAX, mistake));
     }
 
@@ -98,12 +111,14 @@ impl<'a> Document<'a> {
     /// Everything that was found, in the order of the file.
     pub(crate) fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = self.mistakes.borrow().clone();
+        // A stable sort: mistakes of one place stay in the order in which they were found.
         mistakes.sort_by_key(|(at, _)| *at);
         mistakes.into_iter().map(|(_, mistake)| mistake).collect()
     }
 }
 
-/// One table. It remembers which keys were asked for: what nobody asked for is unknown.
+/// A table of the file, or an empty one in place of a table that is missing. Records the keys that
+/// were asked for: every other key is unknown, and refused.
 pub(crate) struct Table<'d> {
     document: &'d Document<'d>,
     entries: Option<&'d DeTable<'d>>,
@@ -125,7 +140,7 @@ impl<'d> Table<'d> {
         Self { document, entries, at, path, known, refused, checked: Cell::new(false) }
     }
 
-    /// Whether the file has this table at all.
+    /// True where the file has this table, even with nothing in it.
     pub(crate) fn is_present(&self) -> bool {
         self.entries.is_some()
     }
@@ -135,7 +150,7 @@ impl<'d> Table<'d> {
         self.document.mistake(self.at, what);
     }
 
-    /// Where the table stands.
+    /// File and line of the table's head, for mistakes that are found later.
     pub(crate) fn place(&self) -> SourceLocation {
         self.document.place(self.at)
     }
@@ -180,6 +195,8 @@ impl<'d> Table<'d> {
     /// A table; an empty one where the file has none.
     pub(crate) fn table(&self, key: &'static str) -> Self {
         let found = self.field(key).and_then(|field| field.table());
+        // Readers of a table need no second path for a missing one: an empty table gives each
+        // default.
         found.unwrap_or_else(|| Self::new(self.document, None, self.at, self.join(key)))
     }
 
@@ -216,6 +233,7 @@ impl<'d> Table<'d> {
         let known = self.known.borrow();
         for name in self.entries.into_iter().flat_map(DeTable::keys) {
             let written: &str = name.get_ref();
+            // A refused key has its mistake already, which says more than that it is unknown.
             if known.contains(&written) || self.refused.borrow().contains(&written) {
                 continue;
             }
@@ -232,7 +250,7 @@ impl<'d> Table<'d> {
     }
 }
 
-/// What to do about the syntax, where its reader does not say so.
+/// Advice that goes on from a message of the TOML reader; empty where that message is enough.
 fn advice(message: &str) -> &'static str {
     if message.starts_with("duplicate") {
         ": it is written above already; write a key, and a table in single brackets, once"
@@ -251,6 +269,7 @@ pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'
 
 impl Drop for Table<'_> {
     fn drop(&mut self) {
+        // During a panic a second one would abort the process and hide the first.
         debug_assert!(
             self.checked.get() || self.entries.is_none() || std::thread::panicking(),
             "unknown keys of {} were not looked for",
@@ -259,7 +278,7 @@ impl Drop for Table<'_> {
     }
 }
 
-/// One value.
+/// A value of the file with its byte offset and its dotted path, which messages name.
 pub(crate) struct Field<'d> {
     document: &'d Document<'d>,
     pub(crate) value: &'d DeValue<'d>,
@@ -273,7 +292,7 @@ impl<'d> Field<'d> {
         self.document.mistake(self.at, format!("`{}` {what}", self.path));
     }
 
-    /// It is of another type than it has to be.
+    /// Records the mistake of a wrong type: `what` names the one that is needed.
     pub(crate) fn expected(&self, what: &str) {
         let found = self.value.type_str();
         let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };

@@ -1,5 +1,5 @@
-//! The environment of the process. The only file that reads it: everything else is given a lookup, so
-//! that a test can say what is set.
+//! The environment of the process. The only file that reads it: everything else is given a lookup,
+//! so that a test can say what is set.
 
 use std::env::VarError;
 

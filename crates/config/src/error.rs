@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use crate::document::Mistake;
 
-/// Why there is no configuration.
+/// Failure to load a configuration; its text has one line for each mistake.
 #[derive(Debug)]
 pub enum BadConfig {
     /// The file cannot be read.
     Unreadable(PathBuf, std::io::Error),
-    /// It can, and this is wrong with it.
+    /// The file was read, and has these mistakes, in the order of their lines.
     Mistakes(Vec<Mistake>),
 }
 

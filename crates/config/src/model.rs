@@ -1,4 +1,17 @@
-//! `[[models]]`: what is on offer, and who answers. Not at which prices.
+//! `[[models]]`: public models with their contracts and time-outs, and the routes that answer for them.
+//! Prices are read in `price`.
+//!
+//! A model is built only where each of its parts is free of mistakes, but all parts are read first,
+//! so that one run reports every mistake. A route may name a provider that has a mistake of its
+//! own: that provider is in the map as `None`, and the route is not blamed for it.
+//!
+//! Defaults of time-outs give way to a shorter `total`: whoever sets `total = "10s"` alone does not
+//! have to lower the others as well. A time-out that was written and is longer than `total` is a
+//! mistake.
+//!
+//! TOML has one trap that many fall into: a key below `[models.timeout]` belongs to that table,
+//! though it was meant for the model. Such keys are refused by name, with the advice to move them
+//! up.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -28,7 +41,8 @@ const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The highest priority, weight and number of calls of a route.
 const COUNT_MAX: u64 = 1_000_000;
 
-/// What belongs to a model itself. In the file it stands above the model's tables, or it is read as theirs.
+/// Keys of a model itself. They must stand above the model's tables: TOML gives a key to the table
+/// that was opened last.
 const OWN_KEYS: [&str; 12] = [
     "id",
     "contract",
@@ -131,6 +145,7 @@ fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract>
     {
         field.mistake(format_args!("must be at most context_tokens, which is {context}"));
     }
+    // One token a byte is the bound of every tokenizer that works on bytes, and so the default.
     let per_byte = table
         .field("prompt_tokens_per_byte")
         .map_or(Some(MILLION), |field| field.millionths(1..=MILLION.saturating_mul(1_000)));
@@ -170,7 +185,7 @@ fn member(field: &Field<'_>) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// One of the fields that are refused unless a model allows them.
+/// A field of requests that every model refuses unless its `allow` names it.
 fn restricted(field: &Field<'_>) -> Option<RestrictedField> {
     let name = field.text()?;
     let found = RestrictedField::ALL.into_iter().find(|restricted| restricted.label() == name);
@@ -204,6 +219,7 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
     };
     let [connect, first_token, between_tokens, total] =
         ["connect", "first_token", "between_tokens", "total"].map(given);
+    // Only defaults shrink to `total`. A longer value that somebody wrote is reported below.
     let total = total.unwrap_or(TOTAL);
     let timeouts = Timeouts {
         connect: connect.unwrap_or(CONNECT),
@@ -247,6 +263,7 @@ fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
     let mut routes = Vec::<Route>::new();
     for table in &tables {
         let Some(route) = route(table, providers) else { continue };
+        // Breaker, concurrency and metrics go by a route's name: two of one name would share them.
         if routes.iter().any(|other| other.name() == route.name()) {
             table.mistake(format!(
                 "{} is a route of this model already: a model of a provider is one route, with all of \
@@ -281,6 +298,8 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<Route> {
     let model = table.required("model", "model = \"NAME\", what the provider calls it");
     let model = model.and_then(|field| {
         let model = field.text()?;
+        // A provider with a mistake has no kind here: its models cannot be checked, and need not
+        // be.
         let kind = provider.and_then(|name| providers.get(name)?.as_ref());
         if model.is_empty() {
             field.mistake("is empty: write what the provider calls the model");
@@ -298,6 +317,8 @@ fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<Route> {
         let field = table.field(key)?;
         Some(field.count(least..=COUNT_MAX).and_then(|count| u32::try_from(count).ok()))
     };
+    // The outer `None` is a key that is not set, the inner one a mistake: only the latter costs the
+    // route, further down.
     let (priority, weight) = (count("priority", 0), count("weight", 1));
     let concurrency = count("concurrency", 1);
     let cost = cost(&table.table("cost"));

@@ -29,6 +29,7 @@ pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
         }
         address.ok()
     });
+    // The address is written into the database for other hosts: 0.0.0.0 would send each to itself.
     if advertise.is_none() && listen.is_some_and(|listen| listen.ip().is_unspecified()) {
         table.mistake(
             "`node.listen` is every address of this host: write the one at which the other nodes \
@@ -42,7 +43,7 @@ pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
     })
 }
 
-/// Whoever serves a file has nobody to tell anything.
+/// Refuses `[node]` beside an SQLite database: a file has one process, and no other node to reach.
 pub(crate) fn needs_server(database: &DatabaseUrl, table: &Table<'_>) {
     if database.file().is_some() {
         table.mistake(

@@ -17,7 +17,7 @@ use crate::document::{Field, SourceLocation, Table};
 use crate::model::refuse_misplaced;
 use crate::value::spell_moment;
 
-/// Where each price version stands.
+/// File and line of each price version.
 pub(crate) type PricePlaces = BTreeMap<PriceVersionId, SourceLocation>;
 
 /// Every price without a mistake, and where each stands.
@@ -33,11 +33,13 @@ pub(crate) fn prices(
              micros_per_million",
         );
     }
+    // A map for this model: a version that is here twice is found before the maps are joined.
     let mut own = PricePlaces::new();
     let prices: Vec<_> = tables.iter().filter_map(|table| price(table, id, &mut own)).collect();
     places.extend(own);
     let first = prices.iter().map(|price| price.effective_from).min();
     if let (Some(table), Some(first)) = (tables.first(), first.filter(|first| *first > now()))
+        // A price with a mistake may be the one that is in force: no second complaint about it.
         && prices.len() == tables.len()
     {
         let first = spell_moment(first);
@@ -49,7 +51,8 @@ pub(crate) fn prices(
     prices
 }
 
-/// This machine's clock: near enough to tell a price of the future.
+/// Now by this machine's clock, in microseconds: near enough to tell a price of the future. Charges
+/// go by the clock of the database.
 fn now() -> Timestamp {
     let micros = OffsetDateTime::now_utc().unix_timestamp_nanos().div_euclid(1_000);
     Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
@@ -80,7 +83,7 @@ fn price(
     Some(Price { effective_from: from.at, version: PriceVersion { id, currency, tariff: tariff? } })
 }
 
-/// What a route costs the operator; nothing where the file does not say.
+/// Cost of a route to the operator: `Some(None)` where the file has no `cost`, `None` on a mistake.
 pub(crate) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
     if !table.is_present() {
         return Some(None);
@@ -111,7 +114,8 @@ fn tariff(table: &Table<'_>) -> Option<Tariff> {
     }
 }
 
-/// The rates of longer prompts; each image and request costs what it costs otherwise, if it does not say.
+/// The rates of longer prompts; each image and request costs what it costs otherwise, if it does
+/// not say.
 fn tier(table: &Table<'_>, first: Option<&UnitPrices>) -> Option<Tier> {
     let above = table
         .required("above_prompt_tokens", "above_prompt_tokens = 200_000, the longest before it")
@@ -159,11 +163,13 @@ fn rates(table: &Table<'_>, usual: Option<&UnitPrices>) -> Option<UnitPrices> {
         MeterKind::Request => request,
         MeterKind::Image => image,
     };
+    // All kinds or none: a rate that could not be read must not become a price of zero.
     let is_whole = MeterKind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
     is_whole.then(|| UnitPrices::from_fn(|kind| by_kind(kind).unwrap_or(0))).flatten()
 }
 
 fn rate(field: Field<'_>) -> Option<u64> {
+    // The common slip is a price in dollars. The message shows the same price in micros.
     if let DeValue::Float(_) = field.value {
         field.expected(
             "a whole number of micros, millionths of the currency: 0.15 for a million tokens is 150_000",

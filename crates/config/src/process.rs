@@ -1,4 +1,15 @@
-//! What concerns the process: where it listens, where it keeps its data, its limits and times.
+//! Tables of the process: `[server]`, `[admin]`, `[database]`, `[limits]`, `[operations]`,
+//! `[routes]`, `[retention]` and `[log]`. Each has a struct, and a function that reads it.
+//!
+//! Sizes are bytes, times are [`Duration`]s, and counts are whole numbers; each has bounds, and a
+//! value beyond them is a mistake of its line. Bounds that join two settings are checked here too:
+//! a lease lasts for at least three heartbeats, a cool-down is not longer than its maximum, and no
+//! two listeners have one address.
+//!
+//! A setting with a mistake gets its default for the rest of the reading. That is harmless: a
+//! configuration with a mistake is never used.
+//!
+//! The settings take effect elsewhere: sockets in the gateway, limits in `http` and `engine`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +28,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 /// The longest span that a result may be kept for: ten years.
 const KEPT_MAX: Duration = Duration::from_secs(87_600 * 3_600);
-/// What is said of a server's database where nobody has set what its nodes must share.
+/// End of the message for a PostgreSQL database without `server.secrets`, which its nodes must
+/// share.
 pub(crate) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` is required: make a \
     secret with `openssl rand -hex 32`, and give the same one to every node";
 /// A heartbeat may fail twice before the lease ends.
@@ -85,6 +97,7 @@ pub(crate) fn routes(table: &Table<'_>) -> CoolDown {
         .and_then(|field| u32::try_from(field.count(1..=1_000_000)?).ok())
         .unwrap_or(3);
     let first = span(table, "cool_down", MILLISECOND..=HOUR, Duration::from_secs(5));
+    // The default must not fall below a long `cool_down`: nobody wrote it, so nobody could mend it.
     let usual = Duration::from_secs(60).max(first);
     let given = table.field("cool_down_max");
     let longest = given.as_ref().and_then(|field| field.span(MILLISECOND..=HOUR)).unwrap_or(usual);
@@ -103,7 +116,7 @@ pub struct LogConfig {
     pub level: String,
 }
 
-/// How a line of the log looks.
+/// Format of the log's lines: text for people, or JSON for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -112,7 +125,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Why a text is not an address to listen on.
+/// Failure to read an address to listen on; its text goes on from the key's name.
 #[derive(Debug, thiserror::Error)]
 #[error("not an address to listen on: write IP:PORT, like 127.0.0.1:8080 or [::1]:8080")]
 pub(crate) struct BadListen(#[source] std::net::AddrParseError);
@@ -154,6 +167,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
             server_secret
         })
         .collect();
+    // An empty array reads as "no secrets", but would mean "make one": ask which is meant.
     if field.value.as_array().is_some_and(|items| items.is_empty()) {
         field.mistake(
             "is empty: name a secret, or remove the key to have one made beside the database",
@@ -168,6 +182,7 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
         .and_then(|field| field.parse(parse_listen));
     let token = table.required("token", "token = \"${HOLDFAST_ADMIN_TOKEN}\"").and_then(|field| {
         let token = field.secret()?;
+        // The token travels in a header, where a blank or a letter beyond ASCII would never match.
         let visible = token.expose().bytes().all(|byte| byte.is_ascii_graphic());
         if token.expose().len() >= 16 && visible {
             return Some(token);
@@ -186,6 +201,8 @@ type Listener<'t, 'd> = (&'static str, SocketAddr, &'t Table<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
 pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 3]) {
+    // 0.0.0.0 takes a port on every address of its family. The kernel would refuse the second bind
+    // too, but without naming the two settings.
     let covers = |one: SocketAddr, other: SocketAddr| {
         one.ip() == other.ip() || (one.ip().is_unspecified() && one.is_ipv4() == other.is_ipv4())
     };
@@ -259,6 +276,7 @@ pub(crate) fn operations(table: &Table<'_>) -> OperationsConfig {
         heartbeat: span(table, "heartbeat", MILLISECOND..=HOUR, Duration::from_secs(4)),
         orphan_grace: span(table, "orphan_grace", Duration::ZERO..=HOUR, Duration::from_secs(60)),
     };
+    // A node whose lease ends while it lives has its operations taken from it by the others.
     if operations.lease < operations.heartbeat.saturating_mul(HEARTBEATS_PER_LEASE) {
         table.mistake(format!(
             "`operations.lease` must be at least {HEARTBEATS_PER_LEASE} times `operations.heartbeat`, \
@@ -299,8 +317,10 @@ pub(crate) fn log(table: &Table<'_>) -> LogConfig {
     }
 }
 
-/// Whether the log understands it. A bare word that is no level would silently name a target.
+/// True for a level, or a list of levels and `target=level`, that the log understands.
 fn is_log_level(text: &str) -> bool {
+    // `EnvFilter` takes a bare word that is no level for a target: "wran" would be accepted, and
+    // silence everything else.
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let known = |part: &str| part.contains(['=', ':', '[']) || LEVELS.contains(&part.trim());
     text.split(',').all(known) && tracing_subscriber::EnvFilter::builder().parse(text).is_ok()

@@ -1,4 +1,15 @@
-//! `[providers.NAME]`: who answers, and how to reach them.
+//! `[providers.NAME]`: a provider's kind, its address and its credentials, as the options of its client.
+//!
+//! `kind` decides which other keys a table has. Every kind with a server shares `base_url`, `api_key`,
+//! `pool_idle`, `event_bytes` and `image_urls`, which `server` reads; the function of a kind adds its
+//! own, and its defaults. Where the kind cannot be read, the other keys are left alone: nothing can
+//! be said about them.
+//!
+//! Credentials come from `${NAME}` in most files. They are checked for characters that no header
+//! can carry, and no message has one. Whether a provider accepts them is not known here: that is
+//! for `holdfast check-config --probe`.
+//!
+//! A new kind has a variant, an arm in `server_mut` and in `one`, and a word in `KINDS`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -38,7 +49,8 @@ impl ProviderKind {
         self
     }
 
-    /// How its server is reached, where it has one.
+    /// Options of the connection to the provider's server; `None` for the simulated one, which has
+    /// none.
     pub fn server_mut(&mut self) -> Option<&mut ServerOptions> {
         match self {
             Self::Simulated => None,
@@ -71,7 +83,8 @@ pub(crate) fn all<'d>(
     .collect()
 }
 
-/// It is shown to the operator beside the model that it serves, and labels metrics.
+/// True for a name of 1 to 64 letters, digits, hyphens and underscores: it labels metrics, and is
+/// shown beside the model that it serves.
 fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=64).contains(&name.len()) && name.bytes().all(plain)
@@ -95,6 +108,7 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
             None
         }
     });
+    // `kind` is known where it names one, even if that one's keys have mistakes.
     if kind.is_some() {
         table.refuse_unknown();
     } else {
@@ -120,6 +134,8 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
         "secret_access_key",
         "session_token",
     ] {
+        // The whole list is known to the table, so that each is refused for its reason and not as
+        // unknown.
         if let Some(field) = table.field(key) {
             field.mistake(
                 "means nothing to the simulated provider, which reaches nobody: remove it",
@@ -232,8 +248,10 @@ fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
         for field in [&secret, &token].into_iter().flatten() {
             field.mistake("goes with access_key_id: add that, or remove it");
         }
+        // Half of the keys: `Some(None)`, or the caller would ask for an `api_key` on top.
         return (secret.is_some() || token.is_some()).then_some(None);
     };
+    // Read before the other two can end the function, so that its mistake is found as well.
     let token = token.map(|field| credential(&field));
     let read = || {
         let access_key_id = credential(&id);
@@ -271,7 +289,7 @@ fn base_url_or(table: &Table<'_>, usual: &str) -> Option<BaseUrl> {
     }
 }
 
-/// What every server needs.
+/// Options that every kind with a server shares; `None` where one of them has a mistake.
 fn server(
     table: &Table<'_>,
     base_url: Option<BaseUrl>,
@@ -293,6 +311,7 @@ fn server(
     const EVENT_BYTES: RangeInclusive<u32> = 16_384..=64 << 20;
     let event_bytes = table.field("event_bytes").map(|field| field.size(EVENT_BYTES));
     let image_urls = table.field("image_urls").map(|field| image_urls(&field));
+    // All keys have been read by here: `?` gives up without hiding a mistake.
     let mut options = ServerOptions::new(base_url?);
     if let Some(event_bytes) = event_bytes {
         options.event_bytes_max = event_bytes?;

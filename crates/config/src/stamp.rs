@@ -1,11 +1,13 @@
-//! What a file looks like from outside, to notice that it is another one. Not what is in it.
+//! Stamp of a file: device, inode, size and times, compared to notice that the file is another one.
+//! Its content is not read.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Differs when a file was written, replaced by another, or stands behind a link that points elsewhere.
+/// Differs when a file was written, replaced by another, or stands behind a link that points
+/// elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
     device: u64,
@@ -35,6 +37,7 @@ impl From<&Metadata> for FileStamp {
             inode: metadata.ino(),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            // `mtime` can be set back by whoever copies a file; `ctime` cannot.
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }

@@ -1,4 +1,9 @@
-//! What a configuration is refused for, and what a good one says.
+//! Tests of whole configurations: the mistakes that are found, their lines and texts, and the
+//! values that a good file and the embedded default have.
+//!
+//! Each case is the least file that is accepted, with something replaced or added. That keeps a
+//! case short, and proves that the mistake comes from the change alone. `deploy/holdfast.toml` is
+//! held to its word as well: the values that it shows must be the defaults.
 
 mod contract;
 mod provider;
@@ -399,7 +404,7 @@ fn the_deployed_file_is_good_and_says_the_defaults() {
     assert_eq!(deployed.body_bytes, least.body_bytes);
 }
 
-/// What of the deployed file is not in force.
+/// The lines of the deployed file that are commented out are accepted too, once they are in force.
 #[test]
 fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
     let text = DEPLOYED
@@ -414,8 +419,8 @@ fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
     assert_eq!(node.listen.port(), node.advertise.unwrap().port());
 }
 
-/// Every table of the deployed file is given a key that does not exist: the mistakes then tell every
-/// key that does.
+/// Every table of the deployed file is given a key that does not exist: the mistakes then tell
+/// every key that does.
 #[test]
 fn the_deployed_file_has_every_key() {
     let asked = DEPLOYED

@@ -1,5 +1,16 @@
 //! Values as operators write them: texts, spans, counts, exact decimals, moments, secrets. A value
-//! that cannot be read is a mistake of its line; what fits together is judged elsewhere.
+//! that cannot be read is a mistake of its line; values that must fit together are judged by the
+//! tables.
+//!
+//! | written | read as |
+//! |---|---|
+//! | `"30s"` | a span: a whole number and `ms`, `s`, `m` or `h` |
+//! | `1_024` | a count, within the bounds of its key |
+//! | `0.25` | millionths, taken from the digits: a float could not hold each of them |
+//! | `2026-01-01T00:00:00Z` | a moment, in microseconds of UTC |
+//! | `"${NAME}"` | a secret, with the value of an environment variable in it |
+//!
+//! Bounds are printed in the spelling that the key takes, so that they can be copied into the file.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -114,8 +125,8 @@ impl<'d> Field<'d> {
         None
     }
 
-    /// A decimal of at most six places, as whole millionths: read from its spelling, so that what is
-    /// written is what counts.
+    /// A decimal of at most six places, as whole millionths: read from its spelling, so that what
+    /// is written is what counts.
     pub(crate) fn millionths(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
         let millionths = match self.value {
             DeValue::Float(float) => parse_millionths(float.as_str()),
@@ -179,6 +190,7 @@ impl<'d> Field<'d> {
                 return None;
             }
             whole.push_str(before);
+            // The loop goes on after a missing variable, so that each of them is named in one run.
             match self.variable(name) {
                 Some(value) => whole.push_str(&value),
                 None => {
@@ -275,6 +287,7 @@ pub(crate) fn spell_moment(at: Timestamp) -> String {
 fn parse_moment(text: &str) -> Option<ConfigTimestamp> {
     let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.to_offset(UtcOffset::UTC);
     let micros = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000)).ok()?;
+    // Nanoseconds are cut: the text is part of a price version's id, and must mean what `at` means.
     let whole = moment.replace_microsecond(moment.microsecond()).ok()?;
     Some(ConfigTimestamp { at: Timestamp::from_micros(micros), text: whole.format(&Rfc3339).ok()? })
 }
