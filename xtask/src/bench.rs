@@ -1,12 +1,13 @@
-//! `cargo xtask bench`: measures the release build of the gateway, as its users would build it.
+//! `cargo xtask bench`: measures the gateway as it is shipped, built by the profile `dist`.
 //!
 //! What is measured, and how, is in the crate `bench`; its suite runs it briefly, so that it works when
-//! somebody wants to know. `--micro` measures functions instead: the benchmarks beside their crates, which
-//! the suites of those run once each.
+//! somebody wants to know. `--instructions` counts what a request executes, under valgrind, and beside
+//! another binary fails above 3 % more. `--micro` measures functions instead: the benchmarks beside their
+//! crates, which the suites of those run once each.
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::{
     gateway::{self, Profile},
@@ -32,15 +33,26 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     {
         return micro(workspace, filter);
     }
-    let Some(gateway) = gateway::build_plain(workspace, Profile::Release)? else {
+    let (command_of_bench, args) = match args {
+        [first, rest @ ..] if first == "--instructions" => {
+            ensure!(
+                shell::has("valgrind"),
+                "there is no valgrind, which counts instructions: install it (Debian's package is \
+                 `valgrind`), then again"
+            );
+            ("instructions", rest)
+        }
+        args => ("run", args),
+    };
+    let Some(gateway) = gateway::build_plain(workspace, Profile::Dist)? else {
         bail!("the gateway does not build");
     };
     let bench = ["--package", "holdfast-bench", "--bin", "holdfast-bench"];
-    let Some(bench) = gateway::build_binary(workspace, &bench, &["--release"])? else {
+    let Some(bench) = gateway::build_binary(workspace, &bench, &gateway::DIST)? else {
         bail!("the benchmark does not build");
     };
     let mut command = Command::new(bench);
-    command.arg("run").env("HOLDFAST_BIN", gateway);
+    command.arg(command_of_bench).env("HOLDFAST_BIN", gateway);
     // Beside what was built: the usual folder for temporary files is often no disk.
     if !args.iter().any(|arg| arg == "--folder") {
         command.arg("--folder").arg(workspace.target.join("bench"));
@@ -59,12 +71,13 @@ fn is_on_a_server(args: &[String]) -> bool {
     args.array_windows().any(|[option, value]| option == "--database" && value == "postgres")
 }
 
-/// Those whose names contain one of these, all of them when none is named.
+/// Runs the benchmarks whose names contain one of these, all of them when none is named.
 fn micro(workspace: &Workspace, names: &[String]) -> Result<bool> {
     let mut all_ran = true;
     for (bench, package) in MICRO {
         let mut command = shell::cargo(&workspace.root);
-        command.args(["bench", "--package", package, "--bench", bench, "--"]);
+        command.arg("bench").args(gateway::DIST);
+        command.args(["--package", package, "--bench", bench, "--"]);
         all_ran &= shell::run(command.args(names))?;
     }
     Ok(all_ran)

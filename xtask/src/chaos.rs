@@ -13,7 +13,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is run, and how much of it where nobody says otherwise.
+/// Kinds of chaos, and how much of each is run where nobody says otherwise.
 const KINDS: [(&str, u32); 6] = [
     ("file", 200),
     ("nodes", 60),

@@ -13,7 +13,7 @@ use crate::{
 /// A document, and the example that prints it.
 const DOCUMENTS: &[(&str, &str, &str)] = &[("docs/errors.md", "holdfast-wire", "errors")];
 
-/// Whether all of them could be made.
+/// Writes all of them; true where all could be made.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     for (path, package, example) in DOCUMENTS {
         let mut cargo = shell::cargo(&workspace.root);

@@ -20,7 +20,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How long each target runs where nothing else is said.
+/// Seconds of each target where nothing else is said.
 pub(crate) const SECONDS: u32 = 60;
 /// The longest input: several times the longest seed.
 const INPUT_BYTES_MAX: u32 = 16_384;
@@ -99,7 +99,7 @@ fn build(workspace: &Workspace, path: &OsStr, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// How targets are built: with checks of overflows, and apart from every other build.
+/// Arguments of a target's build: with checks of overflows, and apart from every other build.
 fn common(workspace: &Workspace) -> [String; 5] {
     let target = workspace.target.join("fuzz").join("build").display().to_string();
     ["--sanitizer=none", "--debug-assertions", "--fuzz-dir=tests/fuzz", "--target-dir", &target]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{shell, workspace::Workspace};
 
-/// Where the two binaries are.
+/// Paths of the two binaries.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     pub(crate) plain: PathBuf,
@@ -24,7 +24,7 @@ impl Gateway {
         Ok(Self { plain: put_aside(&self.plain, folder)?, ..self })
     }
 
-    /// What the end-to-end tests look them up by.
+    /// Variables by which the end-to-end tests look them up.
     pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("HOLDFAST_BIN", self.plain.clone()),
@@ -42,18 +42,22 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
     Ok(plain.map(|plain| Gateway { plain, with_failpoints }))
 }
 
-/// How much the compiler does to a binary.
+/// Arguments of Cargo for what is shipped.
+pub(crate) const DIST: [&str; 2] = ["--profile", "dist"];
+
+/// Profile of a build: how much the compiler does to a binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     Dev,
-    Release,
+    /// As it is shipped.
+    Dist,
 }
 
 /// Builds the one that users build; `None` when it does not build.
 pub(crate) fn build_plain(workspace: &Workspace, profile: Profile) -> Result<Option<PathBuf>> {
     match profile {
         Profile::Dev => build_one(workspace, &[]),
-        Profile::Release => build_one(workspace, &["--release"]),
+        Profile::Dist => build_one(workspace, &DIST),
     }
 }
 

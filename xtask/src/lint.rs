@@ -26,14 +26,14 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
-/// Which crates may enter the build.
+/// The list of crates that may enter the build.
 const DENY: &str = ".cargo/deny.toml";
 
 #[derive(Debug, PartialEq, Eq)]
 enum CheckVerdict {
     Passed,
     Failed,
-    /// Why nothing can be said.
+    /// The reason for which nothing can be said.
     NotChecked(&'static str),
 }
 
@@ -98,7 +98,7 @@ fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
     Ok(judge(passed))
 }
 
-/// What is built here, and what the fuzz targets are built with: they are a workspace of their own.
+/// Judges what is built here, and what the fuzz targets are built with: they are a workspace of their own.
 /// `tests/examples/` brings nothing that is not in one of these.
 fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     const ARGS: &[&str] = &["--hide-inclusion-graph", "bans", "licenses", "sources"];

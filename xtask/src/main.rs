@@ -53,6 +53,9 @@ usage: cargo xtask <command>
                       measure it on a PostgreSQL server of its own, beside a plain loop of
                       transactions; the names are also 32-wallets, 256-wallets, nodes,
                       nodes-wallets
+  bench --instructions [--requests N] [--against BINARY]
+                      count the user instructions of a request by valgrind: a completion,
+                      a replay, a stream, a refusal; beside another binary, 3 % more fail
   bench --micro [NAME]...
                       measure single functions: reading a request, deciding, judging,
                       sealing, events, translating
@@ -70,7 +73,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything that was asked for passed; an error when it could not be asked.
+/// Does what was asked for; true where all of it passed, an error when it could not be asked.
 fn run() -> Result<bool> {
     let mut args = env::args().skip(1);
     let command = args.next();

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::shell;
 
-/// Whether the gateway's command succeeded. It runs where the caller stands, with the caller's
+/// Runs the gateway's command; true where it succeeded. It runs where the caller stands, with the caller's
 /// settings: relative paths mean what they say.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut cargo = shell::cargo_as_configured(Path::new("."));

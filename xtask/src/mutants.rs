@@ -20,9 +20,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Of a hundred mutants that build, at least so many are noticed.
+/// Mutants of a hundred that build which the tests have to notice.
 const WANTED: usize = 90;
-/// What cargo-mutants says when nothing was missed, when something was, and when something hung.
+/// Exit codes of cargo-mutants when nothing was missed, when something was, and when something hung.
 const TESTED: [i32; 3] = [0, 2, 3];
 
 /// Random histories of many operations take longer than all other tests of the domain together.
@@ -35,7 +35,7 @@ struct MutationTarget {
     files: &'static [&'static str],
     /// The tests to build.
     targets: &'static [&'static str],
-    /// Which of them to run, as `cargo test` is told.
+    /// The tests among them to run, as `cargo test` is told.
     chosen: &'static [&'static str],
 }
 

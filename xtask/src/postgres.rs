@@ -1,6 +1,12 @@
 //! A PostgreSQL server for the tests and the benchmark: one private cluster in a temporary folder, which
 //! ends with them. Tests reach it by a socket of that folder, the benchmark as gateways do, by TCP on
 //! loopback. What it keeps is worth nothing.
+//!
+//! The two purposes differ in what they wait for. A test asks what the store decides, so its server loses
+//! everything with the machine (fsync off) and is reached by nobody else. The benchmark asks what a commit
+//! costs, so its server waits for the disk as an operator's does. PostgreSQL refuses to run as root: where
+//! the tests are root's, the cluster belongs to the user `postgres`. It must never be a server that was
+//! there before: everything in it is dropped.
 
 use std::{
     env, fs,
@@ -18,11 +24,11 @@ use crate::shell::{hear, say};
 
 /// The oldest that the gateway works with.
 const VERSION_MIN: u32 = 15;
-/// Where Debian keeps one folder for each version.
+/// Folder in which Debian keeps one folder for each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 /// Debian's package of the newest version that it has.
 const PACKAGE: &str = "postgresql";
-/// Whom the server runs as where the tests are root's: it refuses to run as root.
+/// User that the server runs as where the tests are root's: it refuses to run as root.
 const USER: &str = "postgres";
 /// In the name of the socket of a server that listens nowhere else.
 const PORT: u16 = 5432;
@@ -50,7 +56,7 @@ const AUTHENTICATION_OF_THE_BENCHMARK: &str =
 const ROLE_OF_THE_BENCHMARK: &str =
     "CREATE ROLE holdfast_bench LOGIN CREATEDB; GRANT pg_monitor TO holdfast_bench";
 
-/// What a server is for.
+/// Purpose of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Tests,
@@ -74,12 +80,12 @@ pub(crate) struct PostgresServer {
     folder: PathBuf,
     binaries: PathBuf,
     purpose: Purpose,
-    /// Where it listens if it does; its socket has this in its name.
+    /// Port on which it listens if it does; its socket has this in its name.
     port: u16,
 }
 
 impl PostgresServer {
-    /// Where tests find it, and the programs to start others.
+    /// Variables by which tests find it, and the programs to start others.
     pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("HOLDFAST_TEST_POSTGRES", self.url()),
@@ -249,7 +255,7 @@ struct User {
     group: u32,
 }
 
-/// Whom the server runs as; `None`: as whoever runs the tests.
+/// User that the server runs as; `None`: as whoever runs the tests.
 fn user() -> Result<Option<User>> {
     let id = |option: &str, user: &[&str]| -> Result<u32> {
         let heard = hear(Command::new("id").arg(option).args(user))?;

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// What a program printed, standard output and standard error, and how it ended.
+/// Output of a program, standard output and standard error, and its exit status.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) status: ExitStatus,
@@ -32,7 +32,7 @@ impl CommandOutput {
     }
 }
 
-/// One line for the reader.
+/// Prints a line for the reader.
 pub(crate) fn say(line: &str) -> Result<()> {
     writeln!(io::stdout(), "{line}").context("standard output is closed")
 }
@@ -57,12 +57,12 @@ pub(crate) fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// Whether `cargo <subcommand>` is installed.
+/// True where `cargo <subcommand>` is installed.
 pub(crate) fn has_cargo(folder: &Path, subcommand: &str) -> bool {
     answers(cargo(folder).args([subcommand, "--version"]))
 }
 
-/// Whether `program` can be started at all.
+/// True where `program` can be started at all.
 pub(crate) fn has(program: &str) -> bool {
     answers(Command::new(program).arg("--version"))
 }

@@ -2,6 +2,14 @@
 //!
 //! What cannot run here is counted as skipped and its reason is printed; nothing is left out in
 //! silence. A suite that does not build, or ends without saying why, counts as one failure.
+//!
+//! ```text
+//! build all suites at once ─▶ database server ─▶ suite by suite ─▶ examples ─▶ doc tests ─▶ one line
+//! ```
+//!
+//! All suites are built together, because the features that crates share are then resolved once: built one
+//! by one, each would compile its dependencies again. They run one after the other, since the end-to-end
+//! suite and the benchmark want the machine for themselves.
 
 mod clients;
 mod runner;
@@ -45,12 +53,14 @@ const CRATES: &[(&str, &str)] = &[
 
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
-/// What the names of those tests begin with that need a database server.
+/// Prefix of the names of tests that need a database server.
 const POSTGRES: &str = "postgres";
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
-/// Whether the benchmark still runs; it drives the real binary too.
+/// The benchmark, to see that it still runs; it drives the real binary too.
 const BENCH: &str = "bench";
+/// Prefix of the benchmark's tests that need this program, and the program's own name.
+const VALGRIND: &str = "valgrind";
 /// Tests whose names begin so need this program, for people who have not got it.
 const TOOLS: &[(&str, &str, &str)] = &[
     ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
@@ -98,7 +108,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             _ if !is_built => Ok(TestTally::NOT_RUN),
             END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
             STORE => with_server(&runner, package, server.as_ref()),
-            BENCH => with_gateway(workspace, &runner, package, server.as_ref()),
+            BENCH => with_gateway(workspace, &runner, package, server.as_ref(), &mut notes),
             _ => runner.run(package, &[], &[]),
         })?);
     }
@@ -156,6 +166,7 @@ fn with_gateway(
     runner: &Runner,
     package: &str,
     server: Option<&PostgresServer>,
+    notes: &mut Vec<String>,
 ) -> Result<TestTally> {
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
         return Ok(TestTally::NOT_RUN);
@@ -165,6 +176,10 @@ fn with_gateway(
     match server {
         Some(server) => env.extend(server.env()),
         None => skip.push(format!("{POSTGRES}_")),
+    }
+    if !shell::has(VALGRIND) {
+        notes.push(format!("skipped, the tests named {VALGRIND}_*: there is no {VALGRIND}"));
+        skip.push(format!("{VALGRIND}_"));
     }
     runner.run(package, &env, &skip)
 }
@@ -266,7 +281,7 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
-/// What no note speaks of, the tests themselves have asked for.
+/// Note on skipped tests of which no other note speaks: the tests themselves have asked for it.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
     let is_quiet = |suite: &&Suite| ![STORE, END_TO_END].contains(&suite.name) || notes.is_empty();
     let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);

@@ -1,4 +1,4 @@
-//! What no lint of the compiler knows: who may depend on whom, and how our files look.
+//! House rules that no lint of the compiler knows: who may depend on whom, and how our files look.
 //!
 //! The rules are pure functions over text and over the list of crates; only this file reads.
 
@@ -84,7 +84,7 @@ fn read(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Whether `word` stands in `text` and is not part of a longer one.
+/// True where `word` stands in `text` and is not part of a longer one.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(word).any(|(start, _)| {

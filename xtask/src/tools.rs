@@ -14,7 +14,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// What is installed where a subcommand is missing: the versions that the checks were written for.
+/// Versions that are installed where a subcommand is missing: those that the checks were written for.
 /// Whoever has another one on the `PATH` uses that.
 const VERSIONS: &[(&str, &str)] = &[("deny", "0.20.2"), ("machete", "0.9.2")];
 

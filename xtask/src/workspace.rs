@@ -1,4 +1,4 @@
-//! What Cargo knows of this workspace: its crates and what each of them asks for.
+//! The workspace as Cargo knows it: its crates and what each of them asks for.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub(crate) const FUZZ: &str = "tests/fuzz/Cargo.toml";
 /// The example that is a service of its own.
 pub(crate) const THUMBNAILS: &str = "tests/examples/thumbnails/Cargo.toml";
 
-/// This workspace.
+/// The workspace of this repository.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
 }
 
-/// One of its crates.
+/// A crate of the workspace.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -31,7 +31,7 @@ pub(crate) struct Package {
     pub(crate) examples: Vec<String>,
 }
 
-/// One line of a crate's dependencies.
+/// A line of a crate's dependencies.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: String,

@@ -6,7 +6,7 @@ use holdfast_domain::credential::Bearer;
 use holdfast_tests::Account;
 use holdfast_tests::postgres::Database;
 
-/// One of many: `i` is its number.
+/// The id of a copy: `i` is its number.
 const ID: &str = "decode(lpad(to_hex(i), 32, '0'), 'hex')";
 
 /// Copies the only account of this database until there are so many; all their credentials.

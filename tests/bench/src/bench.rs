@@ -1,4 +1,13 @@
 //! The whole run: its plan, its order, what it says on the way.
+//!
+//! ```text
+//! plan ─▶ scenarios ─▶ rounds ─▶ targets: direct, pass-through, gateway (or plain loop, store, gateway)
+//! ```
+//!
+//! All targets take turns within each round, so that a neighbour on the machine disturbs all of them alike,
+//! and their ratios stay. Every scenario has a stand of its own: one must not measure what another has left
+//! in the store. A run asserts that each answer was what it should be. It judges no time: goals are shown
+//! with their verdicts, and missing one ends nothing.
 
 use std::path::PathBuf;
 
@@ -23,16 +32,16 @@ const PURGE_MILLIS: u64 = 70_000;
 /// Requests that share a commit in the hand-written loop.
 const FLOORS: [u64; 3] = [1, 32, 256];
 
-/// What is to be measured.
+/// Plan of a run: what is measured, how often and how long.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// This program, which the other processes are started from.
+    /// The program itself, which the other processes are started from.
     pub program: PathBuf,
-    /// Where databases are made.
+    /// Folder in which databases are made.
     pub folder: PathBuf,
-    /// How often each is measured.
+    /// Rounds of each scenario.
     pub rounds: u64,
-    /// How long each time.
+    /// Milliseconds of each round.
     pub millis: u64,
     /// Names of scenarios; empty for the usual ones.
     pub only: Vec<String>,
@@ -42,9 +51,9 @@ pub struct Plan {
     pub log_level: String,
     /// Streams at once, of the scenario that has the most.
     pub streams: u64,
-    /// What keeps the data.
+    /// Engine that keeps the data.
     pub engine: Engine,
-    /// Where the figures go as JSON.
+    /// File for the figures as JSON.
     pub json: Option<PathBuf>,
 }
 
@@ -224,7 +233,7 @@ fn rounds(plan: &Plan, stand: &TestBed, scenario: &Scenario, push: LoadSpec) -> 
         .collect()
 }
 
-/// What it can do, twice as much of it, and what it can do right after that.
+/// Load of what the gateway can do, of twice as much, and again of what it can do right after that.
 fn overload(plan: &Plan, stand: &TestBed, scenario: &Scenario) -> Vec<ReportRow> {
     let can =
         LoadSpec { connections: MANY.connections, millis: plan.millis, ..LoadSpec::default() };

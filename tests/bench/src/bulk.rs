@@ -15,10 +15,10 @@ PRAGMA cache_size = -2000000; PRAGMA foreign_keys = OFF;";
 const ROWS: i64 = 100_000;
 const TWO_DAYS_MICROS: i64 = 2 * 86_400 * 1_000_000;
 
-/// Which copies keep their result.
+/// Copies that keep their result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Results {
-    /// One of ten: older ones have been purged.
+    /// A tenth: older ones have been purged.
     Tenth,
     /// All, and all are due to be purged.
     AllDue,

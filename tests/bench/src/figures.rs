@@ -1,4 +1,4 @@
-//! What was measured of one target in one round, and the middle of several rounds.
+//! Figures of one target in one round, and the middle of several rounds.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::latencies::Latencies;
 use crate::listen::StreamFigures;
 use crate::numbers::{each, median};
 
-/// What a load saw.
+/// Result of a load, as the load saw it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LoadResult {
     pub(crate) micros: u64,
     pub(crate) answers: BTreeMap<u16, Latencies>,
-    /// What was heard of streams, where they were asked for.
+    /// Figures of streams, where streams were asked for.
     pub(crate) flow: StreamFigures,
 }
 
@@ -42,7 +42,7 @@ impl LoadResult {
     }
 }
 
-/// One round. What no request is needed for is 0 where nobody counts it.
+/// Figures of a round. A figure that nobody counts is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {
     /// Answered with 200, a second.
@@ -52,7 +52,7 @@ pub(crate) struct Figures {
     pub(crate) others: u64,
     /// The target's CPU time a request, in nanoseconds.
     pub(crate) cpu_nanos: u64,
-    /// What the target made the kernel write, in bytes a request.
+    /// Bytes that the target made the kernel write, a request.
     pub(crate) written: u64,
     /// A thousand requests: transactions, statements, rows.
     pub(crate) transactions: u64,
@@ -63,17 +63,17 @@ pub(crate) struct Figures {
     pub(crate) resident_kib: u64,
     /// CPU time of the database server a request, in nanoseconds.
     pub(crate) server_nanos: u64,
-    /// What the server wrote to its log, in bytes a request.
+    /// Bytes that the server wrote to its log, a request.
     pub(crate) logged: u64,
-    /// How often the server waited for its disk, a thousand requests.
+    /// Waits of the server for its disk, a thousand requests.
     pub(crate) syncs: u64,
-    /// What was heard of streams.
+    /// Figures of streams.
     pub(crate) flow: StreamFigures,
     /// Chunks with text, a second.
     pub(crate) chunk_rate: u64,
     /// The target's CPU time for a chunk, in nanoseconds.
     pub(crate) chunk_nanos: u64,
-    /// What the target has grown by for each connection since it was started, at its largest, in bytes.
+    /// Bytes by which the target has grown for each connection since its start, at its largest.
     pub(crate) grown: u64,
     /// Cores that were busy with something else, in thousandths.
     pub(crate) disturbance: u64,

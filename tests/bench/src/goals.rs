@@ -1,5 +1,10 @@
-//! What is to be reached, and whether a run reaches it. A goal counts only where the run has measured
-//! what it is about.
+//! Goals of the benchmark, and the verdict of a run on each.
+//!
+//! A goal counts only where the run has measured what it is about. Its bounds go from `must` by `good` to
+//! `limit`: the first two give the verdict, the last one is shown to compare with. Costs in them belong to
+//! the machine of docs/performance.md, ratios travel better.
+//!
+//! A missed goal ends nothing and fails nothing: other work on a machine misses goals, too.
 
 use crate::figures::Figures;
 use crate::measurements::Report;
@@ -56,7 +61,7 @@ const fn less(what: &'static str, unit: &'static str, is: u64, bounds: [u64; 3])
     Goal { what, unit, is, must, good, limit, better: Better::Less }
 }
 
-/// What a request costs; less is better.
+/// Costs of a request; less is better.
 fn costs(report: &Report) -> Vec<Goal> {
     let gateway = |scenario| report.find(scenario, Target::Gateway);
     let mut goals = Vec::new();
@@ -82,7 +87,7 @@ fn costs(report: &Report) -> Vec<Goal> {
     goals
 }
 
-/// What a request costs the gateway and its database server, and what the store does beside the plain loop
+/// Costs of a request to the gateway and its database server, and what the store does beside the plain loop
 /// of the same run. Of the loop its best counts, whatever the number of its connections.
 fn on_a_server(report: &Report) -> Vec<Goal> {
     let mut goals = Vec::new();
@@ -116,7 +121,7 @@ fn on_a_server(report: &Report) -> Vec<Goal> {
     goals
 }
 
-/// What it does beside something else of the same run; more is better.
+/// Throughput beside something else of the same run; more is better.
 fn ratios(report: &Report) -> Vec<Goal> {
     let ratio = |what, scenario, than: (&str, Target), [must, good, limit]: [u64; 3]| {
         let rate = report.find(scenario, Target::Gateway)?.rate;
@@ -153,7 +158,7 @@ fn ratios(report: &Report) -> Vec<Goal> {
     goals.into_iter().flatten().collect()
 }
 
-/// What streams cost, beside the same streams without a gateway or through the pass-through.
+/// Costs of streams, beside the same streams without a gateway or through the pass-through.
 fn streams(report: &Report) -> Vec<Goal> {
     let mut goals = Vec::new();
     let find = |scenario: &str, target| report.find(scenario, target);

@@ -32,7 +32,7 @@ const TRANSFER: &str = "INSERT INTO transfers VALUES (?1, ?2, ?3, 1)";
 const RESULT: &str = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, 1)";
 const MOVE: &str = "UPDATE wallets SET available = available + ?1, held = held + ?2 WHERE id = 1";
 
-/// What is written where, and for how long.
+/// Plan of the hand-written loop: what is written where, and for how long.
 #[derive(Debug, Clone)]
 pub struct Journal {
     file: PathBuf,

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-/// How long answers took, in microseconds.
+/// Latencies of answers, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// How many there were.
+    /// Number of answers.
     pub count: u64,
     /// The middle one.
     pub p50: u64,
-    /// Of a hundred, the one that is slower than all but one.
+    /// The slowest of a hundred but one.
     pub p99: u64,
     /// The slowest.
     pub max: u64,
 }
 
 impl Latencies {
-    /// Of these, in any order.
+    /// Latencies of these answers, in any order.
     #[must_use]
     pub fn of(mut all: Vec<u32>) -> Self {
         all.sort_unstable();

@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` runs: the real gateway, its upstream, a load and the anchors, each a process
+//! The benchmark that `cargo xtask bench` runs: the real gateway, its upstream, a load and the anchors, each a process
 //! of its own, and one table of what was measured.
 //!
 //! A figure on its own says little on another machine. CPU per request and the ratios to what was
@@ -12,8 +12,10 @@
 mod accounts;
 pub mod bench;
 mod bulk;
+mod callgrind;
 pub mod figures;
 mod goals;
+pub mod instructions;
 pub mod journal;
 pub mod latencies;
 mod listen;
@@ -34,10 +36,10 @@ mod usage;
 
 use std::io::Write;
 
-/// One line for whoever started this process.
+/// Prints a line for whoever started this process.
 pub(crate) fn say(line: &str) {
     writeln!(std::io::stdout(), "{line}").expect("somebody listens");
 }
 
-/// What a process that listens says first.
+/// Beginning of the first line of a process that listens.
 pub(crate) const LISTENS: &str = "listens on ";

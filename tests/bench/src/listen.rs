@@ -11,7 +11,7 @@ use crate::latencies::Latencies;
 
 /// Digits of a moment: microseconds since 1970.
 pub(crate) const STAMP_LEN: usize = 16;
-/// What stands before them.
+/// The bytes before them.
 const BEFORE: &[u8] = br#""content":""#;
 
 /// Microseconds since 1970, the same for all processes of a machine.
@@ -20,7 +20,7 @@ pub(crate) fn now_micros() -> u64 {
     u64::try_from(since.as_micros()).expect("less than an age")
 }
 
-/// What was heard of streams, in microseconds.
+/// Samples of streams, in microseconds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamSamples {
     /// From the request to the first chunk with text.
@@ -65,14 +65,14 @@ impl StreamFigures {
     }
 }
 
-/// One stream that is being read.
+/// A stream that is being read.
 #[derive(Debug, Default)]
 pub(crate) struct StreamReader {
-    /// What has come and is still framed.
+    /// Bytes that have come and are still framed.
     raw: Vec<u8>,
-    /// What is not, and is no whole event yet.
+    /// Bytes that are not, and are no whole event yet.
     text: Vec<u8>,
-    /// When the last chunk was said, and when it was read.
+    /// Moments at which the last chunk was said, and was read.
     last: Option<(u64, u64)>,
     has_done: bool,
 }

@@ -3,6 +3,10 @@
 //!
 //! Closed loop: the next request is sent when the last was answered. With a rate, each connection
 //! sends no earlier than its share of the rate, and one that is late does not catch up.
+//!
+//! It says `ready` once all connections stand, and begins at a line on its standard input, so that whoever
+//! measures looks at the target's counters right before and right after. A load that breaks a connection
+//! counts status 0 and goes on with the others: the run decides what that means.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -22,22 +26,24 @@ use crate::listen::{StreamReader, StreamSamples};
 use crate::say;
 use crate::scenario::KeySharing;
 
-/// What a chat looks like that somebody has with a model: a few hundred bytes.
+/// Body of a usual chat: a few hundred bytes.
 pub(crate) const BODY: &str = r#"{"model":"acme/large-1","messages":[{"role":"system","content":"You are a helpful assistant who answers in plain words."},{"role":"user","content":"What happens to the money of a request between its arrival and its answer? Please keep it to one sentence, and name who pays when the answer is lost."}],"temperature":0.7,"max_completion_tokens":256}"#;
 /// Said when every connection stands; the load begins when a line is sent back.
 pub(crate) const READY: &str = "ready";
 const KEY_LEN: usize = 36;
 
-/// What is sent where, and for how long.
+/// Plan of a load: what is sent where, and for how long.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Each connection is to the next one.
     to: Vec<SocketAddr>,
     connections: u64,
     time: Duration,
+    /// The most requests of a connection.
+    requests: u64,
     /// Each request bears the next one; they are equally long.
     bearers: Arc<[String]>,
-    /// One key for all requests; else a fresh one for each.
+    /// The one key of all requests; else a fresh one for each.
     key: Option<String>,
     /// Requests a second, of all connections.
     rate: Option<u64>,
@@ -45,7 +51,7 @@ pub struct Load {
     streams: Option<KeySharing>,
 }
 
-/// What one connection saw: latencies in microseconds by status, 0 where there was no whole answer, and
+/// Samples of one connection: latencies in microseconds by status, 0 where there was no whole answer, and
 /// what it heard of streams.
 #[derive(Debug, Default)]
 struct LoadSamples {
@@ -81,6 +87,7 @@ impl Load {
             to: to.collect::<Result<_, _>>().ok()?,
             connections: options.get("connections")?.parse().ok()?,
             time: Duration::from_millis(options.get("millis")?.parse().ok()?),
+            requests: options.get("requests").map_or(Ok(u64::MAX), |it| it.parse()).ok()?,
             bearers,
             key: options.get("key").map(|key| (*key).to_owned()),
             rate: rate.map(|rate| rate.parse()).transpose().ok()?,
@@ -176,7 +183,7 @@ async fn talk(mut stream: TcpStream, at: usize, load: Load, until: Instant) -> L
     });
     let mut next = Instant::now();
     let mut turn = 0_u64;
-    while Instant::now() < until {
+    while Instant::now() < until && turn < load.requests {
         turn += 1;
         if let Some(pause) = pause {
             next = (next + pause).max(Instant::now());

@@ -7,7 +7,7 @@ use crate::pinned::Cores;
 use crate::scenario::Engine;
 use crate::stand::Target;
 
-/// One target under one load.
+/// Figures of one target under one load.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportRow {
     pub(crate) scenario: String,
@@ -26,7 +26,7 @@ pub(crate) struct Floor {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) engine: Engine,
-    /// What keeps the data, by its name and settings.
+    /// The database, by its name and settings.
     pub(crate) database: String,
     pub(crate) file_system: String,
     pub(crate) cores: Cores,

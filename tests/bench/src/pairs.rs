@@ -18,12 +18,12 @@ pub(crate) const HOLD: i64 = 5_000;
 /// Bytes of a sealed answer.
 pub(crate) const SEALED_LEN: usize = 600;
 
-/// How many pairs are made where, and for how long.
+/// Plan of pairs: how many are made where, and for how long.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     /// The database.
     pub(crate) url: String,
-    /// Who make one pair after the other.
+    /// Tasks that make one pair after the other.
     pub(crate) tasks: usize,
     /// Wallets that they share, where they make their own.
     pub(crate) wallets: i64,

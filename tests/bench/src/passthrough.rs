@@ -19,7 +19,7 @@ use crate::{LISTENS, say};
 
 type Upstream = Client<HttpConnector, Incoming>;
 
-/// Where the arguments say that requests go; nothing when they are wrong.
+/// The address that the arguments name for requests; nothing when they are wrong.
 #[must_use]
 pub fn parse(arguments: &[String]) -> Option<SocketAddr> {
     match arguments {

@@ -1,4 +1,4 @@
-//! Which process runs where: the gateway has a core for itself, everything else shares another one.
+//! Processes on their cores: the gateway has a core for itself, everything else shares another one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -8,20 +8,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::LISTENS;
 
-/// Whether processes can be held on a core of their own.
+/// Cores of this machine: apart where processes can be held on a core of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cores {
     Apart,
-    /// One core only, or no `taskset`.
+    /// A single core, or no `taskset`.
     Shared,
 }
 
-/// What a process is.
+/// Role of a process, which decides its core.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CoreRole {
-    /// What is measured.
+    /// Target of the measurement.
     Target,
-    /// Its upstream and its load.
+    /// The upstream or the load.
     Around,
 }
 
@@ -59,13 +59,19 @@ impl Cores {
     /// The same command in its place.
     pub(crate) fn place(self, place: CoreRole, given: &Command) -> Command {
         let mut command = self.command(place, given.get_program());
-        command.args(given.get_args()).env_clear();
-        let variables = given.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        command.envs(variables);
-        if let Some(folder) = given.get_current_dir() {
-            command.current_dir(folder);
-        }
+        wrap(&mut command, given);
         command
+    }
+}
+
+/// Gives a command that already names its program the rest of another one: its arguments, its environment
+/// and nothing else of it, and its folder.
+pub(crate) fn wrap(command: &mut Command, given: &Command) {
+    command.args(given.get_args()).env_clear();
+    let variables = given.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.envs(variables);
+    if let Some(folder) = given.get_current_dir() {
+        command.current_dir(folder);
     }
 }
 

@@ -62,7 +62,7 @@ async fn connect(url: &str) -> PgConnection {
 struct PlainWorker {
     connection: PgConnection,
     wallets: i64,
-    /// Where among the wallets it begins, and how far it goes each turn.
+    /// Wallet at which it begins, and its step each turn.
     at: usize,
     step: usize,
     sealed: Vec<u8>,

@@ -63,7 +63,7 @@ impl Report {
         text
     }
 
-    /// What was heard of streams, where some were.
+    /// Table of streams, where there were some.
     fn streams(&self) -> Vec<String> {
         let lines: Vec<_> = self.lines.iter().filter(|it| it.figures.chunk_rate > 0).collect();
         if lines.is_empty() {
@@ -90,7 +90,7 @@ impl Report {
         text
     }
 
-    /// What the database server did, where there was one.
+    /// Table of the database server, where there was one.
     fn server(&self) -> Vec<String> {
         let lines: Vec<_> = self.lines.iter().filter(|it| it.figures.server_nanos > 0).collect();
         if lines.is_empty() {

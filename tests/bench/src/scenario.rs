@@ -1,21 +1,21 @@
-//! What is measured, by name.
+//! Scenarios of the benchmark, by name.
 
-/// One kind of load on a gateway of its own.
+/// A kind of load on a gateway of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) connections: u64,
-    /// How long the upstream takes.
+    /// Milliseconds that the upstream takes.
     pub(crate) delay_ms: u64,
     pub(crate) kind: ScenarioKind,
-    /// Who pay: each request is the next one's. More than one only on a server.
+    /// Wallets that pay: each request is the next one's. More than one only on a server.
     pub(crate) wallets: u64,
     /// Gateways on one database, each with its share of the connections. More than one only on a server.
     pub(crate) nodes: u64,
 }
 
-/// What keeps the data.
+/// Engine that keeps the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// A file.
@@ -35,7 +35,7 @@ impl Engine {
     }
 }
 
-/// What the load is made of.
+/// Kind of the requests of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScenarioKind {
     /// Each request is new.
@@ -50,7 +50,7 @@ pub(crate) enum ScenarioKind {
     Streams(StreamShape),
 }
 
-/// How an answer streams.
+/// Shape of a streamed answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamShape {
     pub(crate) chunks: u64,
@@ -59,7 +59,7 @@ pub(crate) struct StreamShape {
     pub(crate) keys: KeySharing,
 }
 
-/// Whose streams are whose.
+/// Sharing of runs between connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeySharing {
     /// Each request is a run.
@@ -146,7 +146,7 @@ pub(crate) const ALL: [Scenario; 14] = [
     NODES,
     NODES_WALLETS,
 ];
-/// What is measured where nothing is named.
+/// The usual ones, measured where nothing is named.
 pub(crate) const USUAL: [Scenario; 9] =
     [ONE, SOME, MANY, SLOW, REPLAY, OVERLOAD, STREAMS, CHUNKS, READERS];
 
@@ -155,7 +155,7 @@ pub(crate) const USUAL_ON_A_SERVER: [Scenario; 7] =
     [ONE, SOME, MANY, SOME_WALLETS, MANY_WALLETS, NODES, NODES_WALLETS];
 
 impl Scenario {
-    /// Whether it can be measured there. What a purge deletes is made in a file.
+    /// True where it can be measured there. What a purge deletes is made in a file.
     pub(crate) fn fits(&self, engine: Engine) -> bool {
         match engine {
             Engine::Sqlite => self.wallets == 1 && self.nodes == 1,

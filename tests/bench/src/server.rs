@@ -22,12 +22,12 @@ pub(crate) struct DatabaseServer {
     version: u64,
 }
 
-/// What the whole server has done so far.
+/// Work of the whole server so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerWork {
     /// Bytes of its log.
     pub(crate) logged: u64,
-    /// How often it waited until its log was on the disk.
+    /// Waits until its log was on the disk.
     pub(crate) syncs: u64,
 }
 
@@ -51,7 +51,7 @@ impl DatabaseServer {
         Self { database, process, version }
     }
 
-    /// What it is, for the head of a table.
+    /// Name and settings, for the head of a table.
     pub(crate) fn describe(&self) -> String {
         let settings = ["server_version", "fsync", "synchronous_commit"];
         let values = settings.map(|name| self.show(name));
@@ -59,7 +59,7 @@ impl DatabaseServer {
         format!("PostgreSQL {version}, fsync {fsync}, synchronous_commit {commit}")
     }
 
-    /// Where its files are.
+    /// Folder of its files.
     pub(crate) fn folder(&self) -> PathBuf {
         self.show("data_directory").into()
     }
@@ -69,7 +69,7 @@ impl DatabaseServer {
         usage::cpu_nanos_of_family(self.process)
     }
 
-    /// What it has done; `tell` makes those who work on it tell.
+    /// Work so far; `tell` makes those who work on it tell.
     pub(crate) fn done(&self, tell: impl FnOnce()) -> ServerWork {
         std::thread::sleep(TELLS);
         tell();

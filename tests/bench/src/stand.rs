@@ -1,5 +1,15 @@
 //! A gateway with its upstream, its folder and its account, as one scenario needs them, and the loads
 //! that are put on it.
+//!
+//! ```text
+//! load ──▶ gateway ──▶ upstream        core 0: what is measured; core 1: all else, the database server too
+//! load ──▶ pass-through ──▶ upstream   the same load, for the price of HTTP alone
+//! load ──▶ upstream                    direct
+//! ```
+//!
+//! Usage is read from /proc right before a load begins and right after it has ended, of the target and of
+//! everything around it: what is left of the machine's busy time is other work, which a report calls a
+//! disturbance. Counters of commits are the gateway's own, from its metrics.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -21,13 +31,13 @@ use crate::usage::{Machine, ProcessUsage};
 /// The file with the credentials of all wallets.
 const BEARERS: &str = "bearers";
 
-/// What every stand is built with.
+/// Setup that all stands share.
 #[derive(Debug, Clone)]
 pub(crate) struct BenchSetup {
-    /// This program.
+    /// The program itself.
     pub(crate) program: PathBuf,
     pub(crate) cores: Cores,
-    /// Where folders are made.
+    /// Folder in which others are made.
     pub(crate) folder: PathBuf,
     pub(crate) log_level: String,
     pub(crate) engine: Engine,
@@ -51,14 +61,14 @@ pub(crate) struct TestBed {
     upstream: (Peer, SocketAddr),
     passthrough: (Peer, SocketAddr),
     gateways: Vec<Gateway>,
-    /// What was resident before the first load, of the upstream, the pass-through and all gateways.
+    /// Memory that was resident before the first load, of the upstream, the pass-through and all gateways.
     idle_kib: [u64; 3],
     scenario: Scenario,
     site: Site,
     server: Option<DatabaseServer>,
 }
 
-/// Who is measured.
+/// Target of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Direct,
@@ -144,7 +154,7 @@ impl TestBed {
         Self { ground, account, upstream, passthrough, gateways, idle_kib, scenario, site, server }
     }
 
-    /// One request that is finished; its key.
+    /// Finishes a request; its key.
     pub(crate) fn finished_key(&self) -> String {
         let key = request_key();
         for gateway in &self.gateways {
@@ -208,7 +218,7 @@ impl TestBed {
         (figures, seen)
     }
 
-    /// What is measured, and what that had resident before its first load.
+    /// Processes of the target, and the memory that they had resident before their first load.
     fn processes(&self, target: Target, load: &Peer) -> (Vec<u32>, u64) {
         let [direct, pass_through, gateways] = self.idle_kib;
         match target {
@@ -224,7 +234,7 @@ impl TestBed {
         self.server.as_ref().map_or(0, DatabaseServer::cpu_nanos)
     }
 
-    /// What the server has done by now, and is told of by those who work on it.
+    /// Work of the server by now, of which those who work on it tell.
     fn done(&self, target: Target) -> Option<ServerWork> {
         let server = self.server.as_ref()?;
         Some(server.done(|| {
@@ -286,7 +296,7 @@ impl TestBed {
         Peer::start(command)
     }
 
-    /// Of all gateways together.
+    /// Counters of all gateways together.
     fn counters(&self) -> Counters {
         let request = Request::get("/metrics").bearer(ADMIN_TOKEN);
         let counters = self.gateways.iter().map(|gateway| {
@@ -317,7 +327,7 @@ fn completion(account: &Account, key: &str) -> Request {
     Request::completion(&account.key, key, crate::load::BODY)
 }
 
-/// What the gateway counts of its own commits.
+/// Counters that the gateway has of its own commits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counters {
     transactions: u64,

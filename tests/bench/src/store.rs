@@ -78,7 +78,7 @@ async fn beat(store: &Store, node: &Node, entry: LeaseMode) -> HeartbeatOutcome 
 struct StoreWorker {
     store: Store,
     keys: Arc<[(ApiKeyId, WalletId)]>,
-    /// Where among the keys it begins, and how far it goes each turn: together the hands use all alike.
+    /// Key at which it begins, and its step each turn: together the hands use all alike.
     at: usize,
     step: usize,
     claim: Claim,

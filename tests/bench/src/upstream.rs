@@ -19,21 +19,21 @@ use tokio::task::JoinSet;
 use self::speech::UpstreamBody;
 use crate::{LISTENS, say};
 
-/// How a request spells that it wants a stream.
+/// Spelling of a request that wants a stream.
 const STREAMED: &[u8] = br#""stream":true"#;
 const ANSWER: &str = r#"{"id":"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT","object":"chat.completion","created":1741569952,"model":"large-1","choices":[{"index":0,"message":{"role":"assistant","content":"Hello! A hold is placed before the model is called, and it is settled when the model has answered, so that nobody pays twice for one request.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":40,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default"}"#;
 
-/// How it answers.
+/// Pace of its answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pace {
     delay: Duration,
-    /// How many chunks with text a stream has.
+    /// Chunks with text in a stream.
     chunks: u64,
     /// Time between two of them.
     gap: Duration,
 }
 
-/// What the arguments name; nothing when they are wrong.
+/// The pace that the arguments name; nothing when they are wrong.
 #[must_use]
 pub fn parse(arguments: &[String]) -> Option<Pace> {
     let mut pace = Pace::default();

@@ -1,4 +1,4 @@
-//! What the kernel says that processes and the machine have used, by reading /proc.
+//! Usage of processes and of the machine, as the kernel says in /proc.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::numbers::permille;
 const TICKS: u64 = 100;
 const NANOS_PER_TICK: u64 = 1_000_000_000 / TICKS;
 
-/// What a process has used so far.
+/// Usage of a process so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
     pub(crate) cpu_nanos: u64,
@@ -19,7 +19,7 @@ pub(crate) struct ProcessUsage {
 }
 
 impl ProcessUsage {
-    /// Of a process that runs and belongs to us; all its threads, those that have ended too.
+    /// Usage of a process that runs and belongs to us; all its threads, those that have ended too.
     pub(crate) fn of(process: u32) -> Self {
         let read = |name: &str| {
             fs::read_to_string(format!("/proc/{process}/{name}")).expect("a process of ours")
@@ -32,7 +32,7 @@ impl ProcessUsage {
         }
     }
 
-    /// Of several together.
+    /// Usage of several processes together.
     pub(crate) fn of_all(processes: &[u32]) -> Self {
         processes.iter().map(|process| Self::of(*process)).fold(Self::default(), |sum, it| Self {
             cpu_nanos: sum.cpu_nanos + it.cpu_nanos,
@@ -51,7 +51,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(ticks()? + ticks()?)
 }
 
-/// Who started a process.
+/// The process that started another one.
 pub(crate) fn parent(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_name, fields) = stat.rsplit_once(") ")?;

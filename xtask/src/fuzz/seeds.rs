@@ -1,4 +1,4 @@
-//! What the fuzzer starts from: the bodies that the wire's tests read, and the words of OpenAI's schema.
+//! Seeds of the fuzzer: the bodies that the wire's tests read, and the words of OpenAI's schema.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,15 +1,15 @@
-//! What cargo-mutants found out about each mutant, as its report says.
+//! Outcomes of mutants, from the report of cargo-mutants.
 
 use std::{fmt, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// One mutant and what became of it.
+/// A mutant and what became of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MutantOutcome {
     pub(super) file: String,
-    /// What was changed and in which function, without the line: lines move.
+    /// Change and function, without the line: lines move.
     pub(super) mutant: String,
     pub(super) verdict: MutantVerdict,
 }
@@ -20,11 +20,11 @@ pub(super) enum MutantVerdict {
     Missed,
     /// The tests did not come to their end, which somebody would have noticed.
     Timeout,
-    /// It does not compile, so that nobody can make this mistake.
+    /// Code that does not compile, so that nobody can make this mistake.
     Unviable,
 }
 
-/// How many mutants met which end.
+/// Mutants by their end.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MutantCounts {
     caught: usize,
@@ -47,7 +47,7 @@ impl MutantCounts {
         counts
     }
 
-    /// How many of a hundred that build are noticed, rounded down; `None` where none builds.
+    /// Mutants noticed of a hundred that build, rounded down; `None` where none builds.
     pub(super) fn percentage(&self) -> Option<usize> {
         let noticed = self.caught + self.timeout;
         (100 * noticed).checked_div(noticed + self.missed)
@@ -70,7 +70,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<MutantOutcome>> {
     outcomes.iter().filter_map(|outcome| read_one(outcome).transpose()).collect()
 }
 
-/// One mutant's end; `None` for the tests of the code as it is.
+/// The end of a mutant; `None` for the tests of the code as it is.
 fn read_one(outcome: &Value) -> Result<Option<MutantOutcome>> {
     let scenario = outcome.get("scenario").context("an outcome is of nothing")?;
     let Some(mutant) = scenario.get("Mutant") else { return Ok(None) };

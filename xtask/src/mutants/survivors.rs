@@ -9,10 +9,10 @@ use anyhow::{Context, Result, ensure};
 
 use super::outcome::{MutantOutcome, MutantVerdict};
 
-/// Where they are listed.
+/// The file that lists them.
 pub(super) const FILE: &str = "xtask/mutants.toml";
 
-/// How many of each may survive, by file and words.
+/// Number of each that may survive, by file and words.
 #[derive(Debug)]
 pub(super) struct Survivors(BTreeMap<(String, String), usize>);
 
@@ -37,7 +37,7 @@ impl Survivors {
         Ok(Self(survivors))
     }
 
-    /// Those that were missed and may not be.
+    /// Mutants that were missed and may not be.
     pub(super) fn unknown<'a>(
         &self,
         missed: impl Iterator<Item = &'a MutantOutcome>,
@@ -53,7 +53,7 @@ impl Survivors {
         unknown
     }
 
-    /// Those in the files that were tested that may survive and do not, or are no more.
+    /// Listed mutants of tested files that do not survive, or are no more.
     pub(super) fn stale(&self, outcomes: &[MutantOutcome]) -> Vec<String> {
         let mut stale = Vec::new();
         for ((file, mutant), listed) in &self.0 {

@@ -32,7 +32,7 @@ pub(crate) struct Clients {
 #[derive(Debug)]
 pub(crate) enum Client {
     Ready(PathBuf),
-    /// Why not, for people.
+    /// The reason for people, where there is none.
     Missing(String),
 }
 

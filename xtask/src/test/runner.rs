@@ -10,12 +10,12 @@ use anyhow::Result;
 use super::tally::TestTally;
 use crate::shell;
 
-/// What runs the tests of some crates.
+/// Runner of the tests of some crates.
 #[derive(Debug)]
 pub(crate) struct Runner {
     root: PathBuf,
     kind: RunnerKind,
-    /// What is built together, as arguments of Cargo: the features that crates share are then
+    /// Packages that are built together, as arguments of Cargo: the features that crates share are then
     /// resolved once, and nothing is compiled twice.
     selection: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl Runner {
         Self { root: root.to_owned(), kind, selection }
     }
 
-    /// One line on what runs the tests.
+    /// Says in a line what runs the tests.
     pub(crate) fn introduce(&self) -> &'static str {
         match self.kind {
             RunnerKind::Nextest => "tests run with cargo nextest",

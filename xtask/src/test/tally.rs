@@ -4,7 +4,7 @@ use std::{fmt, ops::Add};
 
 use crate::shell::CommandOutput;
 
-/// How many tests ended how.
+/// Number of tests by their end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TestTally {
     pub(crate) passed: u32,

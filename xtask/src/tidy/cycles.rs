@@ -23,7 +23,7 @@ use super::{
 
 /// The names of modules from the root of a crate.
 type ModulePath<'a> = Vec<&'a str>;
-/// Where an edge was seen first: a file, and the index of the line.
+/// The place at which an edge was seen first: a file, and the index of the line.
 type Sight<'a> = (&'a str, usize);
 /// The edges between the children of one module.
 type Siblings<'a> = BTreeMap<(&'a str, &'a str), Sight<'a>>;
@@ -31,7 +31,7 @@ type Siblings<'a> = BTreeMap<(&'a str, &'a str), Sight<'a>>;
 /// Imports that lead from one to the next end somewhere, unless they go in a circle themselves.
 const HOPS_MAX: usize = 8;
 
-/// One crate: its modules, what each of them imports, and what each of them names.
+/// A crate: its modules, what each of them imports, and what each of them names.
 #[derive(Debug, Default)]
 struct Crate<'a> {
     modules: BTreeSet<ModulePath<'a>>,
@@ -165,7 +165,7 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// One file, read token by token.
+/// A file that is read token by token.
 struct Reader<'a> {
     file: &'a str,
     tokens: Vec<Token<'a>>,
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an attribute is `#[cfg(test)]`, or another condition that only tests meet.
+    /// Reads an attribute: true where it is `#[cfg(test)]`, or another condition that only tests meet.
     fn attribute(&mut self) -> bool {
         let mut depth = 0_usize;
         let mut words = Vec::new();

@@ -21,7 +21,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
 /// Not even its tests may: the wire would freeze the domain.
 const NEVER: &[(&str, &[&str])] = &[("holdfast-domain", &["serde", "serde_json"])];
 
-/// Who came in by another way.
+/// Crates that came in by another way.
 pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages {

@@ -1,4 +1,4 @@
-//! How our files look, and what some of them may not mention.
+//! Form of our files, and what some of them may not mention.
 //!
 //! Judged line by line, so approximately: a rule may be dodged on purpose, not by accident.
 
@@ -69,7 +69,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// What is wrong with one file.
+/// Findings in one file.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     if is_rust(path) {

@@ -1,4 +1,4 @@
-//! Who may depend on whom, written down and compared with what the manifests say, both ways: a
+//! Layers: who may depend on whom, written down and compared with what the manifests say, both ways: a
 //! line that nobody needs any more is a finding too.
 
 use super::Finding;

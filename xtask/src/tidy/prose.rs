@@ -27,7 +27,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether one word is longer than everything around it.
+/// True where one word is longer than everything around it.
 fn is_one_word(line: &str, length: usize) -> bool {
     let words = line.split_whitespace().map(|word| word.chars().count());
     words.max().is_some_and(|longest| longest > length - longest)

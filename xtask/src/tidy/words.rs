@@ -35,7 +35,7 @@ const WORDS: &[&str] = &[
 /// Words that say something else when a number follows.
 const NUMBERED: &[&str] = &[concat!("ses", "sion "), concat!("iss", "ue ")];
 
-/// What one file should not say.
+/// Words that one file should not say.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     if NOT_OURS.contains(&path) || path.contains("/fixtures/") {
         return Vec::new();

@@ -36,7 +36,7 @@ pub(super) enum UpstreamBody {
 pub(super) struct SpeechBody {
     step: SpeechStep,
     gap: Duration,
-    /// When the next chunk is due; nothing where there is no gap between them.
+    /// Moment at which the next chunk is due; nothing where there is no gap between them.
     due: Option<Pin<Box<Sleep>>>,
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use holdfast_bench::bench::{Plan, figures};
+use holdfast_bench::instructions;
 use holdfast_bench::scenario::Engine;
 
 #[test]
@@ -45,6 +46,17 @@ fn a_store_is_filled_before_it_is_measured() {
     let told = figures(&plan);
     assert_eq!(told["stored"], 1_000);
     assert_eq!(told["lines"].as_array().unwrap().len(), 3, "{told}");
+}
+
+#[test]
+fn valgrind_counts_the_instructions_of_every_kind_of_request() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let usual = instructions::Plan::usual(env!("CARGO_BIN_EXE_holdfast-bench").into());
+    let counts =
+        instructions::count(&instructions::Plan { folder, warm_up: 2, requests: 2, ..usual });
+    let [plain, replay, streamed, refused] = counts[..] else { panic!("{counts:?}") };
+    assert!(refused.1 > 0 && refused.1 < replay.1, "{counts:?}");
+    assert!(replay.1 < plain.1 && replay.1 < streamed.1, "{counts:?}");
 }
 
 /// A change of an operation is one of a batch, and a request has two.
