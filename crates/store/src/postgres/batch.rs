@@ -1,5 +1,6 @@
-//! One transaction of the writer: judges its changes by what it read when it began, and writes those
-//! that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of them):
+//! One transaction of the writer: judges its changes by what it read when it began, and writes
+//! those that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of
+//! them):
 //!
 //! ```text
 //! writer                                        server
@@ -12,7 +13,8 @@
 //!                                              <-   durable
 //! ```
 //!
-//! A price version that no batch has met before costs one more, between 1 and 2, once in a connection.
+//! A price version that no batch has met before costs one more, between 1 and 2, once in a
+//! connection.
 //!
 //! Locks are held from 1 to 3, so nothing in between may wait for anything but this connection. A
 //! failure says what is certain and no more: before 3 nothing was committed, and after it only an

@@ -1,23 +1,24 @@
-//! Beginning of a batch's transaction, in one round trip: BEGIN, the locks of its wallets, the clock,
-//! and the rows that its changes touch.
+//! Beginning of a batch's transaction, in one round trip: BEGIN, the locks of its wallets, the
+//! clock, and the rows that its changes touch.
 //!
 //! ```text
 //! BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-//! EXECUTE holdfast_lock(wallets);      in the order of their ids, so that two batches never deadlock
-//! EXECUTE ...;                         clock and numbers first, then the rows that are not remembered
+//! EXECUTE holdfast_lock(wallets);   in order of ids: two batches never deadlock
+//! EXECUTE ...;                      clock and numbers, then rows that are not remembered
 //! ```
 //!
-//! The order is what makes the verdicts true. Each statement sees what was committed before it began:
-//! rows that are read after the locks cannot change until COMMIT, because whoever changes them has the
-//! same lock. The clock is read after the locks as well, so time never runs backwards within a wallet.
+//! The order is what makes the verdicts true. Each statement sees what was committed before it
+//! began: rows that are read after the locks cannot change until COMMIT, because whoever changes
+//! them has the same lock. The clock is read after the locks as well, so the moments of a wallet's
+//! changes follow their order unless the clock is set back.
 //!
-//! A text of several statements takes no values beside it. So the statements are prepared by name when
-//! a connection is made (`prepare`), and their arguments stand in the text: ids in hex and integers,
-//! never a string of a caller's.
+//! A text of several statements takes no values beside it. So the statements are prepared by name
+//! when a connection is made (`prepare`), and their arguments stand in the text: ids in hex and
+//! integers, never a string of a caller's.
 //!
 //! A silent connection is given up after `BEGINNING` (`READING` where rows are read) and the lock
-//! time-out of each wallet, `ANSWER` at most. Windows of counters are read from the last batch on; a
-//! clock that was set back costs one more round trip.
+//! time-out of each wallet, `ANSWER` at most. Windows of counters are read from the last batch on;
+//! a clock that was set back costs one more round trip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -86,7 +87,7 @@ pub(super) async fn begin(
     let all = plan_reads(since, changes, &begun.known);
     let patience = reply_timeout(wallets.len(), lock_timeout, all.has_rows());
     begun.read(connection, lock(&wallets), &all, patience).await?;
-    // Too few would give two operations one place in the table.
+    // Too few would leave an operation without its number.
     if i64::try_from(begun.numbers.len()) != Ok(all.numbers) {
         return Err(decode(6, BadCell));
     }

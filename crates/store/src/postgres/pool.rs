@@ -1,10 +1,19 @@
-//! Connections for one purpose, and what runs on them: to its end whether or not its caller waits for
-//! it, and no longer than is of use.
+//! Connections for one purpose, and the work that runs on them: to its end whether or not its
+//! caller waits for it, and no longer than is of use.
+//!
+//! ```text
+//! acquire (ACQUIRE) -> a kept connection that answers in LOOK, or a new one -> work (patience)
+//! release           -> kept for IDLE, unless its error says that it is broken
+//! ```
 //!
 //! The driver's own pool asks each connection that comes back whether it is well, and waits for the
-//! answer as long as the network pleases: behind one that has forgotten them, its connections are gone
-//! for a quarter of an hour. Here one is asked before it is used, has two seconds to answer, and is
+//! answer as long as the network pleases: behind one that has forgotten them, its connections are
+//! gone for a quarter of an hour. Here one is asked before it is used, has `LOOK` to answer, and is
 //! dropped where anything about it is in doubt.
+//!
+//! Work is a task of the store, not of its caller: a future dropped halfway would leave a
+//! transaction open that the driver knows nothing of. For the same reason each wait here is longer
+//! than the server's own limit for the statement: the server must be the first to give up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,23 +32,23 @@ use super::error::is_broken;
 use super::session::{AUDIT_STATEMENT, CLOCK, Session, begin_snapshot, is_healthy, within};
 use crate::dialect::Bind;
 
-/// How long a caller waits for a connection.
+/// Longest wait of a caller for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// How long a connection that was kept has to say that it is well: another one is made sooner than that.
+/// Time in which a kept connection has to say that it is well: a new one is made sooner than that.
 const LOOK: Duration = Duration::from_secs(2);
-/// One that nobody has used for so long is closed.
+/// Age at which a connection that nobody has used is closed.
 const IDLE: Duration = Duration::from_secs(300);
-/// Longer than the server lets it run.
+/// Time-out of a snapshot read: longer than the server lets it run.
 const AUDIT: Duration = Duration::from_secs(16 * 60);
 const _: () = assert!(AUDIT.as_secs() > AUDIT_STATEMENT.as_secs());
-/// Ending one is quick, or its connection is dead.
+/// Time-out of closing a connection or ending its transaction: one that takes longer is dead.
 const END: Duration = Duration::from_secs(2);
 
-/// Connections for one purpose.
+/// Pool of connections for one purpose, all with one session.
 pub(crate) struct ConnectionPool {
     shared: Arc<PoolInner>,
     tasks: TaskTracker,
-    /// How long the work may take, once it has a connection.
+    /// Longest run of the work, once it has a connection.
     patience: Duration,
 }
 
@@ -47,7 +56,7 @@ struct PoolInner {
     url: PgConnectOptions,
     session: Session,
     room: Arc<Semaphore>,
-    /// The one that was used last comes last.
+    /// Kept connections, each with the time of its last use; the last one used is at the back.
     idle: Mutex<VecDeque<(PgConnection, Instant)>>,
 }
 
@@ -91,6 +100,7 @@ impl ConnectionPool {
             let mut taken = shared.acquire().await?;
             let done = within(patience, work(&mut taken.connection)).await;
             match &done {
+                // Dropped with its place: the next caller makes a new one.
                 Err(error) if is_broken(error) => {}
                 Ok(_) | Err(_) => shared.release(taken),
             }
@@ -110,6 +120,7 @@ impl ConnectionPool {
     {
         let written = self.run(move |connection| {
             Box::pin(async move {
+                // No default of the server is relied on: a role may have another isolation.
                 let begin = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
                 let mut transaction = begin.await?;
                 let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));

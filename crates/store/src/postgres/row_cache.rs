@@ -7,13 +7,13 @@
 //! UPDATE counts too few rows, or the verdict is a refusal         -> Misled: read, judge again
 //! ```
 //!
-//! A row holds on the connection that it was committed on, and is dropped with it: the next server may
-//! have lost that commit. Somebody else may have changed the row since, so what was judged by it stands
-//! only where the row that is written proves to be that one. No change is ever refused by it. A row is
-//! given once, so a batch can be misled once.
+//! A row holds on the connection that it was committed on, and is dropped with it: the next server
+//! may have lost that commit. Somebody else may have changed the row since, so what was judged by
+//! it stands only where the row that is written proves to be that one. No change is ever refused by
+//! it. A row is given once, so a batch can be misled once.
 //!
-//! Bound: two generations of `ROOM` rows, a hundred bytes each; the older one goes when the newer is
-//! full.
+//! Bound: two generations of `ROOM` rows, a hundred bytes each; the older one goes when the newer
+//! is full.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;

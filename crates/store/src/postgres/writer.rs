@@ -11,11 +11,12 @@
 //!
 //! It owns its connection for ever, so no transaction hangs on a caller's future: a dropped caller
 //! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
-//! were answered by the batch before. A lone caller so pays for no timer, and a crowd shares a flush.
+//! were answered by the batch before. A lone caller so pays for no timer, and a crowd shares a
+//! flush.
 //!
 //! Everybody waits behind one batch. So a lock is waited for `LOCK_WAIT` at most, a race is tried
-//! `TRIES` times before the batch is halved, and while the server cannot be reached whoever has come
-//! is turned away after one attempt of `CONNECT`, not after one attempt each.
+//! `TRIES` times before the batch is halved, and while the server cannot be reached whoever has
+//! come is turned away after one attempt of `CONNECT`, not after one attempt each.
 //!
 //! It must never answer `Unavailable` once COMMIT may have arrived: that is `Uncertain`, and the
 //! connection is dropped.
