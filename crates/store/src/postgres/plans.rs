@@ -12,7 +12,7 @@ use super::statements::StatementTexts;
 
 const UP: &str = include_str!("../../migrations/postgres/0001_ledger.up.sql");
 
-/// What may stand in the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
+/// States of the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
 /// little, with an operation that runs.
 const STATES: [&str; 3] = [
     "",

@@ -13,14 +13,14 @@ pub(super) const LOCK: &str =
     "SELECT 5::bigint, id, available, held FROM wallets WHERE id = ANY($1)
     ORDER BY id FOR NO KEY UPDATE";
 
-/// Which of these wallets somebody else has locked. It waits for none.
+/// Statement that finds which of these wallets somebody else has locked. It waits for none.
 pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
         SELECT id FROM wallets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
     )
     SELECT w.id FROM wallets AS w
     WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
 
-/// What the rows of [`read`] and [`LOCK`] begin with.
+/// Codes of the kinds of rows: first cell of each row of [`read`] and [`LOCK`].
 pub(super) const CLOCK_ROW: i64 = 0;
 pub(super) const OPERATION_ROW: i64 = 1;
 pub(super) const COUNTER_ROW: i64 = 2;
@@ -36,7 +36,7 @@ pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_i
     cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
     FROM prices WHERE price_version = ANY($1)";
 
-/// What a batch looks for beside its wallets and prices.
+/// Reads of a batch beside its wallets and prices.
 pub(super) struct BatchReads {
     /// Operations that are new, if they pass: as many numbers are asked for.
     pub(super) numbers: i64,
@@ -115,14 +115,14 @@ pub(super) fn read(parts: u16) -> String {
 }
 
 impl BatchReads {
-    /// Nothing yet, for so many changes.
+    /// Empty reads, with room for so many changes.
     pub(super) fn with_room(expected: usize) -> Self {
         let [operations, counters, postings, charged] =
             std::array::from_fn(|_part| Rows::with_room(expected));
         Self { numbers: 0, operations, counters, postings, charged }
     }
 
-    /// Whether more is read than the clock.
+    /// True where rows are read beside the clock.
     pub(super) const fn has_rows(&self) -> bool {
         !(self.operations.is_empty()
             && self.counters.is_empty()

@@ -85,7 +85,7 @@ mod tests {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
     }
 
-    /// What asking for a cancel comes to, of what was admitted so, at some version.
+    /// Change that asks to cancel what was admitted so, at some version.
     fn asked(admission: &Change, version: Version) -> Arc<Change> {
         let receipt =
             Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::arrays::{Columns, Rows};
 
-/// What the writing statement writes.
+/// Rows of the writing statement, part by part; the order of its fields is the order of `WRITES`.
 pub(super) struct Writes {
     pub(super) prices: Rows,
     pub(super) admissions: Rows,
@@ -41,14 +41,15 @@ struct WritePart {
     hits: RowCheck,
 }
 
-/// How many rows a part changes.
+/// Rule for the number of rows that a part changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowCheck {
-    /// One for each that it is given, or the statement fails: it adds them.
+    /// One row for each given, or the statement fails: such a part adds them.
     All,
-    /// One for each that it is given, or else nothing must be committed: the server counts.
+    /// One row for each given, or else nothing must be committed: the server counts, the batch
+    /// compares.
     Counted,
-    /// Those that are there.
+    /// The rows that are there, as many as there are.
     Found,
 }
 
@@ -56,7 +57,7 @@ const NUMBER: Columns = Columns { ints: &["op_seq"], ..Columns::NONE };
 const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
-/// How many parts the writing statement has at most.
+/// Largest number of parts of the writing statement, one for each field of [`Writes`].
 pub(super) const PARTS: usize = 15;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
@@ -306,12 +307,12 @@ pub(super) fn present<'r>(
     rows.into_iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
 }
 
-/// How many rows are to be changed.
+/// Numbers of rows that the writing statement has to change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpectedCounts {
-    /// By the parts whose rows the server counts.
+    /// Rows of the parts that the server counts.
     pub(super) counted: i64,
-    /// By those that change all or fail.
+    /// Rows of the parts that change all or fail.
     pub(super) added: i64,
 }
 
@@ -324,7 +325,7 @@ pub(super) fn expected_counts(writes: &[Rows; PARTS]) -> ExpectedCounts {
 }
 
 impl Writes {
-    /// Nothing yet, for so many changes.
+    /// Empty rows, with room for so many changes.
     pub(super) fn with_room(expected: usize) -> Self {
         let rows = || Rows::with_room(expected);
         Self {
