@@ -92,6 +92,7 @@ struct SharedError<E: std::error::Error + 'static>(#[source] Arc<E>);
 
 impl Job {
     pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<CommitResult>) {
+        // One verdict each: a caller that went away makes its writer send into nothing.
         let (to, verdict) = oneshot::channel();
         (Self { change, offered: Instant::now(), to: Some(to), is_in_hand: false }, verdict)
     }
@@ -172,6 +173,8 @@ pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> V
         let fits = batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX && !is_closed;
         if free && fits && (batch.is_empty() || !is_alone) {
             bytes = bytes.saturating_add(its_bytes);
+            // A large change closes its own batch; one that comes later waits for a batch of its
+            // own.
             is_closed = is_alone;
             batch.push(job);
         } else {

@@ -48,7 +48,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 /// A migration and whether the database has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationStatus {
-    /// Number of the migration, from one on, without gaps.
+    /// Number of the migration, from one on: the order in which they are applied.
     pub version: u32,
     /// Name of the migration, as in its file name.
     pub name: String,
@@ -120,6 +120,7 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
             Err(error) => break Err(error),
         }
     };
+    // Closed whatever came of it: a file stays locked by a connection that is left.
     close(db, outcome).await
 }
 
@@ -274,6 +275,7 @@ async fn inspect(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Content
     let (mark, tables) = read.await.map_err(failed(url))?;
     match (mark, tables) {
         (mark, _) if mark == ours => Ok(Contents::Ours),
+        // No mark and no table: anything else is somebody else's and stays as it is.
         (0, 0) => Ok(Contents::Nothing),
         _ => Err(SchemaError::Foreign(name(url))),
     }
@@ -299,6 +301,7 @@ async fn applied(
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         match MIGRATIONS.iter().find(|migration| migration.version == version) {
             None => return Err(SchemaError::Newer(version)),
+            // The text was edited after it was applied: nobody knows what the tables are.
             Some(ours) if ours.digest(dialect) != digest => {
                 return Err(SchemaError::Changed(version));
             }
@@ -405,6 +408,7 @@ async fn revert_one(
     let Some(last) = last else {
         return Err(SchemaError::NothingApplied);
     };
+    // Before the counts: a node that runs would add to them.
     if let Some(node) = running(&transaction, dialect).await.map_err(SchemaError::Failed)? {
         return Err(SchemaError::InUse(node));
     }

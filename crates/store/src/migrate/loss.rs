@@ -1,4 +1,4 @@
-//! Rows that are lost when a migration is taken back: their counts, in words for whoever asks for it.
+//! Rows that are lost when a migration is taken back: their counts, in words for people.
 
 use std::fmt;
 

@@ -141,7 +141,7 @@ struct NameColumn {
     known: BTreeMap<Box<str>, i64>,
     /// All of them, in the order of their places.
     all: Vec<u8>,
-    /// Place of the name of each row; none where a row has no name.
+    /// Place of each row's name; zero where a row has none.
     places: Vec<u8>,
 }
 
@@ -179,7 +179,7 @@ const HEAD_BYTES: usize = 20;
 const ROOM_MAX: usize = 64 << 10;
 
 impl Rows {
-    /// None yet; so many are expected.
+    /// Empty rows, with room for so many in each column.
     pub(super) fn with_room(expected: usize) -> Self {
         Self { expected, ..Self::default() }
     }
@@ -312,6 +312,7 @@ pub(super) fn arguments(
     let sizes = tables.iter().map(Rows::size);
     let (count, bytes) =
         sizes.fold((1, number_bytes), |(n, m), (count, bytes)| (n + count, m + bytes));
+    // Once, so that no cell is copied again while the buffer grows.
     arguments.reserve(count, bytes);
     let numbers = number.into_iter().try_for_each(|number| arguments.add(number));
     let added = numbers

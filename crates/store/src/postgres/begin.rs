@@ -94,6 +94,8 @@ pub(super) async fn begin(
     // Windows were read from the last batch on. They are all there unless none is known, or the clock was set
     // back meanwhile: then they are read once more, from where it is now.
     while begun.now < since && !all.counters.is_empty() {
+        // Each turn starts earlier than the last, so this ends unless the clock runs backwards for
+        // ever.
         since = begun.now;
         let counters = plan_reads(since, changes, &begun.known).counters;
         let again = BatchReads { counters, ..BatchReads::with_room(0) };
@@ -130,13 +132,14 @@ pub(super) async fn held(
 /// Wait for the answer to a beginning: the lock time-out of each wallet, one after the other, and
 /// the time of the reads; `ANSWER` at most. The server ends a statement that takes longer.
 fn reply_timeout(wallets: usize, lock_timeout: Duration, reads: bool) -> Duration {
+    // Locks are taken one after the other, and the server times each wait by itself.
     let locks = lock_timeout.saturating_mul(u32::try_from(wallets).unwrap_or(u32::MAX));
     let rest = if reads { READING } else { BEGINNING };
     locks.saturating_add(rest).min(ANSWER)
 }
 
-/// Begins a transaction and locks these wallets. Quoted by dollars a backslash is one, whatever the server's
-/// settings are; the array takes one of two.
+/// Text that begins a transaction and locks these wallets. Quoted by dollars a backslash is one,
+/// whatever the server's settings are; the array takes one of two.
 fn lock(wallets: &BTreeSet<WalletId>) -> String {
     let mut text = format!("{BEGIN}; EXECUTE holdfast_lock($${{");
     for (at, id) in wallets.iter().enumerate() {

@@ -43,6 +43,7 @@ pub(crate) async fn connect_single(
         .max_connections(1)
         .min_connections(0)
         .acquire_timeout(ACQUIRE)
+        // A migration may take hours: its connection must not be replaced by age.
         .max_lifetime(None::<Duration>)
         .test_before_acquire(false)
         .sqlx_logging(false)

@@ -48,6 +48,7 @@ pub(super) struct RowCountMismatch {
 impl BatchError {
     /// Before COMMIT was sent the server undoes everything.
     pub(super) fn before_commit(error: sqlx::Error) -> Self {
+        // First: 23505 is of class 23, which would be a refusal.
         if is_race(&error) {
             Self::Changed(error)
         } else if is_refusal(&error) {
@@ -61,6 +62,7 @@ impl BatchError {
 
     /// Only where the server says that it has undone it is that known. 40003 says the opposite.
     pub(super) fn of_commit(error: sqlx::Error) -> Self {
+        // Each of these codes says that the transaction was undone.
         if has_code(&error, &["40001", "40P01", "23505"]) {
             Self::Changed(error)
         } else if has_code(&error, &["23"]) {

@@ -7,7 +7,7 @@
 //! * an ending: the operation's row, its result and its attempts, and the settlement with it;
 //! * a posting: the posting itself.
 //!
-//! Deltas of wallets and counters come from the book, added up: one row for each that moved,
+//! Deltas of wallets and new values of counters come from the book: one row for each that moved,
 //! however many changes of the batch moved it. No rule is applied here: judging is over.
 
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};

@@ -147,12 +147,14 @@ impl ConnectionPool {
     pub(crate) async fn moment(&self) -> Result<PgReadTransaction, sqlx::Error> {
         let shared = Arc::clone(&self.shared);
         let mut taken = shared.acquire().await?;
+        // Where this fails, or is dropped, the connection goes with it.
         within(self.patience, taken.connection.execute(begin_snapshot())).await?;
         Ok(PgReadTransaction { taken, shared })
     }
 
     /// Closes the connections, once nothing uses them any more.
     pub(crate) async fn close(&self) {
+        // First, so that no caller takes a place, and nothing is kept from here on.
         self.shared.room.close();
         let idle = std::mem::take(&mut *self.shared.idle());
         for (connection, _since) in idle {
@@ -168,10 +170,13 @@ impl PoolInner {
         let taking = async {
             let place = Arc::clone(&self.room).acquire_owned().await;
             let place = place.map_err(|_closed| sqlx::Error::PoolClosed)?;
+            // The last one used is the likeliest to be well; those that nobody needs grow old at
+            // the front.
             let kept = self.idle().pop_back();
             if let Some((mut connection, _since)) = kept
                 && within(LOOK, is_healthy(&mut connection)).await.unwrap_or(false)
             {
+                // Any other answer, or none, drops the kept connection and makes a new one.
                 return Ok(ConnectionGuard { connection, _place: place });
             }
             Ok(ConnectionGuard {
@@ -185,15 +190,18 @@ impl PoolInner {
     fn release(&self, taken: ConnectionGuard) {
         let now = Instant::now();
         let mut idle = self.idle();
+        // No timer closes idle connections: whoever gives one back does.
         while idle.front().is_some_and(|(_, since)| now.duration_since(*since) > IDLE) {
             drop(idle.pop_front());
         }
+        // After `close` has taken the others nobody would close this one.
         if !self.room.is_closed() {
             idle.push_back((taken.connection, now));
         }
     }
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<(PgConnection, Instant)>> {
+        // A deque is whole after a panic: nothing is done to it in two steps.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -207,7 +215,7 @@ impl PgReadTransaction {
         within(AUDIT, read(&mut self.taken.connection, sql.to_owned(), binds)).await
     }
 
-    /// Ends it. A connection on which that fails is not used again.
+    /// Ends the snapshot. A connection on which that fails is not used again.
     pub(crate) async fn end(mut self) {
         match within(END, self.taken.connection.execute("ROLLBACK")).await {
             Ok(_) => self.shared.release(self.taken),

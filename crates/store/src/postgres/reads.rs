@@ -90,6 +90,7 @@ pub(super) const READ_ALL: u16 = (1 << READS.len()) - 1;
 
 /// Prepares whatever [`BatchReads::ask`] executes. The server plans it when it is used first.
 pub(super) fn prepare_reads() -> String {
+    // Every combination at once, in one round trip of connecting: planning waits for the first use.
     (0..=READ_ALL)
         .map(|parts| format!("PREPARE holdfast_read_{parts} AS {};\n", read(parts)))
         .collect()
@@ -106,6 +107,7 @@ pub(super) fn read(parts: u16) -> String {
     let mut bind = 2;
     for (at, (columns, sql)) in READS.iter().enumerate() {
         if parts >> at & 1 == 1 {
+            // One statement for all reads: they share one moment, and one answer.
             text.push_str("\nUNION ALL ");
             text.push_str(&sql.replace("{v}", &columns.table(bind)));
             bind += columns.count();

@@ -37,11 +37,13 @@ impl RowCache {
     /// Remembers the row of a committed change, if its operation runs from then on.
     pub(super) fn remember(&mut self, change: &Change, passed: Acceptance) {
         if let Change::Operation(transition) = change
+            // Only a start: what does not run has no ending to come.
             && transition.start().is_some()
             && let Some(seq) = passed.seq
             && let Some(row) = OperationRow::after(transition, seq, passed.version)
         {
             if self.last.len() >= ROOM {
+                // Whole generations go: no order of use is kept, and no scan is needed.
                 self.before = mem::take(&mut self.last);
             }
             self.last.insert(transition.operation, row);

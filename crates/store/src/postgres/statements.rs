@@ -269,7 +269,7 @@ const WRITES: [WritePart; PARTS] = [
     },
 ];
 
-/// The texts of writing statements by the parts that are in them, made once each.
+/// Texts of writing statements by the parts that are in them, each made once.
 #[derive(Debug, Default)]
 pub(super) struct StatementTexts(HashMap<u16, Arc<str>>);
 
@@ -282,10 +282,14 @@ impl StatementTexts {
             let mut bind = 2;
             let (mut parts, mut counts) = (Vec::new(), vec!["0::bigint".to_owned()]);
             for (at, (write, rows)) in WRITES.iter().zip(writes).enumerate() {
+                // Left out: each combination of parts is a text, and a prepared statement, of its
+                // own.
                 if rows.is_empty() {
                     continue;
                 }
                 let sql = write.sql.replace("{v}", &write.columns.table(bind));
+                // Each part sees the rows as they were, so the counts do not depend on the order of
+                // parts.
                 if write.hits == RowCheck::Counted {
                     parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
                     counts.push(format!("(SELECT count(*) FROM w{at})"));

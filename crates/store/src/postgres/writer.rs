@@ -308,6 +308,7 @@ impl Writer {
 
 /// The second one first: what is taken from the end comes in its order.
 pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
+    // Halves keep the order of arrival within a subject, of which a batch has one change.
     let later = batch.split_off(batch.len() / 2);
     [later, batch]
 }
@@ -353,6 +354,8 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
 pub(super) fn reject_alone(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
     let constraint = error.as_database_error().and_then(|told| told.constraint());
+    // The balance was enough when it was judged by the book, and the table says that it is not: the
+    // table is right.
     let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
     let verdict: fn(Cause) -> CommitError = if is_of_wallet && has_code(&error, &[CHECK]) {
         |_cause| CommitError::InsufficientFunds
