@@ -41,8 +41,8 @@ const ALONE_BYTES: usize = BATCH_BYTES_MAX;
 /// Changes that were tried alone and did not fit, which a writer remembers at most.
 const MISFITS_MAX: usize = 1_024;
 
-/// The operations whose changes have failed alone. They are offered again and again, and would undo a
-/// batch each time: they are kept out of it.
+/// The operations whose changes have failed alone. They are offered again and again, and would undo
+/// a batch each time: they are kept out of it.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(BTreeSet<OperationId>);
 
@@ -68,8 +68,8 @@ impl Quarantine {
     }
 }
 
-/// A change on its way to the writer. Dropped without a verdict it says what is certain then: nothing
-/// happened to one that was still queued, anything may have happened to one in hand.
+/// A change on its way to the writer. Dropped without a verdict it says what is certain then:
+/// nothing happened to one that was still queued, anything may have happened to one in hand.
 #[derive(Debug)]
 pub(crate) struct Job {
     change: Arc<Change>,

@@ -63,13 +63,13 @@ pub struct Options {
     pub commit_queue: usize,
     /// Connections that read.
     pub readers: u32,
-    /// The largest sealed result that a load brings along, in bytes; of a larger one it says the length.
-    /// Unless somebody bounds how many of them are read at once, that is no matter.
+    /// The largest sealed result that a load brings along, in bytes; of a larger one it says the
+    /// length. Unless somebody bounds how many of them are read at once, that is no matter.
     pub result_bytes_max: usize,
     /// Longest wait of a write while another process has what it needs, before it is `Unavailable`.
     pub busy_timeout: Duration,
-    /// The right to serve the file, for the one process that has it: it alone folds the log into the file at
-    /// its end, and it holds the file to be the one that was opened.
+    /// The right to serve the file, for the one process that has it: it alone folds the log into
+    /// the file at its end, and it holds the file to be the one that was opened.
     pub lock: Option<Arc<ServeLock>>,
 }
 
@@ -140,8 +140,9 @@ pub struct Store {
 struct Inner {
     dialect: Dialect,
     readers: Readers,
-    /// For the short reads that every caller and every probe waits for: credentials, their wallets, the
-    /// clock. Results never go through these, so that however many of them are read, nobody is locked out.
+    /// For the short reads that every caller and every probe waits for: credentials, their wallets,
+    /// the clock. Results never go through these, so that however many of them are read, nobody is
+    /// locked out.
     glances: Readers,
     writing: WriteBackend,
     texts: JournalStatements,
@@ -199,9 +200,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the database is missing, is not ours, or has another schema; where it cannot be opened.
+    /// Where the database is missing, is not ours, or has another schema; where it cannot be
+    /// opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::describe();
+        // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
         let (writing, [readers, glances]) = match options.url.place() {
@@ -224,9 +227,9 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Takes in nothing more, commits what waits, and closes the database. The log of SQLite is folded into the
-    /// file by the process that serves it, and by the last one that closes it. Not cancel safe: a dropped future
-    /// leaves the rest to the end of the process.
+    /// Takes in nothing more, commits what waits, and closes the database. The log of SQLite is
+    /// folded into the file by the process that serves it, and by the last one that closes it. Not
+    /// cancel safe: a dropped future leaves the rest to the end of the process.
     ///
     /// # Errors
     ///
@@ -236,10 +239,12 @@ impl Store {
             WriteBackend::Sqlite(sqlite) => sqlite.finish(),
             WriteBackend::Postgres(postgres) => postgres.finish(),
         }
+        // Changes that were queued are committed before a connection is closed.
         self.closed().await;
         // The writer has ended by now; work that nobody waits for may still use the connections.
         self.inner.tasks.wait().await;
         let closed = self.readers().close().await;
+        // Both are closed, whatever came of the first.
         let closed = self.inner.glances.close().await.and(closed);
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.close().await.and(closed),

@@ -101,8 +101,8 @@ pub enum SchemaError {
     Failed(#[source] DbErr),
 }
 
-/// Applies every migration that is missing, each in a transaction, and says which. Makes the file if
-/// there is none. Not cancel safe between migrations; what is dropped halfway is rolled back.
+/// Applies every migration that is missing, each in a transaction, and says which. Makes the file
+/// if there is none. Not cancel safe between migrations; what is dropped halfway is rolled back.
 ///
 /// # Errors
 ///
@@ -120,7 +120,7 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
             Err(error) => break Err(error),
         }
     };
-    // Closed whatever came of it: a file stays locked by a connection that is left.
+    // Closed whatever came of it: a connection that is left keeps the file open.
     close(db, outcome).await
 }
 
@@ -128,8 +128,8 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
 ///
 /// # Errors
 ///
-/// Where rows would go that are to stay, a gateway runs on the server's database, none is applied, the
-/// database is not ours or is newer, or it fails.
+/// Where rows would go that are to stay, a gateway runs on the server's database, none is applied,
+/// the database is not ours or is newer, or it fails.
 pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationStatus, SchemaError> {
     exists(url)?;
     let db = open(url).await?;
@@ -154,8 +154,8 @@ pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaErr
     close(db, outcome).await
 }
 
-/// Refuses every schema but the one that this program was made for. It looks through a connection that
-/// cannot write where there are such: a file that is refused stays as it is.
+/// Refuses every schema but the one that this program was made for. It looks through a connection
+/// that cannot write where there are such: a file that is refused stays as it is.
 pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
     exists(url)?;
     let db = match url.place() {

@@ -57,11 +57,12 @@ const READ: Duration = Duration::from_secs(12);
 const ERRAND: Duration = Duration::from_secs(35);
 const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
 const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
-/// A heartbeat that takes longer is of no use: its lease is as good as over when the next one comes.
+/// A heartbeat that takes longer is of no use: its lease is as good as over when the next one
+/// comes.
 const BEAT: Duration = Duration::from_secs(4);
 
-/// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is one
-/// too: half of that.
+/// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is
+/// one too: half of that.
 pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 
 /// Database of a server, and the parts of this process that write it.

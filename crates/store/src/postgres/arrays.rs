@@ -49,8 +49,8 @@ impl Columns {
 
     /// The rows as a table `v`; the first bind is `$first`.
     ///
-    /// What `UNNEST` takes apart is kept cell by cell and read again. What has one length needs none of it:
-    /// its place is known, or counted where some are missing.
+    /// What `UNNEST` takes apart is kept cell by cell and read again. What has one length needs
+    /// none of it: its place is known, or counted where some are missing.
     pub(super) fn table(&self, first: usize) -> String {
         let bind = |at: usize, kind: &str| format!("${}::{kind}", first + at);
         let ints = self.ints.iter().enumerate();
@@ -215,6 +215,7 @@ impl Rows {
     pub(super) fn int(&mut self, value: i64) -> &mut Self {
         let cell = int(value);
         let column = self.ints.next(self.expected.saturating_mul(cell.len()));
+        // Length and value in one copy: most cells of a batch are integers.
         column.into_iter().for_each(|column| column.extend_from_slice(&cell));
         self
     }

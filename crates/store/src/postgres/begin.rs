@@ -72,8 +72,9 @@ pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::E
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 
-/// Begins the transaction of these changes: locks their wallets, for each of which the server waits this long,
-/// and reads what they touch, but for these rows, which are known. Where it fails, nothing has happened.
+/// Begins the transaction of these changes: locks their wallets, for each of which the server waits
+/// this long, and reads what they touch, but for these rows, which are known. Where it fails,
+/// nothing has happened.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     changes: &[&Change],
@@ -91,8 +92,8 @@ pub(super) async fn begin(
     if i64::try_from(begun.numbers.len()) != Ok(all.numbers) {
         return Err(decode(6, BadCell));
     }
-    // Windows were read from the last batch on. They are all there unless none is known, or the clock was set
-    // back meanwhile: then they are read once more, from where it is now.
+    // Windows were read from the last batch on. They are all there unless none is known, or the
+    // clock was set back meanwhile: then they are read once more, from where it is now.
     while begun.now < since && !all.counters.is_empty() {
         // Each turn starts earlier than the last, so this ends unless the clock runs backwards for
         // ever.

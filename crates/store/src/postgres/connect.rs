@@ -29,8 +29,8 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 #[error("the server is a standby")]
 struct IsStandby;
 
-/// A connection for migrations, and for looking at what is there, as a pool of one. It says at once what
-/// is wrong, where a pool would try again and again.
+/// A connection for migrations, and for looking at what is there, as a pool of one. It says at once
+/// what is wrong, where a pool would try again and again.
 pub(crate) async fn connect_single(
     url: &PgConnectOptions,
     lock_timeout: Duration,
@@ -114,8 +114,8 @@ async fn connected(url: &PgConnectOptions, session: Session) -> Result<PgConnect
     Ok(connection)
 }
 
-/// A server that follows another one cannot be written, and what is read there was true a while ago.
-/// After a switch-over an address may lead to such a server, until it leads to the right one.
+/// A server that follows another one cannot be written, and what is read there was true a while
+/// ago. After a switch-over an address may lead to such a server, until it leads to the right one.
 async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     if follows(connection).await? {
         return Err(sqlx::Error::Configuration(Box::new(IsStandby)));

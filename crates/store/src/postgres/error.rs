@@ -68,6 +68,7 @@ impl BatchError {
         } else if has_code(&error, &["23"]) {
             Self::Refused(error)
         } else {
+            // A connection that went silent may have delivered COMMIT.
             Self::Uncertain(error)
         }
     }

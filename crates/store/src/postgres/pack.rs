@@ -37,6 +37,7 @@ pub(super) fn writes<'c>(
             Change::Posting(posting) => pack.posting(posting),
         }
     }
+    // New versions only: the book leaves out those that the table has.
     for price in moved.prices.values() {
         pack.price(price);
     }
@@ -170,6 +171,7 @@ impl WritePacker {
                 })
             }
             None => {
+                // As many cells as a usage has: a column with fewer would shift the rows after it.
                 for _ in MeterKind::ALL {
                     rows.no_int();
                 }

@@ -86,8 +86,8 @@ impl ConnectionPool {
         Self { shared: Arc::new(shared), tasks: tasks.clone(), patience }
     }
 
-    /// Does this on a connection, to its end: a statement that is dropped halfway may have happened,
-    /// and leaves its connection behind.
+    /// Does this on a connection, to its end: a statement that is dropped halfway may have
+    /// happened, and leaves its connection behind.
     pub(super) async fn run<T, W>(&self, work: W) -> Result<T, sqlx::Error>
     where
         T: Send + 'static,

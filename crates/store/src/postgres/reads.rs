@@ -7,8 +7,8 @@ use super::arrays::{Columns, Rows};
 use super::session::CLOCK;
 use super::statements::present;
 
-/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
-/// and the counters of its API keys: whoever changes those has it.
+/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its
+/// operations and the counters of its API keys: whoever changes those has it.
 pub(super) const LOCK: &str =
     "SELECT 5::bigint, id, available, held FROM wallets WHERE id = ANY($1)
     ORDER BY id FOR NO KEY UPDATE";
@@ -53,8 +53,9 @@ const WINDOW: Columns = Columns {
     ..Columns::NONE
 };
 
-/// In the order of [`BatchReads`]; a row is a tag, two ids and three integers, and beside the clock the numbers. Each
-/// cell is of the type that the clock's row has: otherwise all rows were passed through a step of their own.
+/// In the order of [`BatchReads`]; a row is a tag, two ids and three integers, and beside the clock
+/// the numbers. Each cell is of the type that the clock's row has: otherwise all rows were passed
+/// through a step of their own.
 const READS: [(Columns, &str); 4] = [
     (
         ID,
@@ -96,7 +97,8 @@ pub(super) fn prepare_reads() -> String {
         .collect()
 }
 
-/// Reads these parts of [`READS`], and the clock first, with new numbers. `$1` is how many of them are asked for.
+/// Reads these parts of [`READS`], and the clock first, with new numbers. `$1` is how many of them
+/// are asked for.
 pub(super) fn read(parts: u16) -> String {
     let mut text = format!(
         "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
@@ -109,6 +111,7 @@ pub(super) fn read(parts: u16) -> String {
         if parts >> at & 1 == 1 {
             // One statement for all reads: they share one moment, and one answer.
             text.push_str("\nUNION ALL ");
+            // Binds are counted through all parts; `$1` is the number of new operations.
             text.push_str(&sql.replace("{v}", &columns.table(bind)));
             bind += columns.count();
         }

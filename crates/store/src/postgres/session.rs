@@ -58,6 +58,7 @@ pub(super) struct Session {
 
 /// Begin of a read of several statements, which all see one moment.
 pub(super) fn begin_snapshot() -> AssertSqlSafe<String> {
+    // LOCAL: the session keeps its shorter limit for the next caller.
     let statement = AUDIT_STATEMENT.as_millis();
     AssertSqlSafe(format!(
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -76,6 +77,7 @@ pub(super) async fn within<T>(
 }
 
 fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> String {
+    // Said on each connection: a pooler or a role may have set any of these to something else.
     let idle = IDLE_IN_TRANSACTION.as_millis();
     format!(
         "SET default_transaction_isolation = 'read committed';

@@ -1,14 +1,14 @@
-//! The statement by which a batch writes everything. Statements only; judging is in [`crate::judge`], and the
-//! order of things in [`super::batch`].
+//! The statement by which a batch writes everything. Statements only; judging is in
+//! [`crate::judge`], and the order of things in [`super::batch`].
 //!
-//! Everything that is written goes in one statement, whose parts see the rows as they were before it
-//! and do not see each other. A part that has nothing to do is left out. The constants of a phase
-//! stand in the text, only what differs from row to row is sent.
+//! Everything that is written goes in one statement, whose parts see the rows as they were before
+//! it and do not see each other. A part that has nothing to do is left out. The constants of a
+//! phase stand in the text, only what differs from row to row is sent.
 //!
-//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in
-//! the order of an index, and all those that are named for each of them. It keeps such a plan while the
-//! table grows. An operation's row is found by its number and compared by its claim: the number may come from
-//! a row that is remembered.
+//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small
+//! table in the order of an index, and all those that are named for each of them. It keeps such a
+//! plan while the table grows. An operation's row is found by its number and compared by its claim:
+//! the number may come from a row that is remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
