@@ -5,8 +5,8 @@
 //!
 //! | code | what the server says | what follows |
 //! |---|---|---|
-//! | 22, 23 | the values, or the rows, do not fit | the batch is halved until the change stands alone |
-//! | 23505, 40 | a row was there already; somebody else was faster | the batch is read and judged again |
+//! | 22, 23 | the values, or the rows, do not fit | the batch is halved until it is one change |
+//! | 23505, 40 | a row was there already; a lost race | the batch is read and judged again |
 //! | 55P03 | a lock was waited for long enough | the changes of that wallet go aside |
 //! | 25, 57 | a standby by now; somebody ends what runs | the connection is given up |
 //!

@@ -1,5 +1,5 @@
-//! The leases of running processes: one row for each node name. A lease is written by one statement,
-//! and begins and ends by the server's clock.
+//! The leases of running processes: one row for each node name. A lease is written by one
+//! statement, and begins and ends by the server's clock.
 
 use std::sync::LazyLock;
 use std::time::Duration;

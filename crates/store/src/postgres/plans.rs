@@ -1,5 +1,5 @@
-//! Query plans: each row that the writer names is found through an index, whatever the tables looked like
-//! when the server chose the plan. It keeps its choice while they grow.
+//! Query plans: each row that the writer names is found through an index, whatever the tables
+//! looked like when the server chose the plan. It keeps its choice while they grow.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};

@@ -25,7 +25,6 @@ impl Postgres {
     pub(crate) async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError> {
         let mut tries = TRIES;
         loop {
-            // A version that another process has inserted meanwhile is there at the next look.
             tries -= 1;
             let versions = versions.to_vec();
             let pinned = self.errands.write(move |connection, _now| {

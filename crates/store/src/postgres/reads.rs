@@ -1,5 +1,5 @@
-//! The statements by which a batch locks its wallets and reads what its changes touch. Statements only; what
-//! becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
+//! The statements by which a batch locks its wallets and reads what its changes touch. Statements
+//! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
 //!
 //! A row that is named is compared by `= ANY`, see [`super::statements`].
 

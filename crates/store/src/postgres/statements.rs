@@ -57,7 +57,7 @@ const NUMBER: Columns = Columns { ints: &["op_seq"], ..Columns::NONE };
 const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
-/// Largest number of parts of the writing statement, one for each field of [`Writes`].
+/// Largest number of parts of the writing statement, one for each field of `Writes`.
 pub(super) const PARTS: usize = 15;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
