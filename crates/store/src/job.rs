@@ -1,5 +1,23 @@
-//! Changes on their way to a writer, whatever the database: who waits for which verdict, and which
-//! changes go into one transaction.
+//! Changes on their way to a writer, whatever the database: jobs, verdicts, and the rule by which a
+//! batch is made.
+//!
+//! A job lives from its caller's offer to its verdict:
+//!
+//! ```text
+//! new -> queued -> in flight -> answer(verdict)
+//!           |          |
+//!           drop       drop
+//!      Unavailable   Uncertain
+//! ```
+//!
+//! A writer that dies drops its jobs, and each drop says what is certain: a queued change has not
+//! happened, one in flight may have. A job must never be dropped as queued once its COMMIT may have
+//! been sent.
+//!
+//! A batch (`take_batch`) has one change of an operation or posting, keeps the order of arrival for
+//! those that share one, and is bounded: `BATCH_MAX` changes, `BATCH_BYTES_MAX` of sealed results
+//! beside its last change. A change above `ALONE_BYTES`, or one that failed alone before
+//! (`Quarantine`, `MISFITS_MAX` operations), is alone, so that it undoes nobody else's.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,8 +41,8 @@ const ALONE_BYTES: usize = BATCH_BYTES_MAX;
 /// Changes that were tried alone and did not fit, which a writer remembers at most.
 const MISFITS_MAX: usize = 1_024;
 
-/// The operations whose changes have failed alone. They are offered again and again, and would undo a
-/// batch each time: they are kept out of it.
+/// The operations whose changes have failed alone. They are offered again and again, and would undo
+/// a batch each time: they are kept out of it.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(BTreeSet<OperationId>);
 
@@ -32,6 +50,7 @@ impl Quarantine {
     /// Keeps what was tried alone out of batches from now on.
     pub(crate) fn note(&mut self, alone: &[Job]) {
         if self.0.len() >= MISFITS_MAX {
+            // All of them at once: a misfit that comes again costs one batch, and is noted anew.
             self.0.clear();
         }
         let operations = alone.iter().filter_map(|job| match &*job.change {
@@ -49,8 +68,8 @@ impl Quarantine {
     }
 }
 
-/// A change on its way to the writer. Dropped without a verdict it says what is certain then: nothing
-/// happened to one that was still queued, anything may have happened to one in hand.
+/// A change on its way to the writer. Dropped without a verdict it says what is certain then:
+/// nothing happened to one that was still queued, anything may have happened to one in hand.
 #[derive(Debug)]
 pub(crate) struct Job {
     change: Arc<Change>,
@@ -61,18 +80,19 @@ pub(crate) struct Job {
 
 pub(crate) type CommitResult = Result<Receipt, CommitError>;
 
-/// Why a job got no verdict.
+/// Cause in the verdict of a job that the writer dropped.
 #[derive(Debug, thiserror::Error)]
 #[error("the writer has ended")]
 pub(crate) struct WriterEnded;
 
-/// An error that several callers are told of.
+/// One error of a batch, shared by the verdicts of all its callers.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the database did not commit")]
 struct SharedError<E: std::error::Error + 'static>(#[source] Arc<E>);
 
 impl Job {
     pub(crate) fn new(change: Arc<Change>) -> (Self, oneshot::Receiver<CommitResult>) {
+        // One verdict each: a caller that went away makes its writer send into nothing.
         let (to, verdict) = oneshot::channel();
         (Self { change, offered: Instant::now(), to: Some(to), is_in_hand: false }, verdict)
     }
@@ -81,14 +101,14 @@ impl Job {
         &self.change
     }
 
-    /// How long its caller waits.
+    /// Time since the caller's offer, the wait in the queue included.
     pub(crate) fn age(&self) -> Duration {
         self.offered.elapsed()
     }
 
-    /// Whether it may be told that there is no room: nothing has happened yet, and its caller may come
-    /// again. What brings an operation further is never turned away: funds are held until it is done, and there is
-    /// no more of it than claims were let in.
+    /// True for a change that may be turned away as `Overloaded`: nothing has happened yet, and its
+    /// caller may come again. What brings an operation further is never turned away: funds are held
+    /// until it is done, and there is no more of it than claims were let in.
     pub(crate) fn is_claim(&self) -> bool {
         match &*self.change {
             Change::Operation(transition) => match transition.effect {
@@ -127,6 +147,7 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         let cause = Box::new(WriterEnded);
+        // Metrics count verdicts of a writer only: a drop is none.
         self.send(Err(if self.is_in_hand {
             CommitError::Uncertain(cause)
         } else {
@@ -135,8 +156,8 @@ impl Drop for Job {
     }
 }
 
-/// The longest batch in the order of arrival; a second change of one subject waits for the next. What is
-/// large, or did not fit before, is alone.
+/// Takes the longest batch in the order of arrival; a second change of one subject waits for the
+/// next. A change that is large, or did not fit before, is alone.
 pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> Vec<Job> {
     let mut subjects = BTreeSet::new();
     let mut batch = Vec::with_capacity(arrived.len().min(BATCH_MAX));
@@ -148,22 +169,26 @@ pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> V
         let free = !concerned.iter().flatten().any(|subject| subjects.contains(subject));
         let its_bytes = sealed_bytes(&job.change);
         let is_alone = its_bytes > ALONE_BYTES || misfits.has(&job.change);
+        // Bytes are compared before this change is added: the last one may go over.
         let fits = batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX && !is_closed;
         if free && fits && (batch.is_empty() || !is_alone) {
             bytes = bytes.saturating_add(its_bytes);
+            // A large change closes its own batch; one that comes later waits for a batch of its
+            // own.
             is_closed = is_alone;
             batch.push(job);
         } else {
             later.push_back(job);
         }
-        // Whoever waits makes those wait who come after.
+        // A change that waits makes those wait that come after it: their order is the order of
+        // arrival.
         subjects.extend(concerned.into_iter().flatten());
     }
     *arrived = later;
     batch
 }
 
-/// Tells all of them of one failure.
+/// Answers each of these jobs with one failure, which they share.
 pub(crate) fn answer_all<E: std::error::Error + Send + Sync + 'static>(
     jobs: impl IntoIterator<Item = Job>,
     error: E,
@@ -175,7 +200,7 @@ pub(crate) fn answer_all<E: std::error::Error + Send + Sync + 'static>(
     }
 }
 
-/// What no two changes of a batch may share.
+/// Key that no two changes of a batch share: each is judged by rows as they were before the batch.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum BatchKey {
     Operation(OperationId),

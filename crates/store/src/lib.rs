@@ -1,14 +1,17 @@
-//! Where it is kept: operations, holds, the book, wallets, API keys, prices and node leases, on
-//! SQLite or PostgreSQL. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
+//! Storage of operations, holds, the book, wallets, API keys, prices and node leases, on SQLite or
+//! PostgreSQL. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
 //! reads are methods of its own.
 //!
 //! It decides nothing about operations. It enforces three things over what a transaction has read:
-//! the version is the one that was judged, balances and counters stay within bounds, permanent ids do
-//! not repeat. The tables repeat that as constraints.
+//! the version is the one that was judged, balances and counters stay within bounds, permanent ids
+//! do not repeat. The tables repeat that as constraints.
 //!
-//! What writes is a database's own, and so are its connections (`sqlite`,
-//! `postgres`); judging, the mapping of rows
-//! and what reads them are the same for all.
+//! What writes is a database's own, and so are its connections (`sqlite`, `postgres`); judging, the
+//! mapping of rows and what reads them are the same for all.
+//!
+//! Reads go through two pools: `readers` (`Options::readers`) for results and lists, and `glances`
+//! (`GLANCES`) for short reads that everybody waits for, so that large results never lock callers
+//! out. Changes go through one queue of `Options::commit_queue` to one writer.
 
 mod dialect;
 mod job;
@@ -51,22 +54,22 @@ pub use crate::url::{BadDatabaseUrl, DatabaseUrl};
 /// Connections for the short reads that every caller and every probe waits for.
 const GLANCES: u32 = 2;
 
-/// How to open a store.
+/// Settings with which a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which one it is.
+    /// Address of the database: a file of SQLite, or a server of PostgreSQL.
     pub url: DatabaseUrl,
     /// Commits that may wait for the writer; a claim beyond that is `Overloaded`.
     pub commit_queue: usize,
     /// Connections that read.
     pub readers: u32,
-    /// The largest sealed result that a load brings along, in bytes; of a larger one it says the length.
-    /// Unless somebody bounds how many of them are read at once, that is no matter.
+    /// The largest sealed result that a load brings along, in bytes; of a larger one it says the
+    /// length. Unless somebody bounds how many of them are read at once, that is no matter.
     pub result_bytes_max: usize,
-    /// How long a write waits while another process has what it needs, before it is `Unavailable`.
+    /// Longest wait of a write while another process has what it needs, before it is `Unavailable`.
     pub busy_timeout: Duration,
-    /// The right to serve the file, for the one process that has it: it alone folds the log into the file at
-    /// its end, and it holds the file to be the one that was opened.
+    /// The right to serve the file, for the one process that has it: it alone folds the log into
+    /// the file at its end, and it holds the file to be the one that was opened.
     pub lock: Option<Arc<ServeLock>>,
 }
 
@@ -85,13 +88,13 @@ impl Options {
     }
 }
 
-/// Why a store was not opened.
+/// Failure to open a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// What is there is not what this program works with.
+    /// A schema that this program does not work with.
     #[error(transparent)]
     Schema(SchemaError),
-    /// It cannot be connected to.
+    /// A file that cannot be opened, or a server that cannot be connected to.
     #[error("the database cannot be opened")]
     Connect(#[source] ConnectError),
     /// The writer cannot be set up.
@@ -102,7 +105,7 @@ pub enum OpenError {
     Lock(LockError),
 }
 
-/// Why a database was not opened, below what is in it.
+/// Failure to reach a database, whatever its schema.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The file cannot be made.
@@ -123,7 +126,7 @@ pub enum ConnectError {
     /// The server follows another one.
     #[error("the PostgreSQL server is a standby: name its primary")]
     Standby,
-    /// What is between does not keep sessions apart.
+    /// A pooler between this process and the server that does not keep sessions apart.
     #[error("a pooler between shares sessions among transactions: have it keep them apart")]
     Shared,
 }
@@ -137,8 +140,9 @@ pub struct Store {
 struct Inner {
     dialect: Dialect,
     readers: Readers,
-    /// For the short reads that every caller and every probe waits for: credentials, their wallets, the
-    /// clock. Results never go through these, so that however many of them are read, nobody is locked out.
+    /// For the short reads that every caller and every probe waits for: credentials, their wallets,
+    /// the clock. Results never go through these, so that however many of them are read, nobody is
+    /// locked out.
     glances: Readers,
     writing: WriteBackend,
     texts: JournalStatements,
@@ -146,13 +150,13 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-/// What a database is read through.
+/// Connections through which a database is read.
 enum Readers {
     Sqlite(DatabaseConnection),
     Postgres(ConnectionPool),
 }
 
-/// How a database is written: what is a database's own of each port.
+/// Part of a store that writes: each database's own half of the ports.
 enum WriteBackend {
     Sqlite(Sqlite),
     Postgres(Postgres),
@@ -196,9 +200,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the database is missing, is not ours, or has another schema; where it cannot be opened.
+    /// Where the database is missing, is not ours, or has another schema; where it cannot be
+    /// opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::describe();
+        // First: nothing of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
         let (writing, [readers, glances]) = match options.url.place() {
@@ -212,6 +218,7 @@ impl Store {
                 (WriteBackend::Postgres(postgres), readers.map(Readers::Postgres))
             }
         };
+        // Closed, but work can still be spawned: `wait` only needs it to end.
         tasks.close();
         let dialect = options.url.dialect();
         let texts = JournalStatements::of(dialect);
@@ -220,9 +227,9 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Takes in nothing more, commits what waits, and closes the database. The log of SQLite is folded into the
-    /// file by the process that serves it, and by the last one that closes it. Not cancel safe: a dropped future
-    /// leaves the rest to the end of the process.
+    /// Takes in nothing more, commits what waits, and closes the database. The log of SQLite is
+    /// folded into the file by the process that serves it, and by the last one that closes it. Not
+    /// cancel safe: a dropped future leaves the rest to the end of the process.
     ///
     /// # Errors
     ///
@@ -232,9 +239,12 @@ impl Store {
             WriteBackend::Sqlite(sqlite) => sqlite.finish(),
             WriteBackend::Postgres(postgres) => postgres.finish(),
         }
+        // Changes that were queued are committed before a connection is closed.
         self.closed().await;
+        // The writer has ended by now; work that nobody waits for may still use the connections.
         self.inner.tasks.wait().await;
         let closed = self.readers().close().await;
+        // Both are closed, whatever came of the first.
         let closed = self.inner.glances.close().await.and(closed);
         match self.writing() {
             WriteBackend::Sqlite(sqlite) => sqlite.close().await.and(closed),

@@ -1,8 +1,22 @@
-//! Migrations: embedded SQL files, applied one by one, each in a transaction of its own, and noted in
-//! `holdfast_migrations` with a digest, so that a file that was changed afterwards is noticed.
+//! Migrations: embedded SQL files, applied one by one, each in a transaction of its own, and noted
+//! in `holdfast_migrations` with a digest, so that a file that was changed afterwards is noticed.
 //!
-//! Opening a store never migrates. A file is recognised by its application id, the schema of a server
-//! by that table: other tables without it are somebody else's and are left alone.
+//! ```text
+//! empty --up--> 1 --up--> ... --up--> N      one transaction: lock, look, apply, note, COMMIT
+//! empty <-down- 1 <-down- ... <-down- N      one transaction: lock, look, refuse or undo, COMMIT
+//! ```
+//!
+//! What is there is read again under the lock of each step (BEGIN IMMEDIATE in a file, the advisory
+//! lock `LOCK` on a server), so two processes that migrate at once apply each step once. A process
+//! that dies between steps leaves a whole schema, and the next `up` goes on from there.
+//!
+//! Opening a store never migrates: `check` refuses every schema but the one that this program was
+//! made for, because a program that writes another version's tables could spoil the book.
+//!
+//! A file is recognised by its application id, the schema of a server by that table: other tables
+//! without it are somebody else's and are left alone. `down` must never delete rows that nobody
+//! agreed to lose, nor the tables of a node whose lease is live. Waits for writers end after
+//! `BUSY`.
 
 mod loss;
 mod steps;
@@ -25,23 +39,24 @@ use crate::{postgres, sqlite};
 
 /// Marks a file as ours: `HFDB`.
 const APPLICATION_ID: i64 = 0x4846_4442;
-/// How long a migration waits for whoever writes.
+/// Longest wait of a migration for whoever writes.
 const BUSY: Duration = Duration::from_secs(5);
-/// Whoever migrates a server's database has this lock of it: `HFDB`, too.
+/// Advisory lock of a server's database, held until the end of each step's transaction; its number
+/// is `HFDB`, too.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 
 /// A migration and whether the database has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationStatus {
-    /// Its number.
+    /// Number of the migration, from one on: the order in which they are applied.
     pub version: u32,
-    /// What it is called.
+    /// Name of the migration, as in its file name.
     pub name: String,
-    /// When it was applied, if it was.
+    /// Moment at which it was applied, by the database's clock; none if it was not.
     pub applied_at: Option<Timestamp>,
 }
 
-/// Why a schema is not what this program works with.
+/// Refusal of a schema that this program does not work with, or failure to read or write one.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// There is no such file.
@@ -50,14 +65,14 @@ pub enum SchemaError {
     /// The server has no such database.
     #[error("there is no database {0}: make it with `createdb`, then run `holdfast migrate up`")]
     NotMade(DatabaseUrl),
-    /// It is empty, or an older version wrote it.
+    /// An empty database, or one that an older version of the program wrote.
     #[error(
         "the database is at schema {found} and this program needs {needed}: run `holdfast migrate up`"
     )]
     Older {
-        /// What is there.
+        /// Version of the last migration that the database has; zero for none.
         found: u32,
-        /// What is needed.
+        /// Version of the last migration that this program has.
         needed: u32,
     },
     /// A newer version of the program wrote it.
@@ -78,7 +93,7 @@ pub enum SchemaError {
     /// Rows would go with it.
     #[error("it would delete {0}")]
     Filled(Loss),
-    /// It cannot be connected to.
+    /// A file that cannot be opened, or a server that cannot be connected to.
     #[error("the database cannot be opened")]
     Connect(#[source] ConnectError),
     /// A statement failed.
@@ -86,8 +101,8 @@ pub enum SchemaError {
     Failed(#[source] DbErr),
 }
 
-/// Applies every migration that is missing, each in a transaction, and says which. Makes the file if
-/// there is none. Not cancel safe between migrations; what is dropped halfway is rolled back.
+/// Applies every migration that is missing, each in a transaction, and says which. Makes the file
+/// if there is none. Not cancel safe between migrations; what is dropped halfway is rolled back.
 ///
 /// # Errors
 ///
@@ -105,6 +120,7 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
             Err(error) => break Err(error),
         }
     };
+    // Closed whatever came of it: a connection that is left keeps the file open.
     close(db, outcome).await
 }
 
@@ -112,8 +128,8 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
 ///
 /// # Errors
 ///
-/// Where rows would go that are to stay, a gateway runs on the server's database, none is applied, the
-/// database is not ours or is newer, or it fails.
+/// Where rows would go that are to stay, a gateway runs on the server's database, none is applied,
+/// the database is not ours or is newer, or it fails.
 pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationStatus, SchemaError> {
     exists(url)?;
     let db = open(url).await?;
@@ -138,8 +154,8 @@ pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaErr
     close(db, outcome).await
 }
 
-/// Refuses every schema but the one that this program was made for. It looks through a connection that
-/// cannot write where there are such: a file that is refused stays as it is.
+/// Refuses every schema but the one that this program was made for. It looks through a connection
+/// that cannot write where there are such: a file that is refused stays as it is.
 pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
     exists(url)?;
     let db = match url.place() {
@@ -155,7 +171,8 @@ pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(
     if found < needed { Err(SchemaError::Older { found, needed }) } else { Ok(()) }
 }
 
-/// Whether there is a file at all. What a server has is known only to itself.
+/// Looks for the file of a SQLite database. A database of a server is taken to exist: only the
+/// server knows.
 ///
 /// # Errors
 ///
@@ -167,7 +184,7 @@ pub fn exists(url: &DatabaseUrl) -> Result<(), SchemaError> {
     }
 }
 
-/// What people call the database.
+/// Name of the database for people: the path of its file, or its URL.
 fn name(url: &DatabaseUrl) -> String {
     url.file().map_or_else(|| url.to_string(), |file| file.display().to_string())
 }
@@ -189,7 +206,7 @@ async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
     }
 }
 
-/// What is no database at all is told apart from one that cannot be reached.
+/// Tells a file or name that is no database apart from one that cannot be reached.
 fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
     match error {
         ConnectError::Open(_, cause) if sqlite::connect::is_no_database(&cause) => {
@@ -228,7 +245,7 @@ async fn close<T>(
     closed.map(|()| value)
 }
 
-/// What is in a file, or in the schema of a server.
+/// Contents of a file, or of the schema of a server, that is not foreign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Contents {
     Nothing,
@@ -258,6 +275,7 @@ async fn inspect(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Content
     let (mark, tables) = read.await.map_err(failed(url))?;
     match (mark, tables) {
         (mark, _) if mark == ours => Ok(Contents::Ours),
+        // No mark and no table: anything else is somebody else's and stays as it is.
         (0, 0) => Ok(Contents::Nothing),
         _ => Err(SchemaError::Foreign(name(url))),
     }
@@ -283,6 +301,7 @@ async fn applied(
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         match MIGRATIONS.iter().find(|migration| migration.version == version) {
             None => return Err(SchemaError::Newer(version)),
+            // The text was edited after it was applied: nobody knows what the tables are.
             Some(ours) if ours.digest(dialect) != digest => {
                 return Err(SchemaError::Changed(version));
             }
@@ -306,12 +325,13 @@ async fn begin(
     };
     let transaction = db.begin_with_options(options).await.map_err(SchemaError::Failed)?;
     if dialect == Dialect::Postgres {
+        // A file needs none: IMMEDIATE makes this its only writer.
         transaction.execute_unprepared(LOCK).await.map_err(SchemaError::Failed)?;
     }
     Ok(transaction)
 }
 
-/// What notes the migrations, and the mark of a file.
+/// Statement that makes the table of applied migrations and, in a file, sets its mark.
 fn own_table(dialect: Dialect) -> String {
     match dialect {
         Dialect::Sqlite => format!(
@@ -346,6 +366,7 @@ async fn apply_one(
 ) -> Result<Option<MigrationStatus>, SchemaError> {
     let dialect = url.dialect();
     let transaction = begin(db, dialect).await?;
+    // Under the lock: another process may have applied this step since the last look.
     let known = applied(&transaction, url).await?;
     let last = known.last().map_or(0, |(version, _)| *version);
     let Some(next) = MIGRATIONS.iter().find(|migration| migration.version > last) else {
@@ -380,12 +401,14 @@ async fn revert_one(
 ) -> Result<MigrationStatus, SchemaError> {
     let dialect = url.dialect();
     let transaction = begin(db, dialect).await?;
+    // Under the lock: what is taken back is the last one that is there now.
     let known = applied(&transaction, url).await?;
     let last = known.last().map(|(version, _)| *version);
     let last = MIGRATIONS.iter().find(|migration| Some(migration.version) == last);
     let Some(last) = last else {
         return Err(SchemaError::NothingApplied);
     };
+    // Before the counts: a node that runs would add to them.
     if let Some(node) = running(&transaction, dialect).await.map_err(SchemaError::Failed)? {
         return Err(SchemaError::InUse(node));
     }
@@ -400,6 +423,7 @@ async fn revert_one(
         let sql = "DELETE FROM holdfast_migrations WHERE version = $1";
         let version = [i64::from(last.version).into()];
         transaction.execute_raw(dialect.statement(sql, version)).await?;
+        // The first step brought the table: without it the database is empty again.
         if known.len() == 1 {
             transaction.execute_unprepared(drop_own_table(dialect)).await?;
         }

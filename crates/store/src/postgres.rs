@@ -1,8 +1,14 @@
 //! Everything that is PostgreSQL's: connections and their settings, the writer and its statements,
 //! the ports' statements that write.
 //!
-//! Several processes may work on one database at once. What they write is kept apart by the locks of
-//! wallets, and by the versions of operations.
+//! ```text
+//! offer -> jobs (commit_queue) -> writer ---- locked wallets ----> lock_worker
+//!                                  1 connection                     1 connection
+//! errands: ERRANDS connections     beats: 1     readers: Options::readers     glances: GLANCES
+//! ```
+//!
+//! Several processes may work on one database at once. What they write is kept apart by the locks
+//! of wallets, and by the versions of operations.
 
 mod arrays;
 mod batch;
@@ -45,22 +51,24 @@ use crate::{GLANCES, OpenError, Options};
 
 /// Connections for what is written beside the changes: administration, price versions, purges.
 const ERRANDS: u32 = 2;
-/// Longer than the server lets a statement run: who has not answered by then is cut off.
+/// Time-outs of reads and errands, longer than the server lets a statement run: who has not
+/// answered by then is cut off.
 const READ: Duration = Duration::from_secs(12);
 const ERRAND: Duration = Duration::from_secs(35);
 const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
 const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
-/// A heartbeat that takes longer is of no use: its lease is as good as over when the next one comes.
+/// A heartbeat that takes longer is of no use: its lease is as good as over when the next one
+/// comes.
 const BEAT: Duration = Duration::from_secs(4);
 
-/// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is one
-/// too: half of that.
+/// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is
+/// one too: half of that.
 pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 
-/// A database of a server, and what writes it.
+/// Database of a server, and the parts of this process that write it.
 pub(crate) struct Postgres {
     errands: ConnectionPool,
-    /// Nothing else runs there: whatever keeps the others waiting, a lease is renewed.
+    /// One connection for heartbeats alone: whatever keeps the others waiting, a lease is renewed.
     beats: ConnectionPool,
     jobs: mpsc::Sender<Job>,
     /// Ends the writer with the last clone of the store, where nobody closed it.
@@ -96,6 +104,8 @@ impl Postgres {
         let ended = CancellationToken::new();
         let ending = ended.clone().drop_guard();
         tasks.spawn(async move {
+            // It ends last, when the writer has dropped its end of the lock queue: so both are
+            // drained.
             waiting.run().await;
             drop(ending);
         });
@@ -126,12 +136,14 @@ impl Postgres {
         match self.jobs.try_send(job) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(job)) if job.is_claim() => {
+                // Only claims: an ending that is turned away would leave its hold standing.
                 job.answer(Err(CommitError::Overloaded));
             }
             // What is dropped there, or while it waits for room, says that nothing happened.
             Err(mpsc::error::TrySendError::Full(job)) => drop(self.jobs.send(job).await),
             Err(mpsc::error::TrySendError::Closed(job)) => drop(job),
         }
+        // The job was lost without a word, which its drop should not allow: nothing is certain.
         let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));
         verdict.await.unwrap_or_else(ended)
     }

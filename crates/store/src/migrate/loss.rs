@@ -1,4 +1,4 @@
-//! What goes when a migration is taken back, in words for whoever asks for it.
+//! Rows that are lost when a migration is taken back: their counts, in words for people.
 
 use std::fmt;
 
@@ -31,11 +31,11 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What becomes of rows that taking a migration back would delete.
+/// Choice for rows that taking a migration back would delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfFilled {
-    /// They stay, and so does the migration.
+    /// Rows stay, and so does the migration: it is refused with their counts.
     Refuse,
-    /// They go.
+    /// Rows are deleted for good.
     Delete,
 }

@@ -5,12 +5,12 @@ use holdfast_domain::Timestamp;
 use super::MigrationStatus;
 use crate::dialect::Dialect;
 
-/// One step of the schema.
+/// Migration of the schema from one version to the next, and back, for both databases.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Migration {
     pub(super) version: u32,
     pub(super) name: &'static str,
-    /// To this schema and back, in SQLite's words and in PostgreSQL's.
+    /// Texts to this schema and back, in SQLite's words and in PostgreSQL's.
     pub(super) sqlite: [&'static str; 2],
     pub(super) postgres: [&'static str; 2],
     /// Counts what taking it back deletes, as [`Loss`](super::Loss) tells it.

@@ -1,6 +1,14 @@
-//! Many rows as arrays, one for each column, in the server's own binary form: a cell is copied once, and
-//! may be missing. Blobs of one length are one blob, as long as all of them; names that many rows have are
-//! sent once each.
+//! Many rows as arrays, one for each column, in the server's own binary form, so that a statement
+//! has as many binds as columns, however many rows a batch writes.
+//!
+//! ```text
+//! int, blob, text   20 bytes of head, then per cell: 4 bytes of length (-1: missing), the bytes
+//! fixed blobs       one blob of all cells; the server cuts it by their length
+//! names             each name once, and per row its place among them, from one
+//! ```
+//!
+//! A cell is copied once, in the order of `Columns`. A fixed cell can be neither missing nor of
+//! another length: it would shift every row after it (`are_of` sees to that).
 
 mod literals;
 
@@ -29,7 +37,8 @@ impl Columns {
     pub(super) const NONE: Self =
         Self { ints: &[], fixed: &[], names: &[], blobs: &[], texts: &[] };
 
-    /// How many binds they take: a column of names takes two, which of them each row has and all of them.
+    /// Number of binds that these columns take; a column of names takes two, its places and its
+    /// names.
     pub(super) const fn count(&self) -> usize {
         self.before_others() + self.blobs.len() + self.texts.len()
     }
@@ -40,8 +49,8 @@ impl Columns {
 
     /// The rows as a table `v`; the first bind is `$first`.
     ///
-    /// What `UNNEST` takes apart is kept cell by cell and read again. What has one length needs none of it:
-    /// its place is known, or counted where some are missing.
+    /// What `UNNEST` takes apart is kept cell by cell and read again. What has one length needs
+    /// none of it: its place is known, or counted where some are missing.
     pub(super) fn table(&self, first: usize) -> String {
         let bind = |at: usize, kind: &str| format!("${}::{kind}", first + at);
         let ints = self.ints.iter().enumerate();
@@ -132,7 +141,7 @@ struct NameColumn {
     known: BTreeMap<Box<str>, i64>,
     /// All of them, in the order of their places.
     all: Vec<u8>,
-    /// Which of them each row has; no place is that of none.
+    /// Place of each row's name; zero where a row has none.
     places: Vec<u8>,
 }
 
@@ -166,11 +175,11 @@ const fn int(value: i64) -> [u8; 12] {
 const LENGTH_BYTES: usize = size_of::<i32>();
 /// Bytes before the cells of an array.
 const HEAD_BYTES: usize = 20;
-/// What a column gets at first where the length of its cells is a guess.
+/// Bytes that a column gets at first, at most, where the length of its cells is a guess.
 const ROOM_MAX: usize = 64 << 10;
 
 impl Rows {
-    /// None yet; so many are expected.
+    /// Empty rows, with room for so many in each column.
     pub(super) fn with_room(expected: usize) -> Self {
         Self { expected, ..Self::default() }
     }
@@ -183,8 +192,8 @@ impl Rows {
         self.count
     }
 
-    /// Whether each row has the cells that such columns count by their places: one that is missing, or of
-    /// another length, would shift all that come after it.
+    /// True where each row has all the cells that are counted by their places: one that is missing,
+    /// or of another length, would shift all that come after it.
     pub(super) fn are_of(&self, columns: &Columns) -> bool {
         let cells = self.fixed.columns.iter().zip(columns.fixed);
         self.fixed.columns.len() <= columns.fixed.len()
@@ -206,6 +215,7 @@ impl Rows {
     pub(super) fn int(&mut self, value: i64) -> &mut Self {
         let cell = int(value);
         let column = self.ints.next(self.expected.saturating_mul(cell.len()));
+        // Length and value in one copy: most cells of a batch are integers.
         column.into_iter().for_each(|column| column.extend_from_slice(&cell));
         self
     }
@@ -215,7 +225,7 @@ impl Rows {
         self
     }
 
-    /// Of the length that the column says.
+    /// Puts a blob of the column's length.
     pub(super) fn fixed<const LENGTH: usize>(&mut self, bytes: &[u8; LENGTH]) -> &mut Self {
         let column = self.fixed.next(self.expected.saturating_mul(LENGTH_BYTES));
         column.into_iter().for_each(|column| column.extend_from_slice(bytes));
@@ -264,7 +274,7 @@ impl Rows {
         }
     }
 
-    /// How many arguments these become, and of how many bytes at most.
+    /// Number of arguments that these rows become, and their bytes at most.
     fn size(&self) -> (usize, usize) {
         let groups = [&self.ints, &self.fixed, &self.blobs, &self.texts];
         let columns = || {
@@ -292,7 +302,7 @@ impl Rows {
     }
 }
 
-/// What a statement is given: a number perhaps, and its tables in their order.
+/// Arguments of a statement: a number perhaps, and its tables in their order.
 pub(super) fn arguments(
     number: Option<i64>,
     tables: impl IntoIterator<Item = Rows>,
@@ -303,6 +313,7 @@ pub(super) fn arguments(
     let sizes = tables.iter().map(Rows::size);
     let (count, bytes) =
         sizes.fold((1, number_bytes), |(n, m), (count, bytes)| (n + count, m + bytes));
+    // Once, so that no cell is copied again while the buffer grows.
     arguments.reserve(count, bytes);
     let numbers = number.into_iter().try_for_each(|number| arguments.add(number));
     let added = numbers
@@ -318,7 +329,7 @@ enum Element {
 }
 
 impl Element {
-    /// What the server calls the type.
+    /// Identifier of the type in the server's catalogue (`pg_type.oid`).
     const fn oid(self) -> u32 {
         match self {
             Self::Int => 20,

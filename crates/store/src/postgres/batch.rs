@@ -1,5 +1,6 @@
-//! One transaction of the writer: judges its changes by what it read when it began, and writes those
-//! that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of them):
+//! One transaction of the writer: judges its changes by what it read when it began, and writes
+//! those that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of
+//! them):
 //!
 //! ```text
 //! writer                                        server
@@ -12,7 +13,8 @@
 //!                                              <-   durable
 //! ```
 //!
-//! A price version that no batch has met before costs one more, between 1 and 2, once in a connection.
+//! A price version that no batch has met before costs one more, between 1 and 2, once in a
+//! connection.
 //!
 //! Locks are held from 1 to 3, so nothing in between may wait for anything but this connection. A
 //! failure says what is certain and no more: before 3 nothing was committed, and after it only an
@@ -45,8 +47,8 @@ use crate::rows::{self, Cells};
 /// Statements of one batch, for the metrics: BEGIN, the lock of the wallets, the reads, the writing
 /// statement, COMMIT. Prices are read so rarely that they do not count.
 const STATEMENTS: u64 = 5;
-/// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands before
-/// it fails there, so that COMMIT is not reached.
+/// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands
+/// before it fails there, so that COMMIT is not reached.
 const COMMIT: &str = "EXECUTE holdfast_stands; COMMIT";
 
 /// The writer's memory from batch to batch: texts of statements, price versions, the last clock,
@@ -77,22 +79,23 @@ pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 struct StaleRow;
 
 impl BatchCache {
-    /// Forgets what holds on one connection only: the next one may lead to a server that has lost what was
-    /// committed last, price versions too, and has given its numbers to others.
+    /// Forgets what holds on one connection only: the next one may lead to a server that has lost
+    /// what was committed last, price versions too, and has given its numbers to others.
     pub(super) fn change_connection(&mut self) {
         self.runs = RowCache::default();
         self.prices.clear();
     }
 
-    /// A moment that is not after the batch that is to come; the last one there is where none is known.
+    /// A moment that is not after the batch that is to come; the last one there is where none is
+    /// known.
     fn since(&self) -> Timestamp {
         let recent = self.last.filter(|(_, at)| at.elapsed() < RECENT);
         recent.map_or(Timestamp::from_micros(i64::MAX), |(last, _)| last)
     }
 }
 
-/// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has happened, and
-/// what was remembered of their rows is forgotten.
+/// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has
+/// happened, and what was remembered of their rows is forgotten.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
@@ -106,9 +109,9 @@ pub(super) async fn begin(
     Ok(begun)
 }
 
-/// Commits these changes as the transaction that was begun for them. No two concern the same operation or
-/// posting. On a failure other than `Uncertain` nothing was committed; what the connection is in then is
-/// unknown.
+/// Commits these changes as the transaction that was begun for them. No two concern the same
+/// operation or posting. On a failure other than `Uncertain` nothing was committed; what the
+/// connection is in then is unknown.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
@@ -124,7 +127,8 @@ pub(super) async fn commit(
     }
 }
 
-/// Commits these changes. A row that was known and is another one by now is not written, which is counted.
+/// Commits these changes. A row that was known and is another one by now is not written, which is
+/// counted.
 async fn commit_with_cache(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
@@ -229,7 +233,8 @@ pub(super) fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
     price.map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// Writes everything, and sees that the rows that have to be there were there: how many rows were written.
+/// Writes everything, and sees that the rows that have to be there were there: how many rows were
+/// written.
 async fn write(
     connection: &mut PgConnection,
     memory: &mut BatchCache,

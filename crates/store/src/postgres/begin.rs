@@ -1,23 +1,24 @@
-//! Beginning of a batch's transaction, in one round trip: BEGIN, the locks of its wallets, the clock,
-//! and the rows that its changes touch.
+//! Beginning of a batch's transaction, in one round trip: BEGIN, the locks of its wallets, the
+//! clock, and the rows that its changes touch.
 //!
 //! ```text
 //! BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-//! EXECUTE holdfast_lock(wallets);      in the order of their ids, so that two batches never deadlock
-//! EXECUTE ...;                         clock and numbers first, then the rows that are not remembered
+//! EXECUTE holdfast_lock(wallets);   in order of ids: two batches never deadlock
+//! EXECUTE ...;                      clock and numbers, then rows that are not remembered
 //! ```
 //!
-//! The order is what makes the verdicts true. Each statement sees what was committed before it began:
-//! rows that are read after the locks cannot change until COMMIT, because whoever changes them has the
-//! same lock. The clock is read after the locks as well, so time never runs backwards within a wallet.
+//! The order is what makes the verdicts true. Each statement sees what was committed before it
+//! began: rows that are read after the locks cannot change until COMMIT, because whoever changes
+//! them has the same lock. The clock is read after the locks as well, so the moments of a wallet's
+//! changes follow their order unless the clock is set back.
 //!
-//! A text of several statements takes no values beside it. So the statements are prepared by name when
-//! a connection is made (`prepare`), and their arguments stand in the text: ids in hex and integers,
-//! never a string of a caller's.
+//! A text of several statements takes no values beside it. So the statements are prepared by name
+//! when a connection is made (`prepare`), and their arguments stand in the text: ids in hex and
+//! integers, never a string of a caller's.
 //!
 //! A silent connection is given up after `BEGINNING` (`READING` where rows are read) and the lock
-//! time-out of each wallet, `ANSWER` at most. Windows of counters are read from the last batch on; a
-//! clock that was set back costs one more round trip.
+//! time-out of each wallet, `ANSWER` at most. Windows of counters are read from the last batch on;
+//! a clock that was set back costs one more round trip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -71,8 +72,9 @@ pub(super) async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::E
     connection.execute(AssertSqlSafe(sql)).await.map(drop)
 }
 
-/// Begins the transaction of these changes: locks their wallets, for each of which the server waits this long,
-/// and reads what they touch, but for these rows, which are known. Where it fails, nothing has happened.
+/// Begins the transaction of these changes: locks their wallets, for each of which the server waits
+/// this long, and reads what they touch, but for these rows, which are known. Where it fails,
+/// nothing has happened.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     changes: &[&Change],
@@ -86,13 +88,15 @@ pub(super) async fn begin(
     let all = plan_reads(since, changes, &begun.known);
     let patience = reply_timeout(wallets.len(), lock_timeout, all.has_rows());
     begun.read(connection, lock(&wallets), &all, patience).await?;
-    // Too few would give two operations one place in the table.
+    // Too few would leave an operation without its number.
     if i64::try_from(begun.numbers.len()) != Ok(all.numbers) {
         return Err(decode(6, BadCell));
     }
-    // Windows were read from the last batch on. They are all there unless none is known, or the clock was set
-    // back meanwhile: then they are read once more, from where it is now.
+    // Windows were read from the last batch on. They are all there unless none is known, or the
+    // clock was set back meanwhile: then they are read once more, from where it is now.
     while begun.now < since && !all.counters.is_empty() {
+        // Each turn starts earlier than the last, so this ends unless the clock runs backwards for
+        // ever.
         since = begun.now;
         let counters = plan_reads(since, changes, &begun.known).counters;
         let again = BatchReads { counters, ..BatchReads::with_room(0) };
@@ -129,13 +133,14 @@ pub(super) async fn held(
 /// Wait for the answer to a beginning: the lock time-out of each wallet, one after the other, and
 /// the time of the reads; `ANSWER` at most. The server ends a statement that takes longer.
 fn reply_timeout(wallets: usize, lock_timeout: Duration, reads: bool) -> Duration {
+    // Locks are taken one after the other, and the server times each wait by itself.
     let locks = lock_timeout.saturating_mul(u32::try_from(wallets).unwrap_or(u32::MAX));
     let rest = if reads { READING } else { BEGINNING };
     locks.saturating_add(rest).min(ANSWER)
 }
 
-/// Begins a transaction and locks these wallets. Quoted by dollars a backslash is one, whatever the server's
-/// settings are; the array takes one of two.
+/// Text that begins a transaction and locks these wallets. Quoted by dollars a backslash is one,
+/// whatever the server's settings are; the array takes one of two.
 fn lock(wallets: &BTreeSet<WalletId>) -> String {
     let mut text = format!("{BEGIN}; EXECUTE holdfast_lock($${{");
     for (at, id) in wallets.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Connections to a PostgreSQL server: how they are made, and which servers are refused. It makes no tables;
-//! settings are [`super::session`]'s.
+//! Connections to a PostgreSQL server: how they are made, and which servers are refused. It makes
+//! no tables; settings are [`super::session`]'s.
 //!
-//! A future that is dropped while it begins a transaction leaves a connection inside one that the driver
-//! knows nothing of (sqlx 0.9.0): whatever was written there next would be lost though it was told
-//! otherwise. So a connection is looked at before it is used again.
+//! A future that is dropped while it begins a transaction leaves a connection inside one that the
+//! driver knows nothing of (sqlx 0.9.0): whatever was written there next would be lost though it
+//! was told otherwise. So a connection is looked at before it is used again.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -22,15 +22,15 @@ use crate::ConnectError;
 
 /// Before this version `MATERIALIZED` and the locks may not be what is relied on.
 const VERSION_MIN: u32 = 150_000;
-/// How long connecting may take.
+/// Time-out of each step of connecting.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// What a server that follows another one is told apart by.
+/// Refusal of a connection that leads to a standby.
 #[derive(Debug, thiserror::Error)]
 #[error("the server is a standby")]
 struct IsStandby;
 
-/// A connection for migrations, and for looking at what is there, as a pool of one. It says at once what
-/// is wrong, where a pool would try again and again.
+/// A connection for migrations, and for looking at what is there, as a pool of one. It says at once
+/// what is wrong, where a pool would try again and again.
 pub(crate) async fn connect_single(
     url: &PgConnectOptions,
     lock_timeout: Duration,
@@ -43,6 +43,7 @@ pub(crate) async fn connect_single(
         .max_connections(1)
         .min_connections(0)
         .acquire_timeout(ACQUIRE)
+        // A migration may take hours: its connection must not be replaced by age.
         .max_lifetime(None::<Duration>)
         .test_before_acquire(false)
         .sqlx_logging(false)
@@ -62,6 +63,7 @@ async fn probe(url: &PgConnectOptions, session: Session) -> Result<(), ConnectEr
     let mut connection = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
     let version = connection.server_version_num();
     let follows = within(ACQUIRE, follows(&mut connection)).await.map_err(failed)?;
+    // While the first is open: a pooler of transactions would serve both by one process.
     let other = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
     let is_shared = within(ACQUIRE, is_shared(&mut connection, other)).await.map_err(failed)?;
     connection.close().await.map_err(failed)?;
@@ -74,8 +76,8 @@ async fn probe(url: &PgConnectOptions, session: Session) -> Result<(), ConnectEr
     }
 }
 
-/// Whether two connections at once are one to the server: a pooler gives it to whoever has a transaction,
-/// and settings and prepared statements with it.
+/// True where two connections at once reach one process of the server: a pooler gives it to whoever
+/// has a transaction, and settings and prepared statements with it.
 async fn is_shared(
     connection: &mut PgConnection,
     mut other: PgConnection,
@@ -112,8 +114,8 @@ async fn connected(url: &PgConnectOptions, session: Session) -> Result<PgConnect
     Ok(connection)
 }
 
-/// A server that follows another one cannot be written, and what is read there was true a while ago.
-/// After a switch-over an address may lead to such a server, until it leads to the right one.
+/// A server that follows another one cannot be written, and what is read there was true a while
+/// ago. After a switch-over an address may lead to such a server, until it leads to the right one.
 async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     if follows(connection).await? {
         return Err(sqlx::Error::Configuration(Box::new(IsStandby)));

@@ -1,35 +1,37 @@
-//! Errors of the server and of batches: what is certain after one, by its SQLSTATE. Every rule about a
-//! code is here, so that two places never read one code differently.
+//! Errors of the server and of batches: what is certain after one, by its SQLSTATE. Every rule
+//! about a code is here, so that two places never read one code differently.
 //!
 //! The codes, by the classes of PostgreSQL's manual (appendix A):
 //!
 //! | code | what the server says | what follows |
 //! |---|---|---|
-//! | 22, 23 | the values, or the rows, do not fit | the batch is halved until the change stands alone |
-//! | 23505, 40 | a row was there already; somebody else was faster | the batch is read and judged again |
+//! | 22, 23 | the values, or the rows, do not fit | the batch is halved until it is one change |
+//! | 23505, 40 | a row was there already; a lost race | the batch is read and judged again |
 //! | 55P03 | a lock was waited for long enough | the changes of that wallet go aside |
 //! | 25, 57 | a standby by now; somebody ends what runs | the connection is given up |
 //!
-//! What is not in the table says nothing about the change: it is the server's failure, and nobody's verdict.
-//! Before COMMIT is sent every failure means that nothing was committed. After it only the answer of the
-//! server itself does, and never the silence of a connection: that is `Uncertain`, and a caller must not be
-//! told that nothing happened.
+//! What is not in the table says nothing about the change: it is the server's failure, and nobody's
+//! verdict. Before COMMIT is sent every failure means that nothing was committed. After it only the
+//! answer of the server itself does, and never the silence of a connection: that is `Uncertain`,
+//! and a caller must not be told that nothing happened.
 
 use sea_orm::{DbErr, RuntimeErr};
 
-/// What is certain when a batch did not go through.
+/// Failure of a batch, by what is certain after it: all but `Uncertain` mean that nothing was
+/// committed.
 #[derive(Debug)]
 pub(super) enum BatchError {
-    /// Nothing was committed, and the rows may say something else by now: judge again.
+    /// A race: the rows may say something else by now. The batch is read and judged again.
     Changed(sqlx::Error),
-    /// Nothing was committed, and rows were remembered, not read; they are forgotten now: judge again.
+    /// A verdict or a count that a remembered row may have misled. The rows are forgotten by now:
+    /// the batch is read and judged again.
     Misled(sqlx::Error),
-    /// Nothing was committed, and trying again comes to the same: one of the changes, or a row that it
-    /// touches, does not fit.
+    /// A misfit: one of the changes, or a row that it touches, does not fit, and trying again comes
+    /// to the same.
     Refused(sqlx::Error),
-    /// Nothing was committed: somebody else has a row, and keeps it.
+    /// A lock time-out: somebody else has a row, and keeps it.
     Locked(sqlx::Error),
-    /// Nothing was committed; the database does not work.
+    /// A failure of the server or the connection, before COMMIT was sent.
     Unavailable(sqlx::Error),
     /// COMMIT was sent and its answer is missing.
     Uncertain(sqlx::Error),
@@ -46,6 +48,7 @@ pub(super) struct RowCountMismatch {
 impl BatchError {
     /// Before COMMIT was sent the server undoes everything.
     pub(super) fn before_commit(error: sqlx::Error) -> Self {
+        // First: 23505 is of class 23, which would be a refusal.
         if is_race(&error) {
             Self::Changed(error)
         } else if is_refusal(&error) {
@@ -59,63 +62,66 @@ impl BatchError {
 
     /// Only where the server says that it has undone it is that known. 40003 says the opposite.
     pub(super) fn of_commit(error: sqlx::Error) -> Self {
+        // Each of these codes says that the transaction was undone.
         if has_code(&error, &["40001", "40P01", "23505"]) {
             Self::Changed(error)
         } else if has_code(&error, &["23"]) {
             Self::Refused(error)
         } else {
+            // A connection that went silent may have delivered COMMIT.
             Self::Uncertain(error)
         }
     }
 }
 
-/// Whether somebody else was faster: the server undid the transaction in favour of another one (40), or
-/// found a row (23505) that was not there when it was read.
+/// True for a lost race: the server undid the transaction in favour of another one (40), or found a
+/// row (23505) that was not there when it was read.
 fn is_race(error: &sqlx::Error) -> bool {
     has_code(error, &["40", "23505"])
 }
 
-/// Whether the server refused values (22) or rows (23), or holds a row that cannot be understood.
+/// True where the server refused values (22) or rows (23), or holds a row that cannot be
+/// understood.
 pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
         || has_code(error, &["22", "23"])
 }
 
-/// Whether somebody else has kept a row for longer than the session waits.
+/// True for a lock time-out (55P03): somebody has kept a row for longer than the session waits.
 fn is_locked(error: &sqlx::Error) -> bool {
     has_code(error, &["55P03"])
 }
 
-/// Whether the rows that were written are other ones than those that were judged.
+/// True where the statement changed another number of rows than was judged.
 pub(super) fn is_row_mismatch(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Decode(error) if error.is::<RowCountMismatch>())
 }
 
-/// Whether the server will not have this connection write any more: it is a standby by now (25), or
-/// somebody ends what runs on it (57).
+/// True where the server will not have this connection write any more: it is a standby by now (25),
+/// or somebody ends what runs on it (57).
 pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     has_code(error, &["25", "57"])
 }
 
-/// Whether the server told an error whose code begins like one of these.
+/// True for an error of the server whose SQLSTATE begins with one of these.
 pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let told = error.as_database_error().and_then(|error| error.code());
     told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
 }
 
-/// Whether a connection is of no use any more: nobody answers there, or the server is a standby by now
-/// (25), or ends what runs on it (57).
+/// True where a connection is of no use any more: nobody answers there, or the server is a standby
+/// by now (25), or ends what runs on it (57).
 pub(super) fn is_broken(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_))
         || is_lost(error)
 }
 
-/// Whether a row was refused because another one has its name or id.
+/// True for a violated unique key: another row has that name or id.
 pub(super) fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.is_unique_violation())
 }
 
-/// Whether the server has no database of that name.
+/// True for SQLSTATE 3D000: the server has no database of that name.
 pub(crate) fn is_no_database(error: &DbErr) -> bool {
     let (DbErr::Conn(RuntimeErr::SqlxError(error)) | DbErr::Query(RuntimeErr::SqlxError(error))) =
         error

@@ -10,9 +10,9 @@ use super::Postgres;
 use super::session::CLOCK;
 use crate::unavailable;
 
-/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that
-/// nobody looks at any more. Days and months are few, and stay. So are the rows of nodes that are gone
-/// and never left: a name that is made at each start comes back no more.
+/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute
+/// that nobody looks at any more. Days and months are few, and stay. So are the rows of nodes that
+/// are gone and never left: a name that is made at each start comes back no more.
 const KEPT: Duration = Duration::from_secs(2 * 86_400);
 
 /// Two processes that purge at once do not wait for each other.

@@ -61,6 +61,7 @@ impl Postgres {
         let revoked = self.errands.write(move |connection, now| {
             Box::pin(async move {
                 let id = api_key.to_bytes().to_vec();
+                // In one transaction: no credential of a revoked key outlives it.
                 for sql in [REVOKE, END] {
                     let query = sqlx::query(sql).bind(id.clone()).bind(now.as_micros());
                     query.execute(&mut *connection).await?;
@@ -136,6 +137,7 @@ async fn rotate(
     }
     let others_end_at = now.after(grace);
     let ended = sqlx::query(END).bind(id).bind(others_end_at.as_micros());
+    // Before the new one is added, or it would end as well.
     ended.execute(&mut *connection).await?;
     add(connection, credential, now).await?;
     Ok(Ok(Rotation { api_key, others_end_at }))

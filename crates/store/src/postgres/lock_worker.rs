@@ -1,5 +1,5 @@
-//! The worker at the end of [`super::lock_queue`]: commits changes of wallets that somebody else keeps
-//! locked, on a connection of its own.
+//! The worker at the end of [`super::lock_queue`]: commits changes of wallets that somebody else
+//! keeps locked, on a connection of its own.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The leases of running processes: one row for each node name. A lease is written by one statement,
-//! and begins and ends by the server's clock.
+//! The leases of running processes: one row for each node name. A lease is written by one
+//! statement, and begins and ends by the server's clock.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -47,12 +47,14 @@ impl Postgres {
         entry: LeaseMode,
     ) -> Result<HeartbeatOutcome, Unavailable> {
         let node = node.clone();
+        // One statement is a transaction of its own: a heartbeat costs one round trip.
         let beat = self.beats.run(move |connection| {
             Box::pin(async move {
                 match enter(connection, &node, lease, entry).await? {
                     Some((ends_at, now)) => {
                         Ok(HeartbeatOutcome::Held { lease: Lease { node, ends_at }, now })
                     }
+                    // A round trip more, but only for who has no lease to keep.
                     None => lost(connection, node).await,
                 }
             })
@@ -64,6 +66,7 @@ impl Postgres {
         let node = node.clone();
         let left = self.beats.run(move |connection| {
             Box::pin(async move {
+                // By its incarnation: a successor of the same name keeps its lease.
                 sqlx::query("DELETE FROM nodes WHERE name = $1 AND incarnation = $2")
                     .bind(node.name.as_str())
                     .bind(&node.incarnation.to_bytes()[..])
@@ -109,6 +112,7 @@ async fn enter(
         LeaseMode::TakeExpired => &TAKE_EXPIRED,
         LeaseMode::Renew => &RENEW,
     };
+    // The server's clock dates the lease: clocks of nodes are never compared.
     let sql = format!("{} RETURNING ends_at, ends_at - $3", **sql);
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(node.name.as_str())

@@ -1,5 +1,14 @@
-//! Changes that passed, as the rows of the writing statement. Cells are put in the order in which
-//! [`super::statements`] names them.
+//! Rows of the writing statement, made of the changes that passed.
+//!
+//! Cells are put in the order in which `statements` names its columns, kind by kind; nothing but
+//! that order joins the two. Each effect of an operation has its part:
+//!
+//! * an admission or a reopening: the operation, its hold, and its price version where it is new;
+//! * an ending: the operation's row, its result and its attempts, and the settlement with it;
+//! * a posting: the posting itself.
+//!
+//! Deltas of wallets and new values of counters come from the book: one row for each that moved,
+//! however many changes of the batch moved it. No rule is applied here: judging is over.
 
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
@@ -14,7 +23,7 @@ use super::statements::Writes;
 use crate::judge::{Acceptance, BookDeltas};
 use crate::rows;
 
-/// The rows of every part, of so many changes at most.
+/// Makes the rows of every part, with room for so many changes.
 pub(super) fn writes<'c>(
     expected: usize,
     passed: impl Iterator<Item = (&'c Change, Acceptance)>,
@@ -28,6 +37,7 @@ pub(super) fn writes<'c>(
             Change::Posting(posting) => pack.posting(posting),
         }
     }
+    // New versions only: the book leaves out those that the table has.
     for price in moved.prices.values() {
         pack.price(price);
     }
@@ -161,6 +171,7 @@ impl WritePacker {
                 })
             }
             None => {
+                // As many cells as a usage has: a column with fewer would shift the rows after it.
                 for _ in MeterKind::ALL {
                     rows.no_int();
                 }
@@ -203,7 +214,7 @@ impl WritePacker {
     }
 }
 
-/// What the end of a run writes into its operation's row.
+/// Cells that the end of a run writes into its operation's row.
 struct EndUpdate<'c> {
     judged: [u8; 16],
     seq: i64,

@@ -1,5 +1,5 @@
-//! Query plans: each row that the writer names is found through an index, whatever the tables looked like
-//! when the server chose the plan. It keeps its choice while they grow.
+//! Query plans: each row that the writer names is found through an index, whatever the tables
+//! looked like when the server chose the plan. It keeps its choice while they grow.
 
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
@@ -12,7 +12,7 @@ use super::statements::StatementTexts;
 
 const UP: &str = include_str!("../../migrations/postgres/0001_ledger.up.sql");
 
-/// What may stand in the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
+/// States of the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
 /// little, with an operation that runs.
 const STATES: [&str; 3] = [
     "",

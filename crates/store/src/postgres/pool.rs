@@ -1,10 +1,19 @@
-//! Connections for one purpose, and what runs on them: to its end whether or not its caller waits for
-//! it, and no longer than is of use.
+//! Connections for one purpose, and the work that runs on them: to its end whether or not its
+//! caller waits for it, and no longer than is of use.
+//!
+//! ```text
+//! acquire (ACQUIRE) -> a kept connection that answers in LOOK, or a new one -> work (patience)
+//! release           -> kept for IDLE, unless its error says that it is broken
+//! ```
 //!
 //! The driver's own pool asks each connection that comes back whether it is well, and waits for the
-//! answer as long as the network pleases: behind one that has forgotten them, its connections are gone
-//! for a quarter of an hour. Here one is asked before it is used, has two seconds to answer, and is
+//! answer as long as the network pleases: behind one that has forgotten them, its connections are
+//! gone for a quarter of an hour. Here one is asked before it is used, has `LOOK` to answer, and is
 //! dropped where anything about it is in doubt.
+//!
+//! Work is a task of the store, not of its caller: a future dropped halfway would leave a
+//! transaction open that the driver knows nothing of. For the same reason each wait here is longer
+//! than the server's own limit for the statement: the server must be the first to give up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,23 +32,23 @@ use super::error::is_broken;
 use super::session::{AUDIT_STATEMENT, CLOCK, Session, begin_snapshot, is_healthy, within};
 use crate::dialect::Bind;
 
-/// How long a caller waits for a connection.
+/// Longest wait of a caller for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// How long a connection that was kept has to say that it is well: another one is made sooner than that.
+/// Time in which a kept connection has to say that it is well: a new one is made sooner than that.
 const LOOK: Duration = Duration::from_secs(2);
-/// One that nobody has used for so long is closed.
+/// Age at which a connection that nobody has used is closed.
 const IDLE: Duration = Duration::from_secs(300);
-/// Longer than the server lets it run.
+/// Time-out of a snapshot read: longer than the server lets it run.
 const AUDIT: Duration = Duration::from_secs(16 * 60);
 const _: () = assert!(AUDIT.as_secs() > AUDIT_STATEMENT.as_secs());
-/// Ending one is quick, or its connection is dead.
+/// Time-out of closing a connection or ending its transaction: one that takes longer is dead.
 const END: Duration = Duration::from_secs(2);
 
-/// Connections for one purpose.
+/// Pool of connections for one purpose, all with one session.
 pub(crate) struct ConnectionPool {
     shared: Arc<PoolInner>,
     tasks: TaskTracker,
-    /// How long the work may take, once it has a connection.
+    /// Longest run of the work, once it has a connection.
     patience: Duration,
 }
 
@@ -47,7 +56,7 @@ struct PoolInner {
     url: PgConnectOptions,
     session: Session,
     room: Arc<Semaphore>,
-    /// The one that was used last comes last.
+    /// Kept connections, each with the time of its last use; the last one used is at the back.
     idle: Mutex<VecDeque<(PgConnection, Instant)>>,
 }
 
@@ -77,8 +86,8 @@ impl ConnectionPool {
         Self { shared: Arc::new(shared), tasks: tasks.clone(), patience }
     }
 
-    /// Does this on a connection, to its end: a statement that is dropped halfway may have happened,
-    /// and leaves its connection behind.
+    /// Does this on a connection, to its end: a statement that is dropped halfway may have
+    /// happened, and leaves its connection behind.
     pub(super) async fn run<T, W>(&self, work: W) -> Result<T, sqlx::Error>
     where
         T: Send + 'static,
@@ -91,6 +100,7 @@ impl ConnectionPool {
             let mut taken = shared.acquire().await?;
             let done = within(patience, work(&mut taken.connection)).await;
             match &done {
+                // Dropped with its place: the next caller makes a new one.
                 Err(error) if is_broken(error) => {}
                 Ok(_) | Err(_) => shared.release(taken),
             }
@@ -110,6 +120,7 @@ impl ConnectionPool {
     {
         let written = self.run(move |connection| {
             Box::pin(async move {
+                // No default of the server is relied on: a role may have another isolation.
                 let begin = connection.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED");
                 let mut transaction = begin.await?;
                 let clock = sqlx::query_scalar(AssertSqlSafe(format!("SELECT {CLOCK}")));
@@ -136,12 +147,14 @@ impl ConnectionPool {
     pub(crate) async fn moment(&self) -> Result<PgReadTransaction, sqlx::Error> {
         let shared = Arc::clone(&self.shared);
         let mut taken = shared.acquire().await?;
+        // Where this fails, or is dropped, the connection goes with it.
         within(self.patience, taken.connection.execute(begin_snapshot())).await?;
         Ok(PgReadTransaction { taken, shared })
     }
 
     /// Closes the connections, once nothing uses them any more.
     pub(crate) async fn close(&self) {
+        // First, so that no caller takes a place, and nothing is kept from here on.
         self.shared.room.close();
         let idle = std::mem::take(&mut *self.shared.idle());
         for (connection, _since) in idle {
@@ -157,10 +170,13 @@ impl PoolInner {
         let taking = async {
             let place = Arc::clone(&self.room).acquire_owned().await;
             let place = place.map_err(|_closed| sqlx::Error::PoolClosed)?;
+            // The last one used is the likeliest to be well; those that nobody needs grow old at
+            // the front.
             let kept = self.idle().pop_back();
             if let Some((mut connection, _since)) = kept
                 && within(LOOK, is_healthy(&mut connection)).await.unwrap_or(false)
             {
+                // Any other answer, or none, drops the kept connection and makes a new one.
                 return Ok(ConnectionGuard { connection, _place: place });
             }
             Ok(ConnectionGuard {
@@ -174,15 +190,18 @@ impl PoolInner {
     fn release(&self, taken: ConnectionGuard) {
         let now = Instant::now();
         let mut idle = self.idle();
+        // No timer closes idle connections: whoever gives one back does.
         while idle.front().is_some_and(|(_, since)| now.duration_since(*since) > IDLE) {
             drop(idle.pop_front());
         }
+        // After `close` has taken the others nobody would close this one.
         if !self.room.is_closed() {
             idle.push_back((taken.connection, now));
         }
     }
 
     fn idle(&self) -> MutexGuard<'_, VecDeque<(PgConnection, Instant)>> {
+        // A deque is whole after a panic: nothing is done to it in two steps.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,7 +215,7 @@ impl PgReadTransaction {
         within(AUDIT, read(&mut self.taken.connection, sql.to_owned(), binds)).await
     }
 
-    /// Ends it. A connection on which that fails is not used again.
+    /// Ends the snapshot. A connection on which that fails is not used again.
     pub(crate) async fn end(mut self) {
         match within(END, self.taken.connection.execute("ROLLBACK")).await {
             Ok(_) => self.shared.release(self.taken),

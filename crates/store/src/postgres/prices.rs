@@ -18,7 +18,7 @@ const INSERT: &str =
     audio_input, output, reasoning, audio_output, request, image, tiers)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-/// How often versions are looked up again when another process was faster.
+/// Attempts to look versions up again after another process was faster.
 const TRIES: u32 = 3;
 
 impl Postgres {

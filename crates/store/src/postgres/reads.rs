@@ -1,5 +1,5 @@
-//! The statements by which a batch locks its wallets and reads what its changes touch. Statements only; what
-//! becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
+//! The statements by which a batch locks its wallets and reads what its changes touch. Statements
+//! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
 //!
 //! A row that is named is compared by `= ANY`, see [`super::statements`].
 
@@ -7,20 +7,20 @@ use super::arrays::{Columns, Rows};
 use super::session::CLOCK;
 use super::statements::present;
 
-/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its operations
-/// and the counters of its API keys: whoever changes those has it.
+/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its
+/// operations and the counters of its API keys: whoever changes those has it.
 pub(super) const LOCK: &str =
     "SELECT 5::bigint, id, available, held FROM wallets WHERE id = ANY($1)
     ORDER BY id FOR NO KEY UPDATE";
 
-/// Which of these wallets somebody else has locked. It waits for none.
+/// Statement that finds which of these wallets somebody else has locked. It waits for none.
 pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
         SELECT id FROM wallets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
     )
     SELECT w.id FROM wallets AS w
     WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
 
-/// What the rows of [`read`] and [`LOCK`] begin with.
+/// Codes of the kinds of rows: first cell of each row of [`read`] and [`LOCK`].
 pub(super) const CLOCK_ROW: i64 = 0;
 pub(super) const OPERATION_ROW: i64 = 1;
 pub(super) const COUNTER_ROW: i64 = 2;
@@ -36,7 +36,7 @@ pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_i
     cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
     FROM prices WHERE price_version = ANY($1)";
 
-/// What a batch looks for beside its wallets and prices.
+/// Reads of a batch beside its wallets and prices.
 pub(super) struct BatchReads {
     /// Operations that are new, if they pass: as many numbers are asked for.
     pub(super) numbers: i64,
@@ -53,8 +53,9 @@ const WINDOW: Columns = Columns {
     ..Columns::NONE
 };
 
-/// In the order of [`BatchReads`]; a row is a tag, two ids and three integers, and beside the clock the numbers. Each
-/// cell is of the type that the clock's row has: otherwise all rows were passed through a step of their own.
+/// In the order of [`BatchReads`]; a row is a tag, two ids and three integers, and beside the clock
+/// the numbers. Each cell is of the type that the clock's row has: otherwise all rows were passed
+/// through a step of their own.
 const READS: [(Columns, &str); 4] = [
     (
         ID,
@@ -90,12 +91,14 @@ pub(super) const READ_ALL: u16 = (1 << READS.len()) - 1;
 
 /// Prepares whatever [`BatchReads::ask`] executes. The server plans it when it is used first.
 pub(super) fn prepare_reads() -> String {
+    // Every combination at once, in one round trip of connecting: planning waits for the first use.
     (0..=READ_ALL)
         .map(|parts| format!("PREPARE holdfast_read_{parts} AS {};\n", read(parts)))
         .collect()
 }
 
-/// Reads these parts of [`READS`], and the clock first, with new numbers. `$1` is how many of them are asked for.
+/// Reads these parts of [`READS`], and the clock first, with new numbers. `$1` is how many of them
+/// are asked for.
 pub(super) fn read(parts: u16) -> String {
     let mut text = format!(
         "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
@@ -106,7 +109,9 @@ pub(super) fn read(parts: u16) -> String {
     let mut bind = 2;
     for (at, (columns, sql)) in READS.iter().enumerate() {
         if parts >> at & 1 == 1 {
+            // One statement for all reads: they share one moment, and one answer.
             text.push_str("\nUNION ALL ");
+            // Binds are counted through all parts; `$1` is the number of new operations.
             text.push_str(&sql.replace("{v}", &columns.table(bind)));
             bind += columns.count();
         }
@@ -115,14 +120,14 @@ pub(super) fn read(parts: u16) -> String {
 }
 
 impl BatchReads {
-    /// Nothing yet, for so many changes.
+    /// Empty reads, with room for so many changes.
     pub(super) fn with_room(expected: usize) -> Self {
         let [operations, counters, postings, charged] =
             std::array::from_fn(|_part| Rows::with_room(expected));
         Self { numbers: 0, operations, counters, postings, charged }
     }
 
-    /// Whether more is read than the clock.
+    /// True where rows are read beside the clock.
     pub(super) const fn has_rows(&self) -> bool {
         !(self.operations.is_empty()
             && self.counters.is_empty()

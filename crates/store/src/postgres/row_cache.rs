@@ -7,13 +7,13 @@
 //! UPDATE counts too few rows, or the verdict is a refusal         -> Misled: read, judge again
 //! ```
 //!
-//! A row holds on the connection that it was committed on, and is dropped with it: the next server may
-//! have lost that commit. Somebody else may have changed the row since, so what was judged by it stands
-//! only where the row that is written proves to be that one. No change is ever refused by it. A row is
-//! given once, so a batch can be misled once.
+//! A row holds on the connection that it was committed on, and is dropped with it: the next server
+//! may have lost that commit. Somebody else may have changed the row since, so what was judged by
+//! it stands only where the row that is written proves to be that one. No change is ever refused by
+//! it. A row is given once, so a batch can be misled once.
 //!
-//! Bound: two generations of `ROOM` rows, a hundred bytes each; the older one goes when the newer is
-//! full.
+//! Bound: two generations of `ROOM` rows, a hundred bytes each; the older one goes when the newer
+//! is full.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -37,11 +37,13 @@ impl RowCache {
     /// Remembers the row of a committed change, if its operation runs from then on.
     pub(super) fn remember(&mut self, change: &Change, passed: Acceptance) {
         if let Change::Operation(transition) = change
+            // Only a start: what does not run has no ending to come.
             && transition.start().is_some()
             && let Some(seq) = passed.seq
             && let Some(row) = OperationRow::after(transition, seq, passed.version)
         {
             if self.last.len() >= ROOM {
+                // Whole generations go: no order of use is kept, and no scan is needed.
                 self.before = mem::take(&mut self.last);
             }
             self.last.insert(transition.operation, row);
@@ -85,7 +87,7 @@ mod tests {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
     }
 
-    /// What asking for a cancel comes to, of what was admitted so, at some version.
+    /// Change that asks to cancel what was admitted so, at some version.
     fn asked(admission: &Change, version: Version) -> Arc<Change> {
         let receipt =
             Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };

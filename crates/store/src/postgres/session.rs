@@ -1,12 +1,14 @@
-//! Sessions: what is said on a connection before it is used, how long the server lets a statement run
-//! there, and how long a caller waits for its answer.
+//! Sessions: what is said on a connection before it is used, how long the server lets a statement
+//! run there, and how long a caller waits for its answer.
 //!
-//! There are two clocks for each statement, and their order matters. The server ends a statement first
-//! (`statement_timeout`) and frees its locks; only then does the caller stop waiting and drop the connection.
-//! The other way round a dropped connection would leave a statement that goes on with nobody to hear of it:
-//! so each wait here is longer than the server's own limit, which the build asserts.
+//! There are two clocks for each statement, and their order matters. The server ends a statement
+//! first (`statement_timeout`) and frees its locks; only then does the caller stop waiting and drop
+//! the connection. The other way round a dropped connection would leave a statement that goes on
+//! with nobody to hear of it: so each wait here is longer than the server's own limit, which the
+//! build asserts.
 //!
-//! Whatever the server, the database or the role has set is never relied on: what is needed is said.
+//! Whatever the server, the database or the role has set is never relied on: what is needed is
+//! said.
 
 use std::io;
 use std::time::Duration;
@@ -19,32 +21,33 @@ use crate::dialect::Dialect;
 /// The server's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();
 
-/// How long a statement may run that somebody waits for.
+/// Limit of a statement that a caller waits for.
 pub(super) const READ_STATEMENT: Duration = Duration::from_secs(10);
-/// How long one of administration may run, or of a purge.
+/// Limit of a statement of administration, or of a purge.
 pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
-/// How long a statement of a read of several may run. Audits and reports go through all there is.
+/// Limit of a statement in a snapshot read: audits and reports go through all there is.
 pub(super) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
-/// How long one of a migration may run, which may rewrite or index all there is.
+/// Limit of a statement of a migration, which may rewrite or index all there is.
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
-/// How long one of the writer may run: it touches no row that it does not name.
+/// Limit of a statement of the writer, which touches no row that it does not name.
 pub(super) const WRITE_STATEMENT: Duration = Duration::from_secs(10);
 /// Longer than the server lets a statement run: who does not answer by then is cut off.
 pub(super) const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
 /// Undoing is quick, or it is left to the server.
 const UNDO: Duration = Duration::from_secs(2);
-/// How long a transaction may stand still before the server ends it and frees its locks: that of a
-/// process which was stopped, or cut off. Others wait for those locks.
+/// Limit of a transaction that stands still, before the server ends it and frees its locks: that of
+/// a process which was stopped, or cut off. Others wait for those locks.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 
-/// What the planner would choose for tables that were empty when it looked; kept for the life of a
-/// prepared statement, it reads whole tables.
+/// Planner settings by which every row is found through an index. Left alone, the planner chooses
+/// for tables that were empty when it looked, keeps that for the life of a prepared statement, and
+/// reads whole tables.
 pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off;
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
     SET plan_cache_mode = force_generic_plan";
 
-/// What is said on a connection before it is used.
+/// Settings of a connection, sent before it is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Session {
     pub(super) lock_timeout: Duration,
@@ -53,8 +56,9 @@ pub(super) struct Session {
     pub(super) plans: &'static str,
 }
 
-/// How a read of several statements begins, which all see one moment.
+/// Begin of a read of several statements, which all see one moment.
 pub(super) fn begin_snapshot() -> AssertSqlSafe<String> {
+    // LOCAL: the session keeps its shorter limit for the next caller.
     let statement = AUDIT_STATEMENT.as_millis();
     AssertSqlSafe(format!(
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -67,11 +71,13 @@ pub(super) async fn within<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
+    // An I/O error, as of a dead connection: what was sent may yet run, so it is not used again.
     let silent = |_elapsed| Err(sqlx::Error::Io(io::Error::from(io::ErrorKind::TimedOut)));
     tokio::time::timeout(patience, work).await.unwrap_or_else(silent)
 }
 
 fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> String {
+    // Said on each connection: a pooler or a role may have set any of these to something else.
     let idle = IDLE_IN_TRANSACTION.as_millis();
     format!(
         "SET default_transaction_isolation = 'read committed';
@@ -106,7 +112,7 @@ pub(super) async fn answered<T>(
     within(ANSWER, statement).await
 }
 
-/// Whether a connection that was kept can be used: a statement of its own is a transaction of its own
+/// True where a kept connection can be used: a statement of its own is a transaction of its own
 /// there, and the server still is no standby.
 pub(super) async fn is_healthy(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let asked = "SELECT now() = statement_timestamp() AND NOT pg_is_in_recovery()";

@@ -1,21 +1,21 @@
-//! The statement by which a batch writes everything. Statements only; judging is in [`crate::judge`], and the
-//! order of things in [`super::batch`].
+//! The statement by which a batch writes everything. Statements only; judging is in
+//! [`crate::judge`], and the order of things in [`super::batch`].
 //!
-//! Everything that is written goes in one statement, whose parts see the rows as they were before it
-//! and do not see each other. A part that has nothing to do is left out. The constants of a phase
-//! stand in the text, only what differs from row to row is sent.
+//! Everything that is written goes in one statement, whose parts see the rows as they were before
+//! it and do not see each other. A part that has nothing to do is left out. The constants of a
+//! phase stand in the text, only what differs from row to row is sent.
 //!
-//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in
-//! the order of an index, and all those that are named for each of them. It keeps such a plan while the
-//! table grows. An operation's row is found by its number and compared by its claim: the number may come from
-//! a row that is remembered.
+//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small
+//! table in the order of an index, and all those that are named for each of them. It keeps such a
+//! plan while the table grows. An operation's row is found by its number and compared by its claim:
+//! the number may come from a row that is remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::arrays::{Columns, Rows};
 
-/// What the writing statement writes.
+/// Rows of the writing statement, part by part; the order of its fields is the order of `WRITES`.
 pub(super) struct Writes {
     pub(super) prices: Rows,
     pub(super) admissions: Rows,
@@ -41,14 +41,15 @@ struct WritePart {
     hits: RowCheck,
 }
 
-/// How many rows a part changes.
+/// Rule for the number of rows that a part changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowCheck {
-    /// One for each that it is given, or the statement fails: it adds them.
+    /// One row for each given, or the statement fails: such a part adds them.
     All,
-    /// One for each that it is given, or else nothing must be committed: the server counts.
+    /// One row for each given, or else nothing must be committed: the server counts, the batch
+    /// compares.
     Counted,
-    /// Those that are there.
+    /// The rows that are there, as many as there are.
     Found,
 }
 
@@ -56,7 +57,7 @@ const NUMBER: Columns = Columns { ints: &["op_seq"], ..Columns::NONE };
 const EXPECTED: Columns =
     Columns { ints: &["seq", "expected"], fixed: &[("judged", 16)], ..Columns::NONE };
 
-/// How many parts the writing statement has at most.
+/// Largest number of parts of the writing statement, one for each field of `Writes`.
 pub(super) const PARTS: usize = 15;
 
 /// In the order of [`Writes`]. `$1` is the transaction's moment.
@@ -268,7 +269,7 @@ const WRITES: [WritePart; PARTS] = [
     },
 ];
 
-/// The texts of writing statements by the parts that are in them, made once each.
+/// Texts of writing statements by the parts that are in them, each made once.
 #[derive(Debug, Default)]
 pub(super) struct StatementTexts(HashMap<u16, Arc<str>>);
 
@@ -281,10 +282,14 @@ impl StatementTexts {
             let mut bind = 2;
             let (mut parts, mut counts) = (Vec::new(), vec!["0::bigint".to_owned()]);
             for (at, (write, rows)) in WRITES.iter().zip(writes).enumerate() {
+                // Left out: each combination of parts is a text, and a prepared statement, of its
+                // own.
                 if rows.is_empty() {
                     continue;
                 }
                 let sql = write.sql.replace("{v}", &write.columns.table(bind));
+                // Each part sees the rows as they were, so the counts do not depend on the order of
+                // parts.
                 if write.hits == RowCheck::Counted {
                     parts.push(format!("w{at} AS ({sql} RETURNING 1)"));
                     counts.push(format!("(SELECT count(*) FROM w{at})"));
@@ -306,12 +311,12 @@ pub(super) fn present<'r>(
     rows.into_iter().rev().fold(0, |bits, rows| bits << 1 | u16::from(!rows.is_empty()))
 }
 
-/// How many rows are to be changed.
+/// Numbers of rows that the writing statement has to change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExpectedCounts {
-    /// By the parts whose rows the server counts.
+    /// Rows of the parts that the server counts.
     pub(super) counted: i64,
-    /// By those that change all or fail.
+    /// Rows of the parts that change all or fail.
     pub(super) added: i64,
 }
 
@@ -324,7 +329,7 @@ pub(super) fn expected_counts(writes: &[Rows; PARTS]) -> ExpectedCounts {
 }
 
 impl Writes {
-    /// Nothing yet, for so many changes.
+    /// Empty rows, with room for so many changes.
     pub(super) fn with_room(expected: usize) -> Self {
         let rows = || Rows::with_room(expected);
         Self {

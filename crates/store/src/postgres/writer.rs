@@ -11,11 +11,12 @@
 //!
 //! It owns its connection for ever, so no transaction hangs on a caller's future: a dropped caller
 //! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
-//! were answered by the batch before. A lone caller so pays for no timer, and a crowd shares a flush.
+//! were answered by the batch before. A lone caller so pays for no timer, and a crowd shares a
+//! flush.
 //!
 //! Everybody waits behind one batch. So a lock is waited for `LOCK_WAIT` at most, a race is tried
-//! `TRIES` times before the batch is halved, and while the server cannot be reached whoever has come
-//! is turned away after one attempt of `CONNECT`, not after one attempt each.
+//! `TRIES` times before the batch is halved, and while the server cannot be reached whoever has
+//! come is turned away after one attempt of `CONNECT`, not after one attempt each.
 //!
 //! It must never answer `Unavailable` once COMMIT may have arrived: that is `Uncertain`, and the
 //! connection is dropped.
@@ -140,7 +141,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// A panic in there loses the answers of the batch in hand, which says `Uncertain`, and no more.
+    /// A panic in there loses the answers of the batch in hand, which says `Uncertain`, and no
+    /// more.
     pub(super) async fn guarded(&mut self, work: impl AsyncFnOnce(&mut Self)) {
         if AssertUnwindSafe(work(self)).catch_unwind().await.is_err() {
             tracing::error!("the writer panicked over a batch");
@@ -149,8 +151,8 @@ impl Writer {
         }
     }
 
-    /// A change that does not fit the tables must not take the others with it: what fails is halved until
-    /// it stands alone. What somebody else keeps locked goes aside.
+    /// A change that does not fit the tables must not take the others with it: what fails is halved
+    /// until it stands alone. What somebody else keeps locked goes aside.
     async fn commit_batch(&mut self, batch: Vec<Job>, aside: &LockQueue) {
         let mut waiting = vec![batch];
         while let Some(batch) = waiting.pop() {
@@ -169,7 +171,8 @@ impl Writer {
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
                     tracing::info!(%error, changes = kept.len(), "somebody else keeps wallets locked");
                     if kept.is_empty() {
-                        // It is another row, or a whole table: there they are tried wallet by wallet.
+                        // It is another row, or a whole table: there they are tried wallet by
+                        // wallet.
                         aside.push(batch);
                     } else {
                         aside.push(kept);
@@ -256,8 +259,8 @@ impl Writer {
         }
     }
 
-    /// A connection that cannot say that it is outside of a transaction is given up: the server ends
-    /// what was begun on it.
+    /// A connection that cannot say that it is outside of a transaction is given up: the server
+    /// ends what was begun on it.
     async fn undo(&mut self, error: &sqlx::Error) {
         if let Some(mut connection) = self.connection.take()
             && !is_lost(error)
@@ -275,8 +278,8 @@ impl Writer {
         }
     }
 
-    /// Begins a transaction for these changes. A connection that was kept may have ended while nothing was to
-    /// do: then on another one.
+    /// Begins a transaction for these changes. A connection that was kept may have ended while
+    /// nothing was to do: then on another one.
     async fn begin(&mut self, changes: &[&Change]) -> Result<BatchStart, BatchError> {
         let Self { memory, lock_timeout, .. } = self;
         if let Some(mut kept) = self.connection.take() {
@@ -307,6 +310,7 @@ impl Writer {
 
 /// The second one first: what is taken from the end comes in its order.
 pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
+    // Halves keep the order of arrival within a subject, of which a batch has one change.
     let later = batch.split_off(batch.len() / 2);
     [later, batch]
 }
@@ -346,12 +350,14 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     }
 }
 
-/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its ending or its
-/// settlement that is there already, a row that is another one, or a reason that nobody thought of: none of them
-/// goes away by itself, and a result whose settlement is refused is recorded. The rest is about the server.
+/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its
+/// ending or its settlement that is there already, a row that is another one, or a reason that
+/// nobody thought of: none of them goes away by itself, and a result whose settlement is refused is
+/// recorded. The rest is about the server.
 pub(super) fn reject_alone(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
     let constraint = error.as_database_error().and_then(|told| told.constraint());
+    // The table's bound is the last word on a balance, whatever the book judged.
     let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
     let verdict: fn(Cause) -> CommitError = if is_of_wallet && has_code(&error, &[CHECK]) {
         |_cause| CommitError::InsufficientFunds

@@ -1,4 +1,4 @@
-//! What the driver does not see to by itself, on a real server.
+//! Guarantees that the driver does not give by itself, on a real server.
 
 use std::future::poll_fn;
 use std::pin::pin;
