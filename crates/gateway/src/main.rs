@@ -76,6 +76,7 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
     let runtime = builder().enable_all().build();
     let runtime = runtime.context("the runtime cannot be started")?;
     let outcome = runtime.block_on(command::run(cli));
+    // A look at a file system that hangs must not keep the process from its end.
     runtime.shutdown_timeout(LINGER);
     outcome
 }

@@ -21,6 +21,7 @@ impl Output {
     pub(crate) fn new(json: bool) -> Self {
         if json {
             Self::Json
+        // A pipe gets tabs: `cut` and `awk` split them, where padded columns would need a parser.
         } else if io::stdout().is_terminal() {
             Self::Table
         } else {

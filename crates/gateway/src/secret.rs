@@ -71,6 +71,7 @@ fn make(folder: &Path, file: &Path) -> Result<(), SecretError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     });
+    // Also after a failed write, so that no draft with a secret in it stays behind.
     let removed = fs::remove_file(&draft);
     written.and(removed).and_then(|()| File::open(folder)?.sync_all()).map_err(failed)
 }

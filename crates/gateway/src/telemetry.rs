@@ -236,6 +236,7 @@ pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engin
                             .set(as_float(held));
                     }
                 }
+                // Metrics matter most while the database is away: the others are rendered still.
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(

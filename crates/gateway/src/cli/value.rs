@@ -31,6 +31,7 @@ impl FromStr for Name {
     type Err = BadName;
 
     fn from_str(text: &str) -> Result<Self, BadName> {
+        // `Reference` takes such a text for an id: a wallet of that name could never be named.
         if Uuid::try_parse(text).is_ok() {
             return Err(BadName::LikeAnId);
         }

@@ -104,6 +104,7 @@ pub(super) async fn engine(
         keys: Arc::new(store.clone()),
         wallets: Arc::new(store.clone()),
     };
+    // A new incarnation at each start tells this process from an earlier one of its name.
     let node = Node { name: node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let options = Options {
         node,
