@@ -1,7 +1,7 @@
 //! A TOML document while it is read: every value knows its line, and every mistake is kept until
 //! all have been found. The meaning of values belongs to the modules of the tables.
 //!
-//! [`Document`] owns the text and collects the mistakes. [`Table`] hands out [`Field`]s by key, and
+//! `Document` owns the text and collects the mistakes. `Table` hands out `Field`s by key, and
 //! remembers which keys were asked for: the set of known keys is the code that reads them, not a
 //! list beside it. At the end of a table `refuse_unknown` reports the other keys, with the nearest
 //! known word. A table that is dropped without that call is a bug, which debug builds assert.

@@ -1,5 +1,5 @@
-//! `[[models]]`: public models with their contracts and time-outs, and the routes that answer for them.
-//! Prices are read in `price`.
+//! `[[models]]`: public models with their contracts and time-outs, and the routes that answer for
+//! them. Prices are read in `price`.
 //!
 //! A model is built only where each of its parts is free of mistakes, but all parts are read first,
 //! so that one run reports every mistake. A route may name a provider that has a mistake of its

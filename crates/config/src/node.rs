@@ -1,5 +1,5 @@
-//! `[node]`: what nodes on one database say to each other, where this one listens for that, and where the
-//! others reach it.
+//! `[node]`: what nodes on one database say to each other, where this one listens for that, and
+//! where the others reach it.
 
 use std::net::SocketAddr;
 

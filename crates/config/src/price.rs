@@ -1,5 +1,5 @@
-//! `[[models.prices]]`, and `cost` of a route: what callers pay, and what the operator pays. Both say it
-//! in the same words.
+//! `[[models.prices]]`, and `cost` of a route: what callers pay, and what the operator pays. Both
+//! say it in the same words.
 
 use std::collections::BTreeMap;
 

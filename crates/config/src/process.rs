@@ -1,7 +1,7 @@
 //! Tables of the process: `[server]`, `[admin]`, `[database]`, `[limits]`, `[operations]`,
 //! `[routes]`, `[retention]` and `[log]`. Each has a struct, and a function that reads it.
 //!
-//! Sizes are bytes, times are [`Duration`]s, and counts are whole numbers; each has bounds, and a
+//! Sizes are bytes, times are `Duration`s, and counts are whole numbers; each has bounds, and a
 //! value beyond them is a mistake of its line. Bounds that join two settings are checked here too:
 //! a lease lasts for at least three heartbeats, a cool-down is not longer than its maximum, and no
 //! two listeners have one address.

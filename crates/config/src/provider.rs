@@ -1,9 +1,10 @@
-//! `[providers.NAME]`: a provider's kind, its address and its credentials, as the options of its client.
+//! `[providers.NAME]`: a provider's kind, its address and its credentials, as the options of its
+//! client.
 //!
-//! `kind` decides which other keys a table has. Every kind with a server shares `base_url`, `api_key`,
-//! `pool_idle`, `event_bytes` and `image_urls`, which `server` reads; the function of a kind adds its
-//! own, and its defaults. Where the kind cannot be read, the other keys are left alone: nothing can
-//! be said about them.
+//! `kind` decides which other keys a table has. Every kind with a server shares `base_url`,
+//! `api_key`, `pool_idle`, `event_bytes` and `image_urls`, which `server` reads; the function of a
+//! kind adds its own, and its defaults. Where the kind cannot be read, the other keys are left
+//! alone: nothing can be said about them.
 //!
 //! Credentials come from `${NAME}` in most files. They are checked for characters that no header
 //! can carry, and no message has one. Whether a provider accepts them is not known here: that is

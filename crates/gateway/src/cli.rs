@@ -1,5 +1,11 @@
-//! The command line: what can be asked for, and how the answers to `--help` read. Not what happens
-//! then.
+//! The command line: commands, their arguments, and the text of `--help`. `command` runs them.
+//!
+//! Documentation comments on commands and fields below are that text: operators read them, so they
+//! speak of what to write and what it does, not of types.
+//!
+//! Arguments are read into types of `value` and `grant`, which refuse bad ones with a sentence on
+//! what to write; clap adds the argument's name and exits with status 2. Rules that need the
+//! configuration or the database are the commands' own.
 
 pub(crate) mod grant;
 pub(crate) mod value;

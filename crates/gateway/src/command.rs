@@ -1,4 +1,4 @@
-//! What each command does. They work beside a running `serve`, on the same database.
+//! The commands, a module each. All work beside a running `serve`, on the same database.
 
 mod book;
 mod check;

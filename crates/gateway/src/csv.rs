@@ -1,7 +1,7 @@
-//! Comma-separated values as RFC 4180 has them: a name above each column, lines that end in CR LF, and
-//! quotes where a field needs them. Not a reader.
+//! Comma-separated values as RFC 4180 has them: a name above each column, lines that end in CR LF,
+//! and quotes where a field needs them. Not a reader.
 
-/// One record with its line end.
+/// A record: its fields with commas between, and CR LF at its end.
 pub(crate) fn record<'f>(fields: impl IntoIterator<Item = &'f str>) -> String {
     let fields: Vec<_> = fields.into_iter().map(field).collect();
     fields.join(",") + "\r\n"
@@ -15,8 +15,9 @@ fn field(text: &str) -> String {
     }
 }
 
-/// A text that somebody chose, so that a spreadsheet shows it: one that begins like a formula gets an
-/// apostrophe in front, which spreadsheets take for text. Who wants the exact text has the id beside it.
+/// A text that somebody chose, so that a spreadsheet shows it: one that begins like a formula gets
+/// an apostrophe in front, which spreadsheets take for text. Who wants the exact text has the id
+/// beside it.
 pub(crate) fn chosen(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         format!("'{text}")

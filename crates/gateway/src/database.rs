@@ -28,9 +28,9 @@ fn options(config: &Config) -> Options {
     Options { commit_queue, result_bytes_max, ..Options::new(config.database.clone()) }
 }
 
-/// The configured secrets, else the one beside the database. A missing one is made only as long as no
-/// credential in force depends on it. Secrets that fit none of those are refused, and where some of
-/// them are left without theirs, `warn` is told.
+/// The configured secrets, else the one beside the database. A missing one is made only as long as
+/// no credential in force depends on it. Secrets that fit none of those are refused, and where some
+/// of them are left without theirs, `warn` is told.
 pub(crate) async fn secrets(
     config: &Config,
     store: &Store,
@@ -40,11 +40,14 @@ pub(crate) async fn secrets(
     let secrets = match config.server.secrets.as_slice() {
         [first, others @ ..] => Secrets::new(first.clone(), others.to_vec()),
         [] => {
+            // With keys in force a missing file was lost: a new secret would hide that, and refuse
+            // them all.
             let if_missing = if live.is_empty() { IfMissing::Make } else { IfMissing::Refuse };
             let folder = config.database.folder().context("there are no server secrets")?;
             Secrets::new(secret::read(folder, if_missing)?, Vec::new())
         }
     };
+    // Checked at the start: a wrong secret would show as a 401 to each caller, and as nothing here.
     let (known, lost): (Vec<_>, Vec<_>) =
         live.iter().partition(|credential| secrets.find(credential.server_secret).is_some());
     if lost.is_empty() {
@@ -70,7 +73,7 @@ fn count_keys(credentials: &[&LiveCredential]) -> usize {
     credentials.iter().map(|credential| credential.api_key).collect::<BTreeSet<_>>().len()
 }
 
-/// Where the secrets came from.
+/// Place of the secrets for a message: the file beside the database, or the setting.
 fn place(config: &Config) -> String {
     match config.database.folder() {
         Some(folder) if config.server.secrets.is_empty() => {
@@ -80,7 +83,8 @@ fn place(config: &Config) -> String {
     }
 }
 
-/// What gives these credentials their secret back.
+/// Advice on bringing back the secret of these credentials: from the file beside the database,
+/// where it fits one of them, else from wherever it is kept.
 fn advice(config: &Config, lost: &[&LiveCredential]) -> String {
     let file = config.database.folder().filter(|folder| {
         let beside = secret::read(folder, IfMissing::Refuse).ok();

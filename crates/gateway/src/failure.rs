@@ -1,25 +1,25 @@
-//! How a command fails, and what the exit status says of it.
+//! Failures of commands, and their exit statuses: 0 done, 1 failed, 2 wrong usage or configuration.
 
 use std::process::ExitCode;
 
 use holdfast_config::BadConfig;
 
-/// Why a command did not do what it was asked for.
+/// Failure of a command, by who can mend it.
 #[derive(Debug)]
 pub(crate) enum CommandFailure {
     /// The configuration is wrong.
     Config(BadConfig),
     /// The question itself makes no sense.
     Usage(anyhow::Error),
-    /// It was tried and failed.
+    /// The command was tried and failed: a later attempt may succeed.
     Failed(anyhow::Error),
-    /// It failed, and the output says how.
+    /// The command failed, and its output has said how.
     Told(Status),
-    /// Whoever read the output went away: nobody is left to tell.
+    /// Standard output was closed by its reader, as by `head`: a success, with nobody left to tell.
     NobodyReads,
 }
 
-/// What the exit status tells.
+/// Exit status of a failure: 1 for `Failed`, 2 for `Usage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     Failed,
@@ -36,7 +36,7 @@ impl From<Status> for ExitCode {
 }
 
 impl CommandFailure {
-    /// What goes to standard error; nothing where everything has been said.
+    /// Text for standard error; `None` where everything has been said.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
             Self::Config(error) => Some(error.to_string()),

@@ -26,10 +26,10 @@ use crate::failure::{CommandFailure, Status};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long work that nobody waits for any more may hold up the end of the process.
+/// Time that blocking work which nobody awaits may hold up the end of the process.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// How far an audit, which may take minutes, steps back for others on the same processors.
+/// Niceness of an audit, which may take minutes on the processors that serve.
 const AUDIT_NICE: i32 = 10;
 
 fn main() -> ExitCode {
@@ -57,7 +57,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// One core is served by one thread: what several need to share their work would only cost it time.
+/// A runtime of one thread on one core, where sharing work between threads only costs time; else
+/// one thread a core.
 fn builder() -> Builder {
     match available_parallelism() {
         Ok(n_cores) if n_cores.get() == 1 => Builder::new_current_thread(),
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
     let runtime = builder().enable_all().build();
     let runtime = runtime.context("the runtime cannot be started")?;
     let outcome = runtime.block_on(command::run(cli));
+    // A look at a file system that hangs must not keep the process from its end.
     runtime.shutdown_timeout(LINGER);
     outcome
 }

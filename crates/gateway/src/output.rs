@@ -1,5 +1,5 @@
-//! What a command prints: a table on a terminal, lines with tabs where something reads them, JSON
-//! where that was asked for. Answers go to standard output, everything else to standard error.
+//! Printing of answers: a table on a terminal, lines with tabs into a pipe or a file, JSON where
+//! that was asked for. Answers go to standard output, everything else to standard error.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::failure::CommandFailure;
 
-/// How answers are printed.
+/// Format of the answers on standard output.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Output {
     Table,
@@ -21,6 +21,7 @@ impl Output {
     pub(crate) fn new(json: bool) -> Self {
         if json {
             Self::Json
+        // A pipe gets tabs: `cut` and `awk` split them, where padded columns would need a parser.
         } else if io::stdout().is_terminal() {
             Self::Table
         } else {
@@ -28,7 +29,7 @@ impl Output {
         }
     }
 
-    /// One thing: its JSON, or its fields by name.
+    /// Prints an object: its JSON, or a line for each field with its name.
     pub(crate) fn object(
         self,
         view: &impl Serialize,
@@ -49,7 +50,7 @@ impl Output {
         self.sheet(&views, head, rows)
     }
 
-    /// One thing whose parts are the rows of a table.
+    /// Prints an object whose parts are the rows of a table.
     pub(crate) fn sheet<const N: usize>(
         self,
         view: &impl Serialize,
@@ -97,13 +98,16 @@ pub(crate) fn text(text: &str) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
+        // Rust ignores SIGPIPE, so a reader that has gone shows as an error of the write.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(CommandFailure::NobodyReads),
         written => Ok(written.context("standard output cannot be written")?),
     }
 }
 
-/// Tells a person something beside the answer. Where standard error is gone there is nobody to tell.
+/// Tells a person something beside the answer. Where standard error is gone there is nobody to
+/// tell.
 pub(crate) fn note(text: &str) {
+    // Not `eprintln!`, which panics where standard error is closed.
     let told = writeln!(io::stderr().lock(), "{text}");
     drop(told);
 }

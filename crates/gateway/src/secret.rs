@@ -11,7 +11,7 @@ use uuid::Uuid;
 pub(crate) const FILE_NAME: &str = "server.secret";
 const BYTES: usize = 32;
 
-/// Why there is no server secret.
+/// Failure to read or make the server secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
     /// API keys in force were made with one that is not here: a new one would refuse them all.
@@ -28,11 +28,11 @@ pub(crate) enum SecretError {
     Random(#[source] aws_lc_rs::error::Unspecified),
 }
 
-/// Whether a missing secret may be made.
+/// Permission to make a missing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfMissing {
     Make,
-    /// Something was made with it.
+    /// API keys in force were made with it: a new one would refuse them all.
     Refuse,
 }
 
@@ -51,7 +51,8 @@ pub(crate) fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret,
         }
         read => read.map_err(failed)?,
     };
-    // The digits themselves, so that they are the same secret where they are an entry of server.secrets.
+    // The digits themselves, so that they are the same secret where they are an entry of
+    // server.secrets.
     let digits = text.trim_end();
     let is_whole = digits.len() == 2 * BYTES && digits.bytes().all(|b| b.is_ascii_hexdigit());
     let secret = is_whole.then(|| ServerSecret::new(digits.as_bytes())).flatten();
@@ -63,11 +64,14 @@ fn make(folder: &Path, file: &Path) -> Result<(), SecretError> {
     let failed = |error| SecretError::File(file.to_owned(), error);
     let mut bytes = [0; BYTES];
     aws_lc_rs::rand::fill(&mut bytes).map_err(SecretError::Random)?;
+    // A link is made only where there is no file yet, and its file is whole: a reader never sees
+    // half a secret, and the second of two processes takes the first one's.
     let draft = folder.join(format!("{FILE_NAME}.{}", Uuid::new_v4().as_simple()));
     let written = write(&draft, &to_hex(&bytes)).and_then(|()| match fs::hard_link(&draft, file) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     });
+    // Also after a failed write, so that no draft with a secret in it stays behind.
     let removed = fs::remove_file(&draft);
     written.and(removed).and_then(|()| File::open(folder)?.sync_all()).map_err(failed)
 }

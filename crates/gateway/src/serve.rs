@@ -1,5 +1,15 @@
-//! `holdfast serve`: puts the process together, runs it until it is told to end, and lets what runs
-//! finish.
+//! `holdfast serve`: puts the process together, runs it until it is told to end, and lets
+//! operations finish.
+//!
+//! Start, in this order: signals, the lock of the database, listeners, the store, secrets, prices,
+//! the engine. Each step may refuse, and the early ones change nothing, so that a taken port or a
+//! second process on one file leaves no trace.
+//!
+//! End: admission stops, operations have `server.drain` to finish, then connections end, then the
+//! database is closed. A second signal ends the process at once; the next start reaps what ran.
+//!
+//! The process also ends by itself, with a failure, when it must not go on: its writer ended,
+//! another process took its node name, or the database file was replaced.
 
 mod files;
 mod greeting;
@@ -36,10 +46,11 @@ use holdfast_config::Config;
 
 /// Between two upkeeps of the metrics: until then histograms keep every sample.
 const UPKEEP: Duration = Duration::from_secs(5);
-/// How long the database may take to close. What was answered is committed by then: what is given up
-/// is the folding of its log, and endings that it did not take, which the next start sees to.
+/// Time for the database to close. Every answer that was sent is committed by then: a time-out
+/// gives up the folding of the log, and endings that the store did not take, which the next start
+/// sees to.
 const CLOSE: Duration = Duration::from_secs(10);
-/// What the kernel keeps of an answer until its reader takes it, in bytes. The kernel tells of progress
+/// Send buffer of a connection in the kernel, in bytes. The kernel tells of progress
 /// only when a good part of that is free again: with the megabytes that it would take by itself, a
 /// slow reader looks like one that has stopped.
 const SEND_BUFFER: u32 = 131_072;
@@ -47,17 +58,18 @@ const SEND_BUFFER: u32 = 131_072;
 const BACKLOG: u32 = 1_024;
 /// The name of a process whose database has one process.
 const NODE_NAME: &str = "embedded";
-/// What the names of processes begin with that share a database and were given none.
+/// Prefix of the names that are made up for processes which share a database and were given none.
 const NODE_PREFIX: &str = "gw";
 
-/// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of its name; a second signal ends it at once.
+/// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of
+/// its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let log = telemetry::log(&config.log)?;
     let metrics = telemetry::metrics()?;
     let mut signals = Signals::listen().context("signals cannot be received")?;
     start::refuse_missing(&config).context("serve was not started")?;
-    // Before anything is written: it proves that nobody else serves this file. A server's database may
-    // have several.
+    // Before anything is written: it proves that nobody else serves this file. A server's database
+    // may have several.
     let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
     let listeners = Listeners::bind(&config)?;
     let Addresses { public, admin, node } = listeners.addresses()?;
@@ -84,6 +96,7 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
     let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.current), log);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
+    // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     gateway.run(listeners, reloading, &mut signals).await
@@ -104,7 +117,7 @@ pub(crate) fn node_name(config: &Config) -> anyhow::Result<NodeName> {
     }
 }
 
-/// One running gateway.
+/// A running gateway: everything that serving, draining and closing need.
 struct Gateway {
     drain: Duration,
     admin_token: Option<String>,
@@ -130,6 +143,7 @@ impl Gateway {
             ended = self.wait_for_end(signals) => ended,
         };
         tracing::info!(patience = ?self.drain, "draining");
+        // A second signal must end even a drain that hangs, so both are awaited side by side.
         let drained = async {
             // Answers go out while operations finish; connections end after them.
             tokio::join!(serving, self.drain());
@@ -144,7 +158,8 @@ impl Gateway {
         }
     }
 
-    /// Serves the listeners until `shutdown`, takes other configurations, and keeps the metrics small.
+    /// Serves the listeners until `shutdown`, takes other configurations, and keeps the metrics
+    /// small.
     async fn serve(&self, listeners: Listeners, reloading: Option<(Reloader, Signal)>) {
         let (engine, current) = (Arc::clone(&self.engine), Arc::clone(&self.current));
         let public = holdfast_http::serve(listeners.public, engine, current, self.shutdown.clone());
@@ -183,7 +198,7 @@ impl Gateway {
         }
     }
 
-    /// Why the process ends: asked to, or because it cannot go on.
+    /// Waits for the end: `Ok` after a signal, a failure where the process must not go on.
     async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), CommandFailure> {
         tokio::select! {
             () = signals.next() => Ok(()),
@@ -205,6 +220,7 @@ impl Gateway {
         self.engine.stop_admitting();
         let finished = self.engine.drain(self.drain).await;
         tracing::info!(finished, "operations have ended");
+        // After the operations: their answers go out on connections that this ends.
         self.shutdown.cancel();
     }
 
@@ -228,7 +244,7 @@ struct Listeners {
     node: Option<TcpListener>,
 }
 
-/// Where they are.
+/// Local addresses of the listeners, with the port that the kernel chose for port 0.
 #[derive(Debug, Clone, Copy)]
 struct Addresses {
     public: SocketAddr,
@@ -266,7 +282,9 @@ fn bind(option: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A restart must not wait for the last process's connections to leave TIME_WAIT.
     socket.set_reuseaddr(true)?;
+    // On the listener: accepted connections inherit it.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)

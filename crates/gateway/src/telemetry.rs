@@ -1,5 +1,13 @@
-//! What the process tells of itself: a log on standard error, and metrics for whoever asks. Neither
-//! ever has a secret or a word of a prompt in it.
+//! Telemetry: a log on standard error, and metrics in the text format of Prometheus. Neither ever
+//! has a secret or a word of a prompt in it.
+//!
+//! The log's level can be replaced while the process runs, its format cannot. A log that cannot be
+//! written is given up in silence: a full disk must not end operations.
+//!
+//! Counters and histograms are counted where things happen, in the crates; this module names their
+//! units and buckets. Gauges of held funds and of waiters are read from store and engine whenever
+//! the metrics are rendered, so they are as fresh as the request for them, and cost nothing
+//! otherwise.
 
 mod log_line;
 
@@ -48,7 +56,7 @@ impl LogLevel {
     }
 }
 
-/// What a log of this level tells.
+/// Filter of a log at this level, in the syntax of `EnvFilter`.
 pub(crate) fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     EnvFilter::builder().parse(level).context("log.level cannot be read")
 }
@@ -92,7 +100,7 @@ pub(crate) fn metrics() -> anyhow::Result<PrometheusHandle> {
 
 const MICROS: &str = "in millionths of the wallets' currencies";
 
-/// What each metric means that begins here; those of the store describe themselves.
+/// Describes every metric but those of the store, which describe themselves.
 fn describe() {
     describe_operations();
     describe_requests();
@@ -207,6 +215,8 @@ fn describe_routes() {
 
 /// Renders the metrics, with what store and engine say at that moment.
 pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engine>) -> Metrics {
+    // Currencies that were shown once. A gauge keeps its last value until it is set: without this,
+    // a currency whose last hold ended would show that hold for ever.
     let told = Arc::new(Mutex::new(BTreeSet::new()));
     Arc::new(move || {
         let (handle, store, engine) = (handle.clone(), store.clone(), Arc::clone(&engine));
@@ -226,6 +236,7 @@ pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engin
                             .set(as_float(held));
                     }
                 }
+                // Metrics matter most while the database is away: the others are rendered still.
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(

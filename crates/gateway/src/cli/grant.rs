@@ -1,5 +1,5 @@
-//! What operators write about an API key: how long it lasts, which models it may use, what it may use
-//! up.
+//! Arguments that describe an API key: its end, its models, its rate limits and its spend limit.
+//! Each type is read from one argument, and its error says how to write it.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -63,7 +63,7 @@ impl FromStr for Span {
 )]
 pub(crate) struct BadSpan;
 
-/// When an API key ends.
+/// End of an API key: a moment, or a span from its issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expiry {
     /// At this moment.
@@ -76,6 +76,7 @@ impl FromStr for Expiry {
     type Err = BadExpiry;
 
     fn from_str(text: &str) -> Result<Self, BadExpiry> {
+        // A span first: no date and no moment ends in a unit after digits alone.
         if let Ok(Span(span)) = text.parse() {
             return if span.is_zero() { Err(BadExpiry) } else { Ok(Self::After(span)) };
         }
@@ -111,7 +112,7 @@ impl FromStr for Models {
     }
 }
 
-/// One of the ids is none.
+/// An entry of an allow-list that is no public model id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a model's public id: write ids like openai/gpt-4o-mini with commas between")]
 pub(crate) struct BadModels(String);
@@ -138,7 +139,7 @@ impl FromStr for SpendCap {
     }
 }
 
-/// Why a text is no spend limit.
+/// Failure to read a spend limit: its amount, or its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadSpendCap {
     #[error("{0}")]

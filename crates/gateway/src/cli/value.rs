@@ -1,4 +1,11 @@
-//! What operators write on the command line: names, ids, amounts.
+//! Values of command-line arguments: names, ids, amounts, reasons and moments.
+//!
+//! Each type is read by `FromStr`, so that clap refuses a bad argument before a command runs, and
+//! nothing behind it has to check again. An error is one sentence, and says what to write.
+//!
+//! Names and ids share an argument, `Reference`: that is why no name may look like an id. Amounts
+//! are decimals of a currency, read as whole micros; more than six places are refused, never
+//! rounded. Names and reasons go into the book and onto terminals, hence no control characters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +31,7 @@ impl FromStr for Name {
     type Err = BadName;
 
     fn from_str(text: &str) -> Result<Self, BadName> {
+        // `Reference` takes such a text for an id: a wallet of that name could never be named.
         if Uuid::try_parse(text).is_ok() {
             return Err(BadName::LikeAnId);
         }
@@ -41,7 +49,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Why a text is no name.
+/// Failure to read a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadName {
     #[error("a name must not look like an id")]
@@ -50,7 +58,7 @@ pub(crate) enum BadName {
     Characters,
 }
 
-/// One to so many characters, none of which moves a cursor, and no blanks around them.
+/// True for 1 to `chars_max` characters without control characters, and without blanks around them.
 fn is_printable(text: &str, chars_max: usize) -> bool {
     let count = text.chars().count();
     (1..=chars_max).contains(&count) && !text.contains(char::is_control) && text.trim() == text
@@ -119,7 +127,7 @@ impl FromStr for Correction {
     }
 }
 
-/// Why a text is no amount.
+/// Failure to read an amount; an unreadable one says why in the words of `Micros`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadAmount {
     #[error("{0}")]
@@ -130,7 +138,7 @@ pub(crate) enum BadAmount {
     Zero,
 }
 
-/// Why a balance is corrected: 1 to 200 printable characters.
+/// Reason of a correction, for the book: 1 to 200 printable characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reason(String);
 
@@ -172,7 +180,8 @@ impl FromStr for PeriodBound {
         let midnight = format!("{text}T00:00:00Z");
         let is_date = text.len() == "2026-11-01".len();
         let moment = OffsetDateTime::parse(if is_date { &midnight } else { text }, &Rfc3339);
-        // Moments are whole microseconds: the first one that is not before a finer one stands for it.
+        // Moments are whole microseconds: the first one that is not before a finer one stands for
+        // it.
         let micros = moment.map_err(BadMoment)?.unix_timestamp_nanos().saturating_add(999);
         // Years have four digits, so the fallback is never seen.
         Ok(Self(Timestamp::from_micros(
@@ -199,7 +208,7 @@ pub(crate) fn posting_key(text: &str) -> Result<Uuid, BadPostingKey> {
 )]
 pub(crate) struct BadPostingKey(#[source] uuid::Error);
 
-/// How an operation is named: by its id, by the id of its completion, or by a request key.
+/// Name of an operation: its id, the id of its completion, or a request key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OperationName(Uuid);
 

@@ -23,7 +23,8 @@ pub(super) async fn verify(
     let is_shown = progress || io::stderr().is_terminal();
     let mut told = Instant::now();
     let tell = move |Progress { operations, of }: Progress| {
-        // A short audit ends before it has said anything; one that was asked to say so says its end.
+        // A short audit ends before it has said anything; one that was asked to say so says its
+        // end.
         if is_shown && (told.elapsed() >= EVERY || (progress && operations >= of)) {
             note(&format!("{operations} of {of} operations"));
             told = Instant::now();

@@ -1,5 +1,5 @@
-//! `holdfast check-config`: what is wrong with the configuration, and whether its providers and routes
-//! answer. It changes nothing; a probe runs each route's model once.
+//! `holdfast check-config`: what is wrong with the configuration, and whether its providers and
+//! routes answer. It changes nothing; a probe runs each route's model once.
 
 mod routes;
 
@@ -19,7 +19,7 @@ use crate::failure::{CommandFailure, Status};
 use crate::output::Output;
 use holdfast_config::{BadConfig, Config, ProviderKind};
 
-/// How long a provider may take to answer.
+/// Time for one provider's answer to a probe.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
@@ -35,12 +35,12 @@ struct CheckView {
     routes: Option<Vec<RouteView>>,
 }
 
-/// What came of asking one provider.
+/// Result of one provider's probe.
 #[derive(Debug, Serialize)]
 struct ProbeView {
     provider: String,
     ok: bool,
-    /// Of its answer, where there was one.
+    /// HTTP status of the answer; `None` where none came.
     status: Option<u16>,
     answer: String,
 }
@@ -54,6 +54,8 @@ pub(super) async fn run(
     let file = file.map(|file| file.display().to_string());
     let config = match (config, output) {
         (Ok(config), _) => config,
+        // A script that asked for JSON gets it on standard output for a bad file too, with the
+        // status of wrong usage.
         (Err(bad), Output::Json) => {
             let mistakes = match bad {
                 BadConfig::Mistakes(all) => all.iter().map(ToString::to_string).collect(),
@@ -84,6 +86,7 @@ pub(super) async fn run(
     for route in routes.iter().flatten() {
         fields.push(("route", route.line()));
     }
+    // Without `--probe` both lists are empty: a file without mistakes is a success.
     let ok = probes.iter().flatten().all(|probe| probe.ok)
         && routes.iter().flatten().all(|route| route.ok);
     let view = CheckView { ok, file, providers, models, mistakes: Vec::new(), probes, routes };
@@ -140,6 +143,7 @@ async fn probe(
 ) -> ProbeView {
     let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, asking).await {
         Ok(Ok(status)) => (Some(status), read(status, has_key)),
+        // The outer errors say that a request failed, which is known; the innermost says why.
         Ok(Err(error)) => (None, (false, format!("not reached: {}", innermost(&error)))),
         Err(_elapsed) => {
             let patience = PATIENCE.as_secs();
@@ -149,7 +153,7 @@ async fn probe(
     ProbeView { provider, ok, status, answer }
 }
 
-/// Whether an answer is a good one, and what it says of the configuration.
+/// Verdict on the HTTP status of a probe: success, and a sentence on what to check.
 fn read(status: u16, has_key: bool) -> (bool, String) {
     let what = match status {
         200..=299 if has_key => "reached, and it takes the api_key".to_owned(),

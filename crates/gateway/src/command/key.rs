@@ -1,4 +1,14 @@
-//! `holdfast key`
+//! `holdfast key`: issues, lists, rotates and revokes API keys.
+//!
+//! An API key is a row with a wallet, limits and models; callers show a *bearer*, which names one
+//! of its credentials and proves its secret. The store has a verifier of the secret alone, made
+//! with the server secret. The bearer is printed once, and nobody can print it again.
+//!
+//! Rotation adds a credential and gives the earlier ones an end; revocation ends the key with all
+//! of them. A running `serve` takes both from the database within seconds, without a message.
+//!
+//! Ends are judged by the clock of the database, which all nodes share, and are checked against it
+//! before anything is written.
 
 use std::collections::BTreeMap;
 
@@ -72,6 +82,8 @@ pub(super) async fn run(
 
 async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
     let keys = ApiKeys::list(store).await.context("API keys were not listed")?;
+    // Two reads, not one snapshot: a credential that is made in between belongs to a key that the
+    // list may not have, and is left out.
     let live = store.live_credentials().await.context("API keys were not listed")?;
     let mut credentials: BTreeMap<ApiKeyId, Vec<LiveCredential>> = BTreeMap::new();
     for credential in live {
@@ -93,15 +105,15 @@ async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
     output.list(&views, head, &rows)
 }
 
-/// How many credentials of an API key are in force, and when the first of those that were rotated away
-/// ends.
+/// Count of an API key's credentials in force, with the earliest end among them.
 fn in_force(credentials: &[LiveCredential]) -> String {
     let count = credentials.len();
     let next = credentials.iter().filter_map(|credential| credential.ends_at).min();
     next.map_or_else(|| count.to_string(), |end| format!("{count}, next end {}", rfc3339(end)))
 }
 
-/// What is asked for, where it makes sense for this configuration and now.
+/// The grant that the arguments describe, checked against the configured models and the database's
+/// clock.
 async fn grant(
     config: &Config,
     store: &Store,
@@ -114,6 +126,7 @@ async fn grant(
                 "nothing was issued: there is no model {id} in the configuration; configure it first"
             )));
         };
+        // A note and no refusal: the price may be on its way into the configuration.
         if model.prices.iter().all(|price| price.version.currency != wallet.currency) {
             let currency = wallet.currency;
             note(&format!("{id} has no price in {currency}: the key cannot use it until it has"));
@@ -168,6 +181,8 @@ pub(crate) async fn issue(
     let (credential, bearer) = credential(server_secret, key.id)?;
     match store.issue(&key, &credential).await {
         Ok(key) => Ok((key, bearer)),
+        // A revoked key is not in the way of anybody's work, but its name is: say which of the two
+        // it is.
         Err(CreateError::NameTaken) => {
             let name = &key.name;
             let revoked = ApiKeys::list(store)
@@ -215,6 +230,7 @@ async fn rotate(
     ];
     output.object(&IssuedKeyView::rotated(key, &bearer, ends_at), &made)?;
     note(KEEP);
+    // Kept answers are sealed with the secret of the credential that asked for them.
     note("answers that were sealed for an earlier credential open with that one alone");
     Ok(())
 }
@@ -225,6 +241,7 @@ fn credential(
     api_key: ApiKeyId,
 ) -> anyhow::Result<(Credential, Bearer)> {
     let (mut id, mut secret) = ([0; 16], [0; 32]);
+    // The id is random as well: a bearer must not tell how many there are.
     let random = aws_lc_rs::rand::fill(&mut id).and_then(|()| aws_lc_rs::rand::fill(&mut secret));
     random.context("the system gives no random bytes")?;
     let bearer = Bearer { id: CredentialId::from_bytes(id), secret: CredentialSecret::new(secret) };

@@ -110,7 +110,7 @@ fn row(operation: &Operation, situation: Situation, api_key: String) -> [String;
     ]
 }
 
-/// What [`OperationView`] says, for people.
+/// Fields of one operation for people: those of [`OperationView`], as names and texts.
 fn fields(
     operation: &Operation,
     situation: Situation,

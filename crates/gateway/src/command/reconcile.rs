@@ -1,5 +1,5 @@
-//! `holdfast operation reconcile`: brings to rest what dead processes left, as far as the rules allow
-//! it now. Never proof that anything did not run.
+//! `holdfast operation reconcile`: brings to rest what dead processes left, as far as the rules
+//! allow it now. Never proof that anything did not run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use holdfast_config::Config;
 const OPERATIONS_PER_LOOK: u32 = 1_024;
 const BETWEEN_OFFERS: Duration = Duration::from_millis(200);
 
-/// What became of one operation that was due.
+/// State of one operation after its reconciliation.
 #[derive(Debug, Serialize)]
 struct ReconciledView {
     operation_id: String,
@@ -71,13 +71,14 @@ async fn as_successor(config: &Config, store: &Store) -> anyhow::Result<Vec<Reco
     let taken = store.heartbeat(&node, config.operations.lease, LeaseMode::Take).await;
     taken.context("the node's name was not taken")?;
     let views = all_due(store, Some(config.operations.orphan_grace)).await;
+    // Left before `?`: a failed look must not keep the name until the lease ends.
     let left = store.leave(&node).await.context("the node's name was not given back");
     let views = views?;
     left.map(|()| views)
 }
 
-/// Beside the nodes of a server's database. An outage that has just ended makes all of them look dead:
-/// a lease is believed to be so when it is not renewed while the database is there.
+/// Beside the nodes of a server's database. An outage that has just ended makes all of them look
+/// dead: a lease is believed to be so when it is not renewed while the database is there.
 async fn as_bystander(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
     let mut views = all_due(store, None).await?;
     if views.iter().all(|view| view.at_rest) {
@@ -85,6 +86,7 @@ async fn as_bystander(config: &Config, store: &Store) -> anyhow::Result<Vec<Reco
     }
     let lease = config.operations.lease;
     note(&format!("waiting {} s to see whose nodes are alive", lease.as_secs()));
+    // A node that lives renews its lease within this time, and is no longer due then.
     tokio::time::sleep(lease).await;
     views.retain(|view| view.at_rest);
     views.extend(all_due(store, Some(config.operations.orphan_grace)).await?);
@@ -101,6 +103,7 @@ async fn all_due(
     let mut views = Vec::new();
     loop {
         let due = store.due(OPERATIONS_PER_LOOK).await.context("due operations were not read")?;
+        // An operation that stays due comes back at each look: without `seen` this would never end.
         let new: Vec<OperationId> = due.into_iter().filter(|id| seen.insert(*id)).collect();
         if new.is_empty() {
             return Ok(views);

@@ -41,7 +41,7 @@ pub(super) async fn report(
     }
 }
 
-/// How a report is printed.
+/// Format of a report: CSV, or one of the formats that every command has.
 enum ReportFormat {
     Csv,
     Output(Output),

@@ -68,8 +68,9 @@ pub(super) async fn run(
     }
 }
 
-/// What a posting is known by: the same one offered again changes nothing. One that is made here is told
-/// before anything is offered: whoever loses the rest can ask again under it.
+/// Id of a posting, from `--key` or made here: an offer under a known id changes nothing. A made
+/// one is printed before the offer, so that an operator who loses the answer can repeat the
+/// command.
 fn posting_id(key: Option<Uuid>) -> PostingId {
     let id = PostingId::from(key.unwrap_or_else(Uuid::new_v4));
     if key.is_none() {

@@ -1,5 +1,5 @@
-//! The addresses of this machine, as the kernel lists them. Read when a client of a provider is made: what an
-//! interface gets later is known after the next reload.
+//! The addresses of this machine, as the kernel lists them. Read when a client of a provider is
+//! made: what an interface gets later is known after the next reload.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

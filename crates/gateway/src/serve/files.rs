@@ -1,4 +1,4 @@
-//! How many files the process may have open: a connection is one, and so is all that answers it. Service
+//! Limit of open files: a connection is a file, and so is each connection that answers it. Service
 //! managers start processes with a soft limit of 1,024, which `limits.connections` is beyond.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,4 +1,5 @@
-//! What the embedded default says to whoever starts it: where the data is, and how to try it.
+//! Greeting of the embedded default: the place of its data, its first API key, and a line to try
+//! it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -29,7 +30,7 @@ pub(super) fn greet(
     say(&curl(address, key, Uuid::new_v4()))
 }
 
-/// One line for a shell. Nothing in it needs another kind of quotes.
+/// A line for a shell that sends one request. Nothing in it needs another kind of quotes.
 fn curl(address: SocketAddr, key: &str, request_key: Uuid) -> String {
     let address = reachable(address);
     format!(
@@ -39,7 +40,7 @@ fn curl(address: SocketAddr, key: &str, request_key: Uuid) -> String {
     )
 }
 
-/// Where this machine reaches a listener: one that listens everywhere has no address of its own.
+/// Address at which this machine reaches a listener: loopback for one on every address.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),

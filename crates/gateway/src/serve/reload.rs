@@ -1,5 +1,17 @@
-//! Takes another configuration while the process runs: on SIGHUP, and when its file has changed. It is
-//! taken as a whole or not at all, and a request that has begun ends under the one that it began with.
+//! Reload: takes another configuration while the process runs, on SIGHUP and when its file has
+//! changed. It is taken as a whole or not at all, and a request ends under the one that it began
+//! with.
+//!
+//! The file's stamp is compared twice a second. A changed file is read once two looks in a row
+//! agree, because an editor may be halfway through it; SIGHUP does not wait for that.
+//!
+//! Everything that can fail comes first: reading, building of providers, the prices in the
+//! database. Then the parts are replaced without an await between them, so no end of the task can
+//! split them. A mistake of the file waits for another file; a store that did not work is asked
+//! again after `AGAIN`. Settings that cannot be replaced keep their value, and the log names
+//! them.
+//!
+//! Reading and building run on blocking threads: the file may be on a network that hangs.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
@@ -21,8 +33,8 @@ use crate::failure::CommandFailure;
 use crate::telemetry::{self, LogLevel};
 use holdfast_config::{Change, Config, FileStamp};
 
-/// Between two looks at the file. One that has changed is read once it has been at rest for as long,
-/// so that it is seldom seen half-written.
+/// Between two looks at the file. One that has changed is read once it has been at rest for as
+/// long, so that it is seldom seen half-written.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Between two attempts where the store did not work.
@@ -33,13 +45,13 @@ const UNCHANGED: &str = "unchanged";
 const REFUSED: &str = "refused";
 const OUTCOMES: [&str; 3] = [APPLIED, UNCHANGED, REFUSED];
 
-/// What runs, and the parts of it that can be replaced.
+/// The running configuration, and handles to the parts of the process that a reload replaces.
 pub(super) struct Reloader {
     file: PathBuf,
     running: Config,
-    /// How the file looked before it was read last.
+    /// Stamp of the file, taken before it was read last.
     read: Option<FileStamp>,
-    /// When it is read again although it looks the same.
+    /// Moment of another attempt on the same file, after a failure of the store.
     again: Option<Instant>,
     store: Store,
     engine: Arc<Engine>,
@@ -48,7 +60,7 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// Nothing where there is no file to take another configuration from.
+    /// `None` where there is no file to take another configuration from.
     pub(super) fn new(
         running: Config,
         store: Store,
@@ -95,6 +107,7 @@ impl Reloader {
             let look = run_blocking(move || FileStamp::of(&file).ok()).await;
             let is_due =
                 look != self.read || self.again.is_some_and(|again| again <= Instant::now());
+            // Two equal looks in a row: whoever writes the file has stopped for as long as `LOOK`.
             if asked || (is_due && look == last) {
                 (self.read, self.again) = (look, None);
                 self.reload().await;
@@ -108,6 +121,7 @@ impl Reloader {
             Ok(change) if change.is_nothing() => UNCHANGED,
             Ok(_) => APPLIED,
             Err(CommandFailure::Failed(error)) => {
+                // The file is good: without this, its unchanged stamp would end the attempts.
                 self.again = Some(Instant::now() + AGAIN);
                 let file = self.file.display();
                 tracing::warn!(%file, "not reloaded yet, tried again in {AGAIN:?}: {error:#}");
@@ -121,13 +135,15 @@ impl Reloader {
         count_reload(outcome, 1);
     }
 
-    /// Nothing is changed before the last thing that can fail has gone well, and nothing is awaited
-    /// from then on. A [`CommandFailure::Failed`] is no fault of the file.
+    /// Reads, builds and pins first, then replaces: no part changes before the last step that can
+    /// fail, and nothing is awaited from then on. A [`CommandFailure::Failed`] is no fault of the
+    /// file.
     async fn try_reload(&mut self) -> Result<Change, CommandFailure> {
         let file = self.file.clone();
         let next = run_blocking(move || holdfast_config::load_again(&file)).await?;
         let change = self.running.change_to(&next);
         log_change(&change);
+        // Settings that are kept have had their warnings; there is nothing to build for them.
         if change.is_nothing() {
             if change.kept.is_empty() {
                 let file = self.file.display();
@@ -143,6 +159,7 @@ impl Reloader {
         });
         let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
         start::pin_prices(&next, &self.store).await?;
+        // From here on nothing fails and nothing is awaited.
         self.running.take(next);
         self.current.replace(serving);
         self.engine.keep_results(self.running.retention.results);
@@ -172,8 +189,8 @@ impl Reloader {
     }
 }
 
-/// Does what may wait for a file system, for as long as that takes, beside the tasks that serve. Panics
-/// where the work does. Given up, it goes on, and nobody hears of it.
+/// Does what may wait for a file system, for as long as that takes, beside the tasks that serve.
+/// Panics where the work does. Given up, it goes on, and nobody hears of it.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(value) => value,
@@ -183,7 +200,7 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     }
 }
 
-/// What a line of the log says; nothing where there is nothing.
+/// Names with commas between, for a field of the log; `None` leaves the field out.
 fn join_names(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }

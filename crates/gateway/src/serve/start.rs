@@ -27,11 +27,11 @@ use crate::failure::CommandFailure;
 use crate::provider::build;
 use holdfast_config::{Config, ProviderKind};
 
-/// What the first wallet of an embedded default and its first API key are called.
+/// Name of the embedded default's first wallet, and of its first API key.
 pub(super) const DEFAULT_NAME: &str = "default";
-/// What is in that wallet: ten units.
+/// Funds of that wallet: ten units of its currency.
 const DEFAULT_FUNDS: Micros = Micros::new(10_000_000);
-/// Their posting: the same at every start, so that they are booked once.
+/// Id of the posting of these funds: the same at every start, so that they are booked once.
 const DEFAULT_DEPOSIT: PostingId = PostingId::from_bytes(*b"holdfast-default");
 
 /// With a configuration file nothing is made by itself, not even a folder for the lock.
@@ -52,6 +52,7 @@ pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), Com
     let prices = config.models.iter().flat_map(|model| &model.prices);
     let versions: Vec<_> = prices.map(|price| price.version.clone()).collect();
     store.pin(&versions).await.map_err(|error| match error {
+        // Charges refer to the version by its id: its numbers must never change.
         PinError::Conflict(ref version) => match config.price_mistake(version, &error) {
             Some(mistake) => mistake.into(),
             None => CommandFailure::Usage(error.into()),
@@ -71,6 +72,7 @@ pub(super) async fn first_key(
         return Ok(None);
     }
     let wallets = Wallets::list(store).await?;
+    // A start that ended halfway left a wallet of this name and currency: it is taken up.
     let nobody_was_here = wallets.is_empty();
     let usd = Currency::USD;
     let begun =
@@ -80,6 +82,7 @@ pub(super) async fn first_key(
         None if nobody_was_here => wallet::create(store, DEFAULT_NAME, usd).await?,
         None => return Ok(None),
     };
+    // The key comes last: it is what the next start looks for, so all before it is done by then.
     wallet::deposit(store, &wallet, DEFAULT_FUNDS, DEFAULT_DEPOSIT).await?;
     let everything = Grant::default();
     let (_key, bearer) =
@@ -87,7 +90,8 @@ pub(super) async fn first_key(
     Ok(Some(bearer.expose()))
 }
 
-/// Starts the engine under a new incarnation of the node's name; `listens` is where it listens for other nodes.
+/// Starts the engine under a new incarnation of the node's name; `listens` is its address for other
+/// nodes.
 pub(super) async fn engine(
     config: &Config,
     store: &Store,
@@ -100,6 +104,7 @@ pub(super) async fn engine(
         keys: Arc::new(store.clone()),
         wallets: Arc::new(store.clone()),
     };
+    // A new incarnation at each start tells this process from an earlier one of its name.
     let node = Node { name: node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let options = Options {
         node,
@@ -111,6 +116,7 @@ pub(super) async fn engine(
         },
         lease: config.operations.lease,
         heartbeat: config.operations.heartbeat,
+        // A busy runtime must not delay heartbeats until the lease ends.
         heartbeat_runtime: Some(heartbeat_runtime()?),
         relay: listens.map(|listens| relay(config, listens)).transpose()?,
         orphan_grace: config.operations.orphan_grace,
@@ -144,13 +150,14 @@ fn heartbeat_runtime() -> anyhow::Result<Handle> {
     Ok(handle)
 }
 
-/// What requests are served by under a configuration. A provider whose settings were the same `before`
-/// stays the same one, with its connections.
+/// Everything that requests need under a configuration: limits, models and providers. A provider
+/// whose settings were the same `before` stays the same one, with its connections.
 pub(super) fn serving(
     config: &Config,
     before: Option<(&BTreeMap<String, ProviderKind>, &ServingConfig)>,
 ) -> anyhow::Result<HttpConfig> {
     let provider = |(name, kind): (&String, &ProviderKind)| {
+        // Same settings, same client: a reload must not close connections that serve well.
         let same = before.filter(|(kinds, _offer)| kinds.get(name) == Some(kind));
         let provider = match same.and_then(|(_kinds, offer)| offer.providers.get(name)) {
             Some(provider) => Arc::clone(provider),
@@ -181,6 +188,7 @@ pub(super) fn serving(
         body_bytes_in_memory: limits.body_bytes_in_memory,
         retry_wait: limits.retry_wait,
     };
+    // At each reload as well: `limits.connections` may have grown.
     files::allow(config);
     let trusted = config.server.trusted_proxies.as_slice().into();
     Ok(HttpConfig { options, trusted, offer: Arc::new(offer) })

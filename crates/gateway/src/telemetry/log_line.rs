@@ -1,6 +1,5 @@
-//! How a line of the log is spelled: as text for people, or as an object of JSON for machines. Not what is
-//! told, and not where it goes. A value stays within its line and its quotes whatever is in it.
-//!
+//! Formatter of log lines: text for people, or an object of JSON for machines; `telemetry` has the
+//! writer. A value stays within its line and its quotes whatever is in it.
 //! There are no spans: a line says by itself what it is about.
 
 use std::cell::Cell;
@@ -20,11 +19,11 @@ use holdfast_config::LogFormat;
 const KEPT_BYTES: usize = 16 * 1_024;
 
 thread_local! {
-    /// Where the thread's last line was put together, and the next one is.
+    /// Buffer of the thread's last line, used again for the next one.
     static ROOM: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// What spells the lines of a log.
+/// Formatter of the log's lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogLine {
     format: LogFormat,
@@ -64,7 +63,7 @@ where
     }
 }
 
-/// What changes the looks of what follows, and what changes them back. All empty where nobody looks.
+/// Escape sequences that colour a terminal, and the one that ends them; all empty elsewhere.
 #[derive(Debug, Clone, Copy)]
 struct Style {
     dim: &'static str,
@@ -290,7 +289,8 @@ impl fmt::Display for ErrorChain<'_> {
     }
 }
 
-/// Passes text on with every control character escaped: none of them ends a line or commands a terminal.
+/// Passes text on with every control character escaped: none of them ends a line or commands a
+/// terminal.
 struct ControlEscaper<'a>(&'a mut String);
 
 impl Write for ControlEscaper<'_> {
@@ -308,8 +308,8 @@ impl Write for JsonEscaper<'_> {
     }
 }
 
-/// Most text has nothing to escape, which its bytes tell at a glance: the control characters beyond ASCII
-/// begin with `0xc2`, as little else does.
+/// Most text has nothing to escape, which its bytes tell at a glance: the control characters beyond
+/// ASCII begin with `0xc2`, as little else does.
 fn escaped(line: &mut String, text: &str, is_special: fn(char) -> bool) -> fmt::Result {
     let may_be_special =
         |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\' || byte == 0x7f || byte == 0xc2;

@@ -1,5 +1,5 @@
-//! Calls each route of each model once, as cheaply as a model can be called, and says what came of it.
-//! Nothing is held or charged: no key of a caller's is involved.
+//! Calls each route of each model once, as cheaply as a model can be called, and says what came of
+//! it. Nothing is held or charged: no key of a caller's is involved.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use serde::Serialize;
 use crate::provider::build;
 use holdfast_config::Config;
 
-/// How long a route may take to answer.
+/// Time for one route's answer, from the connection to its last byte.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The bound on its answer.
 const OUTPUT_TOKENS: u64 = 16;
 
-/// What came of calling one route.
+/// Result of one call of a route.
 #[derive(Debug, Serialize)]
 pub(super) struct RouteView {
     model: String,
@@ -29,7 +29,7 @@ pub(super) struct RouteView {
     pub(super) ok: bool,
     class: &'static str,
     answer: &'static str,
-    /// Why its answer cannot be read.
+    /// Reason of a failure that has one, like the place where an answer cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     latency_ms: u64,
@@ -59,6 +59,7 @@ pub(super) async fn call_all(config: &Config) -> anyhow::Result<Vec<RouteView>> 
 async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::Result<RouteView> {
     let id = &model.contract.model;
     let body = format!(r#"{{"model":"{id}","messages":[{{"role":"user","content":"Say ok"}}]}}"#);
+    // Through the reader of real requests, so that the call is one that a caller could make.
     let parsed = holdfast_wire::chat::request::parse(body.as_bytes()).context("a request")?;
     let call = Call {
         request: Arc::new(parsed.request),
@@ -79,7 +80,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
     Ok(RouteView { model, route, ok, class, answer, reason, latency_ms })
 }
 
-/// What an outcome is called, and what it says of the configuration.
+/// Label of an outcome, and a sentence on what to check.
 fn read(outcome: &Result<Option<Meters>, CallFailure>) -> (&'static str, &'static str) {
     let failure = match outcome {
         Ok(Some(_)) => return ("finished", "answers"),

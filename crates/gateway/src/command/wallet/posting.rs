@@ -1,5 +1,13 @@
-//! Money that an operator moves: one posting is offered until the store gives a verdict, and is in the
-//! book at most once. Nobody is told that nothing happened as long as that is not certain.
+//! Postings that an operator makes: deposits, refunds and adjustments. A posting is offered until
+//! the store gives a verdict, and is in the book at most once.
+//!
+//! The id of a posting makes repetition safe: the store refuses a second row of one id, and the row
+//! that is there is compared with the one that was offered. Equal rows are a replay; others are a
+//! mistake of whoever chose the id.
+//!
+//! A commit can be lost on the way back. From then on no error may say that nothing was moved: a
+//! later refusal judges the later offer, and the lost one may have landed. The message then has the
+//! id, and asks to run the command again with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +24,14 @@ use holdfast_store::Store;
 const OFFERS_MAX: u32 = 5;
 const BETWEEN_OFFERS: Duration = Duration::from_millis(500);
 
-/// What became of a posting that was offered.
+/// Verdict of the store on a posting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PostingVerdict {
-    /// It was made.
+    /// A new row of the book.
     Made,
-    /// It had been made before.
+    /// An earlier command made the same posting under this id.
     Replayed,
-    /// It does not fit: too little is there to take, or no room to give.
+    /// No row: too little is there to take, or the balance has no room for more.
     Refused,
 }
 
@@ -31,7 +39,7 @@ enum PostingVerdict {
 #[derive(Debug)]
 pub(crate) struct PostingReceipt {
     pub(super) posting: Posting,
-    /// It had been made before.
+    /// True where an earlier command made it, and this one moved nothing.
     pub(super) replayed: bool,
 }
 
@@ -72,6 +80,7 @@ pub(super) async fn refund(
     let refunded = store.refunded(operation.id).await;
     let refunded = refunded.context("nothing was refunded: the earlier refunds were not read")?;
     let left = charge.minus(refunded).unwrap_or(Micros::ZERO);
+    // Enough is left of the charge, so the wallet was full: the two refusals have one verdict.
     if amount <= left {
         return Err(no_room(&posting));
     }
@@ -105,7 +114,7 @@ pub(super) async fn adjust(
     Err(anyhow!("nothing was adjusted: the wallet has {available} {} available", wallet.currency))
 }
 
-/// What a completed operation was charged; no other one has been yet.
+/// Charge of a completed operation; an operation in any other phase has none to give back.
 fn charge(operation: &Operation) -> anyhow::Result<Micros> {
     match &operation.phase {
         Phase::Completed { usage, .. } => Ok(usage.charge),
@@ -149,6 +158,7 @@ async fn offer(
             // Judged after the id: a posting that had landed would be a conflict.
             Err(CommitError::InsufficientFunds) => return Ok(PostingVerdict::Refused),
             Err(CommitError::Uncertain(_)) => was_lost = true,
+            // Turned away before it was queued: the offer cannot have landed, so nothing was lost.
             Err(CommitError::Overloaded) => {}
             Err(
                 error @ (CommitError::LimitReached(_)
@@ -184,7 +194,8 @@ fn unknown(id: PostingId) -> anyhow::Error {
     )
 }
 
-/// The same posting again changes nothing; another one under its id is a mistake of whoever offers it.
+/// The same posting again changes nothing; another one under its id is a mistake of whoever offers
+/// it.
 fn same(known: Option<Posting>, offered: &Posting) -> anyhow::Result<()> {
     let nothing = nothing(&offered.kind);
     match known {
