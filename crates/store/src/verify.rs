@@ -2,7 +2,7 @@
 //! rows can show, from the rows alone. It trusts no column that another one implies.
 //!
 //! Order: wallets, API keys and postings first; then operations with their transfers, by number;
-//! then counters; then [`Audit::finish`], which reports what was expected and never came.
+//! then counters; then `Audit::finish`, which reports what was expected and never came.
 //!
 //! Pure: [`crate::Store::verify`] reads the rows, in one transaction. The transfers that an
 //! operation should have are asked of the domain, never written down here a second time. Sums are
