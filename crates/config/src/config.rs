@@ -4,7 +4,7 @@
 //! Every table is read before anything is given up, because an operator who mends one mistake at a
 //! time starts the process as often as there are mistakes. Values of the environment override the
 //! file after it was read, and their mistakes come last: they have no line.
-//! This module must never print a value: most of them may be secrets.
+//! A mistake must never print its value: most of them may be secrets.
 
 use std::collections::BTreeMap;
 use std::fmt;

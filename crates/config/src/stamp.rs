@@ -1,5 +1,5 @@
 //! Stamp of a file: device, inode, size and times, compared to notice that the file is another one.
-//! Its content is not read.
+//! The content is not read.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};

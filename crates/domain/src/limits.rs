@@ -8,7 +8,7 @@
 //! | T3 not run | −1 in generation 1, else stays | − bound | −1 | − hold |
 //! | T4, T5, T6 release | stays | stays | −1 | − hold |
 //!
-//! What may have run stays counted: a refused, abandoned or cancelled run costs its caller nothing,
+//! A run that may have happened stays counted: a refused, abandoned or cancelled run costs its caller nothing,
 //! and may cost the operator its whole hold. If its request and tokens were given back, no limit by
 //! the minute would bound how much of that one key can cause. Only proof that nothing ran gives
 //! them back, and the request only once for an operation: each reopening writes rows for ever.

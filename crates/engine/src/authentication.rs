@@ -9,8 +9,9 @@
 //! [`unknown_keys`], which keep made-up credentials from the database, and is then read and proven. A secret is
 //! compared by its verifier under the server's secret that the row names, so that a copy of the table lets nobody in.
 //!
-//! It never tells a caller which of missing, malformed, unknown, revoked or expired a credential is, and never takes
-//! a store that does not answer for a credential that is not there: a 401 makes a client give up, a 503 makes it retry.
+//! A refusal never tells which of missing, malformed, unknown, revoked or expired a credential is. A
+//! store that does not answer is never taken for a credential that is not there: a 401 makes a client
+//! give up, a 503 makes it retry.
 
 mod credential_cache;
 mod in_flight;

@@ -1,4 +1,4 @@
-//! What operations come to, counted from what this process is told that it brought about: by a run, a
+//! Counts of how operations end, each from an outcome that this process brought about: by a run, a
 //! retry, a look-up, a cancel, a heartbeat or the reconciler. Not what another process brought about.
 
 use holdfast_domain::conduct::{Conclusion, Reconciliation};

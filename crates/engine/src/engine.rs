@@ -169,7 +169,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Where the store does not work, or the wallet is gone.
+    /// Fails where the store does not work, or the wallet is gone.
     pub async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
         self.front.account(caller).await
     }

@@ -1,4 +1,4 @@
-//! How it runs: operations as tasks that outlive their callers, and everything around them in one
+//! The engine: operations as tasks that outlive their callers, and everything around them in one
 //! process: admission, sealing, routes, heartbeat, reconciler, drain.
 //!
 //! What is true is decided in `holdfast-domain`; this crate brings time, tasks and randomness to it.

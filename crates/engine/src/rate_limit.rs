@@ -1,4 +1,4 @@
-//! What the limits by the minute stand at for one request: read off the receipt of its claim, so that
+//! Status of the limits by the minute for one request: read off the receipt of its claim, so that
 //! nobody reads them again.
 
 use std::time::Duration;

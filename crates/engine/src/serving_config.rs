@@ -1,5 +1,5 @@
-//! What is on offer: the models, who answers for them, and how much a caller may ask at once. An offer
-//! never changes: another one takes its place, and whatever began under an offer ends under it.
+//! Serving configuration: the models, who answers for them, and how much a caller may ask at once. It
+//! never changes: another one takes its place, and whatever began under one ends under it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -85,7 +85,7 @@ pub(crate) type CommitResult = Result<Receipt, CommitError>;
 #[error("the writer has ended")]
 pub(crate) struct WriterEnded;
 
-/// One error of a batch, shared by the verdicts of all its callers.
+/// Error of a batch, shared by the verdicts of all its callers.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the database did not commit")]
 struct SharedError<E: std::error::Error + 'static>(#[source] Arc<E>);

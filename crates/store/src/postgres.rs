@@ -68,7 +68,7 @@ pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 /// Database of a server, and the parts of this process that write it.
 pub(crate) struct Postgres {
     errands: ConnectionPool,
-    /// One connection for heartbeats alone: whatever keeps the others waiting, a lease is renewed.
+    /// Connection for heartbeats alone: whatever keeps the others waiting, a lease is renewed.
     beats: ConnectionPool,
     jobs: mpsc::Sender<Job>,
     /// Ends the writer with the last clone of the store, where nobody closed it.

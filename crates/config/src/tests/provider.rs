@@ -1,4 +1,4 @@
-//! What the options of a provider become.
+//! Options of a provider, from the file to the client that they make.
 
 use holdfast_providers::ImageUrls;
 use holdfast_wire::chat::upstream::BoundField;

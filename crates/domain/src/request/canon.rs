@@ -9,7 +9,7 @@
 //!
 //! Prefix-free: every item begins with a tag, everything of variable length carries its length, and
 //! every field is fed under its own tag in a fixed order, so no two requests feed the same bytes.
-//! What a request does not ask for is not fed at all: a field that is added later changes no
+//! A member that a request does not ask for is not fed at all: a field that is added later changes no
 //! fingerprint. Old versions of the feed are kept: operations have no end, and a retry is compared
 //! under the version it was made with.
 //!

@@ -1,4 +1,7 @@
-//! What a request would hold and reserve: everything that is checked before its key is bound.
+//! Admission: everything that is checked before the key of a request is bound. It prices the
+//! request, and reserves the bound, the hold and a permit of the first route.
+//!
+//! Nothing is written here, so that a refusal leaves the key as it was.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What callers may look at besides completions: their operations, their wallet, the models.
+//! Views for callers besides completions: their operations, their wallet, the models.
 
 use std::fmt;
 use std::time::Duration;

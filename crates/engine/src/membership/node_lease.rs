@@ -1,4 +1,4 @@
-//! This process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
+//! Lease of this process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

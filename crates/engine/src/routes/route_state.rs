@@ -1,6 +1,10 @@
-//! One route with who answers on it, how it fares and how many calls it has. The last two are this
-//! process's own, shared by all models that use the same provider's same model, and stay across reloads as
-//! long as that provider does. Not which route a request takes.
+//! State of a route: the provider that answers on it, its circuit breaker and its calls in flight.
+//!
+//! Breaker and count are this process's own, shared by all models that use the same provider's same
+//! model, and stay across reloads as long as that provider does. A [`Permit`] is the right to one
+//! call: it counts against the route's `concurrency` until it is dropped.
+//!
+//! Not here: which route a request takes.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

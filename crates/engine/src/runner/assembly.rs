@@ -1,6 +1,9 @@
-//! Puts the answer of one call together as it arrives, and tells it to those who listen. It bounds how
-//! much there may be of it and how long it may be silent; what a bound that is met means is decided where
-//! the call is.
+//! Assembly of one call's answer as it arrives: its deltas become the answer that is stored, and the
+//! chunks of the tape that callers follow.
+//!
+//! Two bounds are watched: the bytes of the answer, and the time of silence. Meeting one only ends a
+//! wait here; what that means for the operation is decided where the call is, which knows whether
+//! anything was sent.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

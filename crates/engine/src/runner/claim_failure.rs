@@ -1,4 +1,4 @@
-//! Why a claim was not made: what its caller is told. Not here: what an operation that was claimed comes to.
+//! Failures of a claim, as its caller is told them. Not here: what an operation that was claimed comes to.
 
 use holdfast_domain::conduct::ClaimError;
 use holdfast_domain::credential::BalanceVisibility;

@@ -1,4 +1,4 @@
-//! What a run has used up: as its provider reports it, where that can be believed, else by an own count.
+//! Usage of a run: as its provider reports it, where that can be believed, else by an own count.
 
 use holdfast_domain::OperationId;
 use holdfast_domain::answer::Answer;

@@ -1,6 +1,6 @@
-//! Which routes turned requests away lately, or answered what is not believed, so that the operator is told
-//! of each once in a while and not with every request. Nothing is decided by it: the next request tries the
-//! route again.
+//! Complaints about routes that turned requests away lately, or reported usage that is not believed:
+//! the operator is told of each once in a while, not with every request. Nothing is decided by it: the
+//! next request tries the route again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

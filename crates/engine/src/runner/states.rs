@@ -1,4 +1,4 @@
-//! What providers want back of earlier turns. The id of a call says whose operation made it, so a look-up
+//! States that providers want back of earlier turns. The id of a call says whose operation made it, so a look-up
 //! needs no index of content; what is found opens for the credential that sealed it and no other. A
 //! request without calls of ours looks nothing up, nor does one whose routes want nothing back.
 

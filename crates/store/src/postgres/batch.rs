@@ -1,4 +1,4 @@
-//! One transaction of the writer: judges its changes by what it read when it began, and writes
+//! The writer's transaction: judges its changes by what it read when it began, and writes
 //! those that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of
 //! them):
 //!

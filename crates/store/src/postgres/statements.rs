@@ -44,9 +44,9 @@ struct WritePart {
 /// Rule for the number of rows that a part changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowCheck {
-    /// One row for each given, or the statement fails: such a part adds them.
+    /// Exactly one row for each given, or the statement fails: such a part adds them.
     All,
-    /// One row for each given, or else nothing must be committed: the server counts, the batch
+    /// Exactly one row for each given, or else nothing must be committed: the server counts, the batch
     /// compares.
     Counted,
     /// The rows that are there, as many as there are.

@@ -1,4 +1,4 @@
-//! One call on one route: what may end it, what it tells of its route, and what is written down of it.
+//! The call on one route: what may end it, what it tells of its route, and what is written down of it.
 //!
 //! | ends it | where something arrived | where nothing did |
 //! |---|---|---|

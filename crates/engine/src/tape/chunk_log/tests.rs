@@ -1,4 +1,4 @@
-//! What a track costs, and that whoever follows, however far behind, is told the same.
+//! Cost of a chunk log, and proof that whoever follows, however far behind, is told the same.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, ToolCallDelta};
 use holdfast_domain::secret::CredentialSecret;
