@@ -72,14 +72,26 @@ pub(crate) fn build_binary(
     binary: &[&str],
     arguments: &[&str],
 ) -> Result<Option<PathBuf>> {
+    let built = build_programs(workspace, &[binary, arguments].concat())?;
+    let binary = |all: Vec<PathBuf>| {
+        all.into_iter().next().context("cargo does not say where the binary is")
+    };
+    built.map(binary).transpose()
+}
+
+/// Builds what these arguments of Cargo name and says where the programs among it are; `None` when something
+/// does not build.
+pub(crate) fn build_programs(
+    workspace: &Workspace,
+    arguments: &[&str],
+) -> Result<Option<Vec<PathBuf>>> {
     let mut cargo = shell::cargo(&workspace.root);
-    cargo.arg("build").args(binary).args(arguments);
+    cargo.arg("build").args(arguments);
     if !shell::run(&mut cargo)? {
         return Ok(None);
     }
     let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
-    let path = heard.stdout.lines().find_map(executable);
-    path.map(Some).context("cargo does not say where the binary is")
+    Ok(Some(heard.stdout.lines().filter_map(executable).collect()))
 }
 
 fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {

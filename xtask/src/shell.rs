@@ -45,10 +45,14 @@ pub(crate) fn cargo_as_configured(folder: &Path) -> Command {
     command
 }
 
-/// Cargo without the gateway's settings: a suite must not depend on what the person at the keyboard
-/// has configured.
+/// Cargo without the gateway's settings.
 pub(crate) fn cargo(folder: &Path) -> Command {
-    let mut command = cargo_as_configured(folder);
+    without_settings(cargo_as_configured(folder))
+}
+
+/// A command without the gateway's settings: a suite must not depend on what the person at the keyboard
+/// has configured.
+pub(crate) fn without_settings(mut command: Command) -> Command {
     for (name, _value) in env::vars_os() {
         if name.to_string_lossy().starts_with("HOLDFAST_") {
             command.env_remove(name);

@@ -12,15 +12,13 @@
 //! suite and the benchmark want the machine for themselves.
 
 mod clients;
+mod examples;
 mod runner;
 mod tally;
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use self::{
     clients::{Client, Clients},
@@ -31,7 +29,7 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     shell::{self, say, spell},
-    workspace::{THUMBNAILS, Workspace},
+    workspace::Workspace,
 };
 
 /// The suites of one crate each: what the suite is called, and the crate.
@@ -113,7 +111,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         })?);
     }
     if is_wanted(EXAMPLES) {
-        suites.push(time(EXAMPLES, || run_examples(workspace))?);
+        suites.push(time(EXAMPLES, || examples::run(workspace))?);
     }
     if is_wanted(DOC) {
         suites.push(time(DOC, || runner::doc_tests(&workspace.root))?);
@@ -222,46 +220,6 @@ fn end_to_end(
     }
     let prefixes: Vec<String> = skip.iter().map(|name| format!("{name}_")).collect();
     runner.run(package, &env, &prefixes)
-}
-
-fn run_examples(workspace: &Workspace) -> Result<TestTally> {
-    let mut tally = TestTally::default();
-    for package in &workspace.packages {
-        for example in &package.examples {
-            say(&format!("example {example} of {}", package.name))?;
-            let mut cargo = shell::cargo(&workspace.root);
-            cargo.args(["run", "--quiet", "--package", &package.name, "--example", example]);
-            let passed = shell::run(&mut cargo)?;
-            tally = tally + if passed { TestTally::ONE_PASSED } else { TestTally::NOT_RUN };
-        }
-    }
-    let passed = run_thumbnails(workspace)?;
-    Ok(tally + if passed { TestTally::ONE_PASSED } else { TestTally::NOT_RUN })
-}
-
-/// Runs the service that embeds the domain from outside. It is another workspace to Cargo, with this
-/// one's lock, target folder and way to build dependencies: what both have alike is built once.
-fn run_thumbnails(workspace: &Workspace) -> Result<bool> {
-    const PROFILE: [&str; 4] = [
-        "profile.dev.debug='line-tables-only'",
-        "profile.dev.package.'*'.debug=false",
-        "profile.dev.package.'*'.opt-level=1",
-        "profile.dev.package.holdfast-domain.opt-level=2",
-    ];
-    say("example thumbnails, a workspace of its own")?;
-    let manifest = workspace.root.join(THUMBNAILS);
-    fs::copy(workspace.root.join("Cargo.lock"), manifest.with_file_name("Cargo.lock"))
-        .context("cannot copy the lock of the workspace")?;
-    let folder = workspace.target.join("thumbnails");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).context("cannot remove the database of the last run")?;
-    }
-    let mut cargo = shell::cargo(&workspace.root);
-    cargo.args(["run", "--manifest-path"]).arg(manifest);
-    cargo.arg("--target-dir").arg(&workspace.target);
-    cargo.args(PROFILE.iter().flat_map(|setting| ["--config", setting]));
-    cargo.arg("--").arg(format!("sqlite://{}", folder.join("shop.db").display()));
-    shell::run(&mut cargo)
 }
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {

@@ -1,10 +1,9 @@
 //! Callgrind around a gateway: a processor in software that counts the instructions it executes.
 //!
-//! Counts of user space alone, of all threads together. They do not depend on the machine's speed nor on its
-//! other work, so that a difference of one per cent shows where a clock would need an hour. What they leave
-//! out: the kernel, the disk, and that one instruction takes longer than another.
+//! Counts of user space alone, of all threads together. A request needs as many on a slow machine as on a
+//! fast one. What they leave out: the kernel, the disk, and that one instruction takes longer than another.
 //!
-//! Threads take turns under it, and time runs on: a gateway is some fifty times slower here. Never measure a
+//! Threads take turns under it, and time runs on: a gateway is many times slower here. Never measure a
 //! latency beside it.
 
 use std::fs;
