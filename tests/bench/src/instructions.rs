@@ -138,7 +138,7 @@ pub fn run(plan: &Plan) -> bool {
     let others = plan.against.as_deref().map(|binary| count_other(plan, binary));
     let (warm_up, requests) = (plan.warm_up, plan.requests);
     say(&format!(
-        "user instructions a request: {requests} counted after {warm_up}, one connection"
+        "user instructions a request: the least of {PARTS} parts of {requests} requests, after {warm_up}"
     ));
     let head = if others.is_some() { "against    ratio" } else { "" };
     say(format!("{:<24}{:>12} {head:>20}", "", "this").trim_end());
