@@ -44,7 +44,7 @@ const CHUNKS: &str = "20";
 /// Longer than so many requests take; the load ends by their number.
 const MILLIS_MAX: &str = "3600000";
 
-/// One kind of request.
+/// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestKind {
     /// A new key, answered as JSON.
@@ -81,9 +81,9 @@ impl RequestKind {
 /// The binaries to count, and how many requests of each kind.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// This program, which the other processes are started from.
+    /// The program itself, which the other processes are started from.
     pub program: PathBuf,
-    /// Where databases are made.
+    /// Folder in which databases are made.
     pub folder: PathBuf,
     /// Requests of each kind before any is counted.
     pub warm_up: u64,
@@ -91,12 +91,12 @@ pub struct Plan {
     pub requests: u64,
     /// Another binary of the gateway, to compare with.
     pub against: Option<PathBuf>,
-    /// Whether the counts are told to another process of this program.
+    /// Tells the counts as JSON, to another process of this program.
     pub is_json: bool,
 }
 
 impl Plan {
-    /// What is counted where nothing is asked for.
+    /// The plan where nothing is asked for.
     #[must_use]
     pub fn usual(program: PathBuf) -> Self {
         let folder = env::temp_dir();
@@ -138,7 +138,7 @@ pub fn run(plan: &Plan) -> bool {
     let others = plan.against.as_deref().map(|binary| count_other(plan, binary));
     let (warm_up, requests) = (plan.warm_up, plan.requests);
     say(&format!(
-        "user instructions a request: the least of {PARTS} parts of {requests} requests, after {warm_up}"
+        "user instructions a request: {requests} in {PARTS} parts, of which the least, after {warm_up}"
     ));
     let head = if others.is_some() { "against    ratio" } else { "" };
     say(format!("{:<24}{:>12} {head:>20}", "", "this").trim_end());
