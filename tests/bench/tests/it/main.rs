@@ -53,7 +53,7 @@ fn valgrind_counts_the_instructions_of_every_kind_of_request() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let usual = instructions::Plan::usual(env!("CARGO_BIN_EXE_holdfast-bench").into());
     let counts =
-        instructions::count(&instructions::Plan { folder, warm_up: 2, requests: 2, ..usual });
+        instructions::count(&instructions::Plan { folder, warm_up: 10, requests: 50, ..usual });
     let [plain, replay, streamed, refused] = counts[..] else { panic!("{counts:?}") };
     assert!(refused.1 > 0 && refused.1 < replay.1, "{counts:?}");
     assert!(replay.1 < plain.1 && replay.1 < streamed.1, "{counts:?}");
