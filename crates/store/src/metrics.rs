@@ -52,6 +52,7 @@ struct CommitMetrics {
     committed: Counter,
 }
 
+// At the first commit, not before: a handle that was made without a recorder counts nowhere for ever.
 static USUAL: LazyLock<CommitMetrics> = LazyLock::new(|| CommitMetrics {
     batch_size: histogram!(BATCH_SIZE),
     batch_seconds: histogram!(BATCH_SECONDS),
@@ -83,5 +84,6 @@ pub(crate) fn committed(verdict: &Result<Receipt, CommitError>) {
         Err(CommitError::Unavailable(_)) => "unavailable",
         Err(CommitError::Uncertain(_)) => "uncertain",
     };
+    // Looked up each time: these are rare, and the usual one has returned above.
     counter!(COMMITS, "verdict" => label).increment(1);
 }

@@ -298,6 +298,7 @@ async fn applied(
             Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?))
         };
         let (version, digest, at) = read().map_err(SchemaError::Failed)?;
+        // A number that cannot be one of ours is a newer one: nothing is done to it.
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         match MIGRATIONS.iter().find(|migration| migration.version == version) {
             None => return Err(SchemaError::Newer(version)),

@@ -57,8 +57,8 @@ const READ: Duration = Duration::from_secs(12);
 const ERRAND: Duration = Duration::from_secs(35);
 const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
 const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
-/// A heartbeat that takes longer is of no use: its lease is as good as over when the next one
-/// comes.
+/// Time-out of a heartbeat, here and on the server: the next one is due by then. One that is given up
+/// may still have renewed its lease, which does no harm.
 const BEAT: Duration = Duration::from_secs(4);
 
 /// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is

@@ -48,9 +48,11 @@ pub(crate) const OPERATION: &str = "o.id, o.api_key_id, o.request_key, o.wallet_
 pub(crate) const LEASE: &str = "n.name, n.incarnation, n.ends_at";
 
 /// The columns that [`result`] reads, of `results AS r`: without the bytes of what is over `$2`.
+// Both databases know a length without reading the bytes. PostgreSQL's is of 32 bits, hence the cast.
 pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, \
     CASE WHEN length(r.sealed) <= $2 THEN r.sealed END, CAST(length(r.sealed) AS bigint)";
 
+/// The columns that [`result`] reads, with all bytes, so that no length is asked for.
 pub(crate) const WHOLE_RESULT: &str =
     "r.credential_id, r.format, r.nonce, r.sealed, CAST(0 AS bigint)";
 
@@ -182,6 +184,7 @@ impl<'r> Cells<'r> {
                     *count = u64::try_from(value)
                         .map_err(|_negative| BadRow::Value(self.next.saturating_sub(1)))?;
                 }
+                // Read on: the columns after these are found by their place.
                 None => present = false,
             }
         }
@@ -227,9 +230,11 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
     let deadline = cells.timestamp()?;
     let phase = cells.text()?;
     let version = Version::new(cells.small()?);
+    // An integer: SQLite has no booleans, and one reader serves both.
     let cancel_asked = cells.int()? != 0;
     let attempts = cells.parse(|text: String| attempts(&text))?;
     let ended = EndColumns::read(cells)?;
+    // Before the phase: what was used names the price version by which it was charged.
     let price = price(cells)?;
     let at = cells.next;
     let phase = ended.phase(&phase, &price).ok_or(BadRow::Value(at))?;
@@ -284,6 +289,7 @@ impl EndColumns {
             Some(_) => None,
         })?;
         let metered = |(meters, source)| MeterReading { meters, source, provider_cost };
+        // The table allows all of these or none. Where a phase lacks what it needs, the row is bad.
         let metered = meters.zip(source).map(metered);
         Ok(Self { metered, charge, shortfall, refusal, finished_at: cells.opt_timestamp()? })
     }
@@ -342,6 +348,7 @@ pub(crate) fn lease(cells: &mut Cells<'_>) -> Result<Option<Lease>, BadRow> {
 
 /// Reads [`RESULT`] of an outer join.
 pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadRow> {
+    // All five are read, also where the join found none: what comes after them is found by its place.
     let credential = cells.opt_bytes()?.map(CredentialId::from_bytes);
     let format = cells.opt_int()?;
     let nonce = cells.opt_bytes()?;
@@ -350,6 +357,7 @@ pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadR
     let at = cells.next;
     let result = || {
         let format = u8::try_from(format?).ok()?;
+        // A result of no bytes is still there: missing bytes, not empty ones, say that it was too large.
         let withheld = if sealed.is_none() { usize::try_from(length?).ok()? } else { 0 };
         let sealed = sealed.unwrap_or_default().into();
         Some(SealedResult { credential, format, nonce: nonce?, sealed, withheld })
@@ -384,6 +392,7 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
         }
         None => Some(None),
     })?;
+    // Two columns, of which the table allows both or none.
     let spend = micros.zip(window).map(|(micros, window)| SpendLimit { micros, window });
     let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
     let models = cells.parse(|text: Option<String>| match text {

@@ -86,6 +86,7 @@ impl DatabaseUrl {
         let file = url.strip_prefix("sqlite://").ok_or(BadDatabaseUrl::Scheme)?;
         let plain = !file.is_empty()
             && !file.ends_with('/')
+            // Neither a database that ends with the process, nor what SQLite would read as its own URL.
             && file != ":memory:"
             && !file.contains(['?', '#', '%'])
             && !file.contains(char::is_control);
@@ -131,6 +132,7 @@ impl ServerDatabase {
         let names = parameters.split('&').filter(|pair| !pair.is_empty());
         let names: Vec<&str> =
             names.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name)).collect();
+        // For the driver a `#` ends the URL: a password with one in it would be cut short in silence.
         if address.contains('#') || parameters.contains('#') {
             return Err(BadDatabaseUrl::Server);
         }
@@ -140,6 +142,7 @@ impl ServerDatabase {
         let said = UrlParts::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
         // The driver begins with what the environment says; what the URL leaves out is said here.
         let mut options: PgConnectOptions = url.parse().map_err(bad)?;
+        // Of PGOPTIONS: a URL with options of its own was refused above.
         if options.get_options().is_some() {
             return Err(BadDatabaseUrl::Environment);
         }
@@ -147,6 +150,7 @@ impl ServerDatabase {
             options = options.port(PORT);
         }
         if !said.password {
+            // Empty, not missing: for a missing one the driver has looked into PGPASSWORD and ~/.pgpass.
             options = options.password("");
         }
         if !names.contains(&"sslmode") {
@@ -178,6 +182,7 @@ impl UrlParts {
     fn of(address: &str, has_host: bool) -> Option<Self> {
         let (_scheme, rest) = address.split_once("://")?;
         let (authority, database) = rest.split_once('/')?;
+        // The last `@`, as the driver does: a password may have one that nobody encoded.
         let (user, place) = authority.rsplit_once('@')?;
         let (name, password) = user.split_once(':').unwrap_or((user, ""));
         let host = !place.is_empty() && !place.starts_with(':');
@@ -204,6 +209,7 @@ impl PartialEq for DatabaseLocation {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(file), Self::File(other)) => file == other,
+            // By their texts: the driver compares no options.
             (Self::Server(server), Self::Server(other)) => server.text == other.text,
             (Self::File(_), Self::Server(_)) | (Self::Server(_), Self::File(_)) => false,
         }

@@ -186,6 +186,7 @@ impl Audit {
             self.report(subject, format!("it is a {} of {} micros", kind.label(), amount.get()));
         }
         if let PostingKind::Refund(operation) = &posting.kind {
+            // Kept until the operation comes by: its charge bounds them.
             self.refunds.entry(*operation).or_default().push(posting);
         }
     }
@@ -218,6 +219,7 @@ impl Audit {
                 if tally.wallet.currency != operation.price.currency {
                     wrong.push("its price is in another currency than its wallet".to_owned());
                 }
+                // By phases, not by transfers: both must come to the same, and are compared at the end.
                 if operation.phase.holds() {
                     tally.active += i128::from(operation.hold.get());
                 }
@@ -238,6 +240,7 @@ impl Audit {
 
     /// A row that cannot even be read.
     pub(crate) fn unreadable(&mut self, subject: Subject, error: &dyn std::error::Error) {
+        // Counted all the same: it is there, and was looked at.
         if matches!(subject, Subject::Operation(_)) {
             self.found.operations += 1;
         }
@@ -274,6 +277,7 @@ impl Audit {
         for (api_key, sentence) in self.counted.missing_counters() {
             self.report(Subject::ApiKey(api_key), sentence);
         }
+        // Last: each wallet has all its postings and transfers only now.
         for tally in std::mem::take(&mut self.wallets).into_values() {
             for sentence in tally.mismatches() {
                 self.report(Subject::Wallet(tally.wallet.id), sentence);
@@ -283,6 +287,7 @@ impl Audit {
     }
 
     fn check_refunds(&mut self, operation: &Operation, wrong: &mut Vec<String>) {
+        // Taken out: refunds that are left at the end are of operations that do not exist.
         let Some(refunds) = self.refunds.remove(&operation.id) else { return };
         let charge = match &operation.phase {
             Phase::Completed { usage, .. } => usage.charge,
@@ -325,6 +330,7 @@ impl WalletSums {
             let active = self.active;
             wrong.push(format!("held is {} micros, its active holds make {active}", held.get()));
         }
+        // No column can be below zero. Its transfers can, where one of them was deleted by hand.
         if self.available < 0 || self.held < 0 {
             wrong.push("its transfers take more than there was".to_owned());
         }

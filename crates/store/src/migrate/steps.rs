@@ -1,4 +1,7 @@
-//! Every step of the schema, as text. Not how it is applied.
+//! Migrations: every step of the schema as text, for both databases. [`super`] applies them.
+//!
+//! A text that was applied anywhere never changes: its digest is in that database, which is refused
+//! from then on. What has to be mended is mended by a further step.
 
 use holdfast_domain::Timestamp;
 
@@ -41,6 +44,7 @@ impl Migration {
     }
 
     pub(super) fn digest(&self, dialect: Dialect) -> Vec<u8> {
+        // Only of the way there: the way back may be mended later.
         let [up, _down] = self.texts(dialect);
         blake3::hash(up.as_bytes()).as_bytes().to_vec()
     }

@@ -28,6 +28,7 @@ impl JournalStatements {
     pub(crate) fn of(dialect: Dialect) -> Self {
         let clock = dialect.clock();
         let load = format!(
+            // One row in any case: a caller without an operation needs the clock as well.
             "SELECT {clock}, {}, {}, {} FROM (SELECT 1) AS once
              LEFT JOIN operations AS o ON o.id = $1
              LEFT JOIN prices AS p ON p.price_version = o.price_version
@@ -43,6 +44,7 @@ impl JournalStatements {
         );
         let is_running = dialect.is_running();
         let due = format!(
+            // Materialized, so that the clock is read once and not for each row.
             "WITH clock(now) AS MATERIALIZED (SELECT {clock})
              SELECT o.id FROM operations AS o CROSS JOIN clock
              LEFT JOIN nodes AS n ON n.name = o.node
@@ -79,6 +81,7 @@ impl Journal for Store {
     }
 
     async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        // Through the short reads: a probe must not wait behind results, and call the store silent.
         let rows = self.quick_query(&self.texts().clock, []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         Ok(self.seen(Cells::new(row).timestamp().map_err(unavailable)?))

@@ -53,6 +53,7 @@ impl ApiKeys for Store {
     }
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
+        // The clock first: it says which windows are asked for.
         let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
         let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);

@@ -40,6 +40,7 @@ impl Nodes for Store {
     }
 
     async fn address(&self, node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
+        // By its incarnation: a successor of that name runs none of what this one ran.
         let sql = "SELECT address FROM nodes
             WHERE name = $1 AND incarnation = $2 AND address IS NOT NULL";
         let binds = [node.name.as_str().into(), blob(node.incarnation.to_bytes())];

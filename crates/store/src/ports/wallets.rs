@@ -28,6 +28,7 @@ impl Wallets for Store {
 
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         let sql = format!("SELECT {} FROM wallets AS w WHERE w.id = $1", rows::WALLET);
+        // Through the short reads: each authentication that misses its cache waits for this.
         let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
         let wallet = |row| rows::wallet(&mut Cells::new(row));
         rows.first().map(wallet).transpose().map_err(unavailable)

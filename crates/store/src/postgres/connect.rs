@@ -20,7 +20,7 @@ use super::session::{
 };
 use crate::ConnectError;
 
-/// Before this version `MATERIALIZED` and the locks may not be what is relied on.
+/// Oldest version that the tests run on: nobody knows what an older one does with the statements.
 const VERSION_MIN: u32 = 150_000;
 /// Time-out of each step of connecting.
 const ACQUIRE: Duration = Duration::from_secs(5);

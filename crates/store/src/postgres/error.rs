@@ -6,14 +6,14 @@
 //! | code | what the server says | what follows |
 //! |---|---|---|
 //! | 22, 23 | the values, or the rows, do not fit | the batch is halved until it is one change |
-//! | 23505, 40 | a row was there already; a lost race | the batch is read and judged again |
+//! | 23505, 40 | a row was there already; a lost race | the batch is read and judged again, `TRIES` times at most |
 //! | 55P03 | a lock was waited for long enough | the changes of that wallet go aside |
-//! | 25, 57 | a standby by now; somebody ends what runs | the connection is given up |
+//! | 25, 57 | a standby by now; somebody, or a time-out, ends what runs | the connection is given up |
 //!
 //! What is not in the table says nothing about the change: it is the server's failure, and nobody's
-//! verdict. Before COMMIT is sent every failure means that nothing was committed. After it only the
-//! answer of the server itself does, and never the silence of a connection: that is `Uncertain`,
-//! and a caller must not be told that nothing happened.
+//! verdict. Before COMMIT is sent every failure means that nothing was committed. After it only an
+//! answer of the server does that says so (23, 40001, 40P01), never another one, nor the silence of
+//! a connection: that is `Uncertain`, and a caller must not be told that nothing happened.
 
 use sea_orm::{DbErr, RuntimeErr};
 
@@ -60,7 +60,8 @@ impl BatchError {
         }
     }
 
-    /// Only where the server says that it has undone it is that known. 40003 says the opposite.
+    /// Judges the answer to a COMMIT that was sent: nothing is certain unless the server says that it
+    /// has undone the transaction. 40003 says that it does not know.
     pub(super) fn of_commit(error: sqlx::Error) -> Self {
         // Each of these codes says that the transaction was undone.
         if has_code(&error, &["40001", "40P01", "23505"]) {
@@ -100,6 +101,7 @@ pub(super) fn is_row_mismatch(error: &sqlx::Error) -> bool {
 /// True where the server will not have this connection write any more: it is a standby by now (25),
 /// or somebody ends what runs on it (57).
 pub(super) fn is_lost(error: &sqlx::Error) -> bool {
+    // 57 has the server's own `statement_timeout` among it (57014): that connection goes as well.
     has_code(error, &["25", "57"])
 }
 

@@ -1,4 +1,5 @@
-//! Takes away what is kept for a while only.
+//! Purges: results that are past their time, counters of minutes long gone, and rows of nodes that
+//! never left.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -47,6 +48,7 @@ impl Postgres {
             Box::pin(async move {
                 let purges = [(&PURGE, age), (&SWEEP, KEPT), (&FORGET, KEPT)];
                 let mut deleted = Vec::new();
+                // Each statement is a transaction of its own: none keeps the locks of the one before.
                 for (sql, age) in purges {
                     let purge = sqlx::query(AssertSqlSafe(sql.as_str()));
                     let purge = purge.bind(micros(age)).bind(i64::from(limit));

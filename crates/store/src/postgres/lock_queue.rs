@@ -4,7 +4,7 @@
 //!
 //! The order within a wallet stays: while one of its changes is here (`WalletCounts`), whoever
 //! comes for that wallet is diverted and comes after it. A change is counted before it is sent and
-//! discounted after its verdict; the other way round a later change could pass an earlier one.
+//! discounted after its verdict: discounted earlier, a later change could pass it on the writer.
 //!
 //! The queue is bounded. A change that finds no room is `Unavailable`, and nothing has happened to
 //! it: the writer must never wait for room here, or one locked wallet would stop all of them.
@@ -50,6 +50,7 @@ pub(super) fn channel(room: usize) -> (LockQueue, LockedJobs) {
 impl LockQueue {
     /// Moves changes of wallets that are already in the queue from the batch to be, in their order.
     pub(super) fn divert(&self, arrived: &mut VecDeque<Job>) {
+        // The usual case: no batch looks up each of its wallets because one was locked last week.
         if self.counts.lock().is_empty() {
             return;
         }

@@ -1,5 +1,16 @@
 //! The worker at the end of [`super::lock_queue`]: commits changes of wallets that somebody else
 //! keeps locked, on a connection of its own.
+//!
+//! ```text
+//! take -> the first change of a free wallet, or of a locked one, by turns
+//!      -> all of that wallet, as one batch -> TURN for its lock -> verdicts
+//!                                              └ still locked: to the end of the line
+//! ```
+//!
+//! A batch here is of one wallet, and waits for its lock for `TURN` at most, so that others come to
+//! their turn. A change that did not get its lock is given up from `patience` on; one that stands in
+//! line for a wallet that was found locked, a turn later, untried. While the server cannot be reached
+//! all who wait are turned away at once.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -36,11 +47,12 @@ impl LockQueueWorker {
     /// Goes from wallet to wallet, until the writer has ended and nothing waits any more.
     pub(super) async fn run(mut self) {
         let mut waiting: VecDeque<Job> = VecDeque::new();
-        // Whose last try has found them locked. They and the others take turns.
+        // Wallets that the last try has found locked. They and the others take turns.
         let mut locked = BTreeSet::new();
         let mut is_turn_of_locked = false;
         loop {
             self.writer.is_cut_off = false;
+            // All at once: only what is here can be sorted by wallet, and come to its turn.
             while let Ok(job) = self.queue.jobs.try_recv() {
                 waiting.push_back(job);
             }
@@ -93,7 +105,8 @@ async fn commit(
     patience: Duration,
     was_locked: bool,
 ) -> Vec<Job> {
-    // Whose time went by while others were tried is told so, where another try would wait again.
+    // A lock that was found taken may be again: a change whose time is over is not tried once more.
+    // One whose wallet was not found so is, however late: it may be free.
     let is_late = |job: &mut Job| was_locked && job.age() >= patience + TURN;
     let late: Vec<Job> = batch.extract_if(.., is_late).collect();
     answer_all(late, LockTimeout, CommitError::Unavailable);

@@ -14,6 +14,7 @@ use super::Postgres;
 use super::session::CLOCK;
 use crate::unavailable;
 
+// An address goes with its incarnation: the one of a process that is gone would lead relays astray.
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "INSERT INTO nodes AS n (name, incarnation, ends_at) VALUES ($1, $2, {CLOCK} + $3)

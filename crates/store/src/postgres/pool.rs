@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! acquire (ACQUIRE) -> a kept connection that answers in LOOK, or a new one -> work (patience)
-//! release           -> kept for IDLE, unless its error says that it is broken
+//! release           -> kept, unless its error says that it is broken; those that nobody used for
+//!                      IDLE are closed
 //! ```
 //!
 //! The driver's own pool asks each connection that comes back whether it is well, and waits for the
@@ -12,8 +13,8 @@
 //! dropped where anything about it is in doubt.
 //!
 //! Work is a task of the store, not of its caller: a future dropped halfway would leave a
-//! transaction open that the driver knows nothing of. For the same reason each wait here is longer
-//! than the server's own limit for the statement: the server must be the first to give up.
+//! transaction open that the driver knows nothing of. Where the wait for it ends, its connection is
+//! dropped with it: [`super::session`] says why the server gives up first.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -96,6 +97,7 @@ impl ConnectionPool {
             + 'static,
     {
         let (shared, patience) = (Arc::clone(&self.shared), self.patience);
+        // A task of the store: `close` waits for it, and a caller that goes away does not end it.
         let running = self.tasks.spawn(async move {
             let mut taken = shared.acquire().await?;
             let done = within(patience, work(&mut taken.connection)).await;

@@ -51,6 +51,7 @@ async fn pin(
         let row =
             sqlx::query(FIND).bind(version.id.as_str()).fetch_optional(&mut *connection).await?;
         let stored = row.map(price_version).transpose()?;
+        // Twice in one configuration: the first is not in the table yet, and the second must not differ.
         let named = unknown.iter().find(|other| other.id == version.id);
         match stored.as_ref().or(named) {
             Some(known) if *known == version => {}

@@ -12,7 +12,7 @@
 //! it stands only where the row that is written proves to be that one. No change is ever refused by
 //! it. A row is given once, so a batch can be misled once.
 //!
-//! Bound: two generations of `ROOM` rows, a hundred bytes each; the older one goes when the newer
+//! Bound: two generations of `ROOM` rows, some hundred bytes each; the older one goes when the newer
 //! is full.
 
 use std::collections::{BTreeMap, HashMap};

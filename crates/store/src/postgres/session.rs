@@ -4,8 +4,10 @@
 //! There are two clocks for each statement, and their order matters. The server ends a statement
 //! first (`statement_timeout`) and frees its locks; only then does the caller stop waiting and drop
 //! the connection. The other way round a dropped connection would leave a statement that goes on
-//! with nobody to hear of it: so each wait here is longer than the server's own limit, which the
-//! build asserts.
+//! with nobody to hear of it. So the waits of the writer, of reads, errands and audits are longer
+//! than the server's limits, which the build asserts. Shorter ones are for what may go on unheard:
+//! a look at a kept connection, a beginning that only locks and reads the clock, a rollback, and a
+//! heartbeat, whose two limits are one.
 //!
 //! Whatever the server, the database or the role has set is never relied on: what is needed is
 //! said.
@@ -31,10 +33,12 @@ pub(super) const AUDIT_STATEMENT: Duration = Duration::from_secs(15 * 60);
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
 /// Limit of a statement of the writer, which touches no row that it does not name.
 pub(super) const WRITE_STATEMENT: Duration = Duration::from_secs(10);
-/// Longer than the server lets a statement run: who does not answer by then is cut off.
+/// Time-out of a statement of the writer: longer than the server lets it run, so that a server which
+/// does not answer by then is cut off.
 pub(super) const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
-/// Undoing is quick, or it is left to the server.
+/// Time-out of a ROLLBACK. One that takes longer is left to the server, which undoes what a lost
+/// connection has begun.
 const UNDO: Duration = Duration::from_secs(2);
 /// Limit of a transaction that stands still, before the server ends it and frees its locks: that of
 /// a process which was stopped, or cut off. Others wait for those locks.
@@ -115,6 +119,8 @@ pub(super) async fn answered<T>(
 /// True where a kept connection can be used: a statement of its own is a transaction of its own
 /// there, and the server still is no standby.
 pub(super) async fn is_healthy(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // `now()` is when the transaction began: earlier than the statement inside of one that a
+    // dropped future has left open.
     let asked = "SELECT now() = statement_timestamp() AND NOT pg_is_in_recovery()";
     connection.fetch_one(asked).await?.try_get(0)
 }

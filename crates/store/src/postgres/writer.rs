@@ -131,7 +131,7 @@ impl Writer {
         }
     }
 
-    /// For all wallets: it waits for none of them for long.
+    /// Connects a writer for all wallets, which waits for none of their locks for long.
     pub(super) async fn connected(
         url: &PgConnectOptions,
         lock_timeout: Duration,
@@ -310,7 +310,7 @@ impl Writer {
 
 /// The second one first: what is taken from the end comes in its order.
 pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
-    // Halves keep the order of arrival within a subject, of which a batch has one change.
+    // A batch has one change of a subject: no half needs what the other one writes.
     let later = batch.split_off(batch.len() / 2);
     [later, batch]
 }
@@ -328,7 +328,7 @@ async fn connect(
     .await
 }
 
-/// Nobody waits for one attempt to connect after the other: who has come by now is told.
+/// Turns away whoever has come by now: nobody waits for one attempt to connect after the other.
 fn turn_away(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     while let Ok(job) = jobs.try_recv() {
         arrived.push_back(job);

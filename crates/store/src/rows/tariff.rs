@@ -13,6 +13,7 @@ pub(super) fn read(cells: &mut Cells<'_>) -> Result<Tariff, BadRow> {
     let rates = rates.ok_or(BadRow::Value(at))?;
     cells.parse(|text: String| {
         let tiers = text.lines().map(tier).collect::<Option<_>>()?;
+        // Checked as a configuration is: tiers out of order would charge by the wrong one.
         Tariff::with_tiers(rates, tiers).ok()
     })
 }

@@ -1,12 +1,12 @@
 //! The checkpointer: a thread with a connection of its own that copies committed pages from the log
-//! (WAL) into the database file every 50 ms, so that no commit has to. PASSIVE never blocks the
-//! writer.
+//! (WAL) into the database file, every 50 ms while there are commits, so that no commit has to.
+//! PASSIVE never blocks the writer.
 //!
 //! Restart: SQLite restarts the log only when a commit finds all of it copied. While commits follow
 //! each other the thread is always a few pages late, and the log would grow for ever. So where the
 //! log is long and *little is left of it*, the writer copies the rest between two batches.
 //!
-//! Bound: the writer never copies more than that. When a reader of an hour ends, the pages of that
+//! Bound: the writer never copies more than little. When a reader of an hour ends, the pages of that
 //! hour are copied by this thread, and no commit waits for them. Where commits write as fast as the
 //! thread copies, "little" is what a pass gets down to: once a pass has no less to do than the one
 //! before it, waiting brings the end no nearer.
@@ -28,9 +28,9 @@ use super::connect::DatabaseFile;
 
 /// Pause between two passes.
 const EVERY: Duration = Duration::from_millis(50);
-/// Pages from which on the log is to begin anew: 64 MiB.
+/// Pages from which on the log is to begin anew: some 64 MB, at 4 KiB a page.
 const LONG: i64 = 16_000;
-/// Pages that are little work: 4 MiB.
+/// Pages that are little work: some 4 MB.
 const FEW: i64 = 1_000;
 
 /// The log as the thread saw it last.
@@ -82,6 +82,7 @@ impl Checkpointer {
 
     /// Completes when nothing of it runs any more.
     pub(super) fn stop(self) {
+        // The receiver hears that the sender is gone, and ends the loop within a pass.
         drop(self.stop);
         if self.thread.is_ok_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that checkpoints panicked");
@@ -103,6 +104,7 @@ fn run(file: &DatabaseFile, log: &WalState, stopped: &Receiver<Infallible>) {
                 log.is_nearly_done.store(pass.is_nearly_done(before), Ordering::Relaxed);
                 (before, kept) = (pass, Some(connection));
             }
+            // The connection is gone with the error: the next commit has another one opened.
             Err(error) => tracing::warn!(%error, "a checkpoint failed"),
         }
     }

@@ -1,12 +1,16 @@
 //! SQLite's clock as this process sees it: it counts milliseconds, so the transactions within one
 //! are told apart by microseconds that are added here, and no read sees an earlier moment than a
 //! write before it was given.
+//!
+//! A clock that was set back by up to `SET_BACK_MICROS` stands still here until it has caught up. One
+//! that was set back further is followed at once: moments that stood still for an hour would be wrong
+//! for longer than moments that go back once.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use holdfast_domain::Timestamp;
 
-/// A clock that is further back than this was set back: it is followed.
+/// Microseconds by which the clock may be behind the last write before it counts as set back.
 const SET_BACK_MICROS: i64 = 1_000_000;
 
 /// The last moment that was given to a write.

@@ -1,11 +1,12 @@
 //! Connections to the database file: settings, pools, file mode. Tables are made elsewhere.
 //!
-//! The writer, the checkpointer and a migration have a connection each; the pool of readers only
-//! reads. `synchronous` is FULL: a commit that was answered is on the disk. Automatic checkpoints
-//! are off, because they would run inside of somebody's commit.
+//! The writer, the checkpointer and a migration have a connection each; the two pools of readers
+//! only read. `synchronous` is FULL: a commit that was answered is on the disk. Automatic
+//! checkpoints are off, because they would run inside of somebody's commit.
 //!
-//! A process that serves checks the file by device and inode before and after each open: a name
-//! that was given to another file in between would be written to otherwise.
+//! A process that serves checks the file by device and inode before and after it opens a connection
+//! that writes: a name that was given to another file in between would be written to otherwise.
+//! Readers are not checked: that the file is another one is found out at the next heartbeat.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -35,9 +36,9 @@ const SMALL: [(&str, &str); 3] =
     [("cache_size", "-8192"), ("mmap_size", "0"), ("temp_store", "MEMORY")];
 /// Versions before this one may corrupt a database when its log is reset.
 const VERSION_MIN: i32 = 3_051_003;
-/// The primary result code of a statement that made no sense of its values.
-/// A row or a value of it is longer than SQLite can hold.
+/// The primary result code of a row, or a value of it, that is longer than SQLite can hold.
 pub(crate) const TOO_BIG: i32 = rusqlite::ffi::SQLITE_TOOBIG;
+/// The primary result code of a statement that made no sense of its values.
 pub(crate) const ERROR: i32 = rusqlite::ffi::SQLITE_ERROR;
 /// The primary result code of a row that the tables do not allow.
 pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
@@ -45,7 +46,7 @@ pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
 const NOT_A_DATABASE: u32 = 26;
 /// The primary result code of a file that somebody else has locked.
 const LOCKED: u32 = 5;
-/// Before a locked file is opened again.
+/// Pause before a locked file is opened again.
 const AGAIN: Duration = Duration::from_millis(10);
 /// Time that a caller waits for a connection of a pool.
 const ACQUIRE: Duration = Duration::from_secs(5);
@@ -100,11 +101,14 @@ impl DatabaseFile {
     }
 
     fn connect(&self, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+        // Without CREATE: a file that was removed must be an error, not an empty database. Without
+        // a mutex: one thread owns the connection.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // Twice: before, so that no foreign file is opened; after, since the name may have moved.
         self.check()?;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         self.check()?;
+        // Before the settings: the one of the journal needs a lock that another process may hold just now.
         connection.busy_timeout(busy_timeout)?;
         let fixed = [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")];
         for (name, value) in fixed.into_iter().chain(SMALL).chain(LOG) {
@@ -129,6 +133,7 @@ impl DatabaseFile {
     pub(crate) fn leave(&self) -> rusqlite::Result<()> {
         if self.lock.is_none() {
             return match self.connect(Duration::ZERO) {
+                // Somebody else uses the file, and folds the log at its own end.
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
                 opened => opened.map(drop),
             };
@@ -194,6 +199,7 @@ async fn open(
         .acquire_timeout(ACQUIRE)
         .idle_timeout(None::<Duration>)
         .max_lifetime(None::<Duration>)
+        // A file has no other end that may be gone: connections are neither tested nor replaced by age.
         .test_before_acquire(false)
         .sqlx_logging(false)
         .record_stmt_in_spans(false)

@@ -1,15 +1,15 @@
 //! The database file that was opened, told from every other one that may come to have its name.
 //!
 //! A name is no file: it can be removed, given to another file (a backup moved over it), or be one
-//! of several (a hard link, a bind mount). SQLite notices none of that, and writes on into what it
-//! has open, whose log it finds by the name. So whoever serves holds the file itself, by its device
-//! and inode:
+//! of several (a hard link, a bind mount). SQLite asks for none of that as it commits, and writes on
+//! into what it has open, whose log it finds by the name. So whoever serves holds the file itself, by
+//! its device and inode:
 //!
 //! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is
 //!   called elsewhere;
 //! - one name: a second hard link has a second log, and the two ruin the file;
 //! - device and inode of the name are compared with what is held at each heartbeat, and whenever a
-//!   connection is opened.
+//!   connection that writes is opened.
 //!
 //! `flock` and the `fcntl` locks of SQLite do not see each other. But closing *any* descriptor of a
 //! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here
@@ -67,6 +67,7 @@ impl Identity {
     /// Takes hold of the file that has this name now.
     pub(crate) fn hold(named: &Path) -> Result<Self, HoldError> {
         let file = ManuallyDrop::new(File::open(named).map_err(HoldError::Failed)?);
+        // Of what was opened, not of the name, which may lead elsewhere by now.
         let held = file.metadata().map_err(HoldError::Failed)?;
         one_name(named, &held).map_err(HoldError::Lost)?;
         // No waiting: who holds the lock serves the file, and does so for as long as it runs.

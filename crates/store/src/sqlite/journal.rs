@@ -1,4 +1,5 @@
-//! Takes away what is kept for a while only.
+//! Purges: results that are past their time, counters of minutes long gone, and rows of nodes that
+//! never left.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use holdfast_domain::ports::Unavailable;
 use super::Sqlite;
 use crate::unavailable;
 
-/// Counters of minutes, and nodes that have ended, are kept so long. An operation that ends later than that corrects a minute that
-/// nobody looks at any more. Days and months are few, and stay.
+/// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends
+/// later than that corrects a minute that nobody looks at any more. Days and months are few, and stay.
 const KEPT: Duration = Duration::from_secs(2 * 86_400);
 
 /// Sealed bytes that one purge deletes, beside those of its last result: SQLite reads every page that
@@ -28,7 +29,8 @@ pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter,
     (SELECT api_key_id, counter, window_start FROM counters
      WHERE counter IN (0, 1) AND window_start < ?1 LIMIT ?2)";
 
-/// Nodes of other names, which nobody will renew: a database has served under another one, or was looked after by hand.
+/// Nodes of other names, which nobody will renew: a database has served under another one, or was
+/// looked after by hand.
 pub(super) const FORGET: &str = "DELETE FROM nodes WHERE name IN
     (SELECT name FROM nodes WHERE ends_at < ?1 LIMIT ?2)";
 
@@ -38,6 +40,7 @@ impl Sqlite {
             now.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX))
         };
         let purged = self.write(move |transaction, now| {
+            // One transaction for all three: each would wait for a flush of its own.
             let now = now.as_micros();
             let purged = transaction.execute(PURGE, (before(now, age), limit, BYTES))?;
             transaction.execute(SWEEP, (before(now, KEPT), limit))?;

@@ -54,6 +54,7 @@ impl Sqlite {
     pub(crate) async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
         let revoked = self.write(move |transaction, now| {
             let id = api_key.to_bytes();
+            // In one transaction: no credential of a revoked key outlives it.
             for sql in [REVOKE, END] {
                 transaction.execute(sql, (id, now.as_micros()))?;
             }
@@ -75,6 +76,7 @@ fn issue(
     let NewApiKey { id, wallet, name, grant } = key;
     let limits = grant.limits;
     let mut find = transaction.prepare("SELECT 1 FROM wallets WHERE id = ?1")?;
+    // Asked first: the foreign key would only say that something is missing, as a failure of the database.
     if !find.exists([wallet.to_bytes()])? {
         return Ok(None);
     }
@@ -114,6 +116,7 @@ fn rotate(
         return Ok(Err(RotateError::Ended));
     }
     let others_end_at = now.after(grace);
+    // Before the new one is added, or it would end as well.
     transaction.execute(END, (id, others_end_at.as_micros()))?;
     add(transaction, credential, now)?;
     Ok(Ok(Rotation { api_key, others_end_at }))

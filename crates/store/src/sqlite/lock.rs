@@ -5,8 +5,9 @@
 //! ([`crate::sqlite::identity`]). The kernel drops both with the process, however that ends.
 //!
 //! They prove that whatever an earlier process left behind is nobody's any more, and that the file
-//! is the one that was opened. The command line does not take them beside a process that serves.
-//! `<file>.lock` is never deleted: somebody could hold a lock on the deleted file.
+//! is the one that was opened. Only `serve` takes them: every other command works beside it, and asks
+//! no more than that the file has one name. `<file>.lock` is never deleted: a process that has opened
+//! it a moment before would lock a file that nobody else finds any more.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -65,6 +66,7 @@ impl ServeLock {
         let beside = OpenOptions::new()
             .write(true)
             .create(true)
+            // Never written: only the lock on it counts.
             .truncate(false)
             .mode(0o600)
             .open(&path)

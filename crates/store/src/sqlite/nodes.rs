@@ -11,6 +11,7 @@ use super::Sqlite;
 use super::write_task::WriteError;
 use crate::unavailable;
 
+// An address goes with its incarnation: the one of a process that is gone would lead relays astray.
 const TAKE: &str = "INSERT INTO nodes (name, incarnation, ends_at) VALUES (?1, ?2, ?3)
     ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, ends_at = excluded.ends_at,
     address = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.address END";
@@ -47,6 +48,7 @@ impl Sqlite {
     pub(crate) async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         let node = node.clone();
         let left = self.write(move |transaction, _now| {
+            // By its incarnation: a successor of the same name keeps its lease.
             let sql = "DELETE FROM nodes WHERE name = ?1 AND incarnation = ?2";
             transaction.execute(sql, (node.name.as_str(), node.incarnation.to_bytes()))?;
             Ok(())

@@ -1,5 +1,7 @@
-//! Brings the verdicts of a batch to those who wait for them. A thread outside of the runtime wakes it
-//! for each one that it answers; a task inside is woken once for all of them. Not what they are told.
+//! The notifier: brings the verdicts of a batch from the writer's thread to the callers that wait.
+//!
+//! A thread outside of the runtime wakes a worker of it for each caller that it answers; a task inside
+//! is woken once for the whole batch, and answers from there. So the writer hands over and goes on.
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::task::TaskTracker;
@@ -11,8 +13,10 @@ use crate::job::{CommitResult, Job};
 pub(super) struct VerdictNotifier(UnboundedSender<Vec<(Job, CommitResult)>>);
 
 impl VerdictNotifier {
-    /// Begins a task of the runtime that this is called in. It ends when all is told and the teller dropped.
+    /// Starts the task, on the runtime that this is called in. It ends when the notifier is dropped and
+    /// all is answered.
     pub(super) fn start(tasks: &TaskTracker) -> Self {
+        // Without a bound of its own: at most the callers of the queue wait, and the writer must not.
         let (told, mut batches) = unbounded_channel();
         tasks.spawn(async move {
             while let Some(batch) = batches.recv().await {

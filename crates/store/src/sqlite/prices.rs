@@ -36,6 +36,7 @@ fn pin(
     let mut unknown: Vec<PriceVersion> = Vec::new();
     for version in versions {
         let stored = find_price(&mut find, &version.id)?;
+        // Twice in one configuration: the first is not in the table yet, and the second must not differ.
         let named = unknown.iter().find(|other| other.id == version.id);
         match stored.as_ref().or(named) {
             Some(known) if *known == version => {}

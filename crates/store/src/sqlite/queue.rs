@@ -1,9 +1,10 @@
 //! The writer's queue: changes of the journal, and write tasks, which are all other writes. Callers
 //! put in and are answered later; the writer takes out whatever is there.
 //!
-//! Bounds: at most `jobs_max` changes wait. A claim that finds no room is answered `Overloaded` at
-//! once. Endings are always let in: funds are held until they are written, and there are no more
-//! of them than claims were let in. Write tasks are bounded by their permits.
+//! Bounds: a claim that finds `jobs_max` changes waiting is answered `Overloaded` at once. Endings are
+//! always let in: funds are held until they are written, and there are no more of them than claims
+//! were let in. Cancels and postings are let in as well, each with a caller that waits for it. Write
+//! tasks are bounded by their permits.
 //!
 //! Waking: a caller notifies only a writer that sleeps. The flag is read and set under the lock of
 //! the queues, so that an arrival is seen before the writer sleeps, or wakes it.
@@ -53,6 +54,7 @@ impl Queue {
     pub(super) fn offer(&self, job: Job) {
         let mut waiting = self.lock();
         if waiting.is_closed {
+            // Its drop says so: nothing has happened to it.
             return;
         }
         if waiting.jobs.len() >= self.jobs_max && job.is_claim() {
@@ -103,6 +105,7 @@ impl Queue {
             if waiting.is_closed {
                 return false;
             }
+            // In a loop: a condition variable may wake for nothing.
             waiting.is_writer_asleep = true;
             waiting = self.arrival.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             waiting.is_writer_asleep = false;
@@ -118,6 +121,7 @@ impl Queue {
     pub(super) fn take(&self, arrived: &mut Backlog) {
         let mut waiting = self.lock();
         arrived.errands.append(&mut waiting.errands);
+        // No more than a batch takes: what waits here still counts against the bound of claims.
         let room = BATCH_MAX.saturating_sub(arrived.jobs.len()).min(waiting.jobs.len());
         arrived.jobs.extend(waiting.jobs.drain(..room));
     }

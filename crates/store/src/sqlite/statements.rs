@@ -25,6 +25,7 @@ const OPERATION: &str = "SELECT seq, version, claim FROM operations WHERE id = ?
 const COUNTER: &str = "SELECT used FROM counters
     WHERE api_key_id = ?1 AND counter = ?2 AND window_start = ?3";
 const POSTING: &str = "SELECT 1 FROM postings WHERE id = ?1";
+// Only what is completed was paid for: the charge of a recorded operation has moved nothing yet.
 const CHARGED: &str = "SELECT o.wallet_id, o.charge,
     (SELECT coalesce(sum(t.amount), 0) FROM postings AS t WHERE t.operation_id = o.id)
     FROM operations AS o WHERE o.id = ?1 AND o.phase = 'completed'";
@@ -34,6 +35,7 @@ const ADMIT: &str = "INSERT INTO operations (id, api_key_id, request_key, wallet
     incarnation, admitted_at, deadline, phase, version, cancel_asked, attempts)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?19, 1, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
     ?19, ?18, 'leased', 1, 0, '[]')";
+// The right sides read the row as it was: `released` grows by the hold of the generation that is over.
 const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version + 1,
     generation = ?3, price_version = ?4, released = coalesce(released, 0) + hold, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
     claim = ?8, node = ?9, incarnation = ?10, deadline = ?11, admitted_at = ?12, attempts = '[]'
@@ -57,9 +59,11 @@ const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at)
     VALUES (?1, ?2, ?3, ?4)";
 const POST: &str = "INSERT INTO postings (id, wallet_id, kind, operation_id, amount, reason,
     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+// The final value, not a difference: nobody else writes between BEGIN IMMEDIATE and COMMIT.
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
     VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (api_key_id, counter, window_start) DO UPDATE SET used = excluded.used";
+// A difference, which the table checks: whatever the book judged, no balance goes below zero.
 const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3 WHERE id = ?1";
 
 /// The statements of a batch on one connection.
@@ -101,6 +105,7 @@ pub(super) struct StatementCounts {
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         Self::prepared(connection, |sql| {
+            // PERSISTENT keeps statements of so long a life out of the memory for short-lived ones.
             connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
         })
     }
@@ -292,6 +297,7 @@ impl<'c> Statements<'c> {
                 self.end_unmetered(judged, "abandoned", (None, attempts), Some(at))?;
             }
         }
+        // After the row: a claim has its number only now, and transfers name it.
         for transfer in transition.funds.transfers() {
             self.transfer(seq, transition.generation, &transfer, at)?;
         }
@@ -328,6 +334,7 @@ impl<'c> Statements<'c> {
             now.as_micros(),
         ];
         one(&mut self.admit, &mut self.done, params)?;
+        // At once: the next insert on this connection has another one.
         Ok(self.connection.last_insert_rowid())
     }
 

@@ -1,5 +1,8 @@
-//! All else that is written: administration, heartbeats, purges. Each is a transaction of its own,
-//! on the writer's connection, between two batches.
+//! Write tasks: all that is written beside the changes, which is administration, heartbeats and
+//! purges. Each is a transaction of its own, on the writer's connection, between two batches.
+//!
+//! A task happens whether or not its caller waits for it. An error says that it did not happen, unless
+//! it is of COMMIT: the same command again finds out.
 
 use std::fmt;
 
@@ -82,6 +85,8 @@ impl WriteTask {
     ) -> Self {
         let run = |connection: &Connection, clock: &Clock| {
             let outcome = transaction(connection, clock, work);
+            // A row that was refused says nothing against the connection. Any other failure may be
+            // of the file, and a new connection looks at that first.
             let is_sound = match &outcome {
                 Ok(_) => true,
                 Err(error) => error.primary_code() == Some(CONSTRAINT),

@@ -69,6 +69,7 @@ impl ExpectedCounters {
     /// Compares a counter with its range; a sentence where it does not fit.
     pub(super) fn compare(&mut self, window: Window, used: i64) -> Option<String> {
         let (api_key, counter, start) = window;
+        // Taken out: what is left when all rows were compared should be counted and is not.
         let CountRange { low, high } = self.windows.remove(&window).unwrap_or_default();
         let is_known =
             !is_of_minutes(counter) || (start >= self.recent && !self.untold.contains(&api_key));

@@ -8,6 +8,7 @@ use super::{AuditedOperation, RetentionBound, StoredResult};
 
 pub(super) fn check(dossier: &AuditedOperation, kept: RetentionBound, wrong: &mut Vec<String>) {
     let operation = &dossier.operation;
+    // The id is what makes a key run once: a row under another one would let it run again.
     if operation.id != OperationId::of(operation.api_key, operation.request_key) {
         wrong.push("its id does not follow from its API key and request key".to_owned());
     }
@@ -35,6 +36,7 @@ fn check_price(operation: &Operation, wrong: &mut Vec<String>) {
 /// Each generation is two versions, its admission and its end, and asking to cancel is one.
 fn check_version(operation: &Operation, wrong: &mut Vec<String>) {
     let ends = u64::from(operation.generation) - u64::from(operation.phase == Phase::Leased);
+    // At least: the settlement of what was recorded first is one more.
     let least = u64::from(operation.generation) + ends + u64::from(operation.cancel_asked);
     let version = operation.version.get();
     if u64::from(version) < least {
@@ -85,6 +87,7 @@ fn check_result(
             Phase::Completed { finished_at, .. } | Phase::Refused { finished_at, .. },
             StoredResult::Nothing,
         ) => {
+            // A purge takes the oldest first: no young result goes while an older one stays.
             let is_early = *finished_at >= kept.due;
             if is_early && kept.oldest.is_some_and(|oldest| oldest < *finished_at) {
                 wrong.push("its result is gone, and older ones are kept".to_owned());

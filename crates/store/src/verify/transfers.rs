@@ -63,6 +63,7 @@ impl<'o> Transfers<'o> {
 
     pub(crate) fn finish(mut self) -> Sums {
         self.close_group();
+        // A last generation without any transfer was never seen above; one that holds nothing has none.
         if !self.has_last {
             self.check(self.operation.generation, &[]);
         }
