@@ -122,6 +122,7 @@ impl Authentication {
             Some(Ok(None)) => true,
             None => false,
         };
+        // A renewal passes no limiter: its credential was let in seconds ago.
         if !is_due {
             self.unknown_keys.check(bearer.id, peer)?;
         }
@@ -132,6 +133,7 @@ impl Authentication {
             Err(AuthError::Invalid) => {
                 self.unknown_keys.on_refused(peer);
                 if is_due {
+                    // Revoked meanwhile: the cache must not let the others in for the rest of its time.
                     self.cache.forget(bearer.id);
                 }
             }
@@ -161,6 +163,7 @@ impl Authentication {
             self.unknown_keys.on_missing(bearer.id);
             return Err(AuthError::Invalid);
         };
+        // Not remembered where this fails: the credential is there, and its bearer may be somebody else.
         self.check(bearer, &known)?;
         let ends_at = known.ends_at();
         let wallet = self.wallets.find(known.api_key.wallet).await;

@@ -83,6 +83,7 @@ impl Membership {
         let entering = async move {
             let lease = NodeLease::enter(&*port, &own).await?;
             if let Some(relay) = &own.relay {
+                // Before anything is claimed: whoever finds a row of this node finds its address as well.
                 let advertised = port.advertise(lease.node(), &relay.address).await;
                 advertised.map_err(StartError::Unavailable)?;
             }
@@ -91,6 +92,7 @@ impl Membership {
         let node = match &options.heartbeat_runtime {
             Some(runtime) => {
                 let entered = runtime.spawn(entering).await;
+                // Nobody aborts this task: it has panicked, or come to its end.
                 entered.unwrap_or_else(|ended| resume_unwind(ended.into_panic()))?
             }
             None => entering.await?,
@@ -130,6 +132,7 @@ impl Membership {
     ) {
         while AssertUnwindSafe(task(Arc::clone(&self))).catch_unwind().await.is_err() {
             tracing::error!(task = name, "a background task panicked and begins anew");
+            // A task that panics at once must not do so all the time.
             tokio::time::sleep(self.heartbeat).await;
         }
     }

@@ -103,12 +103,14 @@ impl Metrics {
 
     /// A call of a provider took so long and came to this.
     pub(crate) fn upstream(&self, provider: &str, class: &'static str, took: Duration) {
+        // Read first: each class of a provider is written once, and looked up with every call.
         let known = self.upstream.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(histogram) = known.get(provider).and_then(|classes| classes.get(class)) {
             return histogram.record(took);
         }
         drop(known);
         let mut known = self.upstream.write().unwrap_or_else(PoisonError::into_inner);
+        // Whoever was faster between the two locks has made it: the entry is looked up again.
         let classes = known.entry(provider.to_owned()).or_default();
         let of_class = || upstream(provider, class);
         classes.entry(class).or_insert_with(of_class).record(took);
@@ -147,6 +149,7 @@ fn exposure(currency: Currency, reason: &'static str) -> Counter {
 }
 
 fn counted(amount: Micros) -> u64 {
+    // No amount here is negative; a counter could not go back.
     u64::try_from(amount.get()).unwrap_or(0)
 }
 

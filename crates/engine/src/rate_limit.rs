@@ -36,6 +36,7 @@ impl RateLimitStatus {
         operation: &Operation,
         now: Timestamp,
     ) -> Self {
+        // Computed, not read: the counters may have moved on by others since, which the next claim tells.
         let tally = tally.with_moves(&operation.corrections());
         Self::of(limits, &tally, operation.admitted_at, now)
     }
@@ -49,6 +50,7 @@ impl RateLimitStatus {
         let rate = |limit: Option<u64>, counter: Counter| {
             let (limit, used) = (limit?, tally.used(counter)?);
             let remaining = limit.saturating_sub(u64::try_from(used).unwrap_or(0));
+            // Of the minute that the claim counted in, also where the run has lasted into a later one.
             let resets_in = counter.window_end(claimed_at)?.since(now);
             Some(RateLimitWindow { limit, remaining, resets_in })
         };

@@ -120,6 +120,7 @@ impl ResultLimiter {
     async fn acquire(&self, api_key: ApiKeyId, bytes: usize) -> Result<ResultPermit, ResultsFull> {
         let until = Instant::now() + ROOM_WAIT;
         let wait = |of: Arc<Semaphore>, all: u32, full: ResultsFull| async move {
+            // At most all there is: a larger result would wait for room that can never be.
             let room = timeout_at(until, of.acquire_many_owned(units(bytes).min(all))).await;
             // Never closed.
             room.ok().and_then(Result::ok).ok_or(full)
@@ -136,6 +137,7 @@ impl ResultLimiter {
         if let Some(known) = keys.get(&api_key).and_then(Weak::upgrade) {
             return known;
         }
+        // Only where a key is new: those that read all the time do not look through the others.
         keys.retain(|_key, room| room.strong_count() > 0);
         let room = Arc::new(Semaphore::new(to_bytes(self.per_key)));
         keys.insert(api_key, Arc::downgrade(&room));
@@ -161,6 +163,7 @@ impl ResultLimiter {
         caller: &Caller,
     ) -> Content {
         let Some(result) = &snapshot.result else { return Content::Expired };
+        // Asked before the cipher: it would fail as content that was tampered with does.
         if result.credential != caller.bearer.id {
             return Content::Sealed;
         }

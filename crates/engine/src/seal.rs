@@ -58,6 +58,7 @@ pub fn seal(
     (body, kept): (&[u8], Option<&CallStates>),
 ) -> Result<SealedResult, SealError> {
     let nonce = nonce();
+    // With room for the tag: an answer that grows by it would be copied as a whole.
     let mut sealed = Vec::with_capacity(body.len().saturating_add(AES_256_GCM_SIV.tag_len()));
     let format = match kept.and_then(|kept| encode(body, kept)) {
         Some(both) => {
@@ -85,6 +86,7 @@ pub fn open(
     operation: &Operation,
     result: &SealedResult,
 ) -> Result<OpenedResult, SealError> {
+    // Before the cipher: a layout of a newer version is not a seal that was broken.
     if ![BODY, BODY_AND_STATES].contains(&result.format) {
         return Err(SealError::Format(result.format));
     }

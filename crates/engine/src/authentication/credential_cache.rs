@@ -70,6 +70,7 @@ impl CachedCaller {
 
     /// Cached caller after a failed renewal, while it is still believed.
     pub(super) fn after_failed_renewal(&mut self, moment: Instant) -> Arc<Caller> {
+        // It had been moved to the end of its time: without this nobody would try again before that.
         self.renew_at = self.renew_at.min(moment + RENEWED_AGAIN);
         Arc::clone(&self.caller)
     }

@@ -18,6 +18,7 @@ impl InFlightCounts {
         if *count >= max {
             return None;
         }
+        // Under the lock that compared it: of two that come for the last place one gets it.
         *count = count.saturating_add(1);
         Some(InFlight { counts: Arc::clone(&self.0), api_key })
     }

@@ -69,7 +69,9 @@ impl UnknownKeyLimiter {
     /// Remembers a credential that does not exist, or no more.
     pub(super) fn on_missing(&self, id: CredentialId) {
         let mut known = self.lock();
+        // What has ended passes the limiter no more.
         known.met.remove(&id);
+        // Beyond the bound it is looked up again: the refusals of its address bound that.
         if known.gone.len() < REMEMBERED_MAX {
             known.gone.insert(id);
         }
@@ -91,6 +93,7 @@ impl UnknownKeyLimiter {
         let since = *known.since.get_or_insert(now);
         let age = now.duration_since(since);
         if age >= MOMENT {
+            // Two windows: an id that was met at the very end of one is remembered for the whole of the next.
             let last = std::mem::take(&mut known.gone);
             known.before = if age < MOMENT * 2 { last } else { HashSet::new() };
             known.refusals.clear();

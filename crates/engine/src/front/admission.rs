@@ -1,7 +1,8 @@
-//! Admission: everything that is checked before the key of a request is bound. It prices the
-//! request, and reserves the bound, the hold and a permit of the first route.
+//! Admission: everything that is checked before the key of a request is bound. It computes the
+//! bound of what the request can use and the hold for that, and takes a permit of the first route.
 //!
-//! Nothing is written here, so that a refusal leaves the key as it was.
+//! Nothing is written here, so that a refusal leaves the key as it was. Whether the wallet has the
+//! hold, and the API key's limits have room, is judged with the claim, in the store.
 
 use std::sync::Arc;
 
@@ -55,6 +56,7 @@ impl Front {
             // longest prompt that the model can take.
             bound.prompt_tokens = model.contract.context_tokens;
         }
+        // A hold that no integer holds is more than any wallet has: the claim is refused for want of funds.
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
         let max_charge = ask.max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| RequestFailure::BadRequest(Arc::clone(bad)))?;
@@ -91,6 +93,7 @@ impl Front {
         said: &RequestBody,
     ) -> Result<(Box<PreparedClaim>, Box<RoutePlan>), RequestFailure> {
         let bid = self.admit(ask, said)?;
+        // Before a permit: a run that would only be cut for want of memory keeps no route from others.
         if self.runner.is_memory_spent(ask.offer.rules.answer_bytes) {
             return Err(RequestFailure::Overloaded);
         }

@@ -106,6 +106,8 @@ impl Reply {
         replayed: bool,
     ) -> Option<Self> {
         let result = snapshot.result.as_ref()?;
+        // Plaintext is for the credential that it is sealed for. Another one of the same API key
+        // may not have by waiting what it cannot have by asking later.
         let body = body.filter(|_body| result.credential == caller.bearer.id)?;
         let operation = snapshot.operation.as_ref()?;
         let answered = match operation.phase {
@@ -156,6 +158,7 @@ impl Front {
             Phase::Refused { refusal, .. } => {
                 match self.results.content(&*self.journal, snapshot, operation, caller).await {
                     Content::Kept(body) => Ok(ReplyBody::Refused(*refusal, body)),
+                    // The words are gone and the verdict is not: the row has its kind.
                     Content::Expired | Content::Sealed => {
                         Err(RequestFailure::Refused(id, *refusal))
                     }
@@ -233,6 +236,7 @@ impl Front {
             FollowOutcome::Ended(Outcome::Lost) => {
                 Reply::unbound(RequestFailure::Internal(Some(ask.id)))
             }
+            // Without the operation: nobody knows that the key is bound, or it is free again.
             FollowOutcome::Ended(Outcome::GivenBack) | FollowOutcome::Unclaimed => {
                 Reply::unbound(RequestFailure::Storage(None))
             }
@@ -252,6 +256,7 @@ impl Front {
             return joined.rest().await;
         }
         let next = tokio::select! {
+            // An event that is there when the head is due goes out as the first one, and an error keeps its status.
             biased;
             next = joined.more() => Some(next),
             () = sleep_until(ask.head_by) => None,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The row is all that this process can look at. A look of each caller's own would let retries of one key keep the
-//! database's readers from everybody else, so that a thousand who wait cost as much as one.
+//! database's readers from everybody else. One look serves all of them: a thousand who wait cost as much as one.
 //!
 //! - A task ends with the last who waits, and who comes then starts another. Whether anybody waits is decided under the
 //!   lock that joins: nobody can join a task that has decided to end.

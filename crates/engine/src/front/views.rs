@@ -113,6 +113,7 @@ impl Front {
     ///
     /// Where the store does not work, or the wallet is gone.
     pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
+        // Read anew: the cached caller knows the currency of its wallet, and no balance.
         let wallet = self.wallets.find(caller.api_key.wallet).await;
         let wallet = wallet.map_err(LookupError::Unavailable)?.ok_or(LookupError::NotFound)?;
         let standing = self.keys.counters(caller.api_key.id).await;

@@ -1,4 +1,18 @@
 //! Lease of this process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
+//!
+//! ```text
+//!        sent       the database reads its clock       acknowledged
+//! own ────┼───────────────────┼─────────────────────────────┼────────────► now
+//!         └ the lease begins no earlier                     └ the clock read `now` no later
+//! ```
+//!
+//! A reading of the database's clock is of some moment between the sending and the acknowledgement, and nobody knows
+//! which. So each question takes the end that errs to the safe side: the own lease, and the right to call a provider,
+//! count from the sending; the estimate that is never ahead of the database counts from the acknowledgement. Time in
+//! between is the own monotonic clock's, which no hand sets. Clocks of two processes are never compared.
+//!
+//! A start waits for its name as long as the row's end stays where it was: an end that moves was renewed, so that
+//! somebody lives there.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -106,6 +120,8 @@ impl NodeLease {
     /// Takes the acknowledgement of the heartbeat that was sent at `sent`.
     pub(crate) fn on_heartbeat(&self, sent: Instant, lease: Lease, now: Timestamp) {
         let mut state = self.lock();
+        // The lease had run out before this answer came: for that time this process knew nothing of
+        // the others, and must not hold their silence against them.
         if state.sent.elapsed() >= self.lease {
             state.in_touch_since = Instant::now();
         }
@@ -125,12 +141,14 @@ impl NodeLease {
     /// heartbeat took.
     pub(crate) fn now(&self) -> Timestamp {
         let state = self.lock();
+        // The clock was read before this came: no less time can have gone by.
         state.now.after(state.acknowledged.elapsed())
     }
 
     /// Latest time that the database's clock can show; the own lease is judged by it.
     pub(crate) fn now_at_the_latest(&self) -> Timestamp {
         let state = self.lock();
+        // The database read its clock after this was sent: no more time can have gone by there.
         state.now.after(state.sent.elapsed())
     }
 
@@ -148,6 +166,7 @@ impl NodeLease {
     pub(crate) fn may_send(&self) -> bool {
         let silent = self.lock().sent.elapsed();
         // From the sending, not the acknowledgement: the database counts from no earlier.
+        // At most a third of a lease that is short: one no longer than the margin would never allow to send.
         let margin = self.lease.saturating_sub(Options::LEASE_MARGIN.min(self.lease / 3));
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }

@@ -73,6 +73,7 @@ impl Cipher {
     /// Nonce of the next record: its number, so that no two under one key are alike.
     fn nonce(&mut self) -> Nonce {
         let mut nonce = [0; NONCE_LEN];
+        // Numbers may begin at zero for each relay: its key is of the nonces of both nodes, and no other has it.
         if let Some(low) = nonce.last_chunk_mut() {
             *low = self.number.to_be_bytes();
         }
@@ -97,6 +98,7 @@ impl Sealer {
         let mut records = Vec::with_capacity(event.len() + 2 * PADDED);
         let mut rest = event;
         while let Some((piece, after)) = rest.split_at_checked(CARRIED_MAX) {
+            // The last piece of a full record is the event, not a piece before an empty one.
             if after.is_empty() {
                 break;
             }
@@ -129,6 +131,7 @@ impl Sealer {
         sealed.push(kind);
         sealed.extend(length_of(carried)?);
         sealed.extend_from_slice(carried);
+        // A length tells much of a text that comes token by token: all short events look alike.
         sealed.resize(length, 0);
         let nonce = self.0.nonce();
         self.0.key.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed)?;
@@ -176,6 +179,7 @@ impl Opener {
             let (length, padded) = padded.split_first_chunk().ok_or(BadRecord::Foreign)?;
             let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
             let carried = padded.get(..length).ok_or(BadRecord::Foreign)?;
+            // Before it is kept: whoever sends decides how many pieces come, and not how much is held here.
             if self.event.len() + carried.len() > EVENT_MAX {
                 return Err(BadRecord::TooLong);
             }
@@ -195,6 +199,7 @@ impl Opener {
     fn record(&mut self) -> Result<Option<BytesMut>, BadRecord> {
         let Some(length) = self.read.first_chunk() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        // The length is not sealed: it is believed no further than one record, or bytes would be gathered for ever.
         if length > (HEAD + CARRIED_MAX).next_multiple_of(PADDED) + AES_256_GCM_SIV.tag_len() {
             return Err(BadRecord::TooLong);
         }

@@ -76,6 +76,7 @@ impl Relays {
         if !tape.chunk_log()?.is_first_ask(*asking) {
             return None;
         }
+        // After the proof: whoever cannot prove anything takes no place from those who can.
         let place = try_permit(&self.told)?;
         let reader = tape.read(waiters_max)?;
         let follower = reader.chunk_log()?.follow(false);

@@ -69,6 +69,7 @@ impl Runner {
     ) {
         // First: whatever fails from here on, the place is given up and the tape ends.
         let place = self.running.guard(Arc::clone(&tape));
+        // Before the claim: a store that is slow eats of the time of the run, which so ends before its deadline.
         let until = Instant::now() + bid.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
         let rebind = self.rebind(&ask, &bid, body);

@@ -61,6 +61,7 @@ impl ReceivedAnswer {
     fn render(self, kept: Option<&CallStates>, terms: &RenderContext<'_>) -> RenderedAnswer {
         let Self { mut answer, chunks, received: _ } = self;
         let RenderContext { request, operation, caller, usage } = *terms;
+        // As each chunk was: body, stream and seal have the same members.
         answer.retain_requested(request);
         let view = CompletionView {
             id: operation.id,

@@ -89,6 +89,7 @@ impl RouteComplaints {
     /// routes which a reload took away do not stay.
     fn is_news(&self, route: &Route, what: ComplaintKind, now: Instant) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each time: there are as many entries as failures of routes within one interval, which are few.
         told.retain(|_failure, at| now.duration_since(*at) < TELL_EVERY);
         let failure = (route.clone(), what);
         let is_news = !told.contains_key(&failure);

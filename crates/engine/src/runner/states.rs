@@ -79,6 +79,7 @@ impl Runner {
 /// `LOOK_UPS_MAX` operations. Ids of other makers are passed over.
 fn calls(request: &Request) -> BTreeMap<OperationId, Vec<[u32; 2]>> {
     let mut calls = BTreeMap::<_, Vec<_>>::new();
+    // From the newest turn on: where there are too many, the oldest go without.
     for message in request.messages.iter().rev() {
         let Role::Assistant(reply) = &message.role else { continue };
         for call in &reply.tool_calls {

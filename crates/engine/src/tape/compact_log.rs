@@ -64,6 +64,7 @@ impl CompactLog {
             self.lanes.push(lane);
         }
         self.make_room(text.len());
+        // Nearly all answers have one or two texts: their lane costs no byte of its own.
         self.push_number((text.len() << TAG_BITS) | at.min(LONG_LANE));
         if at >= LONG_LANE {
             self.push_number(at);
@@ -90,6 +91,7 @@ impl CompactLog {
         let all = entries.get(from.saturating_sub(begin)..).unwrap_or_default();
         let all = all.get(..to.saturating_sub(from)).unwrap_or(all);
         let mut rest = all;
+        // Whole entries only: a cut in a piece of text could fall into a character.
         while all.len() - rest.len() < bytes_max && take(&mut rest).is_some() {}
         let taken = all.get(..all.len() - rest.len()).unwrap_or_default();
         Excerpt { entries: taken.to_vec(), lanes: self.lanes.clone() }
@@ -100,6 +102,7 @@ impl CompactLog {
     fn make_room(&mut self, bytes: usize) {
         if self.entries.len() >= STRETCH {
             let next = self.end();
+            // Set aside, not copied: followers who are behind read from both.
             self.past.push((self.begin, std::mem::take(&mut self.entries)));
             self.begin = next;
         }
@@ -148,6 +151,7 @@ impl Excerpt {
                 LogEntry::Text(at, bytes) => (self.lanes.get(at).copied(), bytes),
                 LogEntry::Chunk(members) => (None, members),
             };
+            // Only neighbours are joined: the order in which texts of several choices were told is kept.
             let goes_on = lane.is_some() && gathered.lane == lane;
             if !goes_on || gathered.text.len().saturating_add(bytes.len()) > TEXT_MAX {
                 events.extend(gathered.flush(envelope, include_usage));

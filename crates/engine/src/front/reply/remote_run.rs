@@ -81,6 +81,7 @@ impl RemoteRun {
             begun: None,
             reading: None,
         };
+        // A poll that others began may have looked already: its row counts now, not at the next look.
         run.on_row();
         run
     }

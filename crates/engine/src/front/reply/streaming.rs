@@ -146,6 +146,7 @@ impl CompletionStream {
                 },
                 StreamSource::Awaited(ask, reply) => match reply.await.into_delivery(ask) {
                     Reply { outcome: Ok(ReplyBody::Streamed(stream)), .. } => {
+                        // With the facts of the row, which the head could not have.
                         *self = *stream;
                         continue;
                     }
