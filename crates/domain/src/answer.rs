@@ -287,6 +287,7 @@ impl ChoiceDelta {
             || self.function_call.is_some()
             || !self.annotations.is_empty()
             || audio.is_some_and(|audio| !audio.data.is_empty() || !audio.transcript.is_empty())
+            // An end without a word is an answer: the model had nothing to say.
             || self.finish.is_some()
     }
 }
@@ -305,6 +306,7 @@ impl Choice {
         append(&mut self.reasoning, gained.reasoning);
         for piece in gained.tool_calls {
             let call = self.tool_calls.entry(piece.index).or_insert_with(|| ToolCall {
+                // A provider that names no sort means a function: others came later.
                 kind: ToolKind::Function,
                 name: String::new(),
                 input: String::new(),
@@ -330,6 +332,7 @@ impl Choice {
             let audio = self.audio.get_or_insert_default();
             grow(&mut audio.data, Some(data));
             grow(&mut audio.transcript, Some(transcript));
+            // Most pieces come without a moment, which is zero: none of them takes it back.
             audio.expires_at = audio.expires_at.max(expires_at);
         }
         // The first end stays: a second one would change what callers were told.
@@ -337,6 +340,7 @@ impl Choice {
     }
 
     fn texts(&self) -> impl Iterator<Item = &str> {
+        // Thoughts and calls among them: providers bill both as completion tokens.
         let said = [&self.content, &self.refusal, &self.reasoning];
         let tools = self.tool_calls.values().flat_map(|call| [&call.name, &call.input]);
         let function = self.function_call.iter().flat_map(|call| [&call.name, &call.arguments]);

@@ -35,6 +35,7 @@ pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
             scale = scale.wrapping_mul(62);
             carry = carry.wrapping_mul(62).wrapping_add(digit_of(*digit)?);
         }
+        // From the lowest word up, as the carry goes.
         for word in words.iter_mut().rev() {
             let word_before = u64::from(u32::from_be_bytes(*word));
             let value = word_before.wrapping_mul(scale).wrapping_add(carry);
@@ -42,6 +43,7 @@ pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
             *word = [a, b, c, d];
             carry = u64::from(u32::from_be_bytes(high));
         }
+        // More than the bits that there are: 22 digits can spell more than 128.
         if carry != 0 {
             return None;
         }

@@ -82,6 +82,7 @@ impl ApiKey {
     /// True where it is accepted no more: revoked, or at or past its end.
     #[must_use]
     pub fn has_ended(&self, now: Timestamp) -> bool {
+        // A revocation counts whatever its moment: a clock that was set back does not undo it.
         self.revoked_at.is_some() || self.grant.ends_at.is_some_and(|end| end <= now)
     }
 }

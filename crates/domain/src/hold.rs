@@ -59,6 +59,7 @@ impl UsageBound {
         let tokens = if is_capped { u64::try_from(tokens).unwrap_or(u64::MAX) } else { u64::MAX };
         Self {
             prompt_tokens: tokens.min(contract.context_tokens),
+            // The bound that is sent upstream: without one a model could write up to its context.
             output_tokens: facts.max_output_tokens.unwrap_or(contract.max_output_tokens),
             n: facts.n,
             images: facts.images,
@@ -90,6 +91,7 @@ impl UsageBound {
         let prompt_kind = if self.audio_input { MeterKind::AudioInput } else { MeterKind::Input };
         let output_kind =
             if self.audio_output { MeterKind::AudioOutput } else { MeterKind::Output };
+        // What the provider's cache makes of the prompt is known afterwards only.
         let prompt = rates.dearest(&[
             MeterKind::Input,
             MeterKind::CachedInput,

@@ -231,6 +231,7 @@ fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> Uuid {
     }
     let mut bytes = [0; 16];
     hasher.finalize_xof().fill(&mut bytes);
+    // Six bits become version and variant: 122 of the hash are left.
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
@@ -271,6 +272,7 @@ impl OperationId {
         }
         let operation = Self::from_bytes(base62::read(operation)?);
         let at = [choice.parse().ok()?, call.parse().ok()?];
+        // Written again and compared: `01` and `+1` are numbers to Rust, and no id of ours.
         (operation.tool_call_id(at) == id).then_some((operation, at))
     }
 

@@ -137,6 +137,7 @@ impl Funds {
     pub fn balance_change(&self) -> BalanceChange {
         let (available, held) = match *self {
             Self::Unmoved => (Micros::ZERO, Micros::ZERO),
+            // Not checked here: the store refuses what would come out below zero, by what it has read.
             Self::Hold(hold) => (hold.negated(), hold),
             Self::Capture { hold, charge } => {
                 // A charge is capped by its hold before it gets here, so the rest is never
@@ -246,6 +247,7 @@ impl PostingKind {
     pub fn allows(&self, amount: Micros) -> bool {
         match self {
             Self::Deposit | Self::Refund(_) => amount > Micros::ZERO,
+            // Of nothing is no posting: its id would be used up, and the book say nothing.
             Self::Adjustment(_) => amount != Micros::ZERO,
         }
     }

@@ -130,6 +130,7 @@ impl Counter {
         let floor = |span: i64| micros.saturating_sub(micros.rem_euclid(span));
         Timestamp::from_micros(match self {
             Self::Requests | Self::Tokens => floor(MINUTE),
+            // One row for ever: they have no window that could begin anew.
             Self::Concurrency | Self::SpendTotal => 0,
             Self::SpendDay => floor(DAY),
             Self::SpendMonth => {
@@ -306,6 +307,7 @@ impl Reservation {
     #[must_use]
     pub fn for_limits(limits: &Limits, tokens: u64) -> Self {
         let counters = limits
+            // Only which counters they are: how much is reserved of each is in the row.
             .reservations(Micros::ZERO, tokens)
             .iter()
             .fold(0, |bits, reserved| bits | Self::bit(reserved.counter));
@@ -366,6 +368,7 @@ impl Reservation {
         self.moves(|counter| match counter {
             Counter::Requests => 0,
             Counter::Concurrency => -1,
+            // Of either sign: a model that thought beyond its bound counts for what it used.
             Counter::Tokens => amount(tokens).saturating_sub(amount(self.tokens)),
             Counter::SpendTotal | Counter::SpendDay | Counter::SpendMonth => {
                 charge.get().saturating_sub(hold.get())
@@ -396,10 +399,12 @@ impl Limits {
         let tokens =
             self.tokens_per_minute.map(|max| reserve(Counter::Tokens, amount(tokens), amount(max)));
         let concurrency = self.concurrency.map(|max| reserve(Counter::Concurrency, 1, amount(max)));
+        // The first that is reached is the one that a refusal names.
         [requests, tokens, concurrency, spend].into_iter().flatten().collect()
     }
 }
 
 fn amount(count: u64) -> i64 {
+    // A limit beyond the signed range is one that nothing reaches.
     i64::try_from(count).unwrap_or(i64::MAX)
 }

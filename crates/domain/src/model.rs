@@ -83,6 +83,7 @@ pub struct Contract {
 
 impl Contract {
     /// Tokens of a byte of prompt, in millionths, unless the operator says otherwise.
+    // A token is a byte at least, for a tokenizer that works on bytes: the hold is never too low.
     pub const PROMPT_TOKENS_PER_BYTE_MILLIONTHS: u64 = 1_000_000;
     /// Overhead of a prompt without tools unless the operator says otherwise.
     pub const OVERHEAD_TOKENS: u64 = 64;

@@ -36,6 +36,7 @@ impl UnitPrices {
     #[must_use]
     pub fn from_fn(rate: impl Fn(MeterKind) -> u64) -> Option<Self> {
         let rates = MeterKind::ALL.map(rate);
+        // The bound is what makes the sum of a cost fit into 128 bits, whatever is counted.
         rates.iter().all(|rate| *rate <= Self::RATE_MAX).then_some(Self(rates))
     }
 
@@ -174,6 +175,7 @@ impl ProviderCost {
     /// Cost of a run with these meters; `None` where it was paid in another currency.
     #[must_use]
     pub fn of(&self, meters: &Meters, paid_in: Currency) -> Option<Micros> {
+        // Never converted: a rate of exchange would be one more number that nobody can check.
         (self.currency == paid_in).then(|| self.tariff.cost(meters))
     }
 }

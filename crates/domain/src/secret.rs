@@ -68,6 +68,7 @@ impl ServerSecret {
     /// Takes the secret; `None` when it is too short to be one.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
+        // A short one could be guessed offline, by whoever has one verifier and its credential.
         (bytes.len() >= Self::LEN_MIN).then(|| {
             // A hash under a context of its own: rows name the secret by it, and it gives nothing
             // away.
@@ -86,6 +87,7 @@ impl ServerSecret {
     /// Verifier that is stored instead of a credential's secret.
     #[must_use]
     pub fn verifier(&self, secret: &CredentialSecret) -> Verifier {
+        // With the server secret: whoever copies the table can try no credential against it.
         Verifier(blake3::Hash::from_bytes(derived(
             "holdfast 2026-11 verifier v1",
             &[&self.bytes, &secret.0],

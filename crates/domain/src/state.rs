@@ -84,6 +84,7 @@ impl CallStates {
         });
         let states: BTreeMap<_, _> =
             calls.filter_map(|(at, call)| Some((at, call.state.clone()?))).collect();
+        // None rather than empty: the answer is then sealed in the layout without states.
         (!states.is_empty()).then_some(Self { origin, states })
     }
 }

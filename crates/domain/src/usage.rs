@@ -40,6 +40,7 @@ impl MeterKind {
     pub const COUNT: usize = 9;
 
     /// Every kind, in the order in which rows and answers list them.
+    // Tiers are stored as numbers in this order, without names: another order needs a migration.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Input,
         Self::CachedInput,
@@ -121,6 +122,7 @@ impl Meters {
     #[must_use]
     pub fn estimated(input: u64, output: u64) -> Self {
         Self(MeterKind::ALL.map(|kind| match kind {
+            // All as plain text: a count of our own cannot tell what a cache served or was thought.
             MeterKind::Input => input.min(Self::COUNT_MAX),
             MeterKind::Output => output.min(Self::COUNT_MAX),
             MeterKind::Request => 1,
@@ -172,6 +174,7 @@ impl Meters {
     /// for, within reason: [`Self::completion_max`].
     #[must_use]
     pub fn is_credible(&self, context_tokens: u64, completion_tokens_max: u64) -> bool {
+        // Cached ones too: what is read from a cache still has its place in the context.
         self.prompt_tokens() <= context_tokens
             && self.completion_tokens() <= Self::completion_max(completion_tokens_max)
     }

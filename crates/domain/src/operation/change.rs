@@ -198,6 +198,7 @@ impl Transition {
                 after.generation = self.generation;
                 after.owner = start.owner.clone();
                 after.price = start.price.clone();
+                // The hold of the generation before went back when it was proven not run.
                 after.hold = start.hold;
                 after.reserved = start.reserved;
                 after.admitted_at = at;

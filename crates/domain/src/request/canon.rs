@@ -159,6 +159,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
         }
         if !request.logit_bias.is_empty() {
             self.count(tag::LOGIT_BIAS, request.logit_bias.len());
+            // Sorted, as all maps here: clients write members in any order, at each retry anew.
             for (token, bias) in &request.logit_bias {
                 self.text(tag::NAME, token);
                 self.mark(tag::BIAS, &bias.to_be_bytes());
@@ -202,6 +203,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
             self.label(tag::PROMPT_CACHE_RETENTION, retention.label());
         }
         if let Some(CacheOptions { mode, ttl }) = request.prompt_cache_options {
+            // By itself: options without a member are not the absence of options.
             self.mark(tag::PROMPT_CACHE_OPTIONS, &[]);
             if let Some(mode) = mode {
                 self.label(tag::CACHE_MODE, mode.label());
@@ -283,12 +285,14 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
 
     fn flag(&mut self, tag: u8, flag: Option<bool>) {
         if let Some(flag) = flag {
+            // `false` is fed: to say no is not to say nothing, where the provider has a default.
             self.mark(tag, &[u8::from(flag)]);
         }
     }
 
     fn decimal(&mut self, tag: u8, number: Option<Decimal>) {
         if let Some(number) = number {
+            // The value and not its spelling, at fixed widths: 1, 1.0 and 1e0 are one request.
             let (negative, digits, exponent) = number.parts();
             self.mark(tag, &[u8::from(negative)]);
             self.0.bytes(&digits.to_be_bytes());

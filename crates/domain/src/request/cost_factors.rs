@@ -54,6 +54,7 @@ impl Request {
             }
             for part in message.parts() {
                 let number = match part.item {
+                    // By their bytes, which the feed has counted.
                     Item::Text(_) | Item::Refusal(_) => continue,
                     Item::Image { .. } => &mut facts.images,
                     Item::Audio { .. } => &mut facts.recordings,

@@ -19,6 +19,7 @@ impl Request {
         let request = Arc::make_mut(request);
         for message in &mut request.messages {
             if let Message { role: Role::Assistant(reply), .. } = message {
+                // After the fingerprint: what is stripped here still tells one request from another.
                 reply.strip_metadata(accepts);
             }
         }

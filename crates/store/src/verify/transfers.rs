@@ -121,6 +121,7 @@ impl<'o> Transfers<'o> {
     fn pass(&mut self, generation: u32, lines: &[AuditEntry]) {
         for line in lines.iter().filter(|line| line.transfer.kind == TransferKind::Hold) {
             self.sums.past_holds += i128::from(line.transfer.amount.get());
+            // The first generation that did not run gave its request back; later ones leave theirs counted.
             if generation > 1 {
                 self.sums.reopened.push(line.at);
             }

@@ -20,6 +20,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
         self.optional_text(tag::NAME, message.name.as_deref());
         match &message.content {
             None => {}
+            // Not as one part: providers may treat the two forms differently, so they are two requests.
             Some(Content::Text(text)) => self.text(tag::TEXT, text),
             Some(Content::Parts(parts)) => self.each(tag::PARTS, parts, Self::part),
         }

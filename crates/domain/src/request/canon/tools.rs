@@ -17,6 +17,7 @@ impl<A: CanonicalSink> CanonicalWriter<A> {
             }
             Some(ToolChoice::Allowed { mode, tools }) => {
                 self.label(tag::TOOL_CHOICE_ALLOWED, mode.label());
+                // The tag of the tools on offer again: the label before it says whose list this is.
                 self.each(tag::TOOLS, tools, |feed, tool| feed.opaque(tag::OPAQUE, tool));
             }
         }
