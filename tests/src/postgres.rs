@@ -64,8 +64,7 @@ impl Database {
     /// Makes one on the server at this URL.
     #[must_use]
     pub fn make_on(server: String) -> Self {
-        let name = format!("e2e_{}", crate::request_key().replace('-', ""));
-        let database = Self { server, name };
+        let database = Self { server, name: format!("e2e_{}", name()) };
         let make = format!("CREATE DATABASE {}", database.name);
         drop(database.run("postgres", &make).ok());
         database
@@ -79,6 +78,25 @@ impl Database {
             "secrets",
             &format!("[\"{SECRET}\"]"),
         )
+    }
+
+    /// The same, as this role and not as the one that made the database.
+    #[must_use]
+    pub fn configure_as(&self, role: &Role<'_>, config: Config) -> Config {
+        let url = self.url();
+        let (scheme, rest) = url.split_once("://").expect("a URL");
+        let (_user, place) = rest.split_once('@').expect("a role in the URL of the server");
+        let url = format!("\"{scheme}://{}@{place}\"", role.name);
+        self.configure(config).set("database", "url", &url)
+    }
+
+    /// Makes a role that may log in and nothing else.
+    #[track_caller]
+    #[must_use]
+    pub fn make_role(&self) -> Role<'_> {
+        let role = Role { database: self, name: format!("role_{}", name()) };
+        drop(self.execute(&format!("CREATE ROLE {} LOGIN", role.name)));
+        role
     }
 
     /// Where it is, as a configuration names it.
@@ -121,6 +139,28 @@ impl Database {
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"]);
         psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql]);
         Ran::of(psql.args(["--dbname", &self.url_of(database)]))
+    }
+}
+
+/// A name that no other database or role has.
+fn name() -> String {
+    crate::request_key().replace('-', "")
+}
+
+/// A role of the server, dropped with all that it owns before its database is.
+#[derive(Debug)]
+pub struct Role<'d> {
+    database: &'d Database,
+    /// Its name, as SQL takes it without quotes.
+    pub name: String,
+}
+
+impl Drop for Role<'_> {
+    fn drop(&mut self) {
+        // Roles are the server's, not the database's, and one that owns a table cannot be dropped.
+        let drop = format!("DROP OWNED BY {0} CASCADE; DROP ROLE {0}", self.name);
+        let ran = self.database.run(&self.database.name, &drop);
+        assert!(ran.code == Some(0) || std::thread::panicking(), "{ran:?}");
     }
 }
 

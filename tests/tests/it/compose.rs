@@ -95,7 +95,7 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
     }
     let server = services["postgres"]["image"].as_str().unwrap();
     let major = server.strip_prefix("postgres:").and_then(|tag| tag.split_once('-')).unwrap().0;
-    let manual = include_str!("../../../docs/operations.md");
+    let manual = include_str!("../../../docs/postgresql.md");
     assert!(manual.contains(&format!("PostgreSQL {major} is what is tested")), "{server}");
     assert!(BALANCER.contains("uri /readyz "));
     assert_eq!(BALANCER.matches("    server ").count(), gateways.len());

@@ -59,6 +59,7 @@ mod recorded;
 mod refusals;
 mod relays;
 mod reload;
+mod roles;
 mod rotation;
 mod routes;
 mod second_turns;
