@@ -47,6 +47,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let Some(gateway) = gateway::build_plain(workspace, Profile::Dist)? else {
         bail!("the gateway does not build");
     };
+    // Both with the profile that is shipped: a slow load generator would be measured as a slow gateway.
     let bench = ["--package", "holdfast-bench", "--bin", "holdfast-bench"];
     let Some(bench) = gateway::build_binary(workspace, &bench, &gateway::DIST)? else {
         bail!("the benchmark does not build");
@@ -78,6 +79,7 @@ fn micro(workspace: &Workspace, names: &[String]) -> Result<bool> {
         let mut command = shell::cargo(&workspace.root);
         command.arg("bench").args(gateway::DIST);
         command.args(["--package", package, "--bench", bench, "--"]);
+        // All of them, also after one has failed.
         all_ran &= shell::run(command.args(names))?;
     }
     Ok(all_ran)

@@ -44,6 +44,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     };
     let mut passed = true;
     for ChaosRun { kind, kills, seed } in asked {
+        // Printed with a failure: the same seed asks for the same loads and kills again.
         let seed = seed.map_or_else(seed_of_now, Ok)?;
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
@@ -81,9 +82,13 @@ fn parse(args: &[String]) -> Result<Vec<ChaosRun>> {
 }
 
 fn kind(name: &str) -> Result<(&'static str, u32)> {
-    let names = || KINDS.map(|(kind, _)| kind).join(", ");
     let kind = KINDS.into_iter().find(|(kind, _)| *kind == name);
-    kind.with_context(|| format!("--on wants one of {}", names()))
+    kind.with_context(|| format!("--on wants one of {}", names().join(", ")))
+}
+
+/// Names of all kinds.
+pub(crate) fn names() -> [&'static str; KINDS.len()] {
+    KINDS.map(|(kind, _)| kind)
 }
 
 fn seed_of_now() -> Result<u64> {

@@ -48,6 +48,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     for (target, seeded) in TARGETS {
         say(&format!("\nfuzz target {target}, {seconds} s"))?;
         let corpus = sow(&folder.join("corpus").join(target), &seeded(&seeds))?;
+        // Built first: a target that does not build must not be taken for one that found something.
         build(workspace, &path, target)?;
         let options = [
             format!("-max_total_time={seconds}"),
@@ -83,6 +84,7 @@ fn parse(args: &[String]) -> Result<u32> {
         }
         _ => bail!("chaos --fuzz takes --seconds N"),
     };
+    // libFuzzer reads zero as no limit.
     ensure!(seconds > 0, "--seconds 0 would run for ever");
     Ok(seconds)
 }
@@ -110,6 +112,7 @@ fn common(workspace: &Workspace) -> [String; 5] {
 fn sow(folder: &Path, seeds: &[Vec<u8>]) -> Result<PathBuf> {
     fs::create_dir_all(folder).context("cannot make the folder of the fuzzer's inputs")?;
     for (at, seed) in seeds.iter().enumerate() {
+        // Under the same names at each run: seeds replace seeds, and what was found since stays.
         fs::write(folder.join(format!("seed-{at:03}")), seed).context("cannot write a seed")?;
     }
     Ok(folder.to_path_buf())

@@ -38,6 +38,7 @@ impl Gateway {
 pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
     let Some(built) = build_one(workspace, &["--features", "failpoints"])? else { return Ok(None) };
     let with_failpoints = put_aside(&built, &workspace.target.join("failpoints"))?;
+    // Last: this one stays where users and the tests look for it.
     let plain = build_plain(workspace, Profile::Dev)?;
     Ok(plain.map(|plain| Gateway { plain, with_failpoints }))
 }
@@ -90,6 +91,7 @@ pub(crate) fn build_programs(
     if !shell::run(&mut cargo)? {
         return Ok(None);
     }
+    // A second time, when nothing is left to compile: the first one has shown its progress to whoever waits.
     let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
     Ok(Some(heard.stdout.lines().filter_map(executable).collect()))
 }

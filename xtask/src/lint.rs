@@ -39,7 +39,7 @@ enum CheckVerdict {
 
 /// Runs the named checks, all of them when none is named; whether none failed.
 pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
-    let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
+    let names = names();
     for name in named {
         ensure!(names.contains(&name.as_str()), "no check {name}; there are {}", names.join(", "));
     }
@@ -64,6 +64,11 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         })?;
     }
     Ok(!verdicts.iter().any(|(_, verdict)| *verdict == CheckVerdict::Failed))
+}
+
+/// Names of all checks.
+pub(crate) fn names() -> Vec<&'static str> {
+    CHECKS.iter().map(|(name, _)| *name).collect()
 }
 
 fn check(workspace: &Workspace, args: &[&str]) -> Result<CheckVerdict> {
@@ -93,6 +98,7 @@ fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
     let mut passed = true;
     for manifest in workspace::OUTSIDE {
         let mut fmt = cargo(&workspace.root);
+        // --all of this workspace does not reach them.
         passed &= shell::run(fmt.args(["fmt", "--manifest-path", manifest, "--check"]))?;
     }
     Ok(judge(passed))
@@ -101,6 +107,7 @@ fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
 /// Judges what is built here, and what the fuzz targets are built with: they are a workspace of their own.
 /// `tests/examples/` brings nothing that is not in one of these.
 fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
+    // Without advisories: those need a database from the network, and are a check of their own.
     const ARGS: &[&str] = &["--hide-inclusion-graph", "bans", "licenses", "sources"];
     let of_ours = deny(workspace, &[], ARGS)?;
     // Its few crates meet none of the layers that `.cargo/deny.toml` names.

@@ -30,36 +30,42 @@ use crate::workspace::Workspace;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [suite]...     build and run the suites, all of them unless some are named
-  lint [check]...     run the checks, all of them unless some are named
+  test [suite]...     build and run the suites, all of them unless some are named:
+                      domain, failpoint, testkit, wire, store, engine, providers, http,
+                      config, gateway, xtask, tests, bench, examples, doc
+  lint [check]...     run the checks, all of them unless some are named:
+                      fmt, outside, tidy, clippy, doc, deny, advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers] [--kills N] [--seed S]
-                      kill gateways under load and check what is left: one on a file,
-                      three on a database, their database server, or one at each step
-                      in every way; clocks are set wrong too, and racers are 64 callers of
-                      one key, again and again
+                      kill gateways under load and check what is left: one on a file (which
+                      is meant where --on is left out), three on a database, their database
+                      server, or one at each step in every way; clocks are set wrong too, and
+                      racers are 64 callers of one key, again and again
   chaos --fuzz [--seconds N]
-                      fuzz the request parser and the canonical feed, a minute each
+                      fuzz the request parser, the canonical feed and the reader of streams,
+                      a minute each
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
   bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--streams N]
         [--log LEVEL] [--folder FOLDER] [--json FILE]
                       measure the gateway beside what it could cost at least; the names are
-                      1, 32, 256, slow, replay, overload,
-                      streams, chunks, readers, purge
+                      1, 32, 256, slow, replay, overload, streams, chunks, readers,
+                      and purge, which is measured only where it is named
   bench --database postgres [...]
                       measure it on a PostgreSQL server of its own, beside a plain loop of
                       transactions; the names are also 32-wallets, 256-wallets, nodes,
-                      nodes-wallets
-  bench --instructions [--requests N] [--against BINARY]
+                      nodes-wallets; without purge and --stored, which fill a file
+  bench --instructions [--requests N] [--against BINARY] [--folder FOLDER]
                       count the user instructions of a request by valgrind: a completion,
                       a replay, a stream, a refusal; beside another binary, 3 % more fail
   bench --micro [NAME]...
                       measure single functions: reading a request, deciding, judging,
                       sealing, events, translating
-  migrate [args]...   the gateway's own `migrate`";
+  migrate [args]...   the gateway's own `migrate`, and its --help
+
+Every other command answers --help with this text.";
 
 fn main() -> ExitCode {
     match run() {
@@ -78,6 +84,10 @@ fn run() -> Result<bool> {
     let mut args = env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
+    // Before anything is built: a benchmark would take minutes to say that it knows no such option.
+    if command.as_deref() != Some("migrate") && rest.iter().any(|arg| is_help(arg)) {
+        return shell::say(USAGE).map(|()| true);
+    }
     let workspace = Workspace::load()?;
     match (command.as_deref(), rest.as_slice()) {
         (Some("test"), suites) => test::run(&workspace, suites),
@@ -100,7 +110,25 @@ fn run() -> Result<bool> {
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),
-        (Some("help" | "--help" | "-h"), []) => shell::say(USAGE).map(|()| true),
+        (Some("help"), []) => shell::say(USAGE).map(|()| true),
+        (Some(command), []) if is_help(command) => shell::say(USAGE).map(|()| true),
         (Some(_) | None, _) => anyhow::bail!("not a command\n\n{USAGE}"),
+    }
+}
+
+fn is_help(arg: &str) -> bool {
+    ["--help", "-h"].contains(&arg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_suite_check_and_kind_of_chaos() {
+        let listed: Vec<&str> = USAGE.split(|it: char| ", \n|:]".contains(it)).collect();
+        for name in test::names().into_iter().chain(lint::names()).chain(chaos::names()) {
+            assert!(listed.contains(&name), "{name}");
+        }
     }
 }

@@ -145,6 +145,7 @@ fn test(
         cargo.args(["--shard", shard]);
     }
     let status = cargo.status().context("cannot run cargo mutants")?;
+    // Other codes mean that the code as it is did not build or pass, which counts nothing.
     let is_tested = status.code().is_some_and(|code| TESTED.contains(&code));
     ensure!(is_tested, "cargo mutants gave up on {}: {status}", part.name);
     outcome::read(&output.join("mutants.out").join("outcomes.json"))
@@ -186,6 +187,7 @@ fn conclude(survivors: &Survivors, outcomes: &[MutantOutcome], whole: bool) -> R
     for mutant in &unknown {
         say(&format!("survives, and is not in {}: {mutant}", survivors::FILE))?;
     }
+    // A shard has seen a part of the mutants: an entry that it did not meet may be another shard's.
     if whole {
         for mutant in survivors.stale(outcomes) {
             say(&format!("stale in {}, no longer survives: {mutant}", survivors::FILE))?;

@@ -102,6 +102,7 @@ impl PostgresServer {
                 binaries().context("there is no PostgreSQL 15 or later, nor a package of it")?
             }
         };
+        // In the folder for temporary files: the path of a socket is a hundred bytes at most.
         let folder = env::temp_dir().join(format!("holdfast-postgres-{}", std::process::id()));
         fs::create_dir(&folder).context("no folder for a database server")?;
         let started = start_in(&binaries, &folder, purpose);
@@ -109,6 +110,7 @@ impl PostgresServer {
             fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
         }
         let (child, port) = started?;
+        // From here on its drop ends it, also where it never answers.
         let mut server = Self { child, folder, binaries, purpose, port };
         server.wait()?;
         if purpose == Purpose::Bench {
@@ -182,6 +184,7 @@ fn binaries() -> Option<PathBuf> {
     let of_debian = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
     let of_debian = of_debian.map(|version| version.path().join("bin"));
     let found = on_path.into_iter().chain(of_debian);
+    // On the path first: whoever put one there wants that one.
     let found = found.filter(|folder| version(folder) >= Some(VERSION_MIN));
     // Links may lead to some of the programs only: where these are, all are.
     found
@@ -213,6 +216,7 @@ fn install() -> Result<()> {
 
 /// A server cannot be told to find one itself.
 fn free_port() -> Result<u16> {
+    // Free now, which may change before the server binds it: then the start fails, and says the port.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr().context("a port without a number")?.port())
 }
@@ -226,6 +230,7 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<(Child, 
     let data = folder.join("data");
     let mut initdb = as_user(user, binaries.join("initdb"));
     initdb.args(["--no-sync", "--auth=trust", "--username=holdfast"]);
+    // Sorted by bytes, as SQLite does: the laws hold for both.
     initdb.args(["--encoding=UTF8", "--locale=C"]).arg("-D").arg(&data).current_dir(folder);
     let heard = hear(&mut initdb)?;
     ensure!(heard.status.success(), "initdb: {}", heard.last_words());
@@ -258,6 +263,7 @@ struct User {
 /// User that the server runs as; `None`: as whoever runs the tests.
 fn user() -> Result<Option<User>> {
     let id = |option: &str, user: &[&str]| -> Result<u32> {
+        // Asked of a program: the standard library knows no users, and nothing here is unsafe.
         let heard = hear(Command::new("id").arg(option).args(user))?;
         heard.stdout.trim().parse().with_context(|| format!("id {option}: {}", heard.last_words()))
     };

@@ -39,6 +39,7 @@ pub(crate) fn say(line: &str) -> Result<()> {
 
 /// Cargo itself, in `folder`, with the environment as it is.
 pub(crate) fn cargo_as_configured(folder: &Path) -> Command {
+    // The same Cargo that runs this: another toolchain would compile everything again.
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
     command.current_dir(folder);
@@ -97,9 +98,11 @@ pub(crate) fn overhear(command: &mut Command) -> Result<CommandOutput> {
         .with_context(|| cannot_start(command))?;
     let stdout = child.stdout.take().context("the program has no standard output")?;
     let stderr = child.stderr.take().context("the program has no standard error")?;
+    // Both at once: a program that fills the pipe that nobody reads would stand still for ever.
     let aside = thread::spawn(move || copy_lines(stderr, &mut io::stderr()));
     let stdout = copy_lines(stdout, &mut io::stdout());
     let stderr = aside.join().map_err(|_panic| anyhow::anyhow!("the copying thread panicked"))?;
+    // After both copies: they end when the program has closed its ends.
     let status = child.wait().with_context(|| cannot_start(command))?;
     Ok(CommandOutput { status, stdout: stdout?, stderr: stderr? })
 }
@@ -125,6 +128,7 @@ fn copy_lines(from: impl Read, to: &mut impl Write) -> io::Result<String> {
     let mut line = Vec::new();
     loop {
         line.clear();
+        // Bytes and not text: a test may print what is no UTF-8.
         if from.read_until(b'\n', &mut line)? == 0 {
             return Ok(copy);
         }

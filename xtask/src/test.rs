@@ -79,11 +79,12 @@ struct Suite {
 
 /// Runs the named suites, all of them when none is named; whether nothing failed.
 pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
-    let names: Vec<&str> = CRATES.iter().map(|(name, _)| *name).chain([EXAMPLES, DOC]).collect();
+    let names = names();
     for name in named {
         ensure!(names.contains(&name.as_str()), "no suite {name}; there are {}", names.join(", "));
     }
     let unlisted = without_a_suite(workspace);
+    // A crate that is new would else be tested by nobody, and nothing would say so.
     ensure!(unlisted.is_empty(), "crates without a suite in xtask: {}", unlisted.join(", "));
 
     let is_wanted = |name: &str| named.is_empty() || named.iter().any(|it| it == name);
@@ -98,6 +99,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
     let server = match wanted.iter().any(|(name, _)| [STORE, END_TO_END, BENCH].contains(name)) {
+        // Only after the build: it would stand idle for as long as that takes.
         true if is_built => server(&mut notes)?,
         true | false => None,
     };
@@ -120,6 +122,11 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         notes.push("the suites do not build: each that was not run counts as one failure".into());
     }
     close(&suites, &notes, started.elapsed())
+}
+
+/// Names of all suites.
+pub(crate) fn names() -> Vec<&'static str> {
+    CRATES.iter().map(|(name, _)| *name).chain([EXAMPLES, DOC]).collect()
 }
 
 fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
@@ -218,6 +225,7 @@ fn end_to_end(
     if !skip.is_empty() {
         env.push(("HOLDFAST_SKIP", skip.join(",").into()));
     }
+    // With the underscore: a test that is only called alike still runs.
     let prefixes: Vec<String> = skip.iter().map(|name| format!("{name}_")).collect();
     runner.run(package, &env, &prefixes)
 }

@@ -68,6 +68,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
 /// Files that are tracked, or would be by `git add`.
 fn ours(root: &Path) -> Result<Vec<String>> {
     let mut git = Command::new("git");
+    // Git knows what is ours: target folders and what editors leave are not.
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let heard = shell::hear(&mut git)?;
     ensure!(heard.status.success(), "git ls-files: {}", heard.last_words());
@@ -90,6 +91,7 @@ fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(start, _)| {
         let (before, rest) = text.split_at(start);
         let after = rest.strip_prefix(word).unwrap_or_default();
+        // Only where the word itself ends in a letter: `env::` is whole before anything.
         let goes_on_before = word.starts_with(is_part) && before.ends_with(is_part);
         let goes_on_after = word.ends_with(is_part) && after.starts_with(is_part);
         !goes_on_before && !goes_on_after

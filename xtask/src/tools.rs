@@ -22,6 +22,7 @@ const VERSIONS: &[(&str, &str)] = &[("deny", "0.20.2"), ("machete", "0.9.2")];
 pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> {
     let tools = workspace.target.join("tools");
     let before = env::var_os("PATH").unwrap_or_default();
+    // At the end: what somebody has installed goes first.
     let path = env::join_paths(env::split_paths(&before).chain([tools.join("bin")]))?;
     if is_there(workspace, subcommand, &path) {
         return Ok(path);
@@ -39,6 +40,7 @@ pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> 
         tools.display()
     ))?;
     let mut install = shell::cargo(&workspace.root);
+    // --locked: with the versions that its authors tested, whatever came out since.
     install.args(["install", &package, "--locked", "--root"]).arg(&tools);
     ensure!(
         shell::run(&mut install)?,

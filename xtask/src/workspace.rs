@@ -83,6 +83,7 @@ impl Package {
 impl Dependency {
     fn read(dependency: &Value) -> Option<Self> {
         let kind = match dependency.get("kind")?.as_str() {
+            // A build dependency runs while what is shipped is built, and counts as shipped.
             Some("dev") => DependencyKind::Dev,
             Some(_) | None => DependencyKind::Shipped,
         };

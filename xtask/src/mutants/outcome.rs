@@ -49,6 +49,7 @@ impl MutantCounts {
 
     /// Mutants noticed of a hundred that build, rounded down; `None` where none builds.
     pub(super) fn percentage(&self) -> Option<usize> {
+        // A mutant that hangs is noticed: no test would pass it.
         let noticed = self.caught + self.timeout;
         (100 * noticed).checked_div(noticed + self.missed)
     }
@@ -76,6 +77,7 @@ fn read_one(outcome: &Value) -> Result<Option<MutantOutcome>> {
     let Some(mutant) = scenario.get("Mutant") else { return Ok(None) };
     let text = |value: &Value, field| value.get(field)?.as_str().map(str::to_owned);
     let name = text(mutant, "name").context("a mutant has no name")?;
+    // Without the line, which changes with everything above it.
     let (_place, what) = name.split_once(": ").context("a mutant's name has another shape")?;
     let verdict = match text(outcome, "summary").as_deref() {
         Some("CaughtMutant") => MutantVerdict::Caught,

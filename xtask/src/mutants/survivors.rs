@@ -46,6 +46,7 @@ impl Survivors {
         let mut unknown = Vec::new();
         for MutantOutcome { file, mutant, .. } in missed {
             match left.get_mut(&(file.clone(), mutant.clone())) {
+                // Used up: one entry excuses one mutant, not all that are called so.
                 Some(count) if *count > 0 => *count -= 1,
                 Some(_) | None => unknown.push(format!("{file}: {mutant}")),
             }

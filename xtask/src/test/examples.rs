@@ -58,6 +58,7 @@ fn run_thumbnails(workspace: &Workspace) -> Result<bool> {
     ];
     say("example thumbnails, a workspace of its own")?;
     let manifest = workspace.root.join(THUMBNAILS);
+    // Copied at each run: Cargo would else resolve newer versions there, and build everything twice.
     fs::copy(workspace.root.join("Cargo.lock"), manifest.with_file_name("Cargo.lock"))
         .context("cannot copy the lock of the workspace")?;
     let folder = workspace.target.join("thumbnails");

@@ -49,6 +49,7 @@ impl Runner {
 
     /// Builds everything that [`Self::run`] will need; whether it builds.
     pub(crate) fn build(&self) -> Result<bool> {
+        // Only examples or documentation were asked for. Without a package Cargo would build all of them.
         if self.selection.is_empty() {
             return Ok(true);
         }
@@ -71,7 +72,10 @@ impl Runner {
         match self.kind {
             RunnerKind::Nextest => {
                 let filter = format!("package(={package})");
+                // A suite in which everything is skipped has not failed.
                 command.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]);
+                // The same selection as the build, then one crate of it: another selection has
+                // other features, and is compiled again.
                 command.args(&self.selection).args(["-E", &filter]);
             }
             RunnerKind::Cargo => {

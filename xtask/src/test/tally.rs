@@ -19,6 +19,7 @@ impl TestTally {
 
     /// From nextest, which sums up on standard error, last.
     pub(crate) fn of_nextest(heard: &CommandOutput) -> Self {
+        // From the end: a test may print such a line itself.
         let lines = heard.stderr.lines().rev();
         let summary = lines.filter_map(|line| line.trim_start().strip_prefix("Summary [")).next();
         summary.and_then(nextest_summary).unwrap_or_default().unless_silent(heard)
@@ -39,6 +40,7 @@ impl TestTally {
         match what {
             "passed" => self.passed += number,
             "skipped" | "ignored" | "filtered out" => self.skipped += number,
+            // Benchmarks of libtest are no tests.
             "measured" => {}
             // "failed", "timed out", "exec failed" and what a later version may call it.
             _ => self.failed += number,

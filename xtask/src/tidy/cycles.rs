@@ -131,6 +131,7 @@ impl<'a> Crate<'a> {
     fn resolve(&self, module: &[&'a str], path: &[&'a str]) -> Option<ModulePath<'a>> {
         let mut path = path.to_vec();
         let mut at = module.to_vec();
+        // Bounded: imports that name each other in a circle do not compile, but are read all the same.
         for hop in 0..HOPS_MAX {
             let mut rest = path.as_slice();
             let start = at.clone();

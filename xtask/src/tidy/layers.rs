@@ -74,6 +74,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
             findings.push(Finding::new(&package.name, "depends on the gateway"));
         }
     }
+    // Both ways: a line for a crate that is gone would allow it to come back unnoticed.
     for (name, _) in LAYERS {
         if !packages.iter().any(|package| package.name == *name) {
             findings.push(Finding::new(name, "is in LAYERS and not in the workspace"));

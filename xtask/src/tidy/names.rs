@@ -92,6 +92,7 @@ fn name(line: &str) -> Option<&str> {
         None => code,
     };
     let (keyword, rest) = code.split_once(' ')?;
+    // A `type` with an indentation is a trait's own, whose name is given.
     if !KEYWORDS.contains(&keyword) || (keyword == "type" && is_inside) {
         return None;
     }

@@ -16,6 +16,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut is_code = false;
     for (index, line) in text.lines().enumerate() {
         let is_fence = line.trim_start().starts_with("```");
+        // Fences come in pairs: an open one at the end makes the rest code, as a renderer does.
         is_code ^= is_fence;
         let length = line.chars().count();
         let is_prose = !is_code && !is_fence && !line.trim_start().starts_with('|');

@@ -21,6 +21,7 @@ pub(crate) fn check(path: &str, text: &str, read: impl Fn(&str) -> Option<String
     }
     let differs = |quote: &Quote<'_>| match read(quote.from) {
         None => Some(Finding::at(path, quote.index, format_args!("no file {}", quote.from))),
+        // An empty block stands in every file.
         Some(source) if quote.code.is_empty() || !source.contains(&quote.code) => {
             Some(Finding::at(path, quote.index, format_args!("is not what {} says", quote.from)))
         }

@@ -59,6 +59,7 @@ fn forbidden(line: &str) -> Option<&'static str> {
 }
 
 fn begins_a_path(line: &str, folder: &str) -> bool {
+    // A folder of the repository may be called so; only a path from the root is a machine's.
     let is_inside = |it: char| it.is_alphanumeric() || "._-~}".contains(it);
     line.match_indices(folder).any(|(start, _)| !line.split_at(start).0.ends_with(is_inside))
 }
