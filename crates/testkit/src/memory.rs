@@ -242,6 +242,7 @@ impl fmt::Debug for MemoryJournal {
 
 impl JournalState {
     fn tick(&mut self) -> Timestamp {
+        // Never twice the same: a law that compares moments would pass by chance.
         self.now = self.now.after(Duration::from_micros(1));
         self.now
     }

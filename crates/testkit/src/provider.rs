@@ -163,6 +163,7 @@ impl ScriptedProvider {
 
     fn next(&self, call: &Call) -> Option<Script> {
         let mut state = self.state();
+        // Counted as it begins: a call that is cut, or that no script was left for, is a run too.
         state.calls.push(call.clone());
         state.scripts.pop_front()
     }

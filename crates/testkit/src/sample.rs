@@ -212,6 +212,7 @@ pub fn fresh<Id: From<Uuid>>() -> Id {
 /// A process of this name.
 #[must_use]
 pub fn node(name: &str) -> Node {
+    // One incarnation for all: a test of a successor under one name has to make another.
     Node { name: NodeName::try_from(name).unwrap(), incarnation: Incarnation::from_u128(0xd) }
 }
 

@@ -49,6 +49,7 @@ impl<'a> Tenant<'a> {
         let wallet: WalletId = sample::fresh();
         stores.wallets().create(wallet, &format!("wallet-{name}"), sample::usd()).await.unwrap();
         if let Some(prices) = stores.prices() {
+            // Pinned as a gateway does at its start: most claims meet a price that is known.
             prices.pin(&[sample::price()]).await.unwrap();
         }
         let node = holdfast_domain::operation::Node {
@@ -120,6 +121,7 @@ impl<'a> Tenant<'a> {
     /// Commits a change and checks that the rows are as it says.
     pub async fn commit_as_predicted(&self, before: &Snapshot, change: &Arc<Change>) -> Operation {
         let transition = operation_change(change);
+        // Before the commit: what is compared is what this change moved, and not where it came to.
         let (wallet, entries) = (self.wallet().await, self.entries().await);
         let receipt = self.stores.journal().commit(Arc::clone(change)).await.unwrap();
         let after = self.load(transition.operation).await;

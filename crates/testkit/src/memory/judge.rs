@@ -46,6 +46,7 @@ fn check_transition(
             }));
         }
     }
+    // What moves no money passes, also where a wallet is broken: a result must find its place.
     if transition.funds != Funds::Unmoved {
         within_bounds(state, transition.wallet, transition.funds.balance_change())?;
     }
@@ -56,6 +57,7 @@ fn check_transition(
         return Err(CommitError::Collision);
     }
     let source = LedgerSource::Operation(transition.operation, transition.generation);
+    // By kind and generation, as the key of the table: a second settlement of one run is stopped.
     let repeats = transition.funds.transfers().any(|transfer| {
         state
             .lines

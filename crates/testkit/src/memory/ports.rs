@@ -63,6 +63,7 @@ impl Nodes for MemoryJournal {
     async fn advertise(&self, node: &Node, address: &NodeAddress) -> Result<(), Unavailable> {
         step_back().await;
         let mut state = self.state();
+        // Only over its own row: a process that has lost its name must not lead relays to itself.
         if state.nodes.get(&node.name).is_some_and(|row| row.node == *node) {
             state.addresses.insert(node.incarnation, address.clone());
         }
@@ -135,6 +136,7 @@ impl ApiKeys for MemoryJournal {
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
         step_back().await;
+        // Let go of at once: the readings below take the same lock, which nobody may take twice.
         let now = self.state().tick();
         let used = |counter| (counter, self.counter(api_key, counter, now));
         Ok(CounterSnapshot { counters: Counter::ALL.into_iter().map(used).collect(), now })
