@@ -198,6 +198,7 @@ impl Phase {
     #[must_use]
     pub const fn charge(&self) -> Option<Micros> {
         match self {
+            // Recorded too: its only exit is to be completed, by this charge.
             Self::Recorded(usage) | Self::Completed { usage, .. } => Some(usage.charge),
             Self::Open | Self::Refused { .. } | Self::Abandoned { .. } => Some(Micros::ZERO),
             Self::Leased => None,

@@ -49,6 +49,8 @@ impl Origin {
     /// Origin of states of this shape, from the provider and the model that a route names.
     #[must_use]
     pub fn of(shape: &str, provider: &str, model: &str) -> Self {
+        // The shape too: one model behind another kind of provider wants another form of state
+        // back.
         let parts = [shape.as_bytes(), provider.as_bytes(), model.as_bytes()];
         Self(derived("holdfast 2026-11 state origin v1", &parts))
     }

@@ -245,6 +245,7 @@ impl UsageRecord {
         // Saturates at the largest amount, which the hold then caps: too much is never a wrap.
         let cost = price.tariff.cost(&metered.meters);
         let charge = cost.min(hold);
+        // Kept, not charged: it is how an operator sees that a hold was too low.
         let shortfall = cost.minus(charge).unwrap_or(Micros::ZERO);
         Self { metered, charge, shortfall, price_version: price.id.clone() }
     }

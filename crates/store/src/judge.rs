@@ -126,7 +126,6 @@ impl Book {
         if !transition.matches_row(row.map(|row| (row.version, row.claim))) {
             return Err(Rejection::Conflict);
         }
-        // Collected first: where the last of its counters is over its bound, the first has not moved.
         let mut counters = Vec::with_capacity(transition.counters.len());
         for (window, moved) in windows(transition, now) {
             let after = self.count(window, *moved);
@@ -144,7 +143,6 @@ impl Book {
         };
         let new_price = match transition.start().map(|start| &start.price) {
             Some(price) => match self.prices.get(&price.id) {
-                // The same name with other numbers would change what earlier operations were charged by.
                 Some(known) if known == price => None,
                 Some(_) => return Err(Rejection::Collision),
                 None => Some(price),
@@ -184,7 +182,6 @@ impl Book {
         // What is held may come back: there must be room for it.
         balance.available.plus(balance.held).ok_or(Rejection::InsufficientFunds)?;
 
-        // Nothing may fail from here on, as above.
         if let Some((operation, charged)) = refunded {
             self.charged.insert(operation, charged);
         }
@@ -235,7 +232,6 @@ impl Book {
         let charged = self.charged.get(&operation).ok_or(Rejection::InsufficientFunds)?;
         let refunded = charged.refunded.plus(posting.amount);
         match refunded {
-            // Not over the charge, all refunds together: a refund may not make money.
             Some(refunded) if charged.wallet == posting.wallet && refunded <= charged.charge => {
                 Ok(RefundBase { refunded, ..*charged })
             }
@@ -262,7 +258,6 @@ pub fn windows(
     transition: &Transition,
     now: Timestamp,
 ) -> impl Iterator<Item = (Window, &CounterMove)> {
-    // A correction goes to the window that its admission counted in, however long ago that was.
     let at = transition.admitted_at.unwrap_or(now);
     transition
         .counters

@@ -52,7 +52,6 @@ pub(crate) const LEASE: &str = "n.name, n.incarnation, n.ends_at";
 pub(crate) const RESULT: &str = "r.credential_id, r.format, r.nonce, \
     CASE WHEN length(r.sealed) <= $2 THEN r.sealed END, CAST(length(r.sealed) AS bigint)";
 
-/// The columns that [`result`] reads, with all bytes, so that no length is asked for.
 pub(crate) const WHOLE_RESULT: &str =
     "r.credential_id, r.format, r.nonce, r.sealed, CAST(0 AS bigint)";
 
@@ -230,11 +229,9 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
     let deadline = cells.timestamp()?;
     let phase = cells.text()?;
     let version = Version::new(cells.small()?);
-    // An integer: SQLite has no booleans, and one reader serves both.
     let cancel_asked = cells.int()? != 0;
     let attempts = cells.parse(|text: String| attempts(&text))?;
     let ended = EndColumns::read(cells)?;
-    // Before the phase: what was used names the price version by which it was charged.
     let price = price(cells)?;
     let at = cells.next;
     let phase = ended.phase(&phase, &price).ok_or(BadRow::Value(at))?;
@@ -392,7 +389,6 @@ pub(crate) fn api_key(cells: &mut Cells<'_>) -> Result<ApiKey, BadRow> {
         }
         None => Some(None),
     })?;
-    // Two columns, of which the table allows both or none.
     let spend = micros.zip(window).map(|(micros, window)| SpendLimit { micros, window });
     let limits = Limits { requests_per_minute, tokens_per_minute, concurrency, spend };
     let models = cells.parse(|text: Option<String>| match text {

@@ -103,6 +103,7 @@ impl Sqlite {
     pub(crate) async fn offer(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
         let (job, verdict) = Job::new(change);
         self.queue.offer(job);
+        // Lost without a word, which the drop of a job should not allow: nothing is certain.
         let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));
         verdict.await.unwrap_or_else(ended)
     }
@@ -113,6 +114,7 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Transaction<'_>, Timestamp) -> Result<T, WriteError> + Send + 'static,
     ) -> Result<T, WriteError> {
+        // Before the queue, and given back when the task is done: so many are queued at most.
         let room = Arc::clone(&self.room).acquire_owned().await;
         let room = room.map_err(|_closed| WriteError::NotTried)?;
         let (to, outcome) = oneshot::channel();

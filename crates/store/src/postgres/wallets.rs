@@ -32,6 +32,7 @@ impl Postgres {
             })
         });
         created.await.map_err(|error| {
+            // By the table: of two that take one name at once, a look before would let both pass.
             if is_taken(&error) {
                 CreateError::NameTaken
             } else {

@@ -5,9 +5,9 @@
 //! ([`crate::sqlite::identity`]). The kernel drops both with the process, however that ends.
 //!
 //! They prove that whatever an earlier process left behind is nobody's any more, and that the file
-//! is the one that was opened. Only `serve` takes them: every other command works beside it, and asks
-//! no more than that the file has one name. `<file>.lock` is never deleted: a process that has opened
-//! it a moment before would lock a file that nobody else finds any more.
+//! is the one that was opened. `serve` and migrations take them; every other command works beside a
+//! process that serves, and asks no more than that the file has one name. `<file>.lock` is never
+//! deleted: a process that has opened it a moment before would lock a file that nobody else finds.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;

@@ -24,6 +24,7 @@ impl Sqlite {
             Ok(Wallet { id, name, currency, available: zero, held: zero })
         });
         created.await.map_err(|error| {
+            // By the table, as on a server: the name is taken or not as the row is written.
             if error.is_taken() {
                 CreateError::NameTaken
             } else {
