@@ -40,7 +40,7 @@ fn postgres_a_gateway_works_with_the_grants_of_the_manual_and_no_others() {
     drop(site.cli(&["migrate", "up"]).ok());
     let grants = format!("SET ROLE {}; {after}", owner.name);
     drop(database.execute(&grants));
-    site.configure(&database.configure_as(&gateway, config));
+    site.configure(&database.configure_as(&gateway, config.clone()));
 
     let account = site.account("main", "USD", "10.00");
     let serving = site.serve();
@@ -70,5 +70,7 @@ fn postgres_a_gateway_works_with_the_grants_of_the_manual_and_no_others() {
     serving.stop();
     let refused = site.cli(&["migrate", "down", "--yes"]).failed(1);
     assert!(refused.contains("cannot be read or written"), "{refused}");
+    site.configure(&database.configure_as(&owner, config));
     site.verify();
+    drop(site.cli(&["migrate", "down", "--yes"]).ok());
 }
