@@ -18,7 +18,7 @@ use crate::error::Problem;
 use crate::headers;
 use crate::reply::{HttpResponse, not_allowed, problem};
 use crate::response_body::ResponseBody;
-use crate::route::{RouteMatch, route};
+use crate::route::route;
 use crate::serve::{accept, connection};
 use crate::service::answer_probe;
 
@@ -80,8 +80,10 @@ pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: Cancella
 
 async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
     // They tell no more than the public listener does, and those who ask have no token.
-    if let Ok(RouteMatch::Probe(probe)) = route(request.method(), request.uri().path()) {
-        return answer_probe(&admin.engine, probe).await;
+    if let Ok(route) = route(request.method(), request.uri().path())
+        && let Some(answer) = answer_probe(&admin.engine, route).await
+    {
+        return answer;
     }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {

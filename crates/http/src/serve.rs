@@ -37,7 +37,7 @@ use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::refusals;
 use crate::reply::{HttpResponse, problem, with_request_id};
 use crate::response_body::AbortSignal;
-use crate::route::{RouteMatch, route};
+use crate::route::route;
 use crate::service::{Service, answer_probe};
 use crate::socket::CallerSocket;
 use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
@@ -185,10 +185,11 @@ pub(crate) async fn accept(
 
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
 async fn answer_beyond_limit(engine: &Engine, request: http::Request<Incoming>) -> HttpResponse {
-    let mut answer = match route(request.method(), request.uri().path()) {
-        Ok(RouteMatch::Probe(probe)) => answer_probe(engine, probe).await,
-        Ok(RouteMatch::Asked(_)) | Err(_) => problem(&Problem::new(Code::Overloaded)),
+    let probe = match route(request.method(), request.uri().path()) {
+        Ok(route) => answer_probe(engine, route).await,
+        Err(_) => None,
     };
+    let mut answer = probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded)));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
 }

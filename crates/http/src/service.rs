@@ -27,7 +27,7 @@ use crate::reply::{
 };
 use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
-use crate::route::{ApiRoute, NoRoute, Page, Probe, Route, RouteMatch, route};
+use crate::route::{Auth, NoRoute, Route, route};
 use crate::serve::Client;
 use crate::{chat, headers, peers, resources};
 
@@ -55,12 +55,13 @@ impl Service {
         } else {
             Err(NoRoute::Host)
         };
-        let mut answer = match found {
-            Ok(RouteMatch::Probe(probe)) => answer_probe(&self.engine, probe).await,
-            Ok(RouteMatch::Asked(found)) => {
-                self.answer_logged((id, client), Ok(found), &head, body).await
-            }
-            Err(nothing) => self.answer_logged((id, client), Err(nothing), &head, body).await,
+        let probe = match found {
+            Ok(route) if !route.is_logged() => answer_probe(&self.engine, route).await,
+            Ok(_) | Err(_) => None,
+        };
+        let mut answer = match probe {
+            Some(answer) => answer,
+            None => self.answer_logged((id, client), found, &head, body).await,
         };
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -72,11 +73,11 @@ impl Service {
     async fn answer_logged(
         &self,
         (id, client): (Uuid, Client),
-        found: Result<ApiRoute<'_>, NoRoute>,
+        found: Result<Route<'_>, NoRoute>,
         head: &Parts,
         body: Incoming,
     ) -> HttpResponse {
-        let label = found.as_ref().map_or("none", ApiRoute::label);
+        let label = found.as_ref().map_or("none", Route::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
         let body = Upload::new(body, &self.bodies);
         let told =
@@ -99,7 +100,7 @@ impl Service {
 
     async fn dispatch(
         &self,
-        found: Result<ApiRoute<'_>, NoRoute>,
+        found: Result<Route<'_>, NoRoute>,
         head: &Parts,
         body: Upload,
         log: &mut RequestLog,
@@ -110,8 +111,8 @@ impl Service {
         if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
-        let found = match found {
-            Ok(found) => found,
+        let route = match found {
+            Ok(route) => route,
             Err(NoRoute::Host) => return Err(headers::no_host()),
             Err(NoRoute::NotFound) => return Err(nothing_here()),
             Err(NoRoute::NotServed(endpoint)) => return Err(not_served(endpoint)),
@@ -121,15 +122,13 @@ impl Service {
                 return Ok(not_allowed(allowed));
             }
         };
-        let found = match found {
-            ApiRoute::Page(Page::OpenApi) => return Ok(self.description.document()),
-            ApiRoute::Page(Page::Docs) => return Ok(self.description.page()),
-            ApiRoute::Route(found) => found,
+        let caller = match route.auth() {
+            Auth::ApiKey => self.caller(head, log).await?,
+            Auth::Open => return self.answer_open(route).await,
         };
-        let caller = self.caller(head, log).await?;
         log.api_key = Some(caller.api_key.id);
         let engine = &self.engine;
-        match found {
+        match route {
             Route::Completions => {
                 let request = (&head.headers, body);
                 chat::complete(engine, serving, &caller, request, log).await
@@ -148,7 +147,27 @@ impl Service {
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
             Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
             Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
+            Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
+                self.answer_open(route).await
+            }
         }
+    }
+
+    /// Answers on a route that wants no API key.
+    async fn answer_open(&self, route: Route<'_>) -> Result<HttpResponse, Problem> {
+        let probe = match route {
+            Route::OpenApi => return Ok(self.description.document()),
+            Route::Docs => return Ok(self.description.page()),
+            Route::Health | Route::Ready => answer_probe(&self.engine, route).await,
+            // A row that does not ask for a key opens nothing of a caller's.
+            Route::Completions
+            | Route::Operation(_)
+            | Route::Cancel(_)
+            | Route::Wallet
+            | Route::Models
+            | Route::Model(_) => None,
+        };
+        probe.ok_or_else(|| Problem::new(Code::InvalidApiKey))
     }
 
     async fn caller(&self, head: &Parts, log: &mut RequestLog) -> Result<Arc<Caller>, Problem> {
@@ -178,12 +197,12 @@ impl Service {
     }
 }
 
-/// Answer to a probe. `healthz` asks nothing of the store; `readyz` turns 503 where traffic should
-/// go elsewhere.
-pub(crate) async fn answer_probe(engine: &Engine, probe: Probe) -> HttpResponse {
-    let (status, body) = match probe {
-        Probe::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
-        Probe::Ready => match engine.readiness().await {
+/// Answer to a probe; `None` for any other route. `healthz` asks nothing of the store; `readyz` turns
+/// 503 where traffic should go elsewhere.
+pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<HttpResponse> {
+    let (status, body) = match route {
+        Route::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
+        Route::Ready => match engine.readiness().await {
             Readiness::Ready => (StatusCode::OK, r#"{"status":"ready"}"#),
             Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
             Readiness::Storage => {
@@ -193,8 +212,16 @@ pub(crate) async fn answer_probe(engine: &Engine, probe: Probe) -> HttpResponse 
                 (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"lost_commits"}"#)
             }
         },
+        Route::Completions
+        | Route::Operation(_)
+        | Route::Cancel(_)
+        | Route::Wallet
+        | Route::Models
+        | Route::Model(_)
+        | Route::OpenApi
+        | Route::Docs => return None,
     };
-    json(status, body)
+    Some(json(status, body))
 }
 
 /// The commonest mistake of a client that is set up by hand.
