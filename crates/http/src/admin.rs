@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Options;
-use crate::error::Problem;
+use crate::connection::{accept, connection};
 use crate::headers;
+use crate::probe::answer_probe;
+use crate::problem::Problem;
 use crate::reply::{HttpResponse, not_allowed, problem};
 use crate::response_body::ResponseBody;
 use crate::route::route;
-use crate::serve::{accept, connection};
-use crate::service::answer_probe;
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;

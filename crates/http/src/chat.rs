@@ -8,9 +8,9 @@ use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
 use crate::body::{BodyLimits, Upload};
-use crate::error::{Problem, RetryAdvice};
 use crate::live_config::HttpConfig;
 use crate::log::RequestLog;
+use crate::problem::{Problem, RetryAdvice};
 use crate::reply::{
     HttpResponse, IDEMPOTENT_REPLAYED, event_stream, flag, json, problem, status,
     with_error_headers, with_guard,

@@ -8,13 +8,17 @@
 mod admin;
 mod body;
 mod chat;
+mod connection;
 mod description;
 mod error;
+mod guarded_bytes;
 mod headers;
 mod limits;
 mod live_config;
 mod log;
 mod peers;
+mod probe;
+mod problem;
 mod refusals;
 mod relay;
 mod reply;

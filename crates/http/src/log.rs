@@ -10,7 +10,7 @@ use holdfast_engine::ReplyFacts;
 use holdfast_wire::error::Code;
 use uuid::Uuid;
 
-use crate::error::Problem;
+use crate::problem::Problem;
 use crate::request_metrics::RequestMetrics;
 
 /// Log line of a request in progress. Written when it is dropped: also for a request whose

@@ -13,7 +13,7 @@ use http::header::{
 use http::{Response, StatusCode};
 use uuid::Uuid;
 
-use crate::error::{Problem, RetryAdvice};
+use crate::problem::{Problem, RetryAdvice};
 use crate::response_body::{ResponseBody, StreamedBody};
 
 pub(crate) type HttpResponse = Response<ResponseBody>;
@@ -36,19 +36,6 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
-}
-
-/// Bytes of an answer with what is held until the last of them was written.
-pub(crate) struct GuardedBytes<T, H> {
-    pub(crate) bytes: T,
-    #[expect(dead_code, reason = "given back when it is dropped")]
-    pub(crate) held: H,
-}
-
-impl<T: AsRef<[u8]>, H> AsRef<[u8]> for GuardedBytes<T, H> {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.as_ref()
-    }
 }
 
 /// The same answer, which holds an API key's place until it is written. What is small is handed to the

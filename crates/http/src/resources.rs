@@ -16,10 +16,11 @@ use holdfast_wire::api::{
 use holdfast_wire::error::{Code, model_not_found};
 use http::StatusCode;
 
-use crate::error::Problem;
+use crate::guarded_bytes::GuardedBytes;
 use crate::headers;
 use crate::log::RequestLog;
-use crate::reply::{GuardedBytes, HttpResponse, json};
+use crate::problem::Problem;
+use crate::reply::{HttpResponse, json};
 
 const NO_OPERATION: &str = "This API key has no operation under this Idempotency-Key: nothing was bound or charged. Send the \
                             request with the key to run it.";

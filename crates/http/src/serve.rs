@@ -1,58 +1,46 @@
-//! Lifecycle of connections: accepted within limits, served one task each, finished at shutdown.
+//! The public listener: which connections are served, and which are told that there is no room.
 //!
 //! - Within the limits, of all connections and of one address, a connection is served.
 //! - Beyond them, up to 64 at once (8 of one address) hear `overloaded` and are closed. Probes
 //!   are answered there as usual, so that a full process does not look dead to its balancer.
 //! - Any more are closed unheard.
 //!
-//! At shutdown the listener is dropped first, so that new connections go elsewhere. Connections
-//! answer the request in flight and close; those left after five seconds are cut. Operations do
-//! not end with their connections: the engine owns them.
+//! At shutdown the listener is dropped first, so that new connections go elsewhere; then those that
+//! there are finish ([`connection`](crate::connection)). Operations do not end with their connections:
+//! the engine owns them.
 
-use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use holdfast_engine::Engine;
 use holdfast_wire::error::Code;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::Options;
 use crate::body::BodyBudget;
+use crate::connection::{accept, connection, finish};
 use crate::description::Description;
-use crate::error::Problem;
 use crate::live_config::{HttpConfig, LiveConfig};
 use crate::peers::{AddressCounts, AddressPermit, is_trusted};
+use crate::probe::answer_probe;
+use crate::problem::Problem;
 use crate::refusals;
 use crate::reply::{HttpResponse, problem, with_request_id};
-use crate::response_body::AbortSignal;
 use crate::route::route;
-use crate::service::{Service, answer_probe};
-use crate::socket::CallerSocket;
-use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
+use crate::service::Service;
 
-/// Pause after an error of the listener, such as too many open files, which would repeat at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections beyond the limit that are told so at once; more are closed unheard.
 const TURNED_AWAY_MAX: usize = 64;
 /// The same for one address.
 const TURNED_AWAY_PER_ADDRESS: usize = 8;
 /// Time for the head of a request that is turned away: a slow client must not hold the place.
 const REFUSED: Duration = Duration::from_secs(1);
-/// Time for answers in flight at shutdown, once everything else has ended.
-const FINISH: Duration = Duration::from_secs(5);
-
 /// Serves the public API until `shutdown`, then lets connections finish for a short while.
 pub async fn serve(
     listener: TcpListener,
@@ -99,14 +87,6 @@ pub async fn serve(
     }
     drop(listener);
     finish(&connections).await;
-}
-
-/// Lets connections finish for a short while.
-pub(crate) async fn finish(connections: &TaskTracker) {
-    connections.close();
-    if tokio::time::timeout(FINISH, connections.wait()).await.is_err() {
-        tracing::warn!(connections = connections.len(), "connections were cut at the end");
-    }
 }
 
 /// Limiter of connections, in all and by address, within limits that a reload may change.
@@ -157,32 +137,6 @@ impl ConnectionSlots {
     }
 }
 
-/// The client of a connection.
-#[derive(Debug, Clone)]
-pub(crate) struct Client {
-    /// Peer address of the connection; behind a proxy it is the proxy's.
-    pub(crate) address: IpAddr,
-    pub(crate) cut: AbortSignal,
-}
-
-/// The next connection; `None` at the end.
-pub(crate) async fn accept(
-    listener: &TcpListener,
-    shutdown: &CancellationToken,
-) -> Option<(TcpStream, SocketAddr)> {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = shutdown.cancelled() => return None,
-        };
-        match accepted {
-            Ok(accepted) => return Some(accepted),
-            Err(error) => log_accept_error(&error),
-        }
-        tokio::time::sleep(ACCEPT_PAUSE).await;
-    }
-}
-
 /// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
 async fn answer_beyond_limit(engine: &Engine, request: http::Request<Incoming>) -> HttpResponse {
     let probe = match route(request.method(), request.uri().path()) {
@@ -192,63 +146,4 @@ async fn answer_beyond_limit(engine: &Engine, request: http::Request<Incoming>) 
     let mut answer = probe.unwrap_or_else(|| problem(&Problem::new(Code::Overloaded)));
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     with_request_id(answer, Uuid::new_v4())
-}
-
-fn log_accept_error(error: &std::io::Error) {
-    let error: &dyn std::error::Error = error;
-    tracing::warn!(error, "a connection was not accepted");
-}
-
-/// Serves one connection until it ends, or until its request in flight is answered at shutdown.
-pub(crate) async fn connection<F, R>(
-    (stream, address): (TcpStream, SocketAddr),
-    options: &Options,
-    shutdown: &CancellationToken,
-    answer: F,
-) where
-    F: Fn(http::Request<Incoming>, Client) -> R,
-    R: Future<Output = HttpResponse>,
-{
-    if let Err(error) = stream.set_nodelay(true) {
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a connection keeps its delay");
-    }
-    let client = Client { address: address.ip(), cut: AbortSignal::default() };
-    let stage = BusyFlag::default();
-    // Mapped, not awaited by another future, which would have room for it twice.
-    let service = service_fn(|request: http::Request<Incoming>| {
-        let turn = stage.begin();
-        answer(request, client.clone())
-            .map(|answer| Ok::<_, Infallible>(answer.map(|body| GuardedBody::new(body, turn))))
-    });
-    // Twice the limit, so that a head just over it gets a body that says so.
-    let buffer = options.header_bytes.saturating_mul(2).max(16_384);
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // That is the connection's own business.
-        .header_read_timeout(None)
-        .max_buf_size(buffer)
-        .serve_connection(
-            TokioIo::new(TimedStream::new(
-                CallerSocket::new(stream, options.write_time, client.cut.clone()),
-                stage.clone(),
-                ReadTimeouts { head: options.header_time, idle: options.idle_time },
-            )),
-            service,
-        );
-    let mut connection = pin!(connection);
-    let served = tokio::select! {
-        // No lots are drawn at each step.
-        biased;
-        served = connection.as_mut() => served,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = served {
-        // A client that goes away is nobody's mistake.
-        let error: &dyn std::error::Error = &error;
-        tracing::debug!(error, "a connection ended");
-    }
 }

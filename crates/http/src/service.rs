@@ -10,25 +10,26 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_engine::{AuthError, Caller, Engine, InFlight, Readiness};
+use holdfast_engine::{AuthError, Caller, Engine, InFlight};
 use holdfast_wire::error::Code;
+use http::Request;
 use http::request::Parts;
-use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
 use crate::body::{BodyBudget, Upload};
+use crate::connection::Client;
 use crate::description::Description;
-use crate::error::Problem;
 use crate::live_config::{HttpConfig, LiveConfig};
 use crate::log::RequestLog;
+use crate::probe::answer_probe;
+use crate::problem::Problem;
 use crate::reply::{
-    HttpResponse, IDEMPOTENCY_KEY, json, not_allowed, problem, with_guard, with_request_id,
+    HttpResponse, IDEMPOTENCY_KEY, not_allowed, problem, with_guard, with_request_id,
 };
 use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
 use crate::route::{Auth, NoRoute, Route, route};
-use crate::serve::Client;
 use crate::{chat, headers, peers, resources};
 
 /// Shared state of all requests: engine, live configuration, description, metrics, body budget.
@@ -195,33 +196,6 @@ impl Service {
         let place = self.engine.enter(&serving.offer, caller);
         place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
     }
-}
-
-/// Answer to a probe; `None` for any other route. `healthz` asks nothing of the store; `readyz` turns
-/// 503 where traffic should go elsewhere.
-pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<HttpResponse> {
-    let (status, body) = match route {
-        Route::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
-        Route::Ready => match engine.readiness().await {
-            Readiness::Ready => (StatusCode::OK, r#"{"status":"ready"}"#),
-            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
-            Readiness::Storage => {
-                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"storage_unavailable"}"#)
-            }
-            Readiness::LostCommits => {
-                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"lost_commits"}"#)
-            }
-        },
-        Route::Completions
-        | Route::Operation(_)
-        | Route::Cancel(_)
-        | Route::Wallet
-        | Route::Models
-        | Route::Model(_)
-        | Route::OpenApi
-        | Route::Docs => return None,
-    };
-    Some(json(status, body))
 }
 
 /// The commonest mistake of a client that is set up by hand.

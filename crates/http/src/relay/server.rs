@@ -13,10 +13,10 @@ use tokio_util::task::TaskTracker;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
 use crate::Options;
+use crate::connection::{accept, connection, finish};
 use crate::live_config::LiveConfig;
 use crate::reply::HttpResponse;
 use crate::response_body::ResponseBody;
-use crate::serve::{accept, connection, finish};
 
 /// Connections at once: as many as there may be relays, and some that are refused. More are closed unheard.
 const CONNECTIONS: usize = 320;
