@@ -114,23 +114,23 @@ pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<HttpRespo
 }
 
 /// `GET /v1/models`
-pub(crate) fn models(offer: &ServingConfig, caller: &Caller, now: Timestamp) -> HttpResponse {
-    let models = offer.models(caller, now).map(|(model, price)| view(model, price)).collect();
+pub(crate) fn models(serving: &ServingConfig, caller: &Caller, now: Timestamp) -> HttpResponse {
+    let models = serving.models(caller, now).map(|(model, price)| view(model, price)).collect();
     json(StatusCode::OK, render(&ModelListView::of(models)))
 }
 
 /// `GET /v1/models/{publisher}/{name}`
 pub(crate) fn model(
-    offer: &ServingConfig,
+    serving: &ServingConfig,
     caller: &Caller,
     now: Timestamp,
     id: &str,
 ) -> Result<HttpResponse, Problem> {
     let found = model_id(id)
-        .and_then(|id| offer.model(caller, &id, now).map(|(model, price)| view(model, price)));
+        .and_then(|id| serving.model(caller, &id, now).map(|(model, price)| view(model, price)));
     let view = found.ok_or_else(|| {
         let meant =
-            offer.suggest_model(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
+            serving.suggest_model(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
         let message = model_not_found(meant.as_ref().map(PublicModelId::as_str));
         Problem { message: message.into(), ..Problem::new(Code::ModelNotFound) }
     })?;

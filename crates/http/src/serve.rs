@@ -26,7 +26,7 @@ use crate::Options;
 use crate::body::BodyBudget;
 use crate::connection::{accept, connection, finish};
 use crate::description::Description;
-use crate::live_config::{HttpConfig, LiveConfig};
+use crate::live_options::{HttpConfig, LiveOptions};
 use crate::peers::{AddressCounts, AddressPermit, is_trusted};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
@@ -45,13 +45,13 @@ const REFUSED: Duration = Duration::from_secs(1);
 pub async fn serve(
     listener: TcpListener,
     engine: Arc<Engine>,
-    current: Arc<LiveConfig>,
+    live: Arc<LiveOptions>,
     shutdown: CancellationToken,
 ) {
     let places = ConnectionLimiter::default();
     let service = Arc::new(Service {
         engine,
-        current: Arc::clone(&current),
+        live: Arc::clone(&live),
         description: Description::render(),
         counts: Arc::default(),
         bodies: BodyBudget::default(),
@@ -68,9 +68,9 @@ pub async fn serve(
         };
         let Some(accepted) = accepted else { break };
         let (shutdown, service) = (shutdown.clone(), Arc::clone(&service));
-        let serving = current.get();
-        let (address, options) = (accepted.1.ip(), serving.options);
-        if let Some(place) = places.take(address, &serving) {
+        let address = accepted.1.ip();
+        let (options, place) = live.read(|config| (config.options, places.take(address, config)));
+        if let Some(place) = place {
             connections.spawn(async move {
                 let answer = |request, client| Arc::clone(&service).answer(request, client);
                 connection(accepted, &options, &shutdown, answer).await;
@@ -106,9 +106,9 @@ struct ConnectionPermit {
 
 impl ConnectionLimiter {
     /// A place for a connection that is served.
-    fn take(&self, address: IpAddr, serving: &HttpConfig) -> Option<ConnectionPermit> {
-        let options = &serving.options;
-        let is_proxy = is_trusted(&serving.trusted, address);
+    fn take(&self, address: IpAddr, config: &HttpConfig) -> Option<ConnectionPermit> {
+        let options = &config.options;
+        let is_proxy = is_trusted(&config.trusted, address);
         let most = if is_proxy { usize::MAX } else { options.connections_per_address };
         // The address first: where the second `take` fails, dropping this permit undoes the first.
         let of_address = self.of_addresses.take(address, most)?;

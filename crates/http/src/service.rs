@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_engine::{AuthError, Caller, Engine, InFlight};
+use holdfast_engine::{AuthError, Caller, Engine, InFlight, ServingConfig};
 use holdfast_wire::error::Code;
 use http::Request;
 use http::request::Parts;
@@ -18,9 +18,10 @@ use hyper::body::Incoming;
 use uuid::Uuid;
 
 use crate::body::{BodyBudget, Upload};
+use crate::chat::CompletionRequest;
 use crate::connection::Client;
 use crate::description::Description;
-use crate::live_config::{HttpConfig, LiveConfig};
+use crate::live_options::LiveOptions;
 use crate::log::RequestLog;
 use crate::probe::answer_probe;
 use crate::problem::Problem;
@@ -32,11 +33,11 @@ use crate::response_body::ResponseBody;
 use crate::route::{Auth, NoRoute, Route, route};
 use crate::{chat, headers, peers, resources};
 
-/// Shared state of all requests: engine, live configuration, description, metrics, body budget.
+/// Shared state of all requests: engine, live options, description, metrics, body budget.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) current: Arc<LiveConfig>,
+    pub(crate) live: Arc<LiveOptions>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
     pub(crate) bodies: BodyBudget,
@@ -106,10 +107,12 @@ impl Service {
         body: Upload,
         log: &mut RequestLog,
     ) -> Result<HttpResponse, Problem> {
-        // Once: all of the request is served by the same, whatever takes its place meanwhile.
-        let serving = &self.current.get();
-        log.client = peers::client(&serving.trusted, log.client, &head.headers);
-        if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
+        // Once: the limits of a request are the same to its end, whatever takes their place meanwhile.
+        let (options, client) = self.live.read(|config| {
+            (config.options, peers::client(&config.trusted, log.client, &head.headers))
+        });
+        log.client = client;
+        if headers::head_bytes(&head.uri, &head.headers) > options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
         let route = match found {
@@ -123,31 +126,33 @@ impl Service {
                 return Ok(not_allowed(allowed));
             }
         };
-        let caller = match route.auth() {
-            Auth::ApiKey => self.caller(head, log).await?,
+        let (serving, caller) = match route.auth() {
+            // Taken before the API key is looked up: a reload meanwhile is for requests that begin after it.
+            Auth::ApiKey => (self.engine.serving(), self.caller(head, log).await?),
             Auth::Open => return self.answer_open(route).await,
         };
         log.api_key = Some(caller.api_key.id);
         let engine = &self.engine;
         match route {
             Route::Completions => {
-                let request = (&head.headers, body);
-                chat::complete(engine, serving, &caller, request, log).await
+                let head = &head.headers;
+                let request = CompletionRequest { options, serving, caller, head, body };
+                chat::complete(engine, request, log).await
             }
             // In boxes: a completion, which comes most, would be moved about with room for them.
             Route::Operation(key) => {
-                let place = self.enter(serving, &caller)?;
+                let place = self.enter(&serving, &caller)?;
                 let shown = Box::pin(resources::operation(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Cancel(key) => {
-                let place = self.enter(serving, &caller)?;
+                let place = self.enter(&serving, &caller)?;
                 let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
-            Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
-            Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
+            Route::Models => Ok(resources::models(&serving, &caller, engine.now())),
+            Route::Model(id) => resources::model(&serving, &caller, engine.now(), id),
             Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
                 self.answer_open(route).await
             }
@@ -192,8 +197,8 @@ impl Service {
     }
 
     /// A place among the requests of an API key, for one that is no completion.
-    fn enter(&self, serving: &HttpConfig, caller: &Caller) -> Result<Arc<InFlight>, Problem> {
-        let place = self.engine.enter(&serving.offer, caller);
+    fn enter(&self, serving: &ServingConfig, caller: &Caller) -> Result<Arc<InFlight>, Problem> {
+        let place = self.engine.enter(serving, caller);
         place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
     }
 }
