@@ -95,6 +95,7 @@ impl Engine {
         let (own_keys, own_wallets) = (Arc::clone(&keys), Arc::clone(&wallets));
         let authentication =
             Arc::new(Authentication::new(own_keys, own_wallets, Arc::clone(&secrets)));
+        // Without an address of its own a node asks no other one either: both sides have to be configured.
         let relays = options.relay.clone();
         let relays = relays.map(|own| Arc::new(Relays::new(own, nodes, Arc::clone(&metrics))));
         let runner = Runner::new(RunnerParts {
@@ -261,6 +262,7 @@ impl Engine {
                 tracing::error!(operations, "the store did not take every ending: reaped later");
             }
         }
+        // Last: with the name gone, another process may reap whatever is still leased to this one.
         self.membership.leave().await;
         finished
     }

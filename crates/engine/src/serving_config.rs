@@ -92,6 +92,7 @@ impl ServingConfig {
     #[must_use]
     pub fn body_bytes_max(&self, caller: &Caller) -> usize {
         let Some(models) = &caller.api_key.grant.models else {
+            // No list of models: all of them.
             return self.catalogue.body_bytes_max();
         };
         let found = models.iter().filter_map(|id| self.catalogue.find(id));
@@ -145,6 +146,7 @@ impl ServingConfig {
         written: &str,
         now: Timestamp,
     ) -> Option<PublicModelId> {
+        // Of those alone: a suggestion must not tell that there is a model which the caller may not use.
         let ids = self.models(caller, now).map(|(model, _price)| &model.contract.model);
         let ids: Vec<_> = ids.collect();
         let meant = nearest(written, ids.iter().map(|id| id.as_str()))?;

@@ -1,4 +1,8 @@
 //! The operator's listener: metrics behind a token, apart from the public API.
+//!
+//! Probes are answered first and to everybody, then the token is judged, and only then path and method: whoever
+//! has no token learns nothing of what is here. Its limits are fixed, so that no mistake in the configuration
+//! can shut the operator out. No API key is valid here, and the token is valid nowhere else.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,11 @@
 //! `POST /v1/chat/completions`: checks the head in the order of `docs/api.md`, then submits to the
 //! engine. The order decides which of two mistakes a caller is told of first, so it is contract.
+//!
+//! ```text
+//! Idempotency-Key ─ place of the API key ─ content type ─ body ─▶ engine ─▶ whole or stream
+//! ```
+//!
+//! Nothing is bound before the engine has the submission, and the body is not understood here.
 
 use std::sync::Arc;
 

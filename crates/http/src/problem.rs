@@ -28,6 +28,7 @@ pub(crate) struct Problem {
     pub(crate) operation: Option<OperationId>,
     pub(crate) retry: RetryAdvice,
     /// Meters of the run, where the answer is gone but its bill is not.
+    // In a box: whatever may fail has room for this type, and hardly any problem has meters.
     pub(crate) meters: Option<Box<Meters>>,
 }
 
@@ -56,6 +57,7 @@ impl Problem {
             code,
             message: Cow::Borrowed(code.message()),
             param: None,
+            // Zero is a promise. A code that is also given after the key was bound makes none.
             charged: code.is_charge_known().then_some(Micros::ZERO),
             operation: None,
             retry: RetryAdvice::of(code),

@@ -101,7 +101,7 @@ type RouteOf = for<'a> fn(&'a str) -> Route<'a>;
 enum Pattern {
     /// The label itself.
     Exact,
-    /// One segment between these.
+    /// Segment between these.
     Segment(&'static str, &'static str),
     /// All that follows, unless it is empty: a model's id has a slash, which clients escape or not.
     Rest(&'static str),
@@ -235,6 +235,7 @@ const NOT_SERVED: [&str; 15] = [
 ];
 
 fn no_route(path: &str) -> NoRoute {
+    // Before what is not served: `/v1/chat/completions/` has a slash too many, and is no endpoint of OpenAI's.
     if let Some(right) = suggest(path) {
         return NoRoute::Misspelled(right);
     }
@@ -252,6 +253,7 @@ fn no_route(path: &str) -> NoRoute {
 /// Label of the path that was probably meant: corrects the usual mistakes of a base URL.
 fn suggest(path: &str) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
+    // Twice at most: a base URL that ends with `/v1`, and a client that adds it.
     let path = path.strip_prefix("/v1").unwrap_or(path);
     let rest = path.strip_prefix("/v1").unwrap_or(path);
     // Pages and probes are never meant: their paths do not begin with `/v1`.

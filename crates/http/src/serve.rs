@@ -59,6 +59,7 @@ pub async fn serve(
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(refusals::WHILE);
     loop {
+        // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
         let accepted = tokio::select! {
             accepted = accept(&listener, &shutdown) => accepted,
             _ = tick.tick() => {

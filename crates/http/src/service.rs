@@ -122,6 +122,7 @@ impl Service {
             Err(NoRoute::NotServed(endpoint)) => return Err(not_served(endpoint)),
             Err(NoRoute::Misspelled(right)) => return Err(misspelled(right)),
             Err(NoRoute::Method(allowed)) => {
+                // A whole answer, because no other error has the `Allow` header.
                 log.code = Some(Code::MethodNotAllowed.label());
                 return Ok(not_allowed(allowed));
             }

@@ -1,4 +1,6 @@
-//! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404.
+//! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404: who
+//! has no proof learns nothing of which operations there are. Connections are bounded, because its callers are
+//! other processes of one operator; more than that is a mistake somewhere, which the log tells once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +72,7 @@ fn answer(engine: &Engine, request: &Request<Incoming>) -> HttpResponse {
             answer
         }
     };
+    // One relay a connection: its end is the end of the relay, and an asker that goes away cuts it.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
