@@ -88,6 +88,10 @@ impl Journal for TinyJournal {
         }))
     }
 
+    async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        Ok(self.rows().now())
+    }
+
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
         let mut rows = self.rows();
         let mut copy = rows.clone();

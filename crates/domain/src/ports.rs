@@ -96,12 +96,8 @@ pub trait Journal: Send + Sync {
         Ok(self.load(operation).await?.result)
     }
 
-    /// Reads the database's clock: proof that it can be read.
-    async fn clock(&self) -> Result<Timestamp, Unavailable> {
-        // No operation has this id, for a UUIDv8 is never all zeros: the read is for its clock
-        // alone.
-        Ok(self.load(OperationId::from_u128(0)).await?.now)
-    }
+    /// Reads the database's clock, the same that loads and receipts tell: proof that it can be read.
+    async fn clock(&self) -> Result<Timestamp, Unavailable>;
 
     /// Commits one change durably, all of it or nothing. Cancel safe: a dropped future does not
     /// undo it.

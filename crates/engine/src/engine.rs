@@ -7,6 +7,8 @@
 //! | [`runner`](crate::runner) | the operations of this process, their tapes and their endings |
 //! | [`front`](crate::front) | submissions, replies, look-ups, cancels |
 //!
+//! Beside them it holds the [live configuration](crate::live_config), which each request carries through them.
+//!
 //! An owner names only those above it. What two owners share (the registry of runs, metrics, room for results) is
 //! made once at the start; a request copies pointers and makes none.
 //!
@@ -24,6 +26,7 @@ use holdfast_domain::{RequestKey, Timestamp};
 use crate::ask::Submission;
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
 use crate::front::{Account, Front, FrontParts, LookupError, OperationLookup, Readiness, Reply};
+use crate::live_config::LiveConfig;
 use crate::membership::{Membership, MembershipParts, StartError};
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -60,10 +63,12 @@ pub struct Engine {
     membership: Arc<Membership>,
     runner: Arc<Runner>,
     front: Arc<Front>,
+    live: LiveConfig,
 }
 
 impl Engine {
-    /// Takes the node's name and starts heartbeat and reconciler.
+    /// Takes the node's name and starts heartbeat and reconciler. Requests are served by `serving` until
+    /// [`Self::replace_serving`].
     ///
     /// # Errors
     ///
@@ -72,6 +77,7 @@ impl Engine {
         ports: Ports,
         secrets: Secrets,
         options: Options,
+        serving: ServingConfig,
     ) -> Result<Arc<Self>, StartError> {
         let Ports { journal, nodes, keys, wallets } = ports;
         let (metrics, secrets) = (Arc::new(Metrics::begin()), Arc::new(secrets));
@@ -84,10 +90,12 @@ impl Engine {
             running: Arc::clone(&running),
             metrics: Arc::clone(&metrics),
         };
+        // First of all that can fail: without the name nothing else may begin.
         let membership = Membership::enter(parts, &options).await?;
         let (own_keys, own_wallets) = (Arc::clone(&keys), Arc::clone(&wallets));
         let authentication =
             Arc::new(Authentication::new(own_keys, own_wallets, Arc::clone(&secrets)));
+        // Without an address of its own a node asks no other one either: both sides have to be configured.
         let relays = options.relay.clone();
         let relays = relays.map(|own| Arc::new(Relays::new(own, nodes, Arc::clone(&metrics))));
         let runner = Runner::new(RunnerParts {
@@ -110,7 +118,19 @@ impl Engine {
             relays,
         });
         membership.begin(&authentication, &options);
-        Ok(Arc::new(Self { authentication, membership, runner, front }))
+        let live = LiveConfig::new(serving);
+        Ok(Arc::new(Self { authentication, membership, runner, front, live }))
+    }
+
+    /// Serving configuration of now. A request takes it once, at its beginning, and keeps it.
+    #[must_use]
+    pub fn serving(&self) -> Arc<ServingConfig> {
+        self.live.get()
+    }
+
+    /// Serves what begins from now on by another configuration. Nothing that runs changes.
+    pub fn replace_serving(&self, serving: ServingConfig) {
+        self.live.replace(serving);
     }
 
     /// Authenticates a bearer text that came from this address. Cancel safe.
@@ -124,10 +144,10 @@ impl Engine {
     }
 
     /// Counts a request of this caller until the guard is dropped; `None` when it has as many as the
-    /// offer allows.
+    /// request's configuration allows.
     #[must_use]
-    pub fn enter(&self, offer: &ServingConfig, caller: &Caller) -> Option<InFlight> {
-        self.authentication.enter(caller, offer.rules.operations_per_key)
+    pub fn enter(&self, serving: &ServingConfig, caller: &Caller) -> Option<InFlight> {
+        self.authentication.enter(caller, serving.rules.operations_per_key)
     }
 
     /// Runs a chat completion once, or answers from the operation that the key is bound to. Cancel
@@ -182,8 +202,9 @@ impl Engine {
     /// Text of a run of this process, for another node that knows its result key; `None` for any other, for
     /// a run that is not here or is not heard while it runs, and where too many hear.
     #[must_use]
-    pub fn relay(&self, request: &RelayRequest, waiters_max: usize) -> Option<RelayAnswer> {
-        self.front.relay(request, waiters_max)
+    pub fn relay(&self, request: &RelayRequest) -> Option<RelayAnswer> {
+        // Of now, not of the run: the limit bounds what this process has in hand at this moment.
+        self.front.relay(request, self.live.get().rules.waiters_per_operation)
     }
 
     /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
@@ -227,6 +248,7 @@ impl Engine {
     pub async fn drain(&self, patience: Duration) -> bool {
         self.stop_admitting();
         let tasks = &self.runner.tasks;
+        // A set that is open is waited for without end, empty or not.
         tasks.close();
         let finished = tokio::time::timeout(patience, tasks.wait()).await.is_ok();
         if !finished {
@@ -240,6 +262,7 @@ impl Engine {
                 tracing::error!(operations, "the store did not take every ending: reaped later");
             }
         }
+        // Last: with the name gone, another process may reap whatever is still leased to this one.
         self.membership.leave().await;
         finished
     }

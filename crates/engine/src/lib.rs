@@ -12,6 +12,7 @@ mod counts;
 mod engine;
 mod failure;
 mod front;
+mod live_config;
 mod membership;
 mod metrics;
 mod options;

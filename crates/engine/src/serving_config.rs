@@ -1,5 +1,9 @@
 //! Serving configuration: the models, who answers for them, and how much a caller may ask at once. It
-//! never changes: another one takes its place, and whatever began under one ends under it.
+//! never changes: another one takes its place ([`live_config`](crate::live_config)), and whatever began
+//! under one ends under it.
+//!
+//! What is known of a route (its breaker, its calls under way) is not part of it: configurations that follow
+//! one another share that, as long as the route's provider is the same one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,7 +51,7 @@ impl std::fmt::Debug for ServingConfig {
 }
 
 impl ServingConfig {
-    /// An offer in the place of another one: routes whose providers stay keep what is known of them.
+    /// Configuration in the place of another one: routes whose providers stay keep what is known of them.
     #[must_use]
     pub fn new(
         catalogue: Catalogue,
@@ -58,6 +62,7 @@ impl ServingConfig {
         let mut lanes = BTreeMap::<PublicModelId, Vec<Arc<RouteState>>>::new();
         for model in catalogue.models() {
             for route in &model.routes {
+                // Of this configuration, too: two models may have one route, which then has one breaker.
                 let others = before.into_iter().flat_map(Self::routes);
                 let others = others.chain(lanes.values().flatten());
                 let lane = RouteState::new(route, providers.get(&route.provider), others);
@@ -68,14 +73,15 @@ impl ServingConfig {
     }
 
     /// Shows what may be alarmed on of these providers, routes and currencies from now on, before their first call,
-    /// and nothing more of routes that only the offer before had.
-    pub fn begin_metrics(&self, before: Option<&Self>) {
+    /// and nothing more of routes that only the configuration before had.
+    pub(crate) fn begin_metrics(&self, before: Option<&Self>) {
         for provider in self.providers.keys() {
             metrics::begin_provider(provider);
         }
         let prices = self.catalogue.models().flat_map(|model| &model.prices);
         let currencies: BTreeSet<_> = prices.map(|price| price.version.currency).collect();
         currencies.into_iter().for_each(metrics::begin_currency);
+        // Ended first: a route of a provider that was made anew has the same labels, and the last word.
         for lane in before.into_iter().flat_map(Self::routes) {
             lane.end_metrics(self.routes());
         }
@@ -86,6 +92,7 @@ impl ServingConfig {
     #[must_use]
     pub fn body_bytes_max(&self, caller: &Caller) -> usize {
         let Some(models) = &caller.api_key.grant.models else {
+            // No list of models: all of them.
             return self.catalogue.body_bytes_max();
         };
         let found = models.iter().filter_map(|id| self.catalogue.find(id));
@@ -139,6 +146,7 @@ impl ServingConfig {
         written: &str,
         now: Timestamp,
     ) -> Option<PublicModelId> {
+        // Of those alone: a suggestion must not tell that there is a model which the caller may not use.
         let ids = self.models(caller, now).map(|(model, _price)| &model.contract.model);
         let ids: Vec<_> = ids.collect();
         let meant = nearest(written, ids.iter().map(|id| id.as_str()))?;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use holdfast_domain::NodeName;
 use holdfast_engine::Engine;
-use holdfast_http::{Admin, LiveConfig};
+use holdfast_http::{Admin, LiveOptions};
 use holdfast_store::{ServeLock, Store};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::{TcpListener, TcpSocket};
@@ -81,20 +81,22 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
         let issued = start::first_key(&store, secrets.first()).await?;
         greeting::greet(&config, public, issued.as_deref())?;
     }
-    let engine = start::engine(&config, &store, secrets, node).await?;
-    let current = Arc::new(LiveConfig::new(start::serving(&config, None)?));
+    // Made before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
+    let serving = start::serving(&config, None)?;
+    let live = Arc::new(LiveOptions::new(start::listening(&config)));
+    let engine = start::engine(&config, &store, secrets, node, serving).await?;
     let gateway = Gateway {
         drain: config.server.drain,
         admin_token: config.admin.as_ref().map(|admin| admin.token.expose().to_owned()),
         store,
         engine,
-        current,
+        live,
         metrics,
         shutdown: CancellationToken::new(),
         lock,
     };
     let (store, engine) = (gateway.store.clone(), Arc::clone(&gateway.engine));
-    let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.current), log);
+    let reloader = Reloader::new(config, store, engine, Arc::clone(&gateway.live), log);
     let reloading = reloader.and_then(|reloader| Some((reloader, signals.take_hangup()?)));
     // Last: scripts wait for this line, and connect after it.
     announce(&Addresses { public, admin, node })?;
@@ -124,7 +126,7 @@ struct Gateway {
     store: Store,
     lock: Arc<ServeLock>,
     engine: Arc<Engine>,
-    current: Arc<LiveConfig>,
+    live: Arc<LiveOptions>,
     metrics: PrometheusHandle,
     /// Ends the listeners, after the operations have ended.
     shutdown: CancellationToken,
@@ -161,8 +163,8 @@ impl Gateway {
     /// Serves the listeners until `shutdown`, takes other configurations, and keeps the metrics
     /// small.
     async fn serve(&self, listeners: Listeners, reloading: Option<(Reloader, Signal)>) {
-        let (engine, current) = (Arc::clone(&self.engine), Arc::clone(&self.current));
-        let public = holdfast_http::serve(listeners.public, engine, current, self.shutdown.clone());
+        let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
+        let public = holdfast_http::serve(listeners.public, engine, live, self.shutdown.clone());
         let admin = async {
             if let (Some(listener), Some(token)) = (listeners.admin, &self.admin_token) {
                 let (metrics, store) = (self.metrics.clone(), self.store.clone());
@@ -174,8 +176,8 @@ impl Gateway {
         };
         let nodes = async {
             if let Some(listener) = listeners.node {
-                let (engine, current) = (Arc::clone(&self.engine), Arc::clone(&self.current));
-                holdfast_http::serve_nodes(listener, engine, current, self.shutdown.clone()).await;
+                let (engine, live) = (Arc::clone(&self.engine), Arc::clone(&self.live));
+                holdfast_http::serve_nodes(listener, engine, live, self.shutdown.clone()).await;
             }
         };
         // A task of its own: what is accepted and what is signalled never waits for a reload.

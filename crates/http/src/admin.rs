@@ -1,4 +1,8 @@
 //! The operator's listener: metrics behind a token, apart from the public API.
+//!
+//! Probes are answered first and to everybody, then the token is judged, and only then path and method: whoever
+//! has no token learns nothing of what is here. Its limits are fixed, so that no mistake in the configuration
+//! can shut the operator out. No API key is valid here, and the token is valid nowhere else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Options;
-use crate::error::Problem;
+use crate::connection::{accept, connection};
 use crate::headers;
+use crate::probe::answer_probe;
+use crate::problem::Problem;
 use crate::reply::{HttpResponse, not_allowed, problem};
 use crate::response_body::ResponseBody;
-use crate::route::{RouteMatch, route};
-use crate::serve::{accept, connection};
-use crate::service::answer_probe;
+use crate::route::route;
 
 /// Renders the metrics in Prometheus' text format.
 pub type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
@@ -80,8 +84,10 @@ pub async fn serve_admin(listener: TcpListener, admin: Admin, shutdown: Cancella
 
 async fn answer(admin: &Admin, request: Request<Incoming>) -> HttpResponse {
     // They tell no more than the public listener does, and those who ask have no token.
-    if let Ok(RouteMatch::Probe(probe)) = route(request.method(), request.uri().path()) {
-        return answer_probe(&admin.engine, probe).await;
+    if let Ok(route) = route(request.method(), request.uri().path())
+        && let Some(answer) = answer_probe(&admin.engine, route).await
+    {
+        return answer;
     }
     let token = headers::bearer(request.headers()).unwrap_or("");
     if !is_token(token.as_bytes(), admin.token.as_bytes()) {

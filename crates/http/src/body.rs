@@ -23,8 +23,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
-use crate::error::Problem;
-use crate::reply::GuardedBytes;
+use crate::guarded_bytes::GuardedBytes;
+use crate::problem::Problem;
 
 /// Bytes up to which a body is not counted. Most bodies are smaller and cost no atomic.
 const FREE: usize = 64 << 10;
@@ -101,7 +101,7 @@ impl Upload {
     pub(crate) async fn read(self, limits: BodyLimits) -> Result<Bytes, Problem> {
         let announced = self.incoming.size_hint().lower();
         if usize::try_from(announced).map_or(true, |announced| announced > limits.bytes_max) {
-            return Err(too_large(limits.bytes_max));
+            return Err(Problem::too_large(limits.bytes_max));
         }
         let taken = BodyReservation { room: self.room, bytes: 0 };
         match timeout(limits.time, collect(self.incoming, taken, limits)).await {
@@ -122,7 +122,7 @@ async fn collect(
         let Ok(data) = frame.into_data() else { continue };
         let bytes = read.len().saturating_add(data.len());
         if bytes > limits.bytes_max {
-            return Err(too_large(limits.bytes_max));
+            return Err(Problem::too_large(limits.bytes_max));
         }
         taken.grow_to(bytes, limits.in_memory)?;
         // Bodies of one frame, which are most, are passed on without a copy. The reservation ends
@@ -155,10 +155,4 @@ fn body_error(error: &hyper::Error) -> Problem {
             .into(),
         ..Problem::new(Code::InvalidJson)
     }
-}
-
-/// Refusal of a body over `bytes_max`. It closes the connection: the rest is never read.
-pub(crate) fn too_large(bytes_max: usize) -> Problem {
-    let message = format!("The body is larger than {bytes_max} bytes: send a shorter request.");
-    Problem { message: message.into(), ..Problem::new(Code::RequestTooLarge) }
 }

@@ -1,36 +1,48 @@
 //! `POST /v1/chat/completions`: checks the head in the order of `docs/api.md`, then submits to the
 //! engine. The order decides which of two mistakes a caller is told of first, so it is contract.
+//!
+//! ```text
+//! Idempotency-Key ─ place of the API key ─ content type ─ body ─▶ engine ─▶ whole or stream
+//! ```
+//!
+//! Nothing is bound before the engine has the submission, and the body is not understood here.
 
 use std::sync::Arc;
 
-use holdfast_engine::{Caller, Engine, Reply, ReplyBody, Submission};
+use holdfast_engine::{Caller, Engine, Reply, ReplyBody, ServingConfig, Submission};
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
 use crate::body::{BodyLimits, Upload};
-use crate::error::{Problem, RetryAdvice};
-use crate::live_config::HttpConfig;
 use crate::log::RequestLog;
+use crate::problem::{Problem, RetryAdvice};
 use crate::reply::{
     HttpResponse, IDEMPOTENT_REPLAYED, event_stream, flag, json, problem, status,
     with_error_headers, with_guard,
 };
-use crate::{headers, limits};
+use crate::{Options, headers, limits};
+
+/// A completion request with all that it is served by.
+pub(crate) struct CompletionRequest<'a> {
+    pub(crate) options: Options,
+    pub(crate) serving: Arc<ServingConfig>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) head: &'a HeaderMap,
+    pub(crate) body: Upload,
+}
 
 /// Answers a completion request of an authenticated caller. The future may be dropped at any
 /// await: before the submission nothing is bound, and after it the engine owns the run.
 pub(crate) async fn complete(
     engine: &Arc<Engine>,
-    serving: &HttpConfig,
-    caller: &Arc<Caller>,
-    request: (&HeaderMap, Upload),
+    request: CompletionRequest<'_>,
     log: &mut RequestLog,
 ) -> Result<HttpResponse, Problem> {
-    let (HttpConfig { options, offer, .. }, (head, body)) = (serving, request);
+    let CompletionRequest { options, serving, caller, head, body } = request;
     let request_key = headers::request_key(head)?;
     // Entered before the body is read: a key over its limit must not fill memory with bodies.
     let in_hand =
-        engine.enter(offer, caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
+        engine.enter(&serving, &caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
     }
@@ -38,14 +50,14 @@ pub(crate) async fn complete(
     // that any of the caller's models takes; the engine judges again by the model.
     let bytes_max = match options.body_bytes {
         usual if body.is_at_most(usual) => usual,
-        usual => offer.body_bytes_max(caller).max(usual),
+        usual => serving.body_bytes_max(&caller).max(usual),
     };
     let (in_memory, time) = (options.body_bytes_in_memory, options.body_time);
     let body = body.read(BodyLimits { bytes_max, in_memory, time }).await?;
     let in_hand = Arc::new(in_hand);
     let submission = Submission {
-        offer: Arc::clone(offer),
-        caller: Arc::clone(caller),
+        offer: serving,
+        caller,
         request_key,
         body,
         // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.

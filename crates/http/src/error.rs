@@ -1,133 +1,20 @@
-//! Translation of the engine's failures into rows of the error table: code, message, and the
-//! other fields of an error's body. The rows are in `holdfast-wire`; this is the one place that
-//! chooses among them.
-//!
-//! Two fields are promises, and decide whether a client may send again:
-//!
-//! - `charged_micros` is `0` only where it is certain that nothing was charged. A failure after
-//!   the key is bound leaves it out, or tells the charge that is recorded.
-//! - `retry` follows the code, unless something better is known: the time at which a limit is
-//!   reset or a route is tried again, or that the same request would fail the same way.
+//! Translation of the engine's failures into errors for callers. The rows of the error table are in
+//! `holdfast-wire`; this is the one place that chooses among them, in a match that no failure is left out of.
 //!
 //! An operation's id is told wherever the key is bound, so that its caller can look it up.
 
-use std::borrow::Cow;
-use std::time::Duration;
-
+use holdfast_domain::Micros;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::usage::{Meters, UsageRecord};
-use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::{RequestFailure, SkippedRoute};
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
-use crate::{body, limits};
+use crate::limits;
+use crate::problem::{Problem, RetryAdvice};
 
 /// Message for a claim that the database lost after it was committed: no promise holds any more.
 const CLAIM_LOST: &str = "The request may have run once, and the database has lost what was written \
     of it: the operator has been told. As the database stands now you are not charged, and the same \
     Idempotency-Key may run again; ask the operator before you send it.";
-
-/// Error on its way to a caller: everything that its body and its headers say.
-#[derive(Debug, Clone)]
-pub(crate) struct Problem {
-    pub(crate) code: Code,
-    pub(crate) message: Cow<'static, str>,
-    pub(crate) param: Option<String>,
-    /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
-    pub(crate) charged: Option<Micros>,
-    pub(crate) operation: Option<OperationId>,
-    pub(crate) retry: RetryAdvice,
-    /// Meters of the run, where the answer is gone but its bill is not.
-    pub(crate) meters: Option<Box<Meters>>,
-}
-
-/// Advice on sending the same request again, told as `x-should-retry` and `retry-after`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RetryAdvice {
-    /// The same request would fail again.
-    Never,
-    /// A later try may succeed, at an unknown time: a second is told.
-    Soon,
-    /// A try after this time may succeed.
-    After(Duration),
-}
-
-impl RetryAdvice {
-    /// Default advice of a code, from its row in the table.
-    pub(crate) const fn of(code: Code) -> Self {
-        if code.retry() { Self::Soon } else { Self::Never }
-    }
-}
-
-impl Problem {
-    /// Error with its code's default message, charge and advice.
-    pub(crate) fn new(code: Code) -> Self {
-        Self {
-            code,
-            message: Cow::Borrowed(code.message()),
-            param: None,
-            charged: code.is_charge_known().then_some(Micros::ZERO),
-            operation: None,
-            retry: RetryAdvice::of(code),
-            meters: None,
-        }
-    }
-
-    /// Error of a stored answer that does not open. A retry would find the same, and what was
-    /// paid stays paid.
-    pub(crate) fn unreadable(operation: OperationId, usage: Option<&UsageRecord>) -> Self {
-        let told = match usage {
-            Some(usage) => Self::billed(Code::InternalError, operation, usage),
-            None => Self::bound(Code::InternalError, operation),
-        };
-        Self {
-            message:
-                "The answer of this operation cannot be read any more; the operator has been told. \
-                      A new Idempotency-Key starts a new, paid run."
-                    .into(),
-            retry: RetryAdvice::Never,
-            ..told
-        }
-    }
-
-    /// Error of an API key that reads more bytes of results at once than it may. Nothing is lost:
-    /// the results stay stored.
-    pub(crate) fn too_many_results() -> Self {
-        Self {
-            message:
-                "This API key has as many bytes of results on the way as it may: read the answers \
-                      that were begun, then send the same request again."
-                    .into(),
-            ..Self::new(Code::TooManyOperations)
-        }
-    }
-
-    /// JSON body of the error.
-    pub(crate) fn render(&self) -> Vec<u8> {
-        let body = ErrorBody {
-            message: &self.message,
-            param: self.param.as_deref(),
-            charged_micros: self.charged.map(Micros::get),
-            operation_id: self.operation,
-            meters: self.meters.as_deref(),
-            ..ErrorBody::new(self.code)
-        };
-        body.render()
-    }
-
-    fn of_model(code: Code) -> Self {
-        Self { param: Some("model".to_owned()), ..Self::new(code) }
-    }
-
-    fn bound(code: Code, operation: OperationId) -> Self {
-        Self { operation: Some(operation), ..Self::new(code) }
-    }
-
-    fn billed(code: Code, operation: OperationId, usage: &UsageRecord) -> Self {
-        let meters = Some(Box::new(usage.metered.meters));
-        Self { charged: Some(usage.charge), meters, ..Self::bound(code, operation) }
-    }
-}
 
 impl From<&RequestFailure> for Problem {
     fn from(failure: &RequestFailure) -> Self {
@@ -137,7 +24,7 @@ impl From<&RequestFailure> for Problem {
                 param: bad.param.clone(),
                 ..Self::new(bad.code)
             },
-            RequestFailure::TooLarge { limit } => body::too_large(*limit),
+            RequestFailure::TooLarge { limit } => Self::too_large(*limit),
             RequestFailure::ModelNotFound { meant } => Self {
                 message: model_not_found(meant.as_ref().map(PublicModelId::as_str)).into(),
                 ..Self::of_model(Code::ModelNotFound)

@@ -22,7 +22,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Uri, Version};
 
-use crate::error::Problem;
+use crate::problem::Problem;
 use crate::reply::IDEMPOTENCY_KEY;
 
 const MAX_CHARGE: HeaderName = HeaderName::from_static("holdfast-max-charge-micros");

@@ -8,13 +8,17 @@
 mod admin;
 mod body;
 mod chat;
+mod connection;
 mod description;
 mod error;
+mod guarded_bytes;
 mod headers;
 mod limits;
-mod live_config;
+mod live_options;
 mod log;
 mod peers;
+mod probe;
+mod problem;
 mod refusals;
 mod relay;
 mod reply;
@@ -30,7 +34,7 @@ mod timed_stream;
 use std::time::Duration;
 
 pub use crate::admin::{Admin, Metrics, serve_admin};
-pub use crate::live_config::{HttpConfig, LiveConfig};
+pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::peers::{BadNetwork, Network};
 pub use crate::relay::{DirectTransport, serve_nodes};
 pub use crate::serve::serve;

@@ -9,7 +9,7 @@ use holdfast_wire::error::Code;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::error::{Problem, RetryAdvice};
+use crate::problem::{Problem, RetryAdvice};
 
 /// Names of the headers for the limit, the remainder and the time to the reset.
 type HeaderNames = [HeaderName; 3];

@@ -1,5 +1,13 @@
-//! Request log: a line for each request, and its metrics. Ids, meters, money and times; never
-//! content or secrets.
+//! Request log: a line for each request, and its metrics.
+//!
+//! ```text
+//! head read ─▶ RequestLog ─ status, facts, error ─▶ answer written ─▶ dropped: the line
+//!                                        └─ client gone ─▶ dropped: the line, `hung_up`
+//! ```
+//!
+//! A line has ids, meters, money and times, under the same names as everywhere; never content, secrets or a
+//! name that a caller chose. Of refused API keys only the first of a while have lines
+//! ([`refusals`](crate::refusals)); the metrics count all.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +18,7 @@ use holdfast_engine::ReplyFacts;
 use holdfast_wire::error::Code;
 use uuid::Uuid;
 
-use crate::error::Problem;
+use crate::problem::Problem;
 use crate::request_metrics::RequestMetrics;
 
 /// Log line of a request in progress. Written when it is dropped: also for a request whose
@@ -70,6 +78,7 @@ impl RequestLog {
     /// An error was told. The names of a schema are logged, a name that its caller chose is not.
     pub(crate) fn set_error(&mut self, told: &Problem) {
         self.code = Some(told.code.label());
+        // What follows these two in the name of a parameter is their caller's word.
         let own = |param: &str| {
             let named = ["metadata", "logit_bias"].into_iter().find(|it| param.starts_with(it));
             named.unwrap_or(param).to_owned()
@@ -96,6 +105,7 @@ impl RequestLog {
     }
 
     fn hung_up(&self) -> bool {
+        // No status: the future was dropped before there was an answer.
         self.status.is_none() || self.streamed.as_ref().is_some_and(|streamed| !streamed.is_over)
     }
 }
@@ -107,6 +117,7 @@ impl Drop for RequestLog {
         if let Some(streamed) = &self.streamed {
             self.counts.record_first_event(streamed.first);
         }
+        // After the metrics, which count every request: only its line is left out.
         if self.is_refused && !self.counts.refusals.has_line() {
             return;
         }

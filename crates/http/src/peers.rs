@@ -3,6 +3,8 @@
 //! Behind a proxy that the operator has listed, a client's address is the last one of `X-Forwarded-For`: the
 //! one that this proxy has added. What stands before it is the client's own word. Addresses of version 6 are
 //! taken by their first 64 bits, of which one client has all.
+//!
+//! A proxy that is not listed is a client like any other, and all that come through it count as one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

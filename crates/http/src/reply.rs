@@ -1,4 +1,13 @@
-//! Builds responses: bodies, and the headers that every answer of a kind carries.
+//! Responses: bodies, and the headers that every answer of a kind carries.
+//!
+//! | answer | headers |
+//! |---|---|
+//! | any | `x-request-id` |
+//! | error | `x-should-retry`; `retry-after` and `retry-after-ms` where a retry may help |
+//! | error after which the body is not read | `connection: close` |
+//! | stream | `cache-control` and `x-accel-buffering`: nobody on the way keeps an event back |
+//!
+//! Which answer a request gets is not decided here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +22,7 @@ use http::header::{
 use http::{Response, StatusCode};
 use uuid::Uuid;
 
-use crate::error::{Problem, RetryAdvice};
+use crate::problem::{Problem, RetryAdvice};
 use crate::response_body::{ResponseBody, StreamedBody};
 
 pub(crate) type HttpResponse = Response<ResponseBody>;
@@ -38,19 +47,6 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     answer
 }
 
-/// Bytes of an answer with what is held until the last of them was written.
-pub(crate) struct GuardedBytes<T, H> {
-    pub(crate) bytes: T,
-    #[expect(dead_code, reason = "given back when it is dropped")]
-    pub(crate) held: H,
-}
-
-impl<T: AsRef<[u8]>, H> AsRef<[u8]> for GuardedBytes<T, H> {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.as_ref()
-    }
-}
-
 /// The same answer, which holds an API key's place until it is written. What is small is handed to the
 /// kernel at once, and holds nothing.
 pub(crate) fn with_guard(mut answer: HttpResponse, place: Arc<InFlight>) -> HttpResponse {
@@ -64,6 +60,7 @@ pub(crate) fn event_stream(stream: Box<CompletionStream>) -> HttpResponse {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // nginx collects an answer before it passes it on, unless it is told not to.
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }
@@ -88,6 +85,7 @@ pub(crate) fn with_error_headers(
     };
     headers.insert(X_SHOULD_RETRY, flag(wait.is_some()));
     if let Some(wait_ms) = wait.map(jittered_ms) {
+        // Official SDKs read the milliseconds. Seconds are rounded up: too early is refused again.
         headers.insert(RETRY_AFTER, HeaderValue::from(wait_ms.div_ceil(1_000)));
         headers.insert(RETRY_AFTER_MS, HeaderValue::from(wait_ms));
     }
@@ -134,6 +132,7 @@ pub(crate) fn flag(value: bool) -> HeaderValue {
 /// Up to a second more than this, so that many clients that were turned away together do not come back
 /// together.
 fn jittered_ms(wait: Duration) -> u64 {
+    // A byte is enough: 256 steps of 4 ms.
     let [random, ..] = *Uuid::new_v4().as_bytes();
     let wait_ms = u64::try_from(wait.as_micros().div_ceil(1_000)).unwrap_or(RETRY_MS_MAX);
     wait_ms.saturating_add(u64::from(random) * 4).clamp(1, RETRY_MS_MAX)

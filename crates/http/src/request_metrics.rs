@@ -1,5 +1,7 @@
-//! The metrics of requests. What they are counted by is looked up once, not with every request. Not here:
-//! what they mean, which the process says.
+//! Metrics of requests, by route and status. A series is looked up once and kept, because the recorder would
+//! else make a key of its labels for every request. Routes and statuses are few, so that the map is small.
+//!
+//! Not here: what the metrics mean, which the process says, and probes, which are not counted.
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -43,6 +45,7 @@ impl RequestMetrics {
 
     /// Counts a stream whose first event came so long after its request.
     pub(crate) fn record_first_event(&self, after: Duration) {
+        // By the first stream: a process that streams nothing shows no histogram of it.
         self.begun.get_or_init(|| histogram!("holdfast_http_first_event_seconds")).record(after);
     }
 }

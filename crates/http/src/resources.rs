@@ -1,4 +1,8 @@
 //! Endpoints that show callers their operations, their wallet and the models.
+//!
+//! They read, or ask for a cancel, and run nothing. What the store does not answer is logged here, once. A large
+//! result is rendered on a blocking thread, and its room is given back when its bytes are written.
+//! A caller sees no model that its API key may not use, nor learns from a suggestion that there is one.
 
 use bytes::Bytes;
 use holdfast_domain::model::PublicModelId;
@@ -16,10 +20,11 @@ use holdfast_wire::api::{
 use holdfast_wire::error::{Code, model_not_found};
 use http::StatusCode;
 
-use crate::error::Problem;
+use crate::guarded_bytes::GuardedBytes;
 use crate::headers;
 use crate::log::RequestLog;
-use crate::reply::{GuardedBytes, HttpResponse, json};
+use crate::problem::Problem;
+use crate::reply::{HttpResponse, json};
 
 const NO_OPERATION: &str = "This API key has no operation under this Idempotency-Key: nothing was bound or charged. Send the \
                             request with the key to run it.";
@@ -50,6 +55,7 @@ pub(crate) async fn cancel(
         engine.cancel(caller, request_key).await.map_err(|error| about_operation(&error))?;
     let view = render_operation(engine, &look_up, log).await?;
     match look_up.operation.phase {
+        // Asked for, not done: the task that runs it has the last word.
         Phase::Leased => Ok(json(StatusCode::ACCEPTED, view)),
         Phase::Open | Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
             Ok(json(StatusCode::OK, view))
@@ -113,23 +119,23 @@ pub(crate) async fn wallet(engine: &Engine, caller: &Caller) -> Result<HttpRespo
 }
 
 /// `GET /v1/models`
-pub(crate) fn models(offer: &ServingConfig, caller: &Caller, now: Timestamp) -> HttpResponse {
-    let models = offer.models(caller, now).map(|(model, price)| view(model, price)).collect();
+pub(crate) fn models(serving: &ServingConfig, caller: &Caller, now: Timestamp) -> HttpResponse {
+    let models = serving.models(caller, now).map(|(model, price)| view(model, price)).collect();
     json(StatusCode::OK, render(&ModelListView::of(models)))
 }
 
 /// `GET /v1/models/{publisher}/{name}`
 pub(crate) fn model(
-    offer: &ServingConfig,
+    serving: &ServingConfig,
     caller: &Caller,
     now: Timestamp,
     id: &str,
 ) -> Result<HttpResponse, Problem> {
     let found = model_id(id)
-        .and_then(|id| offer.model(caller, &id, now).map(|(model, price)| view(model, price)));
+        .and_then(|id| serving.model(caller, &id, now).map(|(model, price)| view(model, price)));
     let view = found.ok_or_else(|| {
         let meant =
-            offer.suggest_model(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
+            serving.suggest_model(caller, &id.replacen("%2F", "/", 1).replacen("%2f", "/", 1), now);
         let message = model_not_found(meant.as_ref().map(PublicModelId::as_str));
         Problem { message: message.into(), ..Problem::new(Code::ModelNotFound) }
     })?;

@@ -29,9 +29,9 @@ use holdfast_wire::sse::PING;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::error::Problem;
+use crate::guarded_bytes::GuardedBytes;
 use crate::log::RequestLog;
-use crate::reply::GuardedBytes;
+use crate::problem::Problem;
 
 /// The longest that a stream says nothing: proxies and clients take silence for an end.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -1,45 +1,17 @@
-//! Paths and methods. A route's label is bounded, so that metrics are.
+//! Routes: a table with a row for each, by which a path and a method become a [`Route`].
+//!
+//! ```text
+//! path ──▶ row ──method──▶ Route       no row: what was probably meant, or that nothing is here
+//!           └─ credential, label, line in the log
+//! ```
+//!
+//! Labels have no part of a caller's path, so that the series of metrics are bounded. Never in here: what a
+//! route does. The variable part of a path is not decoded.
 
 use http::Method;
 
-/// Match of a path and a method: a probe, or a request that is logged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RouteMatch<'a> {
-    /// For whoever watches the process: it wants no key and leaves no line in the log.
-    Probe(Probe),
-    /// For everybody else: it leaves a line in the log.
-    Asked(ApiRoute<'a>),
-}
-
-/// Route of the public API, with a label for logs and metrics.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ApiRoute<'a> {
-    /// The description of the API: it wants no key.
-    Page(Page),
-    /// Endpoint that wants an API key.
-    Route(Route<'a>),
-}
-
-/// Probe of the process, for load balancers and supervisors.
+/// Route of the public listener, with the variable part of its path as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Probe {
-    /// `GET /healthz`
-    Health,
-    /// `GET /readyz`
-    Ready,
-}
-
-/// Page that describes the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Page {
-    /// `GET /openapi.json`
-    OpenApi,
-    /// `GET /docs`
-    Docs,
-}
-
-/// Endpoint of an authenticated caller, with the variable part of its path, not decoded.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     /// `POST /v1/chat/completions`
     Completions,
@@ -53,6 +25,48 @@ pub(crate) enum Route<'a> {
     Models,
     /// `GET /v1/models/{publisher}/{name}`
     Model(&'a str),
+    /// `GET /openapi.json`
+    OpenApi,
+    /// `GET /docs`
+    Docs,
+    /// `GET /healthz`
+    Health,
+    /// `GET /readyz`
+    Ready,
+}
+
+/// Credential that a route wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// None: the API's description, and probes.
+    Open,
+    /// Bearer credential of an API key.
+    ApiKey,
+}
+
+/// Methods that a path takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Methods {
+    Post,
+    // Load balancers, too, ask without wanting the body.
+    GetOrHead,
+}
+
+impl Methods {
+    fn allow(self, method: &Method) -> bool {
+        match self {
+            Self::Post => *method == Method::POST,
+            Self::GetOrHead => *method == Method::GET || *method == Method::HEAD,
+        }
+    }
+
+    /// Value of the `Allow` header.
+    const fn names(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::GetOrHead => "GET, HEAD",
+        }
+    }
 }
 
 /// Reason that a request has no route; each has a message that says what to send instead.
@@ -70,62 +84,135 @@ pub(crate) enum NoRoute {
     Method(&'static str),
 }
 
-impl ApiRoute<'_> {
-    /// The name in logs and metrics.
-    pub(crate) const fn label(&self) -> &'static str {
+/// Row of the table.
+struct Row {
+    pattern: Pattern,
+    methods: Methods,
+    auth: Auth,
+    label: &'static str,
+    is_logged: bool,
+    /// Route with the variable part of its path, which is empty where the path has none.
+    route: RouteOf,
+}
+
+type RouteOf = for<'a> fn(&'a str) -> Route<'a>;
+
+/// Paths of a route.
+enum Pattern {
+    /// The label itself.
+    Exact,
+    /// Segment between these.
+    Segment(&'static str, &'static str),
+    /// All that follows, unless it is empty: a model's id has a slash, which clients escape or not.
+    Rest(&'static str),
+}
+
+/// All routes. The commonest is the first, because rows are tried from the top.
+static ROWS: [Row; 10] = [
+    endpoint("/v1/chat/completions", Methods::Post, Pattern::Exact, |_| Route::Completions),
+    endpoint(
+        "/v1/operations/{idempotency-key}",
+        Methods::GetOrHead,
+        Pattern::Segment("/v1/operations/", ""),
+        |key| Route::Operation(key),
+    ),
+    endpoint(
+        "/v1/operations/{idempotency-key}/cancel",
+        Methods::Post,
+        Pattern::Segment("/v1/operations/", "/cancel"),
+        |key| Route::Cancel(key),
+    ),
+    endpoint("/v1/wallet", Methods::GetOrHead, Pattern::Exact, |_| Route::Wallet),
+    endpoint("/v1/models", Methods::GetOrHead, Pattern::Exact, |_| Route::Models),
+    endpoint(
+        "/v1/models/{publisher}/{name}",
+        Methods::GetOrHead,
+        Pattern::Rest("/v1/models/"),
+        |id| Route::Model(id),
+    ),
+    page("/openapi.json", |_| Route::OpenApi),
+    page("/docs", |_| Route::Docs),
+    probe("/healthz", |_| Route::Health),
+    probe("/readyz", |_| Route::Ready),
+];
+
+const fn endpoint(label: &'static str, methods: Methods, pattern: Pattern, route: RouteOf) -> Row {
+    Row { pattern, methods, auth: Auth::ApiKey, label, is_logged: true, route }
+}
+
+const fn page(label: &'static str, route: RouteOf) -> Row {
+    let (methods, auth) = (Methods::GetOrHead, Auth::Open);
+    Row { pattern: Pattern::Exact, methods, auth, label, is_logged: true, route }
+}
+
+const fn probe(label: &'static str, route: RouteOf) -> Row {
+    // Probes come every few seconds for as long as the process lives: their lines would hide all others.
+    Row { is_logged: false, ..page(label, route) }
+}
+
+impl Row {
+    /// Route of a path that this row has.
+    fn find<'a>(&self, path: &'a str) -> Option<Route<'a>> {
+        let variable = match self.pattern {
+            Pattern::Exact => (path == self.label).then_some("")?,
+            Pattern::Segment(prefix, suffix) => {
+                let segment = path.strip_prefix(prefix)?.strip_suffix(suffix)?;
+                (!segment.is_empty() && !segment.contains('/')).then_some(segment)?
+            }
+            Pattern::Rest(prefix) => path.strip_prefix(prefix).filter(|rest| !rest.is_empty())?,
+        };
+        Some((self.route)(variable))
+    }
+}
+
+impl Route<'_> {
+    fn row(&self) -> &'static Row {
+        // By their places: a row too many or too few does not compile, and a test compares the labels.
+        let [completions, operation, cancel, wallet, models, model, openapi, docs, health, ready] =
+            &ROWS;
         match self {
-            Self::Page(Page::OpenApi) => "/openapi.json",
-            Self::Page(Page::Docs) => "/docs",
-            Self::Route(Route::Completions) => "/v1/chat/completions",
-            Self::Route(Route::Operation(_)) => "/v1/operations/{idempotency-key}",
-            Self::Route(Route::Cancel(_)) => "/v1/operations/{idempotency-key}/cancel",
-            Self::Route(Route::Wallet) => "/v1/wallet",
-            Self::Route(Route::Models) => "/v1/models",
-            Self::Route(Route::Model(_)) => "/v1/models/{publisher}/{name}",
+            Self::Completions => completions,
+            Self::Operation(_) => operation,
+            Self::Cancel(_) => cancel,
+            Self::Wallet => wallet,
+            Self::Models => models,
+            Self::Model(_) => model,
+            Self::OpenApi => openapi,
+            Self::Docs => docs,
+            Self::Health => health,
+            Self::Ready => ready,
         }
+    }
+
+    /// Name in logs and metrics: its path, with names in the place of what is variable.
+    pub(crate) fn label(&self) -> &'static str {
+        self.row().label
+    }
+
+    pub(crate) fn auth(&self) -> Auth {
+        self.row().auth
+    }
+
+    pub(crate) fn methods(&self) -> Methods {
+        self.row().methods
+    }
+
+    /// True where a request leaves a line in the log, and counts in the metrics of requests.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.row().is_logged
     }
 }
 
 /// Finds the route of a request.
-pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<RouteMatch<'a>, NoRoute> {
+pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, NoRoute> {
     let found = find(path).ok_or_else(|| no_route(path))?;
-    let (wanted, allowed) = match found {
-        RouteMatch::Asked(ApiRoute::Route(Route::Completions | Route::Cancel(_))) => {
-            (&[Method::POST][..], "POST")
-        }
-        // Whatever is got may be asked for without its body, by load balancers too.
-        RouteMatch::Asked(
-            ApiRoute::Route(Route::Operation(_) | Route::Wallet | Route::Models | Route::Model(_))
-            | ApiRoute::Page(Page::OpenApi | Page::Docs),
-        )
-        | RouteMatch::Probe(Probe::Health | Probe::Ready) => {
-            (&[Method::GET, Method::HEAD][..], "GET, HEAD")
-        }
-    };
-    if wanted.contains(method) { Ok(found) } else { Err(NoRoute::Method(allowed)) }
+    let methods = found.methods();
+    if methods.allow(method) { Ok(found) } else { Err(NoRoute::Method(methods.names())) }
 }
 
 /// Route at a path, whatever the method.
-fn find(path: &str) -> Option<RouteMatch<'_>> {
-    Some(match path {
-        "/v1/chat/completions" => RouteMatch::Asked(ApiRoute::Route(Route::Completions)),
-        "/v1/wallet" => RouteMatch::Asked(ApiRoute::Route(Route::Wallet)),
-        "/v1/models" => RouteMatch::Asked(ApiRoute::Route(Route::Models)),
-        "/healthz" => RouteMatch::Probe(Probe::Health),
-        "/readyz" => RouteMatch::Probe(Probe::Ready),
-        "/openapi.json" => RouteMatch::Asked(ApiRoute::Page(Page::OpenApi)),
-        "/docs" => RouteMatch::Asked(ApiRoute::Page(Page::Docs)),
-        other => {
-            if let Some(key) = segment(other, "/v1/operations/", "") {
-                RouteMatch::Asked(ApiRoute::Route(Route::Operation(key)))
-            } else if let Some(key) = segment(other, "/v1/operations/", "/cancel") {
-                RouteMatch::Asked(ApiRoute::Route(Route::Cancel(key)))
-            } else {
-                let id = other.strip_prefix("/v1/models/").filter(|id| !id.is_empty())?;
-                RouteMatch::Asked(ApiRoute::Route(Route::Model(id)))
-            }
-        }
-    })
+fn find(path: &str) -> Option<Route<'_>> {
+    ROWS.iter().find_map(|row| row.find(path))
 }
 
 /// Endpoints of OpenAI's, by the beginning of their paths after `/v1`.
@@ -148,6 +235,7 @@ const NOT_SERVED: [&str; 15] = [
 ];
 
 fn no_route(path: &str) -> NoRoute {
+    // Before what is not served: `/v1/chat/completions/` has a slash too many, and is no endpoint of OpenAI's.
     if let Some(right) = suggest(path) {
         return NoRoute::Misspelled(right);
     }
@@ -165,18 +253,11 @@ fn no_route(path: &str) -> NoRoute {
 /// Label of the path that was probably meant: corrects the usual mistakes of a base URL.
 fn suggest(path: &str) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
+    // Twice at most: a base URL that ends with `/v1`, and a client that adds it.
     let path = path.strip_prefix("/v1").unwrap_or(path);
     let rest = path.strip_prefix("/v1").unwrap_or(path);
-    match find(&format!("/v1{rest}"))? {
-        RouteMatch::Asked(asked) => Some(asked.label()),
-        RouteMatch::Probe(_) => None,
-    }
-}
-
-/// The one segment between these.
-fn segment<'a>(path: &'a str, prefix: &str, suffix: &str) -> Option<&'a str> {
-    let segment = path.strip_prefix(prefix)?.strip_suffix(suffix)?;
-    (!segment.is_empty() && !segment.contains('/')).then_some(segment)
+    // Pages and probes are never meant: their paths do not begin with `/v1`.
+    find(&format!("/v1{rest}")).map(|route| route.label())
 }
 
 #[cfg(test)]
@@ -185,23 +266,20 @@ mod tests {
 
     use super::*;
 
-    /// One kind after the other, in a chain that no kind can be left out of unnoticed.
-    const fn after(found: &RouteMatch<'static>) -> Option<RouteMatch<'static>> {
-        let next = match found {
-            RouteMatch::Probe(Probe::Health) => return Some(RouteMatch::Probe(Probe::Ready)),
-            RouteMatch::Probe(Probe::Ready) => ApiRoute::Page(Page::OpenApi),
-            RouteMatch::Asked(ApiRoute::Page(Page::OpenApi)) => ApiRoute::Page(Page::Docs),
-            RouteMatch::Asked(ApiRoute::Page(Page::Docs)) => ApiRoute::Route(Route::Completions),
-            RouteMatch::Asked(ApiRoute::Route(route)) => ApiRoute::Route(match route {
-                Route::Completions => Route::Operation("7f"),
-                Route::Operation(_) => Route::Cancel("7f"),
-                Route::Cancel(_) => Route::Wallet,
-                Route::Wallet => Route::Models,
-                Route::Models => Route::Model("a/b"),
-                Route::Model(_) => return None,
-            }),
-        };
-        Some(RouteMatch::Asked(next))
+    /// One route after the other, in a chain that none can be left out of unnoticed.
+    const fn after(found: &Route<'static>) -> Option<Route<'static>> {
+        Some(match found {
+            Route::Health => Route::Ready,
+            Route::Ready => Route::OpenApi,
+            Route::OpenApi => Route::Docs,
+            Route::Docs => Route::Completions,
+            Route::Completions => Route::Operation("7f"),
+            Route::Operation(_) => Route::Cancel("7f"),
+            Route::Cancel(_) => Route::Wallet,
+            Route::Wallet => Route::Models,
+            Route::Models => Route::Model("a/b"),
+            Route::Model(_) => return None,
+        })
     }
 
     #[test]
@@ -211,16 +289,16 @@ mod tests {
         for (template, methods) in document["paths"].as_object().unwrap() {
             let path = template.replace("{idempotency-key}", "7f");
             let path = path.replace("{publisher}", "a").replace("{name}", "b");
-            for method in methods.as_object().unwrap().keys() {
+            for (method, operation) in methods.as_object().unwrap() {
                 let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
                 let found = route(&method, &path).unwrap();
-                if let RouteMatch::Asked(asked) = &found {
-                    assert_eq!(asked.label(), template);
-                }
+                assert_eq!(found.label(), template);
+                let is_secured = !operation["security"].as_array().unwrap().is_empty();
+                assert_eq!(found.auth() == Auth::ApiKey, is_secured, "{template}");
                 described.push(format!("{found:?}"));
             }
         }
-        let all = std::iter::successors(Some(RouteMatch::Probe(Probe::Health)), after);
+        let all = std::iter::successors(Some(Route::Health), after);
         let mut all: Vec<_> = all.map(|found| format!("{found:?}")).collect();
         all.sort_unstable();
         described.sort_unstable();
@@ -270,33 +348,17 @@ mod tests {
     fn paths_and_methods_find_their_route() {
         let get = |path| route(&Method::GET, path);
         let post = |path| route(&Method::POST, path);
-        assert_eq!(
-            post("/v1/chat/completions"),
-            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Completions)))
-        );
+        assert_eq!(post("/v1/chat/completions"), Ok(Route::Completions));
         assert_eq!(get("/v1/chat/completions"), Err(NoRoute::Method("POST")));
-        assert_eq!(
-            get("/v1/operations/abc"),
-            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Operation("abc"))))
-        );
-        assert_eq!(
-            get("/v1/operations/cancel"),
-            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Operation("cancel"))))
-        );
-        assert_eq!(
-            post("/v1/operations/abc/cancel"),
-            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Cancel("abc"))))
-        );
+        assert_eq!(get("/v1/operations/abc"), Ok(Route::Operation("abc")));
+        assert_eq!(get("/v1/operations/cancel"), Ok(Route::Operation("cancel")));
+        assert_eq!(post("/v1/operations/abc/cancel"), Ok(Route::Cancel("abc")));
         assert_eq!(get("/v1/operations/abc/cancel"), Err(NoRoute::Method("POST")));
-        let model = Route::Model("holdfast/sim-1");
-        assert_eq!(get("/v1/models/holdfast/sim-1"), Ok(RouteMatch::Asked(ApiRoute::Route(model))));
-        assert_eq!(get("/readyz"), Ok(RouteMatch::Probe(Probe::Ready)));
-        assert_eq!(route(&Method::HEAD, "/healthz"), Ok(RouteMatch::Probe(Probe::Health)));
+        assert_eq!(get("/v1/models/holdfast/sim-1"), Ok(Route::Model("holdfast/sim-1")));
+        assert_eq!(get("/readyz"), Ok(Route::Ready));
+        assert_eq!(route(&Method::HEAD, "/healthz"), Ok(Route::Health));
         assert_eq!(post("/healthz"), Err(NoRoute::Method("GET, HEAD")));
-        assert_eq!(
-            route(&Method::HEAD, "/v1/models"),
-            Ok(RouteMatch::Asked(ApiRoute::Route(Route::Models)))
-        );
+        assert_eq!(route(&Method::HEAD, "/v1/models"), Ok(Route::Models));
         assert_eq!(route(&Method::DELETE, "/v1/wallet"), Err(NoRoute::Method("GET, HEAD")));
         for nothing in [
             "/",

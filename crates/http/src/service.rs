@@ -10,32 +10,34 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdfast_engine::{AuthError, Caller, Engine, InFlight, Readiness};
+use holdfast_engine::{AuthError, Caller, Engine, InFlight, ServingConfig};
 use holdfast_wire::error::Code;
+use http::Request;
 use http::request::Parts;
-use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use uuid::Uuid;
 
 use crate::body::{BodyBudget, Upload};
+use crate::chat::CompletionRequest;
+use crate::connection::Client;
 use crate::description::Description;
-use crate::error::Problem;
-use crate::live_config::{HttpConfig, LiveConfig};
+use crate::live_options::LiveOptions;
 use crate::log::RequestLog;
+use crate::probe::answer_probe;
+use crate::problem::Problem;
 use crate::reply::{
-    HttpResponse, IDEMPOTENCY_KEY, json, not_allowed, problem, with_guard, with_request_id,
+    HttpResponse, IDEMPOTENCY_KEY, not_allowed, problem, with_guard, with_request_id,
 };
 use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
-use crate::route::{ApiRoute, NoRoute, Page, Probe, Route, RouteMatch, route};
-use crate::serve::Client;
+use crate::route::{Auth, NoRoute, Route, route};
 use crate::{chat, headers, peers, resources};
 
-/// Shared state of all requests: engine, live configuration, description, metrics, body budget.
+/// Shared state of all requests: engine, live options, description, metrics, body budget.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) current: Arc<LiveConfig>,
+    pub(crate) live: Arc<LiveOptions>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
     pub(crate) bodies: BodyBudget,
@@ -55,12 +57,13 @@ impl Service {
         } else {
             Err(NoRoute::Host)
         };
-        let mut answer = match found {
-            Ok(RouteMatch::Probe(probe)) => answer_probe(&self.engine, probe).await,
-            Ok(RouteMatch::Asked(found)) => {
-                self.answer_logged((id, client), Ok(found), &head, body).await
-            }
-            Err(nothing) => self.answer_logged((id, client), Err(nothing), &head, body).await,
+        let probe = match found {
+            Ok(route) if !route.is_logged() => answer_probe(&self.engine, route).await,
+            Ok(_) | Err(_) => None,
+        };
+        let mut answer = match probe {
+            Some(answer) => answer,
+            None => self.answer_logged((id, client), found, &head, body).await,
         };
         if let Some(key) = headers::echo(&head.headers) {
             answer.headers_mut().insert(IDEMPOTENCY_KEY, key);
@@ -72,11 +75,11 @@ impl Service {
     async fn answer_logged(
         &self,
         (id, client): (Uuid, Client),
-        found: Result<ApiRoute<'_>, NoRoute>,
+        found: Result<Route<'_>, NoRoute>,
         head: &Parts,
         body: Incoming,
     ) -> HttpResponse {
-        let label = found.as_ref().map_or("none", ApiRoute::label);
+        let label = found.as_ref().map_or("none", Route::label);
         let mut log = RequestLog::new(id, label, Arc::clone(&self.counts), client.address);
         let body = Upload::new(body, &self.bodies);
         let told =
@@ -99,56 +102,79 @@ impl Service {
 
     async fn dispatch(
         &self,
-        found: Result<ApiRoute<'_>, NoRoute>,
+        found: Result<Route<'_>, NoRoute>,
         head: &Parts,
         body: Upload,
         log: &mut RequestLog,
     ) -> Result<HttpResponse, Problem> {
-        // Once: all of the request is served by the same, whatever takes its place meanwhile.
-        let serving = &self.current.get();
-        log.client = peers::client(&serving.trusted, log.client, &head.headers);
-        if headers::head_bytes(&head.uri, &head.headers) > serving.options.header_bytes {
+        // Once: the limits of a request are the same to its end, whatever takes their place meanwhile.
+        let (options, client) = self.live.read(|config| {
+            (config.options, peers::client(&config.trusted, log.client, &head.headers))
+        });
+        log.client = client;
+        if headers::head_bytes(&head.uri, &head.headers) > options.header_bytes {
             return Err(Problem::new(Code::HeadersTooLarge));
         }
-        let found = match found {
-            Ok(found) => found,
+        let route = match found {
+            Ok(route) => route,
             Err(NoRoute::Host) => return Err(headers::no_host()),
             Err(NoRoute::NotFound) => return Err(nothing_here()),
             Err(NoRoute::NotServed(endpoint)) => return Err(not_served(endpoint)),
             Err(NoRoute::Misspelled(right)) => return Err(misspelled(right)),
             Err(NoRoute::Method(allowed)) => {
+                // A whole answer, because no other error has the `Allow` header.
                 log.code = Some(Code::MethodNotAllowed.label());
                 return Ok(not_allowed(allowed));
             }
         };
-        let found = match found {
-            ApiRoute::Page(Page::OpenApi) => return Ok(self.description.document()),
-            ApiRoute::Page(Page::Docs) => return Ok(self.description.page()),
-            ApiRoute::Route(found) => found,
+        let (serving, caller) = match route.auth() {
+            // Taken before the API key is looked up: a reload meanwhile is for requests that begin after it.
+            Auth::ApiKey => (self.engine.serving(), self.caller(head, log).await?),
+            Auth::Open => return self.answer_open(route).await,
         };
-        let caller = self.caller(head, log).await?;
         log.api_key = Some(caller.api_key.id);
         let engine = &self.engine;
-        match found {
+        match route {
             Route::Completions => {
-                let request = (&head.headers, body);
-                chat::complete(engine, serving, &caller, request, log).await
+                let head = &head.headers;
+                let request = CompletionRequest { options, serving, caller, head, body };
+                chat::complete(engine, request, log).await
             }
             // In boxes: a completion, which comes most, would be moved about with room for them.
             Route::Operation(key) => {
-                let place = self.enter(serving, &caller)?;
+                let place = self.enter(&serving, &caller)?;
                 let shown = Box::pin(resources::operation(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Cancel(key) => {
-                let place = self.enter(serving, &caller)?;
+                let place = self.enter(&serving, &caller)?;
                 let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Wallet => Box::pin(resources::wallet(engine, &caller)).await,
-            Route::Models => Ok(resources::models(&serving.offer, &caller, engine.now())),
-            Route::Model(id) => resources::model(&serving.offer, &caller, engine.now(), id),
+            Route::Models => Ok(resources::models(&serving, &caller, engine.now())),
+            Route::Model(id) => resources::model(&serving, &caller, engine.now(), id),
+            Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
+                self.answer_open(route).await
+            }
         }
+    }
+
+    /// Answers on a route that wants no API key.
+    async fn answer_open(&self, route: Route<'_>) -> Result<HttpResponse, Problem> {
+        let probe = match route {
+            Route::OpenApi => return Ok(self.description.document()),
+            Route::Docs => return Ok(self.description.page()),
+            Route::Health | Route::Ready => answer_probe(&self.engine, route).await,
+            // A row that does not ask for a key opens nothing of a caller's.
+            Route::Completions
+            | Route::Operation(_)
+            | Route::Cancel(_)
+            | Route::Wallet
+            | Route::Models
+            | Route::Model(_) => None,
+        };
+        probe.ok_or_else(|| Problem::new(Code::InvalidApiKey))
     }
 
     async fn caller(&self, head: &Parts, log: &mut RequestLog) -> Result<Arc<Caller>, Problem> {
@@ -172,29 +198,10 @@ impl Service {
     }
 
     /// A place among the requests of an API key, for one that is no completion.
-    fn enter(&self, serving: &HttpConfig, caller: &Caller) -> Result<Arc<InFlight>, Problem> {
-        let place = self.engine.enter(&serving.offer, caller);
+    fn enter(&self, serving: &ServingConfig, caller: &Caller) -> Result<Arc<InFlight>, Problem> {
+        let place = self.engine.enter(serving, caller);
         place.map(Arc::new).ok_or_else(|| Problem::new(Code::TooManyOperations))
     }
-}
-
-/// Answer to a probe. `healthz` asks nothing of the store; `readyz` turns 503 where traffic should
-/// go elsewhere.
-pub(crate) async fn answer_probe(engine: &Engine, probe: Probe) -> HttpResponse {
-    let (status, body) = match probe {
-        Probe::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
-        Probe::Ready => match engine.readiness().await {
-            Readiness::Ready => (StatusCode::OK, r#"{"status":"ready"}"#),
-            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
-            Readiness::Storage => {
-                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"storage_unavailable"}"#)
-            }
-            Readiness::LostCommits => {
-                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"lost_commits"}"#)
-            }
-        },
-    };
-    json(status, body)
 }
 
 /// The commonest mistake of a client that is set up by hand.

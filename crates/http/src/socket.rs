@@ -1,6 +1,11 @@
-//! A caller's connection. It is cut when an answer waits too long for its reader, which would otherwise
-//! keep both for ever, and it is closed only after what the caller still sends was read for a moment, so
-//! that a refusal is not lost to a reset. How long heads and bodies may take is not decided here.
+//! A caller's socket, with an end for what may otherwise last for ever.
+//!
+//! - An answer that waits too long for its reader cuts the connection.
+//! - A stream that broke cuts it once its last event is on its way ([`AbortSignal`]).
+//! - After the last answer, what the caller still sends is read for a moment and thrown away: bytes that are
+//!   unread at the close become a reset, to which a refusal may be lost.
+//!
+//! Not here: how long heads ([`timed_stream`](crate::timed_stream)) and bodies ([`body`](crate::body)) may take.
 
 use std::io;
 use std::pin::Pin;
@@ -44,6 +49,7 @@ impl CallerSocket {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
+            // Any progress starts the time anew: a slow reader is no dead one.
             self.stalled = None;
             return written;
         }

@@ -196,6 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TimedStream<S> {
         if self.stage.is_idle() {
             return self.poll_head(context, buffer);
         }
+        // A body: its time is counted where it is read, and the next head is awaited afresh after it.
         (self.awaited, self.is_timed) = (ReadPhase::Request, false);
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }

@@ -157,6 +157,7 @@ macro_rules! each_law_of_a_journal {
                 leased_to_lists_the_running_claims_of_one_process,
                 purge_takes_only_what_has_ended_long_enough_ago,
                 purge_takes_the_content_and_nothing_else,
+                the_clock_is_the_one_that_reads_and_receipts_tell,
             }
         }
     };

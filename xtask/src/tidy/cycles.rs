@@ -56,8 +56,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/domain/src", "(answer, state)"),
     ("crates/domain/src", "(price, usage)"),
     ("crates/gateway/src", "(command, serve)"),
-    ("crates/http/src", "(body, error, limits, log, reply, response_body)"),
-    ("crates/http/src", "(serve, service)"),
     ("crates/wire/src/chat/upstream", "(answer, calls, choice)"),
 ];
 

@@ -49,6 +49,7 @@ impl Membership {
     /// Loop of looks and purges. Cancel safe: work that is half done is found again by any process.
     async fn reconcile_for_ever(&self) {
         let mut ticks = interval(self.heartbeat);
+        // A look that took long is not made up for: a store that is slow already would get a burst of them.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
@@ -65,6 +66,7 @@ impl Membership {
                     Ok(PurgeProgress::Some) => {}
                     Ok(PurgeProgress::All) => purged = Some(Instant::now()),
                     Err(error) => {
+                        // Counts as a purge: a store that fails is not asked again with every heartbeat.
                         purged = Some(Instant::now());
                         let error: &dyn std::error::Error = &error;
                         tracing::warn!(error, "deleting old results failed");
@@ -144,7 +146,7 @@ impl Membership {
         let mut all: u64 = 0;
         let mut left = PurgeProgress::Some;
         for _commit in 0..PURGES_MAX {
-            let now = self.journal.load(OperationId::from_u128(0)).await?.now;
+            let now = self.journal.clock().await?;
             // Read after the database's: the time between the two looks like the database being behind, by a round
             // trip, which is far within the tolerance.
             let own = begun.elapsed();

@@ -234,11 +234,11 @@ async fn another_offer_keeps_what_is_known_of_a_route_as_long_as_its_provider_st
     let offer = |providers: BTreeMap<String, Arc<dyn Provider>>, before: &ServingConfig| {
         let mut model = model();
         (model.routes[0].weight, model.routes[0].priority) = (9, 9);
-        Arc::new(ServingConfig::new(Catalogue::new([model]), providers, rules, Some(before)))
+        ServingConfig::new(Catalogue::new([model]), providers, rules, Some(before))
     };
-    world.offer = offer(world.offer.providers.clone(), &world.offer);
+    world.reload(offer(world.offer.providers.clone(), &world.offer));
     passed_over(&world.ask(1, HELLO).await);
     let another: Arc<dyn Provider> = Arc::new(ScriptedProvider::new([says("another")]));
-    world.offer = offer(BTreeMap::from([("one".to_owned(), another)]), &world.offer);
+    world.reload(offer(BTreeMap::from([("one".to_owned(), another)]), &world.offer));
     assert!(text(&world.ask(1, HELLO).await).contains("another"));
 }

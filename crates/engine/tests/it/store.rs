@@ -193,10 +193,7 @@ impl Store {
 #[async_trait]
 impl Journal for Store {
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
-        // A look at the clock is none.
-        if operation != OperationId::from_u128(0) {
-            self.reads.fetch_add(1, Ordering::SeqCst);
-        }
+        self.reads.fetch_add(1, Ordering::SeqCst);
         self.enter(&self.loads).await.map_err(Unavailable)?;
         let mut snapshot = self.journal.load(operation).await?;
         // Not called under the lock: some of them panic.
@@ -210,6 +207,12 @@ impl Journal for Store {
     async fn result(&self, operation: OperationId) -> Result<Option<SealedResult>, Unavailable> {
         self.enter(&self.loads).await.map_err(Unavailable)?;
         self.journal.result(operation).await
+    }
+
+    async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        // At the gate of reads: a store that answers no read does not tell its clock either.
+        self.enter(&self.loads).await.map_err(Unavailable)?;
+        self.journal.clock().await
     }
 
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {

@@ -285,8 +285,9 @@ impl Setup {
         };
         let catalogue = Catalogue::new(self.models);
         let offer = ServingConfig::new(catalogue, providers, self.rules, None);
-        let engine = Engine::start(ports, self.secrets, self.options).await?;
-        Ok(World { store, engine, offer: Arc::new(offer), scripted })
+        let engine = Engine::start(ports, self.secrets, self.options, offer).await?;
+        let offer = engine.serving();
+        Ok(World { store, engine, offer, scripted })
     }
 }
 
@@ -294,7 +295,7 @@ impl Setup {
 pub(crate) struct World {
     pub(crate) store: Arc<Store>,
     pub(crate) engine: Arc<Engine>,
-    /// What requests are served by; a test may put another in its place.
+    /// What requests are served by, until a test reloads.
     pub(crate) offer: Arc<ServingConfig>,
     scripted: BTreeMap<String, Arc<ScriptedProvider>>,
 }
@@ -316,6 +317,12 @@ impl World {
             max_charge: Ok(None),
             patience: TOTAL,
         }
+    }
+
+    /// Serves requests by another configuration from now on.
+    pub(crate) fn reload(&mut self, serving: ServingConfig) {
+        self.engine.replace_serving(serving);
+        self.offer = self.engine.serving();
     }
 
     pub(crate) fn take_in_hand(&self, caller: &Caller) -> Option<InFlight> {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use holdfast_engine::Engine;
-use holdfast_http::LiveConfig;
+use holdfast_http::LiveOptions;
 use holdfast_store::Store;
 use metrics::counter;
 use tokio::signal::unix::Signal;
@@ -55,7 +55,7 @@ pub(super) struct Reloader {
     again: Option<Instant>,
     store: Store,
     engine: Arc<Engine>,
-    current: Arc<LiveConfig>,
+    live: Arc<LiveOptions>,
     log: LogLevel,
 }
 
@@ -65,7 +65,7 @@ impl Reloader {
         running: Config,
         store: Store,
         engine: Arc<Engine>,
-        current: Arc<LiveConfig>,
+        live: Arc<LiveOptions>,
         log: LogLevel,
     ) -> Option<Self> {
         let file = running.file.clone()?;
@@ -74,7 +74,7 @@ impl Reloader {
             count_reload(outcome, 0);
         }
         let read = running.stamp;
-        Some(Self { file, running, read, again: None, store, engine, current, log })
+        Some(Self { file, running, read, again: None, store, engine, live, log })
     }
 
     /// Takes what changes until `end`, which waits for no reload: one that is given up has changed
@@ -151,17 +151,19 @@ impl Reloader {
             }
             return Ok(change);
         }
-        let (before, providers) = (self.current.get(), self.running.providers.clone());
+        let (before, providers) = (self.engine.serving(), self.running.providers.clone());
         let made = run_blocking(move || {
-            let serving = start::serving(&next, Some((&providers, &before.offer)))?;
+            let serving = start::serving(&next, Some((&providers, &before)))?;
+            let listening = start::listening(&next);
             let told = telemetry::filter(&next.log.level)?;
-            anyhow::Ok((next, serving, told))
+            anyhow::Ok((next, serving, listening, told))
         });
-        let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
+        let (next, serving, listening, told) = made.await.map_err(CommandFailure::Usage)?;
         start::pin_prices(&next, &self.store).await?;
         // From here on nothing fails and nothing is awaited.
         self.running.take(next);
-        self.current.replace(serving);
+        self.engine.replace_serving(serving);
+        self.live.replace(listening);
         self.engine.keep_results(self.running.retention.results);
         self.log.set(told);
         tracing::info!(

@@ -97,6 +97,7 @@ pub(super) async fn engine(
     store: &Store,
     secrets: Secrets,
     listens: Option<SocketAddr>,
+    serving: ServingConfig,
 ) -> anyhow::Result<Arc<Engine>> {
     let ports = Ports {
         journal: Arc::new(store.clone()),
@@ -124,7 +125,7 @@ pub(super) async fn engine(
         result_bytes: config.limits.result_bytes,
         result_bytes_per_key: config.limits.result_bytes_per_key,
     };
-    let engine = Engine::start(ports, secrets, options).await;
+    let engine = Engine::start(ports, secrets, options, serving).await;
     engine.context("serve was not started")
 }
 
@@ -150,16 +151,16 @@ fn heartbeat_runtime() -> anyhow::Result<Handle> {
     Ok(handle)
 }
 
-/// Everything that requests need under a configuration: limits, models and providers. A provider
+/// Models and providers under a configuration, with the limits on their use. A provider
 /// whose settings were the same `before` stays the same one, with its connections.
 pub(super) fn serving(
     config: &Config,
     before: Option<(&BTreeMap<String, ProviderKind>, &ServingConfig)>,
-) -> anyhow::Result<HttpConfig> {
+) -> anyhow::Result<ServingConfig> {
     let provider = |(name, kind): (&String, &ProviderKind)| {
         // Same settings, same client: a reload must not close connections that serve well.
-        let same = before.filter(|(kinds, _offer)| kinds.get(name) == Some(kind));
-        let provider = match same.and_then(|(_kinds, offer)| offer.providers.get(name)) {
+        let same = before.filter(|(kinds, _serving)| kinds.get(name) == Some(kind));
+        let provider = match same.and_then(|(_kinds, serving)| serving.providers.get(name)) {
             Some(provider) => Arc::clone(provider),
             None => build(kind).with_context(|| format!("provider {name}"))?,
         };
@@ -174,8 +175,15 @@ pub(super) fn serving(
         cool_down: config.routes,
     };
     let catalogue = Catalogue::new(config.models.iter().cloned());
-    let offer =
-        ServingConfig::new(catalogue, providers, rules, before.map(|(_kinds, offer)| offer));
+    let before = before.map(|(_kinds, serving)| serving);
+    Ok(ServingConfig::new(catalogue, providers, rules, before))
+}
+
+/// Limits of connections and requests under a configuration, and the proxies that are believed.
+pub(super) fn listening(config: &Config) -> HttpConfig {
+    // At each reload as well: `limits.connections` may have grown.
+    files::allow(config);
+    let limits = &config.limits;
     let options = holdfast_http::Options {
         header_bytes: limits.header_bytes,
         body_bytes: limits.body_bytes,
@@ -188,10 +196,7 @@ pub(super) fn serving(
         body_bytes_in_memory: limits.body_bytes_in_memory,
         retry_wait: limits.retry_wait,
     };
-    // At each reload as well: `limits.connections` may have grown.
-    files::allow(config);
-    let trusted = config.server.trusted_proxies.as_slice().into();
-    Ok(HttpConfig { options, trusted, offer: Arc::new(offer) })
+    HttpConfig { options, trusted: config.server.trusted_proxies.as_slice().into() }
 }
 
 #[cfg(test)]

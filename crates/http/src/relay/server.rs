@@ -1,4 +1,6 @@
-//! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404.
+//! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404: who
+//! has no proof learns nothing of which operations there are. Connections are bounded, because its callers are
+//! other processes of one operator; more than that is a mistake somewhere, which the log tells once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +15,10 @@ use tokio_util::task::TaskTracker;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
 use crate::Options;
-use crate::live_config::LiveConfig;
+use crate::connection::{accept, connection, finish};
+use crate::live_options::LiveOptions;
 use crate::reply::HttpResponse;
 use crate::response_body::ResponseBody;
-use crate::serve::{accept, connection, finish};
 
 /// Connections at once: as many as there may be relays, and some that are refused. More are closed unheard.
 const CONNECTIONS: usize = 320;
@@ -29,7 +31,7 @@ const HEADER_BYTES: usize = 4_096;
 pub async fn serve_nodes(
     listener: TcpListener,
     engine: Arc<Engine>,
-    current: Arc<LiveConfig>,
+    live: Arc<LiveOptions>,
     shutdown: CancellationToken,
 ) {
     let connections = TaskTracker::new();
@@ -42,11 +44,11 @@ pub async fn serve_nodes(
             tokio::time::sleep(FULL_PAUSE).await;
             continue;
         }
-        let (engine, current, shutdown) =
-            (Arc::clone(&engine), Arc::clone(&current), shutdown.clone());
+        let (engine, shutdown) = (Arc::clone(&engine), shutdown.clone());
+        let options = live.read(|config| config.options);
         connections.spawn(async move {
-            let options = Options { header_bytes: HEADER_BYTES, ..current.get().options };
-            let answer = |request, _client| std::future::ready(answer(&engine, &current, &request));
+            let options = Options { header_bytes: HEADER_BYTES, ..options };
+            let answer = |request, _client| std::future::ready(answer(&engine, &request));
             connection(accepted, &options, &shutdown, answer).await;
         });
     }
@@ -54,9 +56,8 @@ pub async fn serve_nodes(
     finish(&connections).await;
 }
 
-fn answer(engine: &Engine, current: &LiveConfig, request: &Request<Incoming>) -> HttpResponse {
-    let waiters_max = current.get().offer.rules.waiters_per_operation;
-    let relay = parse_request(request).and_then(|asked| engine.relay(&asked, waiters_max));
+fn answer(engine: &Engine, request: &Request<Incoming>) -> HttpResponse {
+    let relay = parse_request(request).and_then(|asked| engine.relay(&asked));
     let mut answer = match relay {
         Some(relay) => {
             let mut answer = Response::new(ResponseBody::Records(relay.records));
@@ -71,6 +72,7 @@ fn answer(engine: &Engine, current: &LiveConfig, request: &Request<Incoming>) ->
             answer
         }
     };
+    // One relay a connection: its end is the end of the relay, and an asker that goes away cuts it.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }

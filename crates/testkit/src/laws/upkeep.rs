@@ -152,6 +152,18 @@ pub async fn purge_takes_only_what_has_ended_long_enough_ago(stores: &dyn Stores
     assert_eq!(tenant.load(recorded.id).await.result, Some(answer()));
 }
 
+/// The clock alone is between the reads around it, and no receipt after it is before it.
+pub async fn the_clock_is_the_one_that_reads_and_receipts_tell(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 1_000).await;
+    let before = tenant.load(sample::fresh()).await.now;
+    let clock = stores.journal().clock().await.unwrap();
+    let after = tenant.load(sample::fresh()).await.now;
+    assert!(before <= clock && clock <= after, "{before:?} {clock:?} {after:?}");
+    // Purges compare it with moments on rows: another clock would delete too early or never.
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    assert!(operation.admitted_at >= clock);
+}
+
 /// Reads until the store's clock is past a moment.
 async fn until_after(tenant: &Tenant<'_>, at: Timestamp) {
     for _ in 0..READS_MAX {

@@ -37,6 +37,11 @@ impl Journal for MemoryJournal {
         Ok(Snapshot { operation, result, lease, now })
     }
 
+    async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        step_back().await;
+        Ok(self.state().tick())
+    }
+
     async fn commit(&self, change: Arc<Change>) -> Result<Receipt, CommitError> {
         step_back().await;
         let mut state = self.state();

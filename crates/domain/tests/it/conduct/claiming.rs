@@ -9,7 +9,7 @@ use holdfast_domain::model::FingerprintTerms;
 use holdfast_domain::operation::{Change, Claim, Lease, Node, Receipt, Snapshot};
 use holdfast_domain::ports::{CommitError, LeaseMode, LeasedOperation, Unavailable};
 use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::{ClaimId, Journal, Nodes, OperationId};
+use holdfast_domain::{ClaimId, Journal, Nodes, OperationId, Timestamp};
 use holdfast_testkit::sample::{self, CLAIM, NOW};
 use holdfast_testkit::{Fault, MemoryJournal, NoPause, join_all};
 
@@ -295,6 +295,10 @@ impl Journal for ContestedJournal<'_> {
 
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
         self.0.load(operation).await
+    }
+
+    async fn clock(&self) -> Result<Timestamp, Unavailable> {
+        self.0.clock().await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable> {

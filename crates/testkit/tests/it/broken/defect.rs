@@ -182,4 +182,6 @@ defects! {
     PurgedResultsStay breaks "upkeep::purge_takes_the_content_and_nothing_else";
     /// More is purged than was asked for.
     PurgeIsUnlimited breaks "upkeep::purge_takes_the_content_and_nothing_else";
+    /// The clock is read elsewhere than with rows, an hour behind.
+    TheClockIsAnother breaks "upkeep::the_clock_is_the_one_that_reads_and_receipts_tell";
 }

@@ -1,0 +1,127 @@
+//! A connection of any listener: accepted, served by one task, and finished at shutdown.
+//!
+//! ```text
+//! socket ─ CallerSocket (slow readers, end) ─ TimedStream (idle, head) ─ hyper ─ answer ─▶ GuardedBody
+//! ```
+//!
+//! It keeps the limits that it was accepted with, whatever a reload brings. At shutdown the request in
+//! flight is answered, and the connection closes; after [`FINISH`] it is cut. Never in here: what is answered,
+//! and how many connections there may be, which each listener decides.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Options;
+use crate::reply::HttpResponse;
+use crate::response_body::AbortSignal;
+use crate::socket::CallerSocket;
+use crate::timed_stream::{BusyFlag, GuardedBody, ReadTimeouts, TimedStream};
+
+/// Pause after an error of the listener, such as too many open files, which would repeat at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Time for answers in flight at shutdown, once everything else has ended.
+const FINISH: Duration = Duration::from_secs(5);
+
+/// The client of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    /// Peer address of the connection; behind a proxy it is the proxy's.
+    pub(crate) address: IpAddr,
+    pub(crate) cut: AbortSignal,
+}
+
+/// The next connection; `None` at the end.
+pub(crate) async fn accept(
+    listener: &TcpListener,
+    shutdown: &CancellationToken,
+) -> Option<(TcpStream, SocketAddr)> {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shutdown.cancelled() => return None,
+        };
+        match accepted {
+            Ok(accepted) => return Some(accepted),
+            Err(error) => log_accept_error(&error),
+        }
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+fn log_accept_error(error: &std::io::Error) {
+    let error: &dyn std::error::Error = error;
+    tracing::warn!(error, "a connection was not accepted");
+}
+
+/// Serves one connection until it ends, or until its request in flight is answered at shutdown.
+pub(crate) async fn connection<F, R>(
+    (stream, address): (TcpStream, SocketAddr),
+    options: &Options,
+    shutdown: &CancellationToken,
+    answer: F,
+) where
+    F: Fn(http::Request<Incoming>, Client) -> R,
+    R: Future<Output = HttpResponse>,
+{
+    if let Err(error) = stream.set_nodelay(true) {
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(error, "a connection keeps its delay");
+    }
+    let client = Client { address: address.ip(), cut: AbortSignal::default() };
+    let stage = BusyFlag::default();
+    // Mapped, not awaited by another future, which would have room for it twice.
+    let service = service_fn(|request: http::Request<Incoming>| {
+        let turn = stage.begin();
+        answer(request, client.clone())
+            .map(|answer| Ok::<_, Infallible>(answer.map(|body| GuardedBody::new(body, turn))))
+    });
+    // Twice the limit, so that a head just over it gets a body that says so.
+    let buffer = options.header_bytes.saturating_mul(2).max(16_384);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // That is the connection's own business.
+        .header_read_timeout(None)
+        .max_buf_size(buffer)
+        .serve_connection(
+            TokioIo::new(TimedStream::new(
+                CallerSocket::new(stream, options.write_time, client.cut.clone()),
+                stage.clone(),
+                ReadTimeouts { head: options.header_time, idle: options.idle_time },
+            )),
+            service,
+        );
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        // No lots are drawn at each step.
+        biased;
+        served = connection.as_mut() => served,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        // A client that goes away is nobody's mistake.
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(error, "a connection ended");
+    }
+}
+
+/// Lets connections finish for a short while.
+pub(crate) async fn finish(connections: &TaskTracker) {
+    connections.close();
+    if tokio::time::timeout(FINISH, connections.wait()).await.is_err() {
+        tracing::warn!(connections = connections.len(), "connections were cut at the end");
+    }
+}

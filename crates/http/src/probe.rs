@@ -1,0 +1,35 @@
+//! Probes of the process, for load balancers and supervisors. Every listener answers them as far as it can, and
+//! a full process does too: one that does not answer is taken for dead, and what it runs with it.
+
+use holdfast_engine::{Engine, Readiness};
+use http::StatusCode;
+
+use crate::reply::{HttpResponse, json};
+use crate::route::Route;
+
+/// Answer to a probe; `None` for any other route. `healthz` asks nothing of the store; `readyz` turns
+/// 503 where traffic should go elsewhere.
+pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<HttpResponse> {
+    let (status, body) = match route {
+        Route::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
+        Route::Ready => match engine.readiness().await {
+            Readiness::Ready => (StatusCode::OK, r#"{"status":"ready"}"#),
+            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
+            Readiness::Storage => {
+                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"storage_unavailable"}"#)
+            }
+            Readiness::LostCommits => {
+                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"lost_commits"}"#)
+            }
+        },
+        Route::Completions
+        | Route::Operation(_)
+        | Route::Cancel(_)
+        | Route::Wallet
+        | Route::Models
+        | Route::Model(_)
+        | Route::OpenApi
+        | Route::Docs => return None,
+    };
+    Some(json(status, body))
+}

@@ -1,0 +1,131 @@
+//! Errors on their way to callers: the code, and everything that body and headers say beside it.
+//!
+//! Two fields are promises, and decide whether a client may send again:
+//!
+//! - `charged_micros` is `0` only where it is certain that nothing was charged. A failure after
+//!   the key is bound leaves it out, or tells the charge that is recorded.
+//! - `retry` follows the code, unless something better is known: the time at which a limit is
+//!   reset or a route is tried again, or that the same request would fail the same way.
+//!
+//! Which error a failure is, is not decided here: the engine's failures are translated in
+//! [`error`](crate::error), refusals of heads and bodies where they are read.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use holdfast_domain::usage::{Meters, UsageRecord};
+use holdfast_domain::{Micros, OperationId};
+use holdfast_wire::error::{Code, ErrorBody};
+
+/// Error on its way to a caller: everything that its body and its headers say.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    pub(crate) message: Cow<'static, str>,
+    pub(crate) param: Option<String>,
+    /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
+    pub(crate) charged: Option<Micros>,
+    pub(crate) operation: Option<OperationId>,
+    pub(crate) retry: RetryAdvice,
+    /// Meters of the run, where the answer is gone but its bill is not.
+    // In a box: whatever may fail has room for this type, and hardly any problem has meters.
+    pub(crate) meters: Option<Box<Meters>>,
+}
+
+/// Advice on sending the same request again, told as `x-should-retry` and `retry-after`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RetryAdvice {
+    /// The same request would fail again.
+    Never,
+    /// A later try may succeed, at an unknown time: a second is told.
+    Soon,
+    /// A try after this time may succeed.
+    After(Duration),
+}
+
+impl RetryAdvice {
+    /// Default advice of a code, from its row in the table.
+    pub(crate) const fn of(code: Code) -> Self {
+        if code.retry() { Self::Soon } else { Self::Never }
+    }
+}
+
+impl Problem {
+    /// Error with its code's default message, charge and advice.
+    pub(crate) fn new(code: Code) -> Self {
+        Self {
+            code,
+            message: Cow::Borrowed(code.message()),
+            param: None,
+            // Zero is a promise. A code that is also given after the key was bound makes none.
+            charged: code.is_charge_known().then_some(Micros::ZERO),
+            operation: None,
+            retry: RetryAdvice::of(code),
+            meters: None,
+        }
+    }
+
+    /// Error of a stored answer that does not open. A retry would find the same, and what was
+    /// paid stays paid.
+    pub(crate) fn unreadable(operation: OperationId, usage: Option<&UsageRecord>) -> Self {
+        let told = match usage {
+            Some(usage) => Self::billed(Code::InternalError, operation, usage),
+            None => Self::bound(Code::InternalError, operation),
+        };
+        Self {
+            message:
+                "The answer of this operation cannot be read any more; the operator has been told. \
+                      A new Idempotency-Key starts a new, paid run."
+                    .into(),
+            retry: RetryAdvice::Never,
+            ..told
+        }
+    }
+
+    /// Error of an API key that reads more bytes of results at once than it may. Nothing is lost:
+    /// the results stay stored.
+    pub(crate) fn too_many_results() -> Self {
+        Self {
+            message:
+                "This API key has as many bytes of results on the way as it may: read the answers \
+                      that were begun, then send the same request again."
+                    .into(),
+            ..Self::new(Code::TooManyOperations)
+        }
+    }
+
+    /// Error of a body over `bytes_max`. It closes the connection: the rest is never read.
+    pub(crate) fn too_large(bytes_max: usize) -> Self {
+        let message = format!("The body is larger than {bytes_max} bytes: send a shorter request.");
+        Self { message: message.into(), ..Self::new(Code::RequestTooLarge) }
+    }
+
+    /// JSON body of the error.
+    pub(crate) fn render(&self) -> Vec<u8> {
+        let body = ErrorBody {
+            message: &self.message,
+            param: self.param.as_deref(),
+            charged_micros: self.charged.map(Micros::get),
+            operation_id: self.operation,
+            meters: self.meters.as_deref(),
+            ..ErrorBody::new(self.code)
+        };
+        body.render()
+    }
+
+    /// Error about the field `model`.
+    pub(crate) fn of_model(code: Code) -> Self {
+        Self { param: Some("model".to_owned()), ..Self::new(code) }
+    }
+
+    /// Error after the key was bound: nothing is promised about a charge that the code leaves open.
+    pub(crate) fn bound(code: Code, operation: OperationId) -> Self {
+        Self { operation: Some(operation), ..Self::new(code) }
+    }
+
+    /// Error of an operation that was charged, whose answer is not there.
+    pub(crate) fn billed(code: Code, operation: OperationId, usage: &UsageRecord) -> Self {
+        let meters = Some(Box::new(usage.metered.meters));
+        Self { charged: Some(usage.charge), meters, ..Self::bound(code, operation) }
+    }
+}
