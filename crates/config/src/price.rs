@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use toml::de::DeValue;
 
 use crate::document::{Field, SourceLocation, Table};
-use crate::model::refuse_misplaced;
+use crate::misplaced::refuse_misplaced;
 use crate::value::spell_moment;
 
 /// File and line of each price version.

@@ -52,6 +52,7 @@
 
 pub mod answer;
 mod base62;
+pub mod billing;
 pub mod conduct;
 pub mod credential;
 pub mod hold;

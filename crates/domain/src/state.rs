@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::answer::{Answer, Choice};
 use crate::secret::derived;
 
 /// State that came with a call. Opaque to all but the kind of provider whose model said it.
@@ -73,17 +72,4 @@ pub struct CallStates {
     pub origin: Origin,
     /// States by the call's choice and its place among that choice's calls.
     pub states: BTreeMap<[u32; 2], ProviderState>,
-}
-
-impl CallStates {
-    /// States of the calls of an answer from there; `None` where it has none.
-    #[must_use]
-    pub fn of(answer: &Answer, origin: Origin) -> Option<Self> {
-        let calls = answer.choices().flat_map(|(choice, Choice { tool_calls, .. })| {
-            tool_calls.iter().map(move |(call, said)| ([choice, *call], said))
-        });
-        let states: BTreeMap<_, _> =
-            calls.filter_map(|(at, call)| Some((at, call.state.clone()?))).collect();
-        (!states.is_empty()).then_some(Self { origin, states })
-    }
 }

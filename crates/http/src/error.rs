@@ -14,8 +14,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::usage::{Meters, UsageRecord};
+use holdfast_domain::usage::Meters;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::{RequestFailure, SkippedRoute};
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};

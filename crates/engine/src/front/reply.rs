@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::OperationId;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::usage::UsageRecord;
 use tokio::time::sleep_until;
 
 use self::remote_run::{Progress, RemoteRun};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situation};
 use holdfast_domain::ports::{CounterSnapshot, Unavailable};
-use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey};
 use tokio::time::Instant;
