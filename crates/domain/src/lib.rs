@@ -64,6 +64,7 @@ pub mod money;
 pub mod operation;
 pub mod ports;
 pub mod price;
+pub mod private;
 pub mod request;
 pub mod secret;
 pub mod state;

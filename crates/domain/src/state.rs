@@ -6,13 +6,13 @@
 //! read it, and must not be sent it. Where one is gone, whoever wants it must do without.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
+use crate::private::Private;
 use crate::secret::derived;
 
 /// State that came with a call. Opaque to all but the kind of provider whose model said it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ProviderState(Box<str>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderState(Private<Box<str>>);
 
 impl ProviderState {
     /// Most bytes of a state, 1 MiB. A longer one is not kept.
@@ -21,19 +21,13 @@ impl ProviderState {
     /// State of this text; `None` where that is empty or too long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        (1..=Self::LEN_MAX).contains(&text.len()).then(|| Self(text.into()))
+        (1..=Self::LEN_MAX).contains(&text.len()).then(|| Self(Private(text.into())))
     }
 
     /// The text, as it came.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for ProviderState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProviderState({} bytes)", self.0.len())
     }
 }
 

@@ -37,6 +37,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::ports::CallFailure as ProviderFailure;
 use holdfast_domain::price::ProviderCost;
+use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
 use holdfast_domain::state::CallStates;
 use holdfast_domain::usage::Meters;
@@ -223,7 +224,7 @@ impl Run<'_> {
             );
         }
         // Nobody was billed for a late result, and a lost claim may run again: neither may be handed out.
-        let body = body.filter(|_body| !late && !is_lost);
+        let body = body.filter(|_body| !late && !is_lost).map(Private);
         let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
         Outcome::Row { snapshot, body, ran: true, rates }
     }
