@@ -23,6 +23,7 @@ const OWN_KEYS: [&str; 12] = [
 
 /// Refuses what was meant for the model above.
 pub(crate) fn refuse_misplaced(table: &Table<'_>) {
+    // Before the table refuses what it does not know: a key is refused once, for the better reason.
     for key in OWN_KEYS {
         table.refuse(
             key,

@@ -105,6 +105,7 @@ where
         match self.format {
             LogFormat::Pretty => writer.write_char('\n'),
             LogFormat::Json => {
+                // At the end, where the library's own format has it.
                 writer.write_str(",\"target\":\"")?;
                 Escaper { writer: &mut writer, is_quoted: true }.write_str(target)?;
                 writer.write_str("\"}\n")
@@ -128,7 +129,7 @@ const fn colour(level: Level) -> u8 {
 enum Quotes {
     /// Numbers and truth values.
     Never,
-    /// What displays itself: text shows it as it is.
+    /// Values that display themselves: text shows them as they are.
     Json,
     /// Strings.
     Always,
