@@ -53,6 +53,7 @@ const CORE: &[MutationTarget] = &[
             "crates/domain/src/hold.rs",
             "crates/domain/src/price.rs",
             "crates/domain/src/usage.rs",
+            "crates/domain/src/billing.rs",
         ],
         targets: &["--test=it"],
         chosen: WITHOUT_HISTORIES,

@@ -13,6 +13,7 @@ mod config;
 mod document;
 mod environment;
 mod error;
+mod misplaced;
 mod model;
 mod node;
 mod price;

@@ -8,10 +8,6 @@
 //! Defaults of time-outs give way to a shorter `total`: whoever sets `total = "10s"` alone does not
 //! have to lower the others as well. A time-out that was written and is longer than `total` is a
 //! mistake.
-//!
-//! TOML has one trap that many fall into: a key below `[models.timeout]` belongs to that table,
-//! though it was meant for the model. Such keys are refused by name, with the advice to move them
-//! up.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -24,6 +20,7 @@ use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulator;
 
 use crate::document::{Field, Table, did_you_mean};
+use crate::misplaced::refuse_misplaced;
 use crate::price::{PricePlaces, cost, prices};
 use crate::process::LimitsConfig;
 use crate::provider::ProviderKind;
@@ -40,23 +37,6 @@ const TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// The highest priority, weight and number of calls of a route.
 const COUNT_MAX: u64 = 1_000_000;
-
-/// Keys of a model itself. They must stand above the model's tables: TOML gives a key to the table
-/// that was opened last.
-const OWN_KEYS: [&str; 12] = [
-    "id",
-    "contract",
-    "context_tokens",
-    "max_output_tokens",
-    "guarantee",
-    "timeout",
-    "body_bytes",
-    "prompt_tokens_per_byte",
-    "prompt_overhead_tokens",
-    "image_tokens",
-    "accepts",
-    "allow",
-];
 
 type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 
@@ -240,17 +220,6 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
     }
     table.refuse_unknown();
     timeouts
-}
-
-/// Refuses what was meant for the model above.
-pub(crate) fn refuse_misplaced(table: &Table<'_>) {
-    for key in OWN_KEYS {
-        table.refuse(
-            key,
-            "belongs to [[models]], but stands below a table of the model and is read as that table's: \
-             move it up, right below [[models]]",
-        );
-    }
 }
 
 fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {

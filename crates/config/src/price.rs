@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 use toml::de::DeValue;
 
 use crate::document::{Field, SourceLocation, Table};
-use crate::model::refuse_misplaced;
+use crate::misplaced::refuse_misplaced;
 use crate::value::spell_moment;
 
 /// File and line of each price version.
@@ -144,6 +144,8 @@ fn rates(table: &Table<'_>, usual: Option<&UnitPrices>) -> Option<UnitPrices> {
     let (reasoning, audio_input) = (or("reasoning", output), or("audio_input", input));
     let audio_output = or("audio_output", output);
     tokens.refuse_unknown();
+    // Only what is priced each is taken over from the first rates: a tier that left out a price of
+    // tokens is a slip, for these are what a tier is there to change.
     let each = table.table("micros_each");
     let each_of = |key, kind| {
         let usual = usual.map_or(0, |usual| usual.rate(kind));

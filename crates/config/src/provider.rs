@@ -215,6 +215,7 @@ fn bedrock(table: &Table<'_>) -> Option<ProviderKind> {
             .as_ref()
             .and_then(|region| BaseUrl::try_from(BedrockOptions::base_url(region).as_str()).ok()),
     };
+    // Two credentials would leave open which account pays: one of them, or a mistake.
     let keys = keys(table);
     let api_key = if keys.is_some() {
         let beside = table.field("api_key");
@@ -274,6 +275,7 @@ fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
 fn credential(field: &Field<'_>) -> Option<String> {
     let secret = field.secret()?;
     match UpstreamKey::try_from(secret.expose()) {
+        // Judged as the key of a server is, but kept as text: the signer makes its own header of it.
         Ok(_key) => Some(secret.expose().to_owned()),
         Err(error) => {
             field.mistake(format_args!("is {error}"));

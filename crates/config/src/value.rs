@@ -90,6 +90,8 @@ impl<'d> Field<'d> {
             self.expected("a whole number without quotes, like 1_024");
             return None;
         };
+        // TOML has hexadecimal, octal and binary integers too. Below zero and beyond 64 bits is no
+        // count, and is told the bounds like any other number.
         let count = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
         let fits = count.filter(|count| bounds.contains(count));
         if fits.is_none() {
@@ -247,6 +249,7 @@ fn parse_span(text: &str) -> Option<Duration> {
         "h" => 3_600_000,
         _ => return None,
     };
+    // Checked: a span that wraps round would be a short one.
     count.checked_mul(millis).map(Duration::from_millis)
 }
 
@@ -285,6 +288,7 @@ pub(crate) fn spell_moment(at: Timestamp) -> String {
 }
 
 fn parse_moment(text: &str) -> Option<ConfigTimestamp> {
+    // A date without an offset does not parse: whose midnight it means would be a guess.
     let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?.to_offset(UtcOffset::UTC);
     let micros = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000)).ok()?;
     // Nanoseconds are cut: the text is part of a price version's id, and must mean what `at` means.

@@ -16,7 +16,7 @@ mod debug;
 use std::collections::BTreeMap;
 
 use crate::request::{Opaque, Request, ServiceTier, ToolKind};
-use crate::state::ProviderState;
+use crate::state::{CallStates, Origin, ProviderState};
 
 /// Reason why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,6 +259,18 @@ impl Answer {
     /// The choices in their order, each with its index.
     pub fn choices(&self) -> impl Iterator<Item = (u32, &Choice)> {
         self.choices.iter().map(|(index, choice)| (*index, &**choice))
+    }
+
+    /// States that came with its calls, from there; `None` where it has none.
+    #[must_use]
+    pub fn call_states(&self, origin: Origin) -> Option<CallStates> {
+        let calls = self.choices().flat_map(|(choice, Choice { tool_calls, .. })| {
+            tool_calls.iter().map(move |(call, said)| ([choice, *call], said))
+        });
+        let states: BTreeMap<_, _> =
+            calls.filter_map(|(at, call)| Some((at, call.state.clone()?))).collect();
+        // None rather than empty: the answer is then sealed in the layout without states.
+        (!states.is_empty()).then_some(CallStates { origin, states })
     }
 
     /// UTF-8 bytes of everything the model said: what an estimate counts. Of what it spoke, the words.

@@ -52,6 +52,7 @@
 
 pub mod answer;
 mod base62;
+pub mod billing;
 pub mod conduct;
 pub mod credential;
 pub mod hold;
@@ -63,6 +64,7 @@ pub mod money;
 pub mod operation;
 pub mod ports;
 pub mod price;
+pub mod private;
 pub mod request;
 pub mod secret;
 pub mod state;

@@ -27,11 +27,11 @@ use std::time::Duration;
 pub use self::change::{Admission, Change, Effect, GenerationStart, Receipt, Transition};
 pub use self::decide::{Refusal, decide};
 pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
+use crate::billing::UsageRecord;
 use crate::limits::{CounterMove, Reservation};
 use crate::model::{FingerprintTerms, PublicModelId};
 use crate::price::PriceVersion;
 use crate::secret::{BodyDigest, Fingerprint};
-use crate::usage::UsageRecord;
 use crate::{
     ApiKeyId, ClaimId, CredentialId, Incarnation, Micros, NodeName, OperationId, RequestKey,
     Timestamp, WalletId,

@@ -435,8 +435,15 @@ pub trait Pause: Send + Sync {
     async fn pause(&self, attempt: u32);
 }
 
-impl fmt::Debug for dyn Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Provider")
-    }
+/// `Debug` of a port: its name, for what holds one derives its own.
+macro_rules! named_ports {
+    ($($port:ident),+) => {$(
+        impl fmt::Debug for dyn $port {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($port))
+            }
+        }
+    )+};
 }
+
+named_ports! { Journal, Nodes, ApiKeys, Wallets, Provider }

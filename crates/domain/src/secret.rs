@@ -20,6 +20,7 @@ use blake3::Hasher;
 use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 
 pub use self::relay::{BadRelayProof, RelayKey, RelayProof};
+use crate::private::unprinted;
 use crate::{ApiKeyId, OperationId, base62};
 
 pub(crate) fn derived(context: &'static str, parts: &[&[u8]]) -> [u8; 32] {
@@ -185,12 +186,6 @@ impl CredentialSecret {
     }
 }
 
-impl fmt::Debug for CredentialSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CredentialSecret(…)")
-    }
-}
-
 /// Verifier that a credential is checked against. Comparison takes the same time whatever differs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Verifier(blake3::Hash);
@@ -209,11 +204,7 @@ impl Verifier {
     }
 }
 
-impl fmt::Debug for Verifier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Verifier(…)")
-    }
-}
+unprinted! { CredentialSecret, Verifier }
 
 /// Writes a derived key that never prints.
 macro_rules! keys {
@@ -230,11 +221,7 @@ macro_rules! keys {
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(concat!(stringify!($name), "(…)"))
-            }
-        }
+        unprinted! { $name }
     )+};
 }
 

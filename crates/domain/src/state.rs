@@ -6,14 +6,13 @@
 //! read it, and must not be sent it. Where one is gone, whoever wants it must do without.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use crate::answer::{Answer, Choice};
+use crate::private::Private;
 use crate::secret::derived;
 
 /// State that came with a call. Opaque to all but the kind of provider whose model said it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ProviderState(Box<str>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderState(Private<Box<str>>);
 
 impl ProviderState {
     /// Most bytes of a state, 1 MiB. A longer one is not kept.
@@ -22,19 +21,13 @@ impl ProviderState {
     /// State of this text; `None` where that is empty or too long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        (1..=Self::LEN_MAX).contains(&text.len()).then(|| Self(text.into()))
+        (1..=Self::LEN_MAX).contains(&text.len()).then(|| Self(Private(text.into())))
     }
 
     /// The text, as it came.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Debug for ProviderState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProviderState({} bytes)", self.0.len())
     }
 }
 
@@ -75,18 +68,4 @@ pub struct CallStates {
     pub origin: Origin,
     /// States by the call's choice and its place among that choice's calls.
     pub states: BTreeMap<[u32; 2], ProviderState>,
-}
-
-impl CallStates {
-    /// States of the calls of an answer from there; `None` where it has none.
-    #[must_use]
-    pub fn of(answer: &Answer, origin: Origin) -> Option<Self> {
-        let calls = answer.choices().flat_map(|(choice, Choice { tool_calls, .. })| {
-            tool_calls.iter().map(move |(call, said)| ([choice, *call], said))
-        });
-        let states: BTreeMap<_, _> =
-            calls.filter_map(|(at, call)| Some((at, call.state.clone()?))).collect();
-        // None rather than empty: the answer is then sealed in the layout without states.
-        (!states.is_empty()).then_some(Self { origin, states })
-    }
 }

@@ -1,15 +1,11 @@
-//! Usage of a run, by disjoint kinds, and the billing fact made of it. Never any content.
+//! Usage of a run, counted by disjoint kinds. Never any content.
 //!
 //! Many providers report nested counts (cached tokens within prompt tokens, reasoning within
 //! completion tokens). Adapters take them apart, so that every token is in one kind and priced once.
 //! A report that no run can have caused is not believed: the charge then rests on an own count from
 //! the text.
-//!
-//! An operation has at most one [`UsageRecord`] for ever, and its charge never exceeds the hold:
-//! what the meters cost beyond it is shortfall, which the operator bears.
 
 use crate::Micros;
-use crate::price::{PriceVersion, PriceVersionId};
 
 /// Kind of metered unit. The kinds are disjoint: a cached input token is not also an input token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -223,30 +219,4 @@ pub struct MeterReading {
     /// Cost of the run at the provider, in the wallet's currency; `None` where nobody has said. No
     /// charge is made of it, and it moves no money.
     pub provider_cost: Option<Micros>,
-}
-
-/// The billing fact of an operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageRecord {
-    /// Meters and their source.
-    pub metered: MeterReading,
-    /// Amount that the caller pays: never more than was held.
-    pub charge: Micros,
-    /// Cost of the meters beyond the hold; the operator bears it.
-    pub shortfall: Micros,
-    /// Price version that the charge was computed with.
-    pub price_version: PriceVersionId,
-}
-
-impl UsageRecord {
-    /// Prices the meters; the charge ends at the hold and the rest is shortfall.
-    #[must_use]
-    pub fn of(metered: MeterReading, price: &PriceVersion, hold: Micros) -> Self {
-        // Saturates at the largest amount, which the hold then caps: too much is never a wrap.
-        let cost = price.tariff.cost(&metered.meters);
-        let charge = cost.min(hold);
-        // Kept, not charged: it is how an operator sees that a hold was too low.
-        let shortfall = cost.minus(charge).unwrap_or(Micros::ZERO);
-        Self { metered, charge, shortfall, price_version: price.id.clone() }
-    }
 }

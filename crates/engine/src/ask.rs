@@ -4,13 +4,13 @@
 //! The body is apart from the context because it is the largest part, and is dropped as soon as it was compared or
 //! its run has it: thousands may wait for one run, and none of them needs the prompt for that.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::hold::UsageBound;
 use holdfast_domain::operation::Claim;
+use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
 use holdfast_domain::{Micros, OperationId, RequestKey};
 use holdfast_wire::chat::request::{BadRequest, Delivery};
@@ -25,7 +25,7 @@ use crate::serving_config::ServingConfig;
 const HEAD_WAIT: Duration = Duration::from_secs(5);
 
 /// A chat completion request of an authenticated caller.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Submission {
     /// Serving configuration of this request to its end, whatever a reload brings meanwhile.
     pub offer: Arc<ServingConfig>,
@@ -34,7 +34,7 @@ pub struct Submission {
     /// The caller's `Idempotency-Key`.
     pub request_key: RequestKey,
     /// The body as it came.
-    pub body: Bytes,
+    pub body: Private<Bytes>,
     /// The most that may be held, where the caller says so, or why that cannot be read. A retry that
     /// does not run ignores it.
     pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
@@ -43,13 +43,6 @@ pub struct Submission {
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
     /// up does not have less in hand.
     pub in_flight: Arc<InFlight>,
-}
-
-impl fmt::Debug for Submission {
-    /// Without the body: it is the prompt.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Submission({}, {} bytes)", self.request_key, self.body.len())
-    }
 }
 
 /// Context of one request while it is answered, without its content.
@@ -75,7 +68,7 @@ impl RequestContext {
             offer,
             caller,
             request_key,
-            body,
+            body: Private(body),
             max_charge,
             patience,
             in_flight: in_hand,

@@ -45,6 +45,7 @@ pub(crate) struct Authentication {
 }
 
 impl std::fmt::Debug for Authentication {
+    // The cache is left out: it may have thousands of callers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Authentication")
     }

@@ -38,7 +38,7 @@ use crate::serving_config::ServingConfig;
 use crate::tape::RunRegistry;
 
 /// The storage ports that an engine works on.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Ports {
     /// Operations and the book.
     pub journal: Arc<dyn Journal>,
@@ -48,12 +48,6 @@ pub struct Ports {
     pub keys: Arc<dyn ApiKeys>,
     /// Balances.
     pub wallets: Arc<dyn Wallets>,
-}
-
-impl std::fmt::Debug for Ports {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ports")
-    }
 }
 
 /// Engine of one running gateway process, which wires the four owners together.

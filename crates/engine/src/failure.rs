@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::ReachedLimit;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::usage::UsageRecord;
 use holdfast_domain::{Currency, Micros, OperationId};
 use holdfast_wire::chat::request::BadRequest;
 

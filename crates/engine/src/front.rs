@@ -38,6 +38,7 @@ use crate::results::ResultLimiter;
 use crate::runner::Runner;
 
 /// Front of this process: every question of an authenticated caller enters here.
+#[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) results: Arc<ResultLimiter>,
     /// Drain signal: from its first moment nothing new is taken.
@@ -54,12 +55,6 @@ pub(crate) struct Front {
     /// Relays to other nodes; without them a run elsewhere is followed by its row alone.
     relays: Option<Arc<Relays>>,
     readable: ReadinessCache,
-}
-
-impl std::fmt::Debug for Front {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Front").field(&self.row_poller).finish()
-    }
 }
 
 /// Parts of a front: storage ports, and what it shares with the other owners.

@@ -41,6 +41,7 @@ use crate::options::Options;
 use crate::tape::RunRegistry;
 
 /// Membership of this process: its node lease, and its work on the rows that all nodes share.
+#[derive(Debug)]
 pub(crate) struct Membership {
     pub(crate) node: NodeLease,
     /// Background tasks: heartbeat, reconciler, and polls of rows that run elsewhere.
@@ -55,12 +56,6 @@ pub(crate) struct Membership {
     orphan_grace: Duration,
     /// Retention of sealed results, which a reload may change.
     retention: Mutex<Duration>,
-}
-
-impl std::fmt::Debug for Membership {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Membership").field(&self.node).finish()
-    }
 }
 
 /// Parts of a membership: storage ports, and what it shares with the runner.

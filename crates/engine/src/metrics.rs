@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::NotRunProof;
-use holdfast_domain::usage::{MeterKind, UsageRecord};
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros};
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 

@@ -16,7 +16,6 @@ mod client;
 mod record;
 mod server;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,18 +37,13 @@ const PING_AFTER: Duration = Duration::from_secs(15);
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// Relays of a process, in both directions.
+#[derive(Debug)]
 pub(crate) struct Relays {
     options: RelayOptions,
     nodes: Arc<dyn Nodes>,
     metrics: Arc<Metrics>,
     told: Arc<Semaphore>,
     heard: Arc<Semaphore>,
-}
-
-impl fmt::Debug for Relays {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Relays")
-    }
 }
 
 impl Relays {

@@ -173,7 +173,7 @@ impl ResultLimiter {
         }
         let key = caller.bearer.secret.result_key(operation.id);
         match seal::open(&key, operation, result) {
-            Ok(opened) => Content::Kept(opened.body.into()),
+            Ok(opened) => Content::Kept(opened.body.0.into()),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::error!(operation.id = %operation.id, error, "a result does not open");
@@ -207,7 +207,7 @@ impl ResultLimiter {
         let opened = on_thread(move || seal::open(&key, &operation, &result)).await;
         drop(place);
         match opened {
-            Some(Ok(opened)) => Content::Kept(room.attach(opened.body.into())),
+            Some(Ok(opened)) => Content::Kept(room.attach(opened.body.0.into())),
             Some(Err(error)) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::error!(operation.id = %id, error, "a result does not open");

@@ -42,6 +42,7 @@ use crate::results::ResultLimiter;
 use crate::tape::RunRegistry;
 
 /// Runner of this process: its tasks, and the ports and counters that every run works on.
+#[derive(Debug)]
 pub(crate) struct Runner {
     pub(crate) membership: Arc<Membership>,
     pub(crate) running: Arc<RunRegistry>,
@@ -58,12 +59,6 @@ pub(crate) struct Runner {
     /// acknowledged is gone. Readiness fails from then on, so that requests go elsewhere until an
     /// operator has looked.
     has_lost_commits: AtomicBool,
-}
-
-impl std::fmt::Debug for Runner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Runner").field(&self.running).finish()
-    }
 }
 
 /// The ports that runs work on, and what they share with the other owners.

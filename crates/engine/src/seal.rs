@@ -7,12 +7,12 @@
 //! sealed with the body and goes with it: an answer without it is sealed as if there were no such thing.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use holdfast_domain::CredentialId;
 use holdfast_domain::operation::{Operation, SealedResult};
+use holdfast_domain::private::Private;
 use holdfast_domain::secret::ResultKey;
 use holdfast_domain::state::{CallStates, Origin, ProviderState};
 use uuid::Uuid;
@@ -38,16 +38,10 @@ pub enum SealError {
 }
 
 /// Opened result: body, and provider states if there were any.
+#[derive(Debug)]
 pub struct OpenedResult {
-    pub body: Vec<u8>,
+    pub body: Private<Vec<u8>>,
     pub kept: Option<CallStates>,
-}
-
-impl fmt::Debug for OpenedResult {
-    /// Prints the size only: it is an answer.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OpenedResult({} bytes)", self.body.len())
-    }
 }
 
 /// Seals a body with what the provider wants back.
@@ -101,7 +95,7 @@ pub fn open(
         .len();
     body.truncate(length);
     if result.format == BODY {
-        return Ok(OpenedResult { body, kept: None });
+        return Ok(OpenedResult { body: Private(body), kept: None });
     }
     decode(&body).ok_or(SealError::Layout)
 }
@@ -123,7 +117,7 @@ fn encode(body: &[u8], kept: &CallStates) -> Option<Vec<u8>> {
 
 /// Reads what [`encode`] wrote.
 fn decode(mut rest: &[u8]) -> Option<OpenedResult> {
-    let body = take_counted(&mut rest)?.to_vec();
+    let body = Private(take_counted(&mut rest)?.to_vec());
     let (origin, mut rest) = rest.split_first_chunk()?;
     let mut states = BTreeMap::new();
     while !rest.is_empty() {
@@ -184,7 +178,7 @@ mod tests {
         let kept = CallStates { origin: Origin::of("shape", "provider", "model"), states };
         let all = encode(b"the body", &kept).unwrap();
         let opened = decode(&all).unwrap();
-        assert_eq!(opened.body, b"the body");
+        assert_eq!(opened.body.0, b"the body");
         assert_eq!(opened.kept, Some(kept.clone()));
         for length in 0..all.len() {
             let whole = decode(&all[..length]).and_then(|opened| opened.kept);

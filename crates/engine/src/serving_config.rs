@@ -20,7 +20,7 @@ use crate::metrics;
 use crate::routes::{CoolDown, RouteState};
 
 /// Serving configuration of a request, from its first byte to the end of its operation.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ServingConfig {
     /// The models.
     pub catalogue: Catalogue,
@@ -42,12 +42,6 @@ pub struct ServingRules {
     pub answer_bytes: usize,
     /// Rules of the circuit breakers of all routes.
     pub cool_down: CoolDown,
-}
-
-impl std::fmt::Debug for ServingConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServingConfig").field("catalogue", &self.catalogue).finish_non_exhaustive()
-    }
 }
 
 impl ServingConfig {

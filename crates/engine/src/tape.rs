@@ -22,12 +22,12 @@ mod chunk_log;
 mod compact_log;
 mod registry;
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use holdfast_domain::operation::{Binding, Snapshot};
+use holdfast_domain::private::Private;
 use holdfast_domain::{ClaimId, OperationId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -54,7 +54,7 @@ enum RunStage {
 }
 
 /// Outcome of a run, shared by all its readers.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) enum Outcome {
     /// Claim not committed, with its failure; the key is as it was before.
     Unbound(RequestFailure),
@@ -63,7 +63,7 @@ pub(crate) enum Outcome {
         /// Row as it was read after the last guarded write.
         snapshot: Arc<Snapshot>,
         /// Plaintext body, where this run made it: it spares readers the opening of the seal.
-        body: Option<Bytes>,
+        body: Option<Private<Bytes>>,
         /// `true` where this run wrote the row, `false` where it found it.
         ran: bool,
         /// Rate-limit status of the API key after the ending, where this run claimed.
@@ -77,23 +77,6 @@ pub(crate) enum Outcome {
     OtherRequest,
     /// The task died; heartbeat or reconciler will resolve the operation.
     Lost,
-}
-
-impl fmt::Debug for Outcome {
-    /// Prints sizes only, never content.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unbound(failure) => write!(f, "Unbound({failure:?})"),
-            Self::Row { snapshot, body, ran, rates } => {
-                let body = body.as_ref().map(Bytes::len);
-                write!(f, "Row({snapshot:?}, {body:?} bytes, ran: {ran}, {rates:?})")
-            }
-            Self::GivenBack => f.write_str("GivenBack"),
-            Self::Elsewhere => f.write_str("Elsewhere"),
-            Self::OtherRequest => f.write_str("OtherRequest"),
-            Self::Lost => f.write_str("Lost"),
-        }
-    }
 }
 
 /// Result of following a tape.

@@ -2,12 +2,12 @@
 
 mod book;
 mod check;
-pub(crate) mod key;
+mod key;
 mod migrate;
 mod operation;
 mod reconcile;
 mod usage;
-pub(crate) mod wallet;
+mod wallet;
 
 use crate::cli::{Cli, Command, Ledger, Operation, UsageCommand};
 use crate::failure::CommandFailure;

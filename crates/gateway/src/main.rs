@@ -1,10 +1,12 @@
 //! The gateway process: arguments, commands, wiring, telemetry. Nothing is decided here.
 
+mod accounts;
 mod cli;
 mod command;
 mod csv;
 mod database;
 mod failure;
+mod node;
 mod output;
 mod provider;
 mod secret;

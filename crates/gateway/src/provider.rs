@@ -11,6 +11,7 @@ use holdfast_config::ProviderKind;
 
 /// A client that has not connected yet.
 pub(crate) fn build(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
+    // For pictures at URLs: one of this machine would let callers reach what only it can reach.
     let mut kind = kind.clone();
     if let Some(server) = kind.server_mut() {
         server.own_addresses = addresses::own();

@@ -24,7 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::NodeName;
 use holdfast_engine::Engine;
 use holdfast_http::{Admin, LiveOptions};
 use holdfast_store::{ServeLock, Store};
@@ -34,7 +33,6 @@ use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use self::reload::Reloader;
 use self::signals::Signals;
@@ -56,11 +54,6 @@ const CLOSE: Duration = Duration::from_secs(10);
 const SEND_BUFFER: u32 = 131_072;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
-/// The name of a process whose database has one process.
-const NODE_NAME: &str = "embedded";
-/// Prefix of the names that are made up for processes which share a database and were given none.
-const NODE_PREFIX: &str = "gw";
-
 /// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of
 /// its name; a second signal ends it at once.
 pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
@@ -102,21 +95,6 @@ pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
     announce(&Addresses { public, admin, node })?;
     tracing::info!(listen = %public, version = env!("CARGO_PKG_VERSION"), "serving");
     gateway.run(listeners, reloading, &mut signals).await
-}
-
-/// The name that this process's operations are leased through.
-pub(crate) fn node_name(config: &Config) -> anyhow::Result<NodeName> {
-    match &config.server.node {
-        Some(name) => Ok(name.clone()),
-        None if config.database.file().is_some() => {
-            NodeName::try_from(NODE_NAME).context("the node has no name")
-        }
-        // Another one at each start: it never waits for the lease of the one before.
-        None => {
-            let name = format!("{NODE_PREFIX}-{}", Uuid::new_v4().as_simple());
-            NodeName::try_from(name.as_str()).context("the node has no name")
-        }
-    }
 }
 
 /// A running gateway: everything that serving, draining and closing need.

@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 
+use holdfast_domain::private::Private;
 use holdfast_engine::{Caller, Engine, Reply, ReplyBody, ServingConfig, Submission};
+use holdfast_domain::private::Private;
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
@@ -59,7 +61,7 @@ pub(crate) async fn complete(
         offer: serving,
         caller,
         request_key,
-        body,
+        body: Private(body),
         // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.
         max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
@@ -74,9 +76,9 @@ fn answer(reply: Reply, log: &mut RequestLog) -> HttpResponse {
     log.facts = facts;
     log.replayed = replayed;
     let mut answer = match outcome {
-        Ok(ReplyBody::Completed(body)) => json(StatusCode::OK, body),
+        Ok(ReplyBody::Completed(Private(body))) => json(StatusCode::OK, body),
         Ok(ReplyBody::Streamed(stream)) => event_stream(stream),
-        Ok(ReplyBody::Refused(refusal, body)) => {
+        Ok(ReplyBody::Refused(refusal, Private(body))) => {
             let code = Code::of(refusal);
             log.code = Some(code.label());
             with_error_headers(json(status(code), body), code, RetryAdvice::of(code))

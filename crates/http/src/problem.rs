@@ -13,7 +13,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use holdfast_domain::usage::{Meters, UsageRecord};
+use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::usage::Meters;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_wire::error::{Code, ErrorBody};
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::private::Private;
 use holdfast_domain::{OperationId, Timestamp};
 use holdfast_engine::{
     Caller, Engine, LookupError, Model, OperationLookup, Price, ResultState, ServingConfig,
@@ -82,7 +83,7 @@ async fn render_operation(
     let view = OperationView::of(operation, look_up.situation);
     let internal = || internal(operation.id);
     let result = match &look_up.result {
-        ResultState::Kept(body) if is_large(body.len()) => {
+        ResultState::Kept(Private(body)) if is_large(body.len()) => {
             // Rendering takes milliseconds for megabytes: it would hold up every other task here.
             let room = body.clone();
             let rendered = engine.run_blocking(move || {
@@ -92,7 +93,7 @@ async fn render_operation(
             let rendered: Result<_, NotJson> = rendered.await.ok_or_else(internal)?;
             return rendered.map_err(|error| render_error(operation.id, &error));
         }
-        ResultState::Kept(body) => OperationResult::from_stored(body)
+        ResultState::Kept(Private(body)) => OperationResult::from_stored(body)
             .map_err(|error| render_error(operation.id, &error))?,
         ResultState::Expired => OperationResult::Expired,
         ResultState::Sealed => OperationResult::Sealed,

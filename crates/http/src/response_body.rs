@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
+use holdfast_domain::private::Private;
 use holdfast_engine::{
     CompletionStream, InFlight, ReplyFacts, StreamFailure, StreamItem, is_large,
 };
@@ -146,7 +147,9 @@ impl StreamedBody {
         let told = stream::unfold(Some(stream), |stream| async {
             let mut stream = stream?;
             Some(match stream.next().await {
-                Some(StreamItem::Event(event)) => (StreamEvent::Event(event), Some(stream)),
+                Some(StreamItem::Event(Private(event))) => {
+                    (StreamEvent::Event(event), Some(stream))
+                }
                 Some(StreamItem::Broken(broken)) => {
                     let (code, event) = failure_event(broken);
                     (StreamEvent::Broken(stream.facts().clone(), code, event), None)

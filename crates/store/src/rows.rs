@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Credential, Grant};
 use holdfast_domain::ledger::TransferKind;
 use holdfast_domain::limits::{Counter, Limits, Reservation, SpendLimit, SpendWindow};
@@ -23,7 +24,7 @@ use holdfast_domain::operation::{
 use holdfast_domain::ports::Cause;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Incarnation, Micros, NodeName, OperationId,

@@ -41,8 +41,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         holds: |path| {
-            let heart =
-                ["operation", "ledger", "usage"].map(|it| format!("crates/domain/src/{it}"));
+            let heart = ["operation", "ledger", "usage", "billing"]
+                .map(|it| format!("crates/domain/src/{it}"));
             heart.iter().any(|module| {
                 let rest = path.strip_prefix(module.as_str());
                 rest.is_some_and(|rest| rest.starts_with(['.', '/']))

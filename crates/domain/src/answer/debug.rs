@@ -1,5 +1,6 @@
 //! Debug output of answers: lengths, never what was said. By hand, because a derived one would put
-//! answers into the first log line or panic that shows one.
+//! answers into the first log line or panic that shows one. Not by fields of `Private`, as for
+//! requests.
 
 use std::fmt;
 

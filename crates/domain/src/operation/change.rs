@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Attempt, Binding, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version};
+use crate::billing::UsageRecord;
 use crate::ledger::{Funds, Posting};
 use crate::limits::{CounterMove, CounterReadings, Reservation};
 use crate::model::PublicModelId;
 use crate::price::PriceVersion;
-use crate::usage::UsageRecord;
 use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
 
 /// Change that a journal commits, all of it or nothing.

@@ -29,9 +29,9 @@ use super::{
     Admission, Attempt, Claim, Disown, Effect, Event, Finish, GenerationStart, Lease, Operation,
     Phase, SendStatus, Snapshot, Transition,
 };
+use crate::billing::UsageRecord;
 use crate::ledger::Funds;
 use crate::limits::Reservation;
-use crate::usage::UsageRecord;
 use crate::{ClaimId, Micros, OperationId, Timestamp};
 
 /// Reason why an event changes nothing. For a claim it says what to do instead.

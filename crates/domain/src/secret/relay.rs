@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{ResultKey, derived};
+use crate::private::unprinted;
 use crate::{ClaimId, RelayNonce};
 
 /// Proof of the asking node that it knows the result key. Comparison takes the same time whatever
@@ -38,23 +39,13 @@ impl FromStr for RelayProof {
 #[error("not 64 hexadecimal digits")]
 pub struct BadRelayProof;
 
-impl fmt::Debug for RelayProof {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RelayProof(…)")
-    }
-}
+unprinted! { RelayProof, RelayKey }
 
 impl RelayKey {
     /// The key's bytes, for the cipher that uses it.
     #[must_use]
     pub const fn expose(&self) -> &[u8; 32] {
         &self.0
-    }
-}
-
-impl fmt::Debug for RelayKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RelayKey(…)")
     }
 }
 

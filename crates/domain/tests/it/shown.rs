@@ -4,13 +4,15 @@ use std::fmt::Debug;
 
 use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::conduct::Conduct;
+use holdfast_domain::private::Private;
 use holdfast_domain::request::{
     AssistantMessage, Content, ContentPart, CustomTool, Function, FunctionCall, FunctionChoice,
     Item, JsonSchema, Message, Opaque, RecordingFormat, ResponseFormat, Role, Tool, ToolCall,
     ToolChoice, ToolKind, ToolMode, Voice,
 };
+use holdfast_domain::secret::CredentialSecret;
 use holdfast_domain::state::ProviderState;
-use holdfast_domain::{Currency, RequestKey};
+use holdfast_domain::{Currency, OperationId, RequestKey};
 use holdfast_testkit::{MemoryJournal, NoPause, sample};
 
 const SECRET: &str = "the treasure is under the old oak";
@@ -138,4 +140,20 @@ fn values_are_shown_with_their_names() {
     check(&"EUR".parse::<Currency>().unwrap(), "Currency(EUR)");
     let key = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
     check(&key.parse::<RequestKey>().unwrap(), &format!("RequestKey({key})"));
+}
+
+#[test]
+fn private_content_tells_its_length_wherever_it_is() {
+    check(&Private(SECRET.to_owned()), "33 bytes");
+    check(&Some(Private(Box::<str>::from(SECRET))), "Some(33 bytes)");
+    check(&[Private(SECRET.as_bytes().to_vec())], "[33 bytes]");
+    // No larger than what it wraps: it costs nothing to hold.
+    assert_eq!(size_of::<Private<String>>(), size_of::<String>());
+}
+
+#[test]
+fn keys_and_secrets_show_their_names_only() {
+    let secret = CredentialSecret::new(*b"the treasure is under the oak...");
+    check(&secret, "CredentialSecret(…)");
+    check(&secret.result_key(OperationId::from_u128(1)), "ResultKey(…)");
 }

@@ -1,8 +1,9 @@
 //! The billing fact: what a run cost, what of it is charged, and what the operator bears.
 
 use holdfast_domain::Micros;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::price::{PriceVersion, UnitPrices};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 

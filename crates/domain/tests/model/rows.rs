@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::{Limits, Reservation, SpendLimit, SpendWindow};
 use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
@@ -11,7 +12,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Event, Incarnation, Micros, NodeName, OperationId,
     RequestKey, Snapshot, Timestamp, WalletId,

@@ -10,16 +10,16 @@ mod remote_run;
 mod streaming;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::OperationId;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, ProviderRefusal, Snapshot};
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::usage::UsageRecord;
+use holdfast_domain::private::Private;
 use tokio::time::sleep_until;
 
 use self::remote_run::{Progress, RemoteRun};
@@ -47,24 +47,14 @@ pub struct Reply {
 }
 
 /// Body of a reply, in its exact bytes.
+#[derive(Debug)]
 pub enum ReplyBody {
     /// Completion as one JSON body.
-    Completed(Bytes),
+    Completed(Private<Bytes>),
     /// Completion as a stream of events.
     Streamed(Box<CompletionStream>),
     /// Definitive refusal by the provider, in the bytes of the first answer.
-    Refused(ProviderRefusal, Bytes),
-}
-
-impl fmt::Debug for ReplyBody {
-    /// Prints sizes only, never content.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Completed(body) => write!(f, "Completed({} bytes)", body.len()),
-            Self::Streamed(stream) => write!(f, "Streamed({stream:?})"),
-            Self::Refused(refusal, body) => write!(f, "Refused({refusal:?}, {} bytes)", body.len()),
-        }
-    }
+    Refused(ProviderRefusal, Private<Bytes>),
 }
 
 /// Facts of an operation that may be logged: never content.
@@ -101,7 +91,7 @@ impl Reply {
     /// has to be read: another credential sealed it, or it holds no answer.
     pub(crate) fn from_run(
         snapshot: &Snapshot,
-        body: Option<Bytes>,
+        body: Option<Private<Bytes>>,
         caller: &Caller,
         replayed: bool,
     ) -> Option<Self> {
@@ -141,7 +131,7 @@ impl Front {
             Phase::Abandoned { .. } => Err(RequestFailure::OutcomeUnknown(id)),
             Phase::Completed { usage, .. } => {
                 match self.results.content(&*self.journal, snapshot, operation, caller).await {
-                    Content::Kept(body) => Ok(ReplyBody::Completed(body)),
+                    Content::Kept(body) => Ok(ReplyBody::Completed(Private(body))),
                     Content::Expired => {
                         Err(RequestFailure::ResultExpired(id, Box::new(usage.clone())))
                     }
@@ -157,7 +147,7 @@ impl Front {
             }
             Phase::Refused { refusal, .. } => {
                 match self.results.content(&*self.journal, snapshot, operation, caller).await {
-                    Content::Kept(body) => Ok(ReplyBody::Refused(*refusal, body)),
+                    Content::Kept(body) => Ok(ReplyBody::Refused(*refusal, Private(body))),
                     // The words are gone and the verdict is not: the row has its kind.
                     Content::Expired | Content::Sealed => {
                         Err(RequestFailure::Refused(id, *refusal))

@@ -1,12 +1,12 @@
 //! Views for callers besides completions: their operations, their wallet, the models.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situation};
 use holdfast_domain::ports::{CounterSnapshot, Unavailable};
-use holdfast_domain::usage::UsageRecord;
+use holdfast_domain::private::Private;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey};
 use tokio::time::Instant;
@@ -46,27 +46,16 @@ pub struct Account {
 }
 
 /// Content of an operation, or the reason that there is none.
+#[derive(Debug)]
 pub enum ResultState {
     /// Exact bytes of the answer.
-    Kept(Bytes),
+    Kept(Private<Bytes>),
     /// Deleted after its time.
     Expired,
     /// Sealed for another credential, which alone can open it.
     Sealed,
     /// No content in this phase.
     None,
-}
-
-impl fmt::Debug for ResultState {
-    /// Prints the size of content, never the content.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kept(body) => write!(f, "Kept({} bytes)", body.len()),
-            Self::Expired => f.write_str("Expired"),
-            Self::Sealed => f.write_str("Sealed"),
-            Self::None => f.write_str("None"),
-        }
-    }
 }
 
 /// Failure of a look-up.
@@ -162,7 +151,7 @@ impl Front {
         let result = match operation.phase {
             Phase::Completed { .. } | Phase::Refused { .. } => {
                 match self.results.content(&*self.journal, &snapshot, operation, caller).await {
-                    Content::Kept(body) => ResultState::Kept(body),
+                    Content::Kept(body) => ResultState::Kept(Private(body)),
                     Content::Expired => ResultState::Expired,
                     Content::Sealed => ResultState::Sealed,
                     Content::Broken => {

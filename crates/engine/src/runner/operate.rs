@@ -29,6 +29,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::conduct::{ClaimOffer, ClaimOutcome, Conclusion, Ending};
 use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
@@ -36,9 +37,10 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::ports::CallFailure as ProviderFailure;
 use holdfast_domain::price::ProviderCost;
+use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
 use holdfast_domain::state::CallStates;
-use holdfast_domain::usage::{Meters, UsageRecord};
+use holdfast_domain::usage::Meters;
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
 use tokio::time::{Instant, timeout};
@@ -223,7 +225,7 @@ impl Run<'_> {
             );
         }
         // Nobody was billed for a late result, and a lost claim may run again: neither may be handed out.
-        let body = body.filter(|_body| !late && !is_lost);
+        let body = body.filter(|_body| !late && !is_lost).map(Private);
         let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
         Outcome::Row { snapshot, body, ran: true, rates }
     }
@@ -289,7 +291,7 @@ impl Run<'_> {
                 Ok(reported) => {
                     let (route, id) = (&pass.lane.route, self.operation.id);
                     let reported = self.runner.credible_meters(route, self.bid, reported, id);
-                    let kept = origin.and_then(|origin| CallStates::of(&heard.answer, origin));
+                    let kept = origin.and_then(|origin| heard.answer.call_states(origin));
                     let (kept, cost) = (kept.map(Box::new), pass.lane.route.cost.clone());
                     return CallVerdict::Answered(heard, RunReport { reported, cost, kept });
                 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use holdfast_domain::answer::Answer;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, SealedResult};
 use holdfast_domain::request::Request;
 use holdfast_domain::state::CallStates;
-use holdfast_domain::usage::UsageRecord;
 use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};
 

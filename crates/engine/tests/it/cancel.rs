@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
+use holdfast_domain::private::Private;
 use holdfast_domain::usage::MetersSource;
 use holdfast_engine::{LookupError, OperationLookup, RequestFailure, ResultState};
 use holdfast_testkit::{Gate, Script, join_all, sample};
@@ -307,7 +308,7 @@ async fn a_wish_that_meets_the_result_at_the_store_finds_it_ended() {
     asked.open();
     let seen = cancelling.join_next().await.unwrap().unwrap().unwrap();
     assert_eq!(seen.operation.phase.label(), "completed");
-    assert!(matches!(seen.result, ResultState::Kept(kept) if kept == body(&reply)));
+    assert!(matches!(seen.result, ResultState::Kept(Private(kept)) if kept == body(&reply)));
     assert!(!world.store.operation().cancel_asked);
     assert_eq!(world.store.balances(), (FUNDS - ANSWER_COSTS, 0));
 }

@@ -1,10 +1,11 @@
 //! Who pays what: meters, prices, overruns, and settlements that the store refuses.
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::{Counter, Limits, ReachedLimit};
 use holdfast_domain::operation::{Lease, Phase};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof};
 use holdfast_domain::price::UnitPrices;
-use holdfast_domain::usage::{MeterKind, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, Meters, MetersSource};
 use holdfast_domain::{Journal, OperationId, Timestamp, Wallets};
 use holdfast_engine::{Price, RequestFailure};
 use holdfast_testkit::{Fault, Gate, Script, sample};

@@ -3,6 +3,7 @@
 use holdfast_domain::ports::{
     CallFailure as ProviderFailure, NotRunProof, UnknownReason, UnreadableReason,
 };
+use holdfast_domain::private::Private;
 use holdfast_engine::{Guarantee, ReplyBody, RequestFailure, StreamFailure, StreamItem};
 use holdfast_testkit::{Gate, Script, sample};
 
@@ -74,7 +75,7 @@ async fn a_stream_goes_to_the_next_route_until_somebody_has_heard_of_it() {
     let Ok(ReplyBody::Streamed(mut stream)) = world.ask(1, STREAM).await.outcome else { panic!() };
     let mut said = String::new();
     while let Some(piece) = stream.next().await {
-        let StreamItem::Event(event) = piece else { panic!("it broke") };
+        let StreamItem::Event(Private(event)) = piece else { panic!("it broke") };
         said.push_str(str::from_utf8(&event).unwrap());
     }
     assert!(said.contains("second") && said.contains("[DONE]"), "{said}");

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use holdfast_domain::Micros;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::CallFailure as ProviderFailure;
+use holdfast_domain::private::Private;
 use holdfast_engine::{Reply, ReplyBody, RequestFailure};
 use holdfast_testkit::{Gate, Script, sample};
 
@@ -16,7 +17,7 @@ use crate::world::{
 #[track_caller]
 fn refusal(reply: &Reply) -> (ProviderRefusal, &[u8]) {
     match &reply.outcome {
-        Ok(ReplyBody::Refused(refusal, body)) => (*refusal, body),
+        Ok(ReplyBody::Refused(refusal, Private(body))) => (*refusal, body),
         other => panic!("no refusal: {other:?}"),
     }
 }

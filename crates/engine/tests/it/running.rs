@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use holdfast_domain::operation::Phase;
+use holdfast_domain::private::Private;
 use holdfast_engine::RequestFailure;
 use holdfast_testkit::{Gate, join_all, sample};
 use tokio::time::Instant;
@@ -178,7 +179,7 @@ async fn asking_watched(world: &World, text: &'static str) -> (PendingReplies, W
     let mut submission = world.submission(1, text).await;
     let held = Arc::new(());
     let watch = Arc::downgrade(&held);
-    submission.body = Bytes::from_owner(WatchedBody { text, _held: held });
+    submission.body = Private(Bytes::from_owner(WatchedBody { text, _held: held }));
     (PendingReplies::of(world, submission), watch)
 }
 

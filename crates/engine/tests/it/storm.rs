@@ -12,6 +12,7 @@ use holdfast_domain::operation::{Phase, ProviderRefusal};
 use holdfast_domain::ports::{
     Call, CallFailure as ProviderFailure, LeaseMode, NotRunProof, Provider, Sink, UnknownReason,
 };
+use holdfast_domain::private::Private;
 use holdfast_domain::request::Content;
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{Reply, ReplyBody, RequestFailure};
@@ -98,7 +99,9 @@ fn prompt(key: u64) -> String {
 /// A final answer: what a key's callers must all be told.
 fn last_word(reply: &Reply) -> Option<Bytes> {
     match &reply.outcome {
-        Ok(ReplyBody::Completed(body) | ReplyBody::Refused(_, body)) => Some(body.clone()),
+        Ok(ReplyBody::Completed(Private(body)) | ReplyBody::Refused(_, Private(body))) => {
+            Some(body.clone())
+        }
         Err(RequestFailure::OutcomeUnknown(_)) => Some(Bytes::from_static(b"outcome unknown")),
         Ok(ReplyBody::Streamed(_))
         | Err(

@@ -4,6 +4,7 @@
 mod endings;
 mod heads;
 
+use holdfast_domain::private::Private;
 use holdfast_domain::usage::Meters;
 use holdfast_engine::{
     CompletionStream, Reply, ReplyBody, RequestFailure, StreamFailure, StreamItem,
@@ -38,7 +39,7 @@ fn hello(gates: &[&Gate; 2]) -> Script {
 
 async fn event(stream: &mut CompletionStream) -> String {
     match stream.next().await {
-        Some(StreamItem::Event(event)) => String::from_utf8(event.to_vec()).unwrap(),
+        Some(StreamItem::Event(Private(event))) => String::from_utf8(event.to_vec()).unwrap(),
         other => panic!("no event: {other:?}"),
     }
 }
@@ -57,7 +58,7 @@ async fn rest(stream: &mut CompletionStream) -> (Vec<String>, Option<StreamFailu
     let mut events = Vec::new();
     loop {
         match stream.next().await {
-            Some(StreamItem::Event(event)) => {
+            Some(StreamItem::Event(Private(event))) => {
                 events.push(String::from_utf8(event.to_vec()).unwrap());
             }
             Some(StreamItem::Broken(broken)) => {

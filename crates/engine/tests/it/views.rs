@@ -6,6 +6,7 @@ use std::time::Duration;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{ProviderRefusal, Situation};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof, UnknownReason};
+use holdfast_domain::private::Private;
 use holdfast_engine::{LookupError, OperationLookup, Readiness, ResultState};
 use holdfast_testkit::{Gate, Script, sample};
 use tokio::time::{Instant, timeout};
@@ -31,7 +32,7 @@ async fn a_look_up_shows_a_completed_operation_with_its_answer() {
     let seen = look_up(&world).await;
     assert_eq!(seen.situation, Situation::Completed);
     assert_eq!(seen.operation.id, world.store.operation().id);
-    let ResultState::Kept(kept) = seen.result else { panic!("{:?}", seen.result) };
+    let ResultState::Kept(Private(kept)) = seen.result else { panic!("{:?}", seen.result) };
     assert_eq!(kept, body(&first));
 }
 
@@ -215,7 +216,9 @@ async fn what_a_load_withholds_is_read_and_opened_all_the_same() {
             (result.withheld, result.sealed) = (result.sealed.len(), [].into());
         }
     });
-    let ResultState::Kept(kept) = look_up(&world).await.result else { panic!("it is kept") };
+    let ResultState::Kept(Private(kept)) = look_up(&world).await.result else {
+        panic!("it is kept")
+    };
     assert_eq!(kept, body(&first));
     assert_eq!(body(&world.ask(1, HELLO).await), body(&first));
     assert_eq!(world.runs(), 1);

@@ -14,6 +14,7 @@ use holdfast_domain::limits::Limits;
 use holdfast_domain::model::Contract;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, NewApiKey, Provider};
+use holdfast_domain::private::Private;
 use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{
@@ -313,7 +314,7 @@ impl World {
             in_flight: Arc::new(self.take_in_hand(&caller).unwrap()),
             caller,
             request_key: sample::request_key(key),
-            body: Bytes::from(body.to_owned()),
+            body: Private(Bytes::from(body.to_owned())),
             max_charge: Ok(None),
             patience: TOTAL,
         }
@@ -409,7 +410,7 @@ pub(crate) fn operation_id(key: u64) -> OperationId {
 #[track_caller]
 pub(crate) fn body(reply: &Reply) -> &Bytes {
     match &reply.outcome {
-        Ok(ReplyBody::Completed(body)) => body,
+        Ok(ReplyBody::Completed(Private(body))) => body,
         other => panic!("no completion: {other:?}"),
     }
 }

@@ -13,18 +13,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow};
-use holdfast_domain::credential::{ApiKey, BalanceVisibility, Bearer, Credential, Grant};
+use holdfast_domain::credential::{ApiKey, BalanceVisibility, Grant};
 use holdfast_domain::limits::Limits;
-use holdfast_domain::ports::{CreateError, NewApiKey, RotateError};
-use holdfast_domain::secret::{CredentialSecret, ServerSecret};
+use holdfast_domain::ports::RotateError;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Journal, Timestamp, WalletId};
+use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Timestamp};
 use holdfast_store::Store;
 use holdfast_store::report::LiveCredential;
 use holdfast_wire::api::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView, rfc3339};
-use uuid::Uuid;
 
 use super::wallet;
+use crate::accounts::{credential, issue_key};
 use crate::cli;
 use crate::cli::grant::{Expiry, Span};
 use crate::cli::value::{Name, Reference};
@@ -47,7 +46,7 @@ pub(super) async fn run(
             let grant = grant(config, store, &wallet, &asked).await?;
             let secrets = database::secrets(config, store, note).await?;
             let name = asked.name.as_ref().map(Name::as_str);
-            let (key, bearer) = issue(store, secrets.first(), wallet.id, name, grant).await?;
+            let (key, bearer) = issue_key(store, secrets.first(), wallet.id, name, grant).await?;
             let made = [
                 ("id", key.id.to_string()),
                 ("name", key.name.clone()),
@@ -162,42 +161,6 @@ async fn end(store: &Store, expiry: Expiry) -> Result<Timestamp, CommandFailure>
     }
 }
 
-/// Issues an API key with its first credential. The bearer is all that ever knows its secret.
-pub(crate) async fn issue(
-    store: &Store,
-    server_secret: &ServerSecret,
-    wallet: WalletId,
-    name: Option<&str>,
-    grant: Grant,
-) -> anyhow::Result<(ApiKey, Bearer)> {
-    let api_key = Uuid::new_v4();
-    let made_up = || format!("key-{}", api_key.as_simple()).chars().take(12).collect();
-    let key = NewApiKey {
-        id: ApiKeyId::from(api_key),
-        wallet,
-        name: name.map_or_else(made_up, str::to_owned),
-        grant,
-    };
-    let (credential, bearer) = credential(server_secret, key.id)?;
-    match store.issue(&key, &credential).await {
-        Ok(key) => Ok((key, bearer)),
-        // A revoked key is not in the way of anybody's work, but its name is: say which of the two
-        // it is.
-        Err(CreateError::NameTaken) => {
-            let name = &key.name;
-            let revoked = ApiKeys::list(store)
-                .await?
-                .into_iter()
-                .any(|other| other.name == *name && other.revoked_at.is_some());
-            let why = if revoked { ": it is revoked, and keeps its name in the book" } else { "" };
-            Err(anyhow!("there is an API key named {name} already{why}; choose another name"))
-        }
-        Err(error @ (CreateError::NoWallet | CreateError::Unavailable(_))) => {
-            Err(anyhow::Error::from(error).context("the API key was not issued"))
-        }
-    }
-}
-
 async fn rotate(
     output: Output,
     config: &Config,
@@ -233,26 +196,6 @@ async fn rotate(
     // Kept answers are sealed with the secret of the credential that asked for them.
     note("answers that were sealed for an earlier credential open with that one alone");
     Ok(())
-}
-
-/// A new credential of an API key, and what its bearer has to keep.
-fn credential(
-    server_secret: &ServerSecret,
-    api_key: ApiKeyId,
-) -> anyhow::Result<(Credential, Bearer)> {
-    let (mut id, mut secret) = ([0; 16], [0; 32]);
-    // The id is random as well: a bearer must not tell how many there are.
-    let random = aws_lc_rs::rand::fill(&mut id).and_then(|()| aws_lc_rs::rand::fill(&mut secret));
-    random.context("the system gives no random bytes")?;
-    let bearer = Bearer { id: CredentialId::from_bytes(id), secret: CredentialSecret::new(secret) };
-    let credential = Credential {
-        id: bearer.id,
-        api_key,
-        verifier: server_secret.verifier(&bearer.secret),
-        server_secret: server_secret.id(),
-        ends_at: None,
-    };
-    Ok((credential, bearer))
 }
 
 /// The API key of this id or name.

@@ -15,8 +15,8 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::failure::CommandFailure;
+use crate::node;
 use crate::output::{Output, note};
-use crate::serve;
 use holdfast_config::Config;
 
 /// Operations that one look takes.
@@ -66,8 +66,7 @@ pub(super) async fn run(
 /// Under the lock nobody serves: as the next incarnation of the node's name, whatever the last one
 /// left is superseded.
 async fn as_successor(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
-    let node =
-        Node { name: serve::node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
+    let node = Node { name: node::name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let taken = store.heartbeat(&node, config.operations.lease, LeaseMode::Take).await;
     taken.context("the node's name was not taken")?;
     let views = all_due(store, Some(config.operations.orphan_grace)).await;

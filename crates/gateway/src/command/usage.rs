@@ -146,6 +146,7 @@ fn spell_csv(by: GroupBy, usages: &[UsageRow]) -> String {
     let group: &[&str] = match by {
         GroupBy::Day => &["day"],
         GroupBy::Model => &["model"],
+        // The id beside the name, whose spelling `csv::chosen` may change.
         GroupBy::ApiKey => &["api_key_id", "api_key_name"],
         GroupBy::Wallet => &["wallet_id", "wallet_name"],
     };
@@ -165,6 +166,7 @@ fn spell_csv(by: GroupBy, usages: &[UsageRow]) -> String {
         };
         fields.push(currency.to_string());
         fields.extend(counts(usage).map(|count| count.to_string()));
+        // In micros: a spreadsheet would round a decimal of six places to what its column shows.
         fields.extend(amounts(totals).map(|amount| amount.get().to_string()));
         text.push_str(&csv::record(fields.iter().map(String::as_str)));
     }

@@ -1,19 +1,17 @@
 //! `holdfast wallet`
 
-mod posting;
 mod statement;
 
 use anyhow::{Context, anyhow};
 use holdfast_domain::ledger::PostingKind;
-use holdfast_domain::ports::CreateError;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Currency, PostingId, WalletId, Wallets};
+use holdfast_domain::{PostingId, WalletId, Wallets};
 use holdfast_store::Store;
 use holdfast_wire::api::{PostingView, WalletView};
 use uuid::Uuid;
 
-use self::posting::PostingReceipt;
-pub(crate) use self::posting::deposit;
+use crate::accounts::create_wallet;
+use crate::accounts::posting::{self, PostingReceipt};
 use crate::cli;
 use crate::cli::value::Reference;
 use crate::failure::CommandFailure;
@@ -28,7 +26,7 @@ pub(super) async fn run(
 ) -> Result<(), CommandFailure> {
     match command {
         cli::Wallet::Create { name, currency } => {
-            let wallet = create(store, name.as_str(), currency).await?;
+            let wallet = create_wallet(store, name.as_str(), currency).await?;
             show(output, &wallet)?;
             let mut prices = config.models.iter().flat_map(|model| &model.prices);
             if !prices.any(|price| price.version.currency == currency) {
@@ -40,7 +38,7 @@ pub(super) async fn run(
         }
         cli::Wallet::Deposit { wallet, amount, key } => {
             let wallet = find(store, &wallet).await?;
-            let booked = deposit(store, &wallet, amount.micros(), posting_id(key)).await;
+            let booked = posting::deposit(store, &wallet, amount.micros(), posting_id(key)).await;
             show_posting(output, store, booked).await
         }
         cli::Wallet::Refund { operation, amount, key } => {
@@ -77,22 +75,6 @@ fn posting_id(key: Option<Uuid>) -> PostingId {
         note(&format!("key {id}"));
     }
     id
-}
-
-/// Creates an empty wallet.
-pub(crate) async fn create(
-    store: &Store,
-    name: &str,
-    currency: Currency,
-) -> anyhow::Result<Wallet> {
-    let id = WalletId::from(Uuid::now_v7());
-    match Wallets::create(store, id, name, currency).await {
-        Ok(wallet) => Ok(wallet),
-        Err(CreateError::NameTaken) => Err(anyhow!("there is a wallet named {name} already")),
-        Err(error @ (CreateError::NoWallet | CreateError::Unavailable(_))) => {
-            Err(anyhow::Error::from(error).context("the wallet was not created"))
-        }
-    }
 }
 
 /// The wallet of this id or name.

@@ -27,6 +27,7 @@ pub(super) fn greet(
     say(&format!("API key: {key}"))?;
     say("keep it now: it is not stored and is not shown again")?;
     say("try this, twice: the second time it is replayed, and nothing is charged")?;
+    // A request key of its own at each start: else the first try would replay one of last week.
     say(&curl(address, key, Uuid::new_v4()))
 }
 

@@ -35,6 +35,7 @@ impl Signals {
                 None => std::future::pending().await,
             }
         };
+        // Receiving is cancel safe: a signal that comes while another branch wins is kept.
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -20,11 +20,12 @@ use holdfast_store::{SchemaError, ServeLock, Store, migrate};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
 
-use super::{files, node_name};
-use crate::command::{key, wallet};
-use crate::database;
+use super::files;
+use crate::accounts::posting::deposit;
+use crate::accounts::{create_wallet, issue_key};
 use crate::failure::CommandFailure;
 use crate::provider::build;
+use crate::{database, node};
 use holdfast_config::{Config, ProviderKind};
 
 /// Name of the embedded default's first wallet, and of its first API key.
@@ -79,14 +80,14 @@ pub(super) async fn first_key(
         wallets.into_iter().find(|wallet| wallet.name == DEFAULT_NAME && wallet.currency == usd);
     let wallet = match begun {
         Some(wallet) => wallet,
-        None if nobody_was_here => wallet::create(store, DEFAULT_NAME, usd).await?,
+        None if nobody_was_here => create_wallet(store, DEFAULT_NAME, usd).await?,
         None => return Ok(None),
     };
     // The key comes last: it is what the next start looks for, so all before it is done by then.
-    wallet::deposit(store, &wallet, DEFAULT_FUNDS, DEFAULT_DEPOSIT).await?;
+    deposit(store, &wallet, DEFAULT_FUNDS, DEFAULT_DEPOSIT).await?;
     let everything = Grant::default();
     let (_key, bearer) =
-        key::issue(store, secret, wallet.id, Some(DEFAULT_NAME), everything).await?;
+        issue_key(store, secret, wallet.id, Some(DEFAULT_NAME), everything).await?;
     Ok(Some(bearer.expose()))
 }
 
@@ -106,7 +107,7 @@ pub(super) async fn engine(
         wallets: Arc::new(store.clone()),
     };
     // A new incarnation at each start tells this process from an earlier one of its name.
-    let node = Node { name: node_name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
+    let node = Node { name: node::name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let options = Options {
         node,
         // The lock of a file proves that nobody else has the name.
@@ -239,9 +240,9 @@ mod tests {
             let (_folder, store) = store().await;
             if half != Half::Nothing {
                 let usd = "USD".parse().unwrap();
-                let made = wallet::create(&store, DEFAULT_NAME, usd).await.unwrap();
+                let made = create_wallet(&store, DEFAULT_NAME, usd).await.unwrap();
                 if half == Half::Deposit {
-                    let deposit = wallet::deposit(&store, &made, DEFAULT_FUNDS, DEFAULT_DEPOSIT);
+                    let deposit = deposit(&store, &made, DEFAULT_FUNDS, DEFAULT_DEPOSIT);
                     deposit.await.unwrap();
                 }
             }
@@ -256,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn what_somebody_set_up_by_hand_is_left_alone() {
         let (_folder, store) = store().await;
-        wallet::create(&store, "acme", "USD".parse().unwrap()).await.unwrap();
+        create_wallet(&store, "acme", "USD".parse().unwrap()).await.unwrap();
         assert_eq!(first_key(&store, &secret()).await.unwrap(), None);
         assert_eq!(only_wallet(&store).await.name, "acme");
         store.close().await.unwrap();

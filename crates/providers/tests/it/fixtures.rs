@@ -14,11 +14,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use holdfast_domain::answer::Answer;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{Call, CallFailure, Provider, ResponseMode};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
-use holdfast_domain::state::{CallStates, Origin, ProviderState, ProviderStates};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
     Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Bedrock, BedrockOptions, Gemini,
@@ -165,7 +166,7 @@ fn states_of(states: Option<Value>) -> ProviderStates {
 
 /// By the ids that callers get.
 fn kept_of(answer: &Answer) -> Value {
-    let kept = CallStates::of(answer, Origin::of("shape", "provider", "model"));
+    let kept = answer.call_states(Origin::of("shape", "provider", "model"));
     let states = kept.into_iter().flat_map(|kept| kept.states);
     states.map(|(at, state)| (operation().tool_call_id(at), json!(state.as_str()))).collect()
 }

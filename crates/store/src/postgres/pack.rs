@@ -10,12 +10,13 @@
 //! Deltas of wallets and new values of counters come from the book: one row for each that moved,
 //! however many changes of the batch moved it. No rule is applied here: judging is over.
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::ledger::{Funds, Posting, PostingKind};
 use holdfast_domain::operation::{
     Admission, Attempt, Change, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition,
 };
 use holdfast_domain::price::PriceVersion;
-use holdfast_domain::usage::{MeterKind, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MetersSource};
 use holdfast_domain::{ClaimId, Timestamp};
 
 use super::arrays::Rows;

@@ -5,12 +5,13 @@
 //! A statement that changes another number of rows than one has failed: the row is not the one
 //! that was judged.
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::ledger::{BalanceChange, Posting, PostingKind, Transfer};
 use holdfast_domain::operation::{
     Admission, Attempt, Effect, GenerationStart, ProviderRefusal, SealedResult, Transition, Version,
 };
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::usage::{MeterKind, UsageRecord};
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ClaimId, Micros, OperationId, PostingId, Timestamp, WalletId};
 use rusqlite::{Connection, OptionalExtension, Params, PrepFlags, Statement, params};
 

@@ -72,7 +72,7 @@ impl WriteError {
 
 impl fmt::Debug for WriteTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Errand")
+        f.write_str("WriteTask")
     }
 }
 

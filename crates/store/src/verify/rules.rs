@@ -1,8 +1,8 @@
 //! Rules of one operation that its own row and its result's must satisfy.
 
 use holdfast_domain::OperationId;
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase};
-use holdfast_domain::usage::UsageRecord;
 
 use super::{AuditedOperation, RetentionBound, StoredResult};
 

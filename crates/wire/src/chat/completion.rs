@@ -11,9 +11,10 @@
 use holdfast_domain::answer::{
     self, Answer, Audio, Choice, FinishReason, FunctionCall, PredictionTokens, ToolCall,
 };
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::request::{Opaque, ToolKind};
-use holdfast_domain::usage::{MeterKind, UsageRecord};
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{OperationId, Timestamp};
 use serde::{Serialize, Serializer};
 

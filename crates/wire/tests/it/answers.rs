@@ -4,10 +4,11 @@ use holdfast_domain::answer::{
     Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, PredictionTokens,
     ToolCallDelta,
 };
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::{Contract, PublicModelId};
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::completion::{CompletionView, render};
 use serde_json::{Value, json};

@@ -10,10 +10,11 @@ use holdfast_domain::answer::{
     Answer, Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, Logprobs, PredictionTokens,
     ToolCallDelta,
 };
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::request::{Opaque, ServiceTier, ToolKind};
-use holdfast_domain::usage::{MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterReading, Meters, MetersSource};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::chunk::{Chunks, DONE, Frame, NotStored, error, replay};
 use holdfast_wire::chat::completion::{CompletionView, render};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::ledger::{Account, Posting, PostingKind};
 use holdfast_domain::limits::Reservation;
 use holdfast_domain::model::{Contract, FingerprintTerms, PublicModelId};
@@ -11,7 +12,7 @@ use holdfast_domain::operation::{
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
 use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::secret::{Fingerprint, ServerSecret, ServerSecretId};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageRecord};
+use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, ClaimId, Incarnation, Micros, NodeName, OperationId, Phase, PostingId, RequestKey,

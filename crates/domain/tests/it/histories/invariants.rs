@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Binding, Operation, Phase, SealedResult, Snapshot};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::usage::{MeterReading, UsageRecord};
+use holdfast_domain::usage::MeterReading;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Journal, Micros, OperationId, Timestamp, WalletId, Wallets};
 use holdfast_testkit::memory::WalletEntry;

@@ -28,6 +28,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::{Phase, ProviderRefusal};
+use holdfast_domain::private::Private;
 use holdfast_wire::chat::chunk;
 use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -74,17 +75,19 @@ struct LiveRun {
 }
 
 /// Item of a stream.
+#[derive(Debug)]
 pub enum StreamItem {
     /// Event, framed as it is written.
-    Event(Bytes),
+    Event(Private<Bytes>),
     /// Break: the stream has no proper end, and nothing follows.
     Broken(StreamFailure),
 }
 
 /// Cause of a break.
+#[derive(Debug)]
 pub enum StreamFailure {
     /// Definitive refusal by the provider, in the bytes that a retry gets.
-    Refused(ProviderRefusal, Bytes),
+    Refused(ProviderRefusal, Private<Bytes>),
     /// Any other failure.
     Failed(RequestFailure),
 }
@@ -101,32 +104,12 @@ impl fmt::Debug for CompletionStream {
     }
 }
 
-impl fmt::Debug for StreamItem {
-    /// Prints sizes only, never content.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Event(event) => write!(f, "Event({} bytes)", event.len()),
-            Self::Broken(broken) => write!(f, "Broken({broken:?})"),
-        }
-    }
-}
-
-impl fmt::Debug for StreamFailure {
-    /// Prints sizes only, never content.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal, body) => write!(f, "Refused({refusal:?}, {} bytes)", body.len()),
-            Self::Failed(failure) => write!(f, "Failed({failure:?})"),
-        }
-    }
-}
-
 impl CompletionStream {
     /// Waits for the next item; `None` at the end. Cancel safe.
     pub async fn next(&mut self) -> Option<StreamItem> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return Some(StreamItem::Event(event));
+                return Some(StreamItem::Event(Private(event)));
             }
             let ended = match &mut self.source {
                 StreamSource::Nothing => return None,
@@ -138,7 +121,7 @@ impl CompletionStream {
                     NextEvents::Ended(facts, ending) => (*facts, ending),
                 },
                 StreamSource::Remote(joined) => match joined.more().await {
-                    Progress::Said(event) => return Some(StreamItem::Event(event)),
+                    Progress::Said(event) => return Some(StreamItem::Event(Private(event))),
                     Progress::Rests(reply) => {
                         self.finish_with(*reply);
                         continue;
@@ -376,7 +359,7 @@ impl Reply {
         }
         let Self { outcome, replayed, rates, facts } = self;
         let outcome = match outcome {
-            Ok(ReplyBody::Completed(body)) => replay_stored(ask, body, &facts),
+            Ok(ReplyBody::Completed(Private(body))) => replay_stored(ask, body, &facts),
             other => other,
         };
         Self { outcome, replayed, rates, facts }

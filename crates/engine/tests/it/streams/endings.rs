@@ -6,6 +6,7 @@ use std::time::Duration;
 use holdfast_domain::answer::{ChoiceDelta, FinishReason};
 use holdfast_domain::operation::{Phase, ProviderRefusal};
 use holdfast_domain::ports::{CallFailure as ProviderFailure, NotRunProof, UnknownReason};
+use holdfast_domain::private::Private;
 use holdfast_domain::usage::{Meters, MetersSource};
 use holdfast_engine::{Options, ReplyBody, RequestFailure, StreamFailure};
 use holdfast_testkit::{Gate, Script, sample};
@@ -79,11 +80,11 @@ async fn a_refusal_in_the_middle_is_told_as_whoever_asks_again_is_told() {
     let refused = ProviderFailure::Refused(ProviderRefusal::ContextLength);
     let world = setup().script(Script::failing(refused).say("Hel")).start().await;
     let (_events, why) = rest(&mut stream(world.ask(1, STREAM).await)).await;
-    let Some(StreamFailure::Refused(ProviderRefusal::ContextLength, told)) = why else {
+    let Some(StreamFailure::Refused(ProviderRefusal::ContextLength, Private(told))) = why else {
         panic!("{why:?}")
     };
     let again = world.ask(1, HELLO).await;
-    let Ok(ReplyBody::Refused(_, body)) = again.outcome else { panic!("{again:?}") };
+    let Ok(ReplyBody::Refused(_, Private(body))) = again.outcome else { panic!("{again:?}") };
     assert_eq!(told, body);
 }
 

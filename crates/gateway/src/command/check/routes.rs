@@ -71,6 +71,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
         states: ProviderStates::default(),
     };
     let begun = Instant::now();
+    // Dropping a call that ran out of time may leave it running there: sixteen tokens at most.
     let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut DiscardSink)).await;
     let outcome = outcome.unwrap_or(Err(CallFailure::Unknown(UnknownReason::Timeout)));
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -44,6 +44,7 @@ pub(super) async fn run(
     rows.extend(entries.iter().map(row));
     rows.push(total("closing", view_at(view.to.as_ref()), *closing));
     output.sheet(&view, HEAD, &rows)?;
+    // The oldest are left out, not the newest: the closing balance is always that of the last row.
     if *omitted > 0 {
         note(&format!(
             "{omitted} earlier entries of the period are not listed, the opening balance is after them: \

@@ -38,9 +38,9 @@ enum PostingVerdict {
 /// A posting that is in the book.
 #[derive(Debug)]
 pub(crate) struct PostingReceipt {
-    pub(super) posting: Posting,
+    pub(crate) posting: Posting,
     /// True where an earlier command made it, and this one moved nothing.
-    pub(super) replayed: bool,
+    pub(crate) replayed: bool,
 }
 
 /// Adds funds once, however often this posting is offered.
@@ -59,7 +59,7 @@ pub(crate) async fn deposit(
 }
 
 /// Gives back a part of what an operation was charged, to the wallet that paid.
-pub(super) async fn refund(
+pub(crate) async fn refund(
     store: &Store,
     operation: OperationId,
     amount: Micros,
@@ -91,7 +91,7 @@ pub(super) async fn refund(
 }
 
 /// Gives to or takes from what is available, for a reason.
-pub(super) async fn adjust(
+pub(crate) async fn adjust(
     store: &Store,
     wallet: &Wallet,
     amount: Micros,
