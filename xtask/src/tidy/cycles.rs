@@ -58,7 +58,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("crates/gateway/src", "(command, serve)"),
     ("crates/http/src", "(body, error, limits, log, reply, response_body)"),
     ("crates/http/src", "(serve, service)"),
-    ("crates/wire/src/chat/upstream", "(answer, calls, choice)"),
 ];
 
 /// The cycles of all crates among `files` that are not known, and known ones that are gone.

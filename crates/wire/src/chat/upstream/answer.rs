@@ -2,7 +2,7 @@
 //! missing; but an answer that is not whole, or ends in a way that is not known, is no answer.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-pub use holdfast_domain::ports::UnreadableReason;
+use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 

@@ -20,11 +20,12 @@ use std::collections::BTreeMap;
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, PredictionTokens,
 };
+use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::Opaque;
 use holdfast_domain::usage::Meters;
 
-use super::answer::{UnreadableReason, service_tier};
-use super::calls::Calls;
+use super::answer::service_tier;
+use super::calls::{self, Calls};
 use super::{choice, moderation, passthrough, usage};
 use crate::json::{self, Node};
 
@@ -206,7 +207,7 @@ impl ChoiceState {
         let known = self.function.get_or_insert_default();
         let name = name.filter(|name| !name.is_empty() && *name != known).map(str::to_owned);
         known.push_str(name.as_deref().unwrap_or_default());
-        let arguments = choice::input_text(call.get("arguments"))?;
+        let arguments = calls::input_text(call.get("arguments"))?;
         let arguments = Some(arguments).filter(|text| !text.is_empty());
         let is_news = !is_known || name.is_some() || arguments.is_some();
         Ok(is_news.then_some(FunctionCallDelta { name, arguments }))
