@@ -340,7 +340,7 @@ codes! {
             Idempotency-Key again after `retry-after`.",
     }
     TooManyOperations {
-        cause: "Too many requests of the API key, or for one operation, are in hand.",
+        cause: "Too many requests of the API key, or for one operation, are in flight.",
         label: "too_many_operations", status: 429, kind: RATE_LIMIT, retry: true,
         key: Untouched, is_charge_known: true, param: None,
         message: "Too many requests of this API key, or for this operation, are in hand. Send this \
@@ -386,8 +386,10 @@ codes! {
             Idempotency-Key again.",
     }
     Overloaded {
-        cause: "A limit of the process is reached: connections, waiting commits, or calls of every \
-            route.",
+        cause: "A limit of the process is reached: connections, waiting commits, calls of every route, \
+            bytes of request bodies (`body_bytes_in_memory`), of answers that arrive (`answer_bytes`) \
+            or of stored answers on the way (`result_bytes`). Or too many requests with unknown API \
+            keys came from the caller's address.",
         label: "overloaded", status: 503, kind: SERVER, retry: true,
         key: Untouched, is_charge_known: true, param: None,
         message: "This server has too much in hand. Send the same request with the same \
