@@ -39,6 +39,7 @@ impl<'a> Field<'_, 'a> {
     }
 
     fn exact(&self) -> Option<Decimal> {
+        // A decimal and no float: no digit is lost, and numbers that are equal are one in the fingerprint.
         self.node.as_number()?.parse().ok()
     }
 
@@ -106,6 +107,7 @@ pub(super) fn boolean(field: Field<'_, '_>) -> Result<bool, BadRequest> {
 pub(super) fn identifier(field: Field<'_, '_>) -> Result<String, BadRequest> {
     let path = field.path;
     let name = string(field)?;
+    // Bytes are characters here, because every one of them has to be ASCII.
     let fits = (1..=NAME_CHARS_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if fits {

@@ -65,6 +65,7 @@ impl Calls {
         delta: &Node<'_>,
     ) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
         let Some(pieces) = delta.get("tool_calls") else { return Ok(Vec::new()) };
+        // A chunk may have several pieces of one call. They are joined, so that callers get each call once a delta.
         let mut gained = BTreeMap::new();
         let pieces = pieces.as_array().ok_or(UnreadableReason::ToolCalls)?;
         if pieces.len() > CALLS_MAX {
@@ -87,6 +88,7 @@ impl Calls {
 
     fn piece(&mut self, piece: &Node<'_>) -> Result<Option<ToolCallDelta>, UnreadableReason> {
         let text = |name| piece.get(name).and_then(Node::as_str).unwrap_or_default();
+        // A number that cannot be read is not a missing one: a guess would put arguments into another call.
         let number = match piece.get("index") {
             None => None,
             Some(number) => {
@@ -94,6 +96,7 @@ impl Calls {
                 Some(number.ok_or(UnreadableReason::ToolCalls)?)
             }
         };
+        // Some servers leave the type out: a member `custom` tells the kind then, else the call is a function's.
         let kind = match text("type") {
             "" if piece.get("custom").is_some() => Some(ToolKind::Custom),
             "" => None,
@@ -113,6 +116,7 @@ impl Calls {
             let newest = self.by_id.entry(id).or_insert(at);
             *newest = at.max(*newest);
         }
+        // The whole name once more is a repetition; anything else continues the name, as texts do.
         let name = Some(name).filter(|name| !name.is_empty() && *name != call.name);
         if name.is_some() && call.name.is_empty() {
             self.n_nameless = self.n_nameless.saturating_sub(1);
@@ -161,10 +165,12 @@ impl Calls {
             return Ok((at, false));
         }
         let at = self.all.len();
+        // Before the call is kept: a provider decides how many there are, not how many are held in memory.
         if at == CALLS_MAX {
             return Err(UnreadableReason::TooManyCalls);
         }
         if let Some(number) = number {
+            // Replaces an older call of this number: later pieces under the number belong to the newer one.
             self.by_number.insert(number, at);
         }
         let kind = kind.unwrap_or(ToolKind::Function);

@@ -8,6 +8,7 @@ use super::{calls, passthrough};
 use crate::json::Node;
 
 pub(in crate::chat) fn read(choice: &Node<'_>) -> Result<ChoiceDelta, UnreadableReason> {
+    // Not its place in the list: without an index it is a guess whose text this is.
     let index = choice.get("index").and_then(Node::as_number).and_then(|at| at.parse().ok());
     let message = choice.get("message").filter(|message| matches!(message, Node::Object(_)));
     let (Some(index), Some(message)) = (index, message) else {
@@ -51,6 +52,7 @@ pub(super) fn finish(reason: &str) -> Result<FinishReason, UnreadableReason> {
         "content_filter" => FinishReason::ContentFilter,
         "tool_calls" => FinishReason::ToolCalls,
         "function_call" => FinishReason::FunctionCall,
+        // An end of another name may be a cut answer, which must not pass for a whole one.
         _ => return Err(UnreadableReason::Finish),
     })
 }
