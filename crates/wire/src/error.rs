@@ -79,6 +79,7 @@ struct Envelope<'a> {
 #[derive(Serialize)]
 struct Fields<'a> {
     message: &'a str,
+    // The first four are always there, if only as null, because OpenAI's SDKs read them without asking.
     #[serde(rename = "type")]
     kind: &'a str,
     param: Option<&'a str>,
@@ -100,5 +101,6 @@ pub const fn refused(refusal: ProviderRefusal, operation: OperationId) -> ErrorB
         ProviderRefusal::Request => None,
         ProviderRefusal::ContextLength => Some("messages"),
     };
+    // The same body on every replay, also when the sealed first one is gone: so nothing in it may vary.
     ErrorBody { param, operation_id: Some(operation), ..ErrorBody::new(Code::of(refusal)) }
 }

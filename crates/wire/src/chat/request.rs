@@ -26,6 +26,7 @@ use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
+use serde_json::json;
 
 pub use self::address::literal_addresses;
 pub use self::contract::check;
@@ -33,7 +34,6 @@ use self::field::{Field, Path};
 use self::object::Object;
 use crate::error::Code;
 use crate::json::{self, BadJson, Node};
-use crate::render;
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
@@ -92,11 +92,8 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
 /// True for a member of the body that the reader knows by this name: no model needs to accept it.
 #[must_use]
 pub fn is_known_member(name: &str) -> bool {
-    let name = render::to_bytes(&name);
-    let name = String::from_utf8_lossy(&name);
-    let body = format!(
-        r#"{{"model": "a/b", "messages": [{{"role": "user", "content": "c"}}], {name}: null}}"#
-    );
+    let messages = json!([{"role": "user", "content": "c"}]);
+    let body = json!({"model": "a/b", "messages": messages, name: null}).to_string();
     // The reader itself is asked, and no second list: a known name is taken out of the body, or
     // refused for its value.
     parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
@@ -196,6 +193,7 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
         presence_penalty: body.optional("presence_penalty", |field| field.decimal(-2, 2))?,
         frequency_penalty: body.optional("frequency_penalty", |field| field.decimal(-2, 2))?,
         stop: stop.unwrap_or_default(),
+        // Not bounded by `INTEGER_MAX`: seeds are data, and some callers draw them from all 64 bits.
         seed: body.optional("seed", |field| field.integer(i64::MIN, i64::MAX))?,
         user: body.optional("user", field::string)?,
         metadata: metadata.unwrap_or_default(),

@@ -285,6 +285,7 @@ impl Resumption {
         if !is_told || *known != reach {
             return Err(ResumeError::OtherAnswer);
         }
+        // The place is kept all the same: after this error nothing more is written.
         if is_new && places >= PLACES_MAX { Err(ResumeError::TooMany) } else { Ok(is_new) }
     }
 

@@ -1,6 +1,14 @@
 //! Splitting of a whole answer into pieces as small as those of a stream. A replayed answer, or one
 //! that a provider sends at once, then costs its readers, and the buffers between, no more than a
 //! live one.
+//!
+//! ```text
+//! reasoning, content, refusal, older call, calls, audio     pieces of 4 KiB of text and 16 tokens
+//! sources, end, expiry of audio                             one piece more, in split_delta alone
+//! ```
+//!
+//! Pieces add up to what they were cut from: texts are cut between characters, and a token's likeliness
+//! travels with its text. The sizes are limits of a piece, and no promise to readers.
 
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, Delta, FunctionCallDelta, Logprobs, ToolCallDelta,

@@ -27,6 +27,7 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     let stored = json::parse_own(body).map_err(|_not_json| NotStored)?;
     let mut chunks = chunks(&stored).ok_or(NotStored)?;
     let choices = stored.get("choices").and_then(Node::as_array).ok_or(NotStored)?;
+    // The reader of providers' answers reads ours too: one reader less, and a test holds both renderings together.
     let choices = choices.iter().map(read_choice).collect::<Result<Vec<_>, _>>();
     let delta = Delta {
         choices: choices.map_err(|_unreadable| NotStored)?,

@@ -63,7 +63,7 @@ fn host(url: &str) -> Option<String> {
         return None;
     }
     let is_slash = |c: char| matches!(c, '/' | '\\');
-    // Any number of slashes, and backslashes too: `http:\\\\host` is a URL with a host to them.
+    // Any number of slashes, and backslashes too: `http:\\host` is a URL with a host to them.
     let authority = rest.trim_start_matches(is_slash);
     let end = authority.find(|c: char| is_slash(c) || matches!(c, '?' | '#'));
     let authority = authority.get(..end.unwrap_or(authority.len()))?;
@@ -87,6 +87,7 @@ fn plain(c: char) -> char {
     };
     let found = match c {
         '\u{ff01}'..='\u{ff5e}' => from(0xff01, '!'),
+        // Full stops of Chinese and Japanese, which resolvers of such names take for dots.
         '\u{3002}' | '\u{ff61}' => Some('.'),
         '\u{2460}'..='\u{2468}' => from(0x2460, '1'),
         '\u{24ea}' | '\u{2070}' => Some('0'),
@@ -129,6 +130,7 @@ fn addresses_of(host: &str) -> Vec<IpAddr> {
     if let Ok(v6) = without_zone.parse::<Ipv6Addr>() {
         return std::iter::once(v6.into()).chain(within(v6).map(IpAddr::V4)).collect();
     }
+    // `0127.0.0.1` is 87.0.0.1 to some and this machine to others: either reading is enough to refuse.
     let readings = [Octal::Read, Octal::Ignored].into_iter().filter_map(|octal| v4(host, octal));
     readings.map(IpAddr::V4).collect()
 }

@@ -104,6 +104,7 @@ fn file(field: Field<'_, '_>) -> Result<Item, BadRequest> {
     let id = file.optional("file_id", field::string)?;
     let name = file.optional("filename", field::string)?;
     let data = file.optional("file_data", field::string)?;
+    // A name alone is no file.
     if id.is_none() && data.is_none() {
         return Err(Path::Member(&file.path, "file_data").missing());
     }

@@ -72,6 +72,7 @@ impl ContractCheck<'_> {
 
     fn options(&self, request: &Request) -> Result<(), BadRequest> {
         let tier = request.service_tier;
+        // Another tier than the account's usual one has another price at the provider.
         let is_other =
             tier.is_some_and(|tier| !matches!(tier, ServiceTier::Auto | ServiceTier::Default));
         let body = |name| Path::Member(&Path::Body, name);

@@ -1,5 +1,12 @@
 //! A member of a request with the path that names it, and its reading as a type. Paths are linked
 //! frames on the stack, and become strings only when something is wrong.
+//!
+//! ```text
+//! Body ◀─ Member("messages") ◀─ Element(0) ◀─ Member("content")     `messages[0].content`
+//! ```
+//!
+//! An error names the path and the rule, and never the value: a value may be a prompt. Names in a path may
+//! be a caller's own, so that they are shortened, and what does not show is replaced.
 
 use std::borrow::Cow;
 use std::fmt;

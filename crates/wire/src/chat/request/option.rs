@@ -1,4 +1,10 @@
 //! Reading of a request's options: all members but the conversation, its tools and plain numbers.
+//!
+//! Two requests that ask for the same are equal here: a single stop sequence is an array of one, an absent
+//! format is plain text, modalities are a set. What does not decide anything here (a prediction, a search, a
+//! moderation) is read to see that it is well formed, and then kept as the caller wrote it.
+//!
+//! The limits are OpenAI's, and the schema in `openapi::request` takes them from here.
 
 use std::collections::BTreeMap;
 

@@ -93,10 +93,12 @@ fn sampling<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Er
     put(map, "top_p", request.top_p.map(Number))?;
     put(map, "presence_penalty", request.presence_penalty.map(Number))?;
     put(map, "frequency_penalty", request.frequency_penalty.map(Number))?;
+    // Always a list, however the caller spelled it: one request is sent in one spelling.
     put(map, "stop", (!request.stop.is_empty()).then_some(&request.stop))?;
     put(map, "seed", request.seed)?;
     put(map, "user", request.user.as_ref())?;
     put(map, "metadata", (!request.metadata.is_empty()).then_some(&request.metadata))?;
+    // False is the default: a provider without this option must not refuse a request that does not use it.
     put(map, "logprobs", request.logprobs.then_some(true))?;
     put(map, "top_logprobs", request.top_logprobs)?;
     put(map, "logit_bias", (!request.logit_bias.is_empty()).then_some(&request.logit_bias))

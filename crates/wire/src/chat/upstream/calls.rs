@@ -2,6 +2,9 @@
 //!
 //! Providers number the pieces, give them ids, or do neither, and some tell a call's id and name with every
 //! piece of it. Callers get a number and an id of ours, so nothing here passes on what a provider calls a call.
+//!
+//! [`Calls::find`] has the rules by which a piece finds its call. A piece that fits no rule is an
+//! [`UnreadableReason`] and no guess: arguments of one call must never end up in another.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};

@@ -82,6 +82,7 @@ fn audio(audio: &Node<'_>) -> Result<Audio, UnreadableReason> {
     let text = |name| audio.get(name).and_then(Node::as_str).map(str::to_owned);
     let expires_at = audio.get("expires_at").and_then(Node::as_number);
     Ok(Audio {
+        // A voice without its data is nothing; a missing transcript only lacks words.
         data: text("data").ok_or(UnreadableReason::Content)?,
         transcript: text("transcript").unwrap_or_default(),
         expires_at: expires_at.and_then(|at| at.parse().ok()).unwrap_or_default(),
