@@ -23,6 +23,7 @@ const MICRO: &[(&str, &str)] = &[
     ("judge", "holdfast-store"),
     ("seal", "holdfast-engine"),
     ("sse", "holdfast-wire"),
+    ("render", "holdfast-wire"),
     ("translation", "holdfast-providers"),
 ];
 

@@ -53,7 +53,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
             texts.push((path, text));
         }
     }
-    findings.extend(cycles::check_unknown(&texts));
+    findings.extend(cycles::check(&texts));
     for (path, text) in &texts {
         findings.extend(files::check(path, text));
         findings.extend(names::check(path, text));

@@ -41,7 +41,7 @@ pub struct Submission {
     /// Patience of an attached caller, after which it hears that the operation still runs.
     pub patience: Duration,
     /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
-    /// up does not have less in hand.
+    /// up does not have less in flight.
     pub in_flight: Arc<InFlight>,
 }
 

@@ -77,7 +77,7 @@ pub enum RequestFailure {
     Storage(Option<OperationId>),
     /// Completed but for its settlement, which the store refuses: this will be its charge.
     Recorded(OperationId, Micros),
-    /// Too many commits wait.
+    /// A limit of the process is reached: waiting commits, or bytes of answers that arrive or are on the way.
     Overloaded,
     /// Process draining: nothing new is taken.
     Draining,

@@ -34,7 +34,7 @@ pub struct ServingConfig {
 /// Limits on the use of a serving configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServingRules {
-    /// Requests of one API key that this process has in hand at once.
+    /// Requests of one API key that may be in flight in this process at once.
     pub operations_per_key: usize,
     /// Callers that wait for one operation at once.
     pub waiters_per_operation: usize,

@@ -45,6 +45,7 @@ pub fn rfc3339(moment: Timestamp) -> String {
     // The first and the last microsecond whose year has four digits.
     const FIRST: i64 = -62_167_219_200_000_000;
     const LAST: i64 = 253_402_300_799_999_999;
+    // Clamped first: a year of RFC 3339 has four digits and no sign.
     let nanos = i128::from(moment.as_micros().clamp(FIRST, LAST)) * 1_000;
     let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos);
     let text = moment.ok().and_then(|moment| moment.format(FORMAT).ok());

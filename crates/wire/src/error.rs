@@ -1,98 +1,26 @@
 //! Errors that a caller can get: a closed table of codes, and the body that carries one.
 //!
-//! One code is one row: name, status, type and retry hint in `table`, message in `message`,
-//! documentation in `about`. Columns are exhaustive matches, so that a new code does not build
-//! until it has its values; `is_charge_known` alone is a list of exceptions. The set is part of the
-//! API: clients branch on `code`, and SDKs retry by status and `x-should-retry`.
+//! One code is one row of `code`; `message` makes the messages that name something of a request. The set is
+//! part of the API: clients branch on `code`, and SDKs retry by status and `x-should-retry`.
 //!
 //! A body never quotes a provider, a prompt or an internal name. `charged_micros` says what the key
 //! was charged; it is absent where that is not known yet, so that nobody books a zero. Not here:
 //! the decision which code is given when (engine and http), and the headers that go with it (http).
 
-mod about;
+mod code;
 mod message;
-mod table;
 
 use holdfast_domain::OperationId;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
 use serde::Serialize;
 
-pub use self::about::KeyEffect;
+pub use self::code::{Code, KeyEffect};
 pub use self::message::{
     KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price, repeated_key,
 };
 use crate::api::MetersView;
 use crate::render;
-
-/// Names of the errors, as they stand in `code`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Code {
-    /// The request has no `Idempotency-Key`.
-    IdempotencyKeyRequired,
-    /// The `Idempotency-Key` is not one canonical UUIDv4.
-    IdempotencyKeyMalformed,
-    /// The body is not JSON as it is read here.
-    InvalidJson,
-    /// A field has a value that it cannot have.
-    InvalidValue,
-    /// A field that is not known here.
-    UnknownParameter,
-    /// A known field that this model or this gateway does not take.
-    UnsupportedParameter,
-    /// The prompt does not fit into the model's context.
-    ContextLengthExceeded,
-    /// The API key is missing, malformed, unknown, revoked or expired: nobody learns which.
-    InvalidApiKey,
-    /// The wallet has less than the hold.
-    InsufficientFunds,
-    /// The API key's spend limit would be passed.
-    SpendLimitExceeded,
-    /// The hold would pass the caller's own bound.
-    ChargeLimitExceeded,
-    /// The API key may not use the model, or the model has no price in its currency.
-    ModelNotAllowed,
-    /// There is no such model.
-    ModelNotFound,
-    /// There is nothing at this path, or no such operation.
-    NotFound,
-    /// The path does not take this method.
-    MethodNotAllowed,
-    /// The request did not arrive in time.
-    RequestTimeout,
-    /// The body is over the limit.
-    RequestTooLarge,
-    /// The body is not announced as JSON.
-    UnsupportedMediaType,
-    /// The head of the request is over the limit.
-    HeadersTooLarge,
-    /// The key is bound to another request.
-    IdempotencyKeyConflict,
-    /// The key's operation still runs.
-    OperationInProgress,
-    /// The answer is no longer kept.
-    ResultExpired,
-    /// The answer is kept, under a credential that this request does not bear.
-    ResultSealed,
-    /// The provider refused the request for good.
-    ProviderRefused,
-    /// A limit by the minute is reached.
-    RateLimitExceeded,
-    /// Too many requests of this API key, or for this operation, are in hand.
-    TooManyOperations,
-    /// A bug.
-    InternalError,
-    /// The request may have run once and gave no answer.
-    OutcomeUnknown,
-    /// No provider could be reached; proven not run.
-    UpstreamUnavailable,
-    /// The database does not answer.
-    StorageUnavailable,
-    /// The process is about to end.
-    Draining,
-    /// Too much is in hand.
-    Overloaded,
-}
 
 /// Error body, ready to render.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,17 +38,6 @@ pub struct ErrorBody<'a> {
     pub operation_id: Option<OperationId>,
     /// Meters of the run, where the answer is gone but its bill is not.
     pub meters: Option<&'a Meters>,
-}
-
-impl Code {
-    /// The code of a provider's definitive refusal.
-    #[must_use]
-    pub const fn of(refusal: ProviderRefusal) -> Self {
-        match refusal {
-            ProviderRefusal::Request => Self::ProviderRefused,
-            ProviderRefusal::ContextLength => Self::ContextLengthExceeded,
-        }
-    }
 }
 
 impl<'a> ErrorBody<'a> {
@@ -162,6 +79,7 @@ struct Envelope<'a> {
 #[derive(Serialize)]
 struct Fields<'a> {
     message: &'a str,
+    // The first four are always there, if only as null, because OpenAI's SDKs read them without asking.
     #[serde(rename = "type")]
     kind: &'a str,
     param: Option<&'a str>,
@@ -183,5 +101,6 @@ pub const fn refused(refusal: ProviderRefusal, operation: OperationId) -> ErrorB
         ProviderRefusal::Request => None,
         ProviderRefusal::ContextLength => Some("messages"),
     };
+    // The same body on every replay, also when the sealed first one is gone: so nothing in it may vary.
     ErrorBody { param, operation_id: Some(operation), ..ErrorBody::new(Code::of(refusal)) }
 }

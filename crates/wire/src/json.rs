@@ -258,6 +258,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_space(&mut self) {
+        // The four of the grammar: `char::is_whitespace` would take others, which no other reader does.
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -333,6 +334,7 @@ impl<'a> Reader<'a> {
     fn array(&mut self, depth: usize) -> Result<Node<'a>, BadJson> {
         let inside = self.enter(depth)?;
         let mut elements = Vec::new();
+        // An empty list is looked for first: after a comma there must be a value, so that `[1,]` is refused.
         if self.take(b']') {
             return Ok(Node::Array(elements));
         }
@@ -355,6 +357,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             let name = self.string()?;
+            // Names are compared unescaped: `"a"` and `"\u0061"` are one name, and twice it is an error.
             let once = self.strictness == Strictness::Strict;
             let paired = once && members.len() < PAIRED_MAX;
             if paired && members.iter().any(|(other, _)| *other == name) {

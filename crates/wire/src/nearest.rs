@@ -16,6 +16,7 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
     let known: Vec<_> = known.into_iter().collect();
     let slips = |known: &str| slips(&letters(written), &letters(known));
     let all = known.iter().map(|known| (*known, slips(known)));
+    // Of several that are as near, the first one is meant.
     let (nearest, slips) = all.min_by_key(|(_, slips)| *slips)?;
     let most = (nearest.chars().count() / 3).max(1);
     // As many slips as letters would make every short word a match for every other.

@@ -45,6 +45,7 @@ pub fn document() -> Value {
             "description": INTRODUCTION,
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
+        // Relative, because the gateway does not know under which address callers reach it.
         "servers": [{"url": "/"}],
         "paths": endpoint::paths(&endpoints::all()),
         "components": {

@@ -171,6 +171,7 @@ impl Decoder {
                 self.data.extend_from_slice(value);
                 self.stage = DecoderState::Data;
             }
+            // The last one counts, as in the standard; the buffer is used again.
             b"event" => value.clone_into(&mut self.name),
             // An id with a NUL is ignored, as the standard says: the last good one stays in force.
             b"id" if !value.contains(&0) => value.clone_into(&mut self.last_id),
@@ -214,6 +215,7 @@ impl Events<'_> {
             if decoder.line.len() + line.len() > decoder.line_bytes_max {
                 return Err(TooLong::Line);
             }
+            // No end of a line in this piece: the rest waits for the next one.
             let Some((byte, after)) = after.split_first() else {
                 decoder.line.extend_from_slice(line);
                 *rest = &[];

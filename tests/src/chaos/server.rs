@@ -140,7 +140,7 @@ impl World {
     }
 
     /// While a server is away or its clock is wrong, nodes may believe each other dead: what they have
-    /// in hand may end unknown, and is checked for everything else.
+    /// in flight may end unknown, and is checked for everything else.
     fn doubt(&self, is_in_doubt: bool) {
         self.is_in_doubt.store(is_in_doubt, Ordering::Release);
         if is_in_doubt {

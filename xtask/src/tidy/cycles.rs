@@ -49,31 +49,8 @@ struct Mention<'a> {
     sight: Sight<'a>,
 }
 
-/// Cycles that are known and not cut yet: the folder, and the modules. The list may only shrink: an entry
-/// without its cycle is a finding.
-const KNOWN: &[(&str, &str)] = &[
-    ("crates/wire/src/chat/upstream", "(answer, calls, choice)"),
-];
-
-/// The cycles of all crates among `files` that are not known, and known ones that are gone.
-pub(crate) fn check_unknown(files: &[(String, String)]) -> Vec<Finding> {
-    let is = |finding: &Finding, (place, modules): &(&str, &str)| {
-        finding.place == *place && finding.what.contains(modules)
-    };
-    let mut findings = check(files);
-    let gone = KNOWN.iter().filter(|known| !findings.iter().any(|finding| is(finding, known)));
-    let gone: Vec<_> = gone
-        .map(|(place, modules)| {
-            Finding::new(place, format_args!("{modules} is no cycle: strike it"))
-        })
-        .collect();
-    findings.retain(|finding| !KNOWN.iter().any(|known| is(finding, known)));
-    findings.extend(gone);
-    findings
-}
-
 /// The cycles of all crates among `files`: paths in the repository, and their texts.
-fn check(files: &[(String, String)]) -> Vec<Finding> {
+pub(crate) fn check(files: &[(String, String)]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Crate<'_>> = BTreeMap::new();
     for (path, text) in files {
         if let Some((root, module)) = module_of(path) {

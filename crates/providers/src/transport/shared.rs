@@ -35,7 +35,7 @@ use super::{ExchangeError, TrackedBody};
 
 /// The most calls that share a connection, whatever its server allows.
 const STREAMS_MAX: usize = 100;
-/// Silence of a server with calls in hand after which it is pinged, and the time limit of its
+/// Silence of a server with calls in flight after which it is pinged, and the time limit of its
 /// reply.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_TIME_MAX: Duration = Duration::from_secs(5);

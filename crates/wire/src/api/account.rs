@@ -96,6 +96,7 @@ impl OwnLimitsView {
                 window: each.label(),
                 limit_micros: micros.get(),
                 used_micros: used,
+                // Never below zero: callers read it as what is left.
                 remaining_micros: micros.get().saturating_sub(used).max(0),
                 window_start,
                 resets_at,

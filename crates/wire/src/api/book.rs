@@ -248,6 +248,7 @@ impl VerificationView {
         transfers: u64,
         mismatches: Vec<MismatchView>,
     ) -> Self {
+        // Computed here, so that no report can be fine and have mismatches.
         Self { ok: mismatches.is_empty(), wallets, operations, transfers, mismatches }
     }
 }

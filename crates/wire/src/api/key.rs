@@ -98,6 +98,7 @@ impl CredentialView {
     #[must_use]
     pub fn of(id: CredentialId, created_at: Timestamp, ends_at: Option<Timestamp>) -> Self {
         let (created_at, ends_at) = (rfc3339(created_at), ends_at.map(rfc3339));
+        // The prefix is public: it is what operators find in a caller's configuration.
         Self { id: Bearer::prefix(id), created_at, ends_at }
     }
 }

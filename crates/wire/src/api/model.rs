@@ -41,6 +41,7 @@ impl ModelView {
     #[must_use]
     pub fn of(contract: &Contract, created: Timestamp, prices: &[PriceVersion]) -> Self {
         let id = contract.model.as_str();
+        // Callers know publishers and no providers: OpenAI's member tells the part before the slash.
         let publisher = id.split_once('/').map_or(id, |(publisher, _)| publisher);
         Self {
             id: id.to_owned(),
@@ -99,6 +100,7 @@ impl PriceView {
             rates: AllUnitPricesView::of(tier.rates),
         };
         let effective_from =
+            // The name is `<model>/<currency>/<moment>`, and the model's id has a slash of its own: from the end.
             price.id.as_str().rsplit_once('/').map(|(_, moment)| moment.to_owned());
         Self {
             currency: price.currency.to_string(),

@@ -130,6 +130,7 @@ impl OperationView {
     /// Adds what only the caller may see: the answer.
     #[must_use]
     pub fn with_result(mut self, result: OperationResult) -> Self {
+        // The state says why `result` is null: three causes want three different things of the caller.
         let (result, result_state) = match result {
             OperationResult::Kept(result) => (Some(Raw(result.get().into())), "kept"),
             OperationResult::Expired => (None, "expired"),
@@ -159,6 +160,7 @@ impl AttemptView {
         Self {
             route: attempt.route.to_string(),
             class: attempt.class.to_string(),
+            // `as_millis` is a u128, and no latency reaches the end of a u64.
             latency_ms: u64::try_from(attempt.latency.as_millis()).unwrap_or(u64::MAX),
             may_be_billed: attempt.may_be_billed,
             reason: attempt.reason.as_deref().map(str::to_owned),

@@ -57,6 +57,7 @@ pub fn error(body: &[u8]) -> Bytes {
 /// `None` for what is no chunk.
 #[must_use]
 pub fn with_no_usage(event: &[u8]) -> Option<Bytes> {
+    // The closing brace of the chunk ends the event, so the member goes in before it without reading JSON.
     let head = event.strip_suffix(PLAIN_END)?;
     Some([head, END_WITH_USAGE].concat().into())
 }
@@ -147,6 +148,7 @@ impl Envelope {
         let mut bytes = Vec::with_capacity(self.head.len() + members.len() + 2 * PLAIN_END.len());
         bytes.extend_from_slice(&self.head);
         if let Some(tier) = self.service_tier {
+            // Behind `model`, where the completion has it too.
             bytes.extend_from_slice(b",\"service_tier\":");
             bytes.append(&mut render::to_bytes(&tier.label()));
         }
@@ -154,6 +156,7 @@ impl Envelope {
         let members_at = bytes.len();
         bytes.extend_from_slice(members);
         bytes.extend_from_slice(b"\n\n");
+        // The second form is made only when a reader asks for it.
         Frame { plain: bytes.into(), with_usage: OnceLock::new(), members_at }
     }
 
@@ -215,6 +218,7 @@ impl Chunks {
 
     fn tier(&mut self, tier: Option<ServiceTier>) {
         if tier.is_some() && tier != self.envelope.service_tier {
+            // Whoever holds the envelope of earlier chunks keeps it without the tier, as they were told.
             Arc::make_mut(&mut self.envelope).service_tier = tier;
         }
     }
@@ -225,6 +229,7 @@ impl Chunks {
         self.tier(answer.service_tier);
         let mut frames = Vec::new();
         for (index, choice) in answer.choices() {
+            // A choice that has said nothing yet is opened here: clients take no end of what has no role.
             frames.extend(self.open(index, choice.content.as_deref().map(|_later| "")));
             self.close(index, choice, &mut frames);
         }
@@ -240,6 +245,7 @@ impl Chunks {
     #[must_use]
     pub fn usage(&self, view: &CompletionView<'_>) -> Bytes {
         let usage = Usage::of(view.usage, view.answer.predicted);
+        // In one form alone: it goes to readers who asked for usage, and has it.
         self.frame(&UsageMembers { choices: [], usage }).plain
     }
 
@@ -247,6 +253,7 @@ impl Chunks {
         let index = gained.index;
         let opening = self.open(index, gained.content.as_deref().map(|_now| ""));
         pieces.extend(opening.map(|frame| DeltaChunk { frame, text: None }));
+        // Always there: `open` has just put it there, or an earlier delta did.
         let Some(begun) = self.choices.get_mut(&index) else { return };
         let (delta, logprobs) = begun.next_delta(self.id, gained);
         if !delta.is_empty() || logprobs.is_some() {

@@ -51,6 +51,7 @@ pub fn render(view: &CompletionView<'_>) -> Vec<u8> {
 }
 
 #[derive(Serialize)]
+// The order of members is part of the format: a stored answer and its replay are the same bytes.
 struct Completion<'a> {
     id: String,
     object: &'static str,
@@ -213,6 +214,7 @@ fn choice_of(id: OperationId, (index, choice): (u32, &Choice)) -> ChoiceFields<'
                 .map(|FunctionCall { name, arguments }| Function { name, arguments }),
         },
         logprobs: choice.logprobs.as_ref().map(Logprobs::of),
+        // A limit of ours or a cancel cut it: `length` is what tells clients that there was more to come.
         finish_reason: label(choice.finish.unwrap_or(FinishReason::Length)),
     }
 }
@@ -223,6 +225,7 @@ fn tool_call_of(id: OperationId, at: [u32; 2], call: &ToolCall) -> ToolCallField
         ToolKind::Function => (Some(Function { name, arguments: input }), None),
         ToolKind::Custom => (None, Some(Custom { name, input })),
     };
+    // Derived and not kept: the same on any node, at any time, and never the provider's.
     ToolCallFields { id: id.tool_call_id(at), kind: kind.label(), function, custom }
 }
 

@@ -26,6 +26,7 @@ use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
+use serde_json::json;
 
 pub use self::address::literal_addresses;
 pub use self::contract::check;
@@ -33,7 +34,6 @@ use self::field::{Field, Path};
 use self::object::Object;
 use crate::error::Code;
 use crate::json::{self, BadJson, Node};
-use crate::render;
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
@@ -82,19 +82,18 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
         });
     };
     let mut body = Object::read(Field { path: Path::Body, node }, "an object")?;
+    // Taken out before the question is read, so that the form of the answer is not in the fingerprint.
     let delivery = delivery(&mut body)?;
     let request = request(&mut body)?;
+    // Last: what nobody has taken by now is not known here, and is kept for a model that accepts it.
     Ok(ParsedRequest { request: Request { extras: body.extras(), ..request }, delivery })
 }
 
 /// True for a member of the body that the reader knows by this name: no model needs to accept it.
 #[must_use]
 pub fn is_known_member(name: &str) -> bool {
-    let name = render::to_bytes(&name);
-    let name = String::from_utf8_lossy(&name);
-    let body = format!(
-        r#"{{"model": "a/b", "messages": [{{"role": "user", "content": "c"}}], {name}: null}}"#
-    );
+    let messages = json!([{"role": "user", "content": "c"}]);
+    let body = json!({"model": "a/b", "messages": messages, name: null}).to_string();
     // The reader itself is asked, and no second list: a known name is taken out of the body, or
     // refused for its value.
     parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
@@ -113,6 +112,7 @@ fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
     let (before, after) = body.split_at_checked(at).unwrap_or((body, &[]));
     let line = before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1);
     let begun = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    // Characters and not bytes, as editors count: a line of Chinese has a third as many.
     let column = String::from_utf8_lossy(begun).chars().count().saturating_add(1);
     let hint = match (before.trim_ascii_end(), after.trim_ascii_start()) {
         ([.., b','], [b']' | b'}', ..]) => " Remove the comma before it.",
@@ -193,6 +193,7 @@ fn request(body: &mut Object<'_, '_>) -> Result<Request, BadRequest> {
         presence_penalty: body.optional("presence_penalty", |field| field.decimal(-2, 2))?,
         frequency_penalty: body.optional("frequency_penalty", |field| field.decimal(-2, 2))?,
         stop: stop.unwrap_or_default(),
+        // Not bounded by `INTEGER_MAX`: seeds are data, and some callers draw them from all 64 bits.
         seed: body.optional("seed", |field| field.integer(i64::MIN, i64::MAX))?,
         user: body.optional("user", field::string)?,
         metadata: metadata.unwrap_or_default(),
@@ -255,6 +256,7 @@ fn count<T: TryFrom<i64>>(
 fn output_bound(body: &mut Object<'_, '_>) -> Result<Option<u64>, BadRequest> {
     let old = body.optional("max_tokens", bound)?;
     let new = body.optional("max_completion_tokens", bound)?;
+    // Both with one value ask for one thing. Of two values none may be chosen for the caller.
     match (old, new) {
         (Some(old), Some(new)) if old != new => Err(Path::Member(&Path::Body, "max_tokens")
             .invalid(format_args!("left out, or the same as max_completion_tokens"))),
@@ -265,6 +267,7 @@ fn output_bound(body: &mut Object<'_, '_>) -> Result<Option<u64>, BadRequest> {
 /// A bound on output tokens, from 1. Its upper end is the model's, and [`check`] applies it.
 fn bound(field: Field<'_, '_>) -> Result<u64, BadRequest> {
     let path = field.path;
+    // The error names the model's bound and not `INTEGER_MAX`, which nobody should ask for.
     let number = field.integer(1, INTEGER_MAX).ok().and_then(|number| u64::try_from(number).ok());
     number.ok_or_else(|| {
         path.invalid(format_args!("an integer from 1 to the model's `max_output_tokens`"))
@@ -273,6 +276,7 @@ fn bound(field: Field<'_, '_>) -> Result<u64, BadRequest> {
 
 fn top_logprobs(body: &mut Object<'_, '_>, logprobs: bool) -> Result<Option<u8>, BadRequest> {
     let number = count(body, "top_logprobs", 0, TOP_LOGPROBS_MAX)?;
+    // Without `logprobs` the number would change the fingerprint and nothing of the answer.
     if number.is_some() && !logprobs {
         return Err(Path::Member(&Path::Body, "top_logprobs")
             .invalid(format_args!("left out unless logprobs is true")));
@@ -307,6 +311,7 @@ fn delivery(body: &mut Object<'_, '_>) -> Result<Delivery, BadRequest> {
         }
         let mut options = Object::read(field, "an object")?;
         let include_usage = options.optional("include_usage", field::boolean)?;
+        // Read for its type, and then dropped: padding hides the lengths of pieces, and none is sent.
         options.optional("include_obfuscation", field::boolean)?;
         options.end()?;
         Ok(include_usage)

@@ -118,6 +118,7 @@ impl Resumption {
     pub fn filter(&mut self, event: &Bytes) -> Result<Option<Bytes>, ResumeError> {
         let data = event.strip_prefix(PREFIX).and_then(|data| data.strip_suffix(END));
         let data = data.ok_or(ResumeError::Unreadable)?;
+        // Compared also in its length: a replay that ends early has said less than what was written.
         if data == DONE {
             // An end before what was written is another answer's.
             let is_behind = self.replay.as_ref().is_some_and(|again| *again != self.written);
@@ -125,6 +126,7 @@ impl Resumption {
         }
         let mut chunk = json::parse_answer(data).map_err(|_not_json| ResumeError::Unreadable)?;
         let has_news = self.chunk(&mut chunk)?;
+        // Before the first break every event goes out as it came: byte for byte, and never spelled anew.
         if self.replay.is_none() {
             return Ok(Some(event.clone()));
         }
@@ -153,6 +155,7 @@ impl Resumption {
                 }
                 // An error ends the stream, whatever was written.
                 ("error", _) => has_news = true,
+                // Only objects: `usage: null` stands in every chunk of readers who asked for usage.
                 ("usage" | "moderation", value @ Node::Object(_)) => {
                     has_news |= self.check_value((**name).into(), &value.to_string())?;
                 }
@@ -164,6 +167,7 @@ impl Resumption {
 
     fn choice(&mut self, choice: &mut Node<'_>) -> Result<bool, ResumeError> {
         let index = choice.get("index").and_then(Node::as_number);
+        // As it is spelled. All replays are rendered here, so that one number has one spelling.
         let place = index.ok_or(ResumeError::Unreadable)?.to_owned();
         let Node::Object(members) = choice else { return Err(ResumeError::Unreadable) };
         let mut has_news = false;
@@ -198,10 +202,12 @@ impl Resumption {
             Node::Null => Ok(false),
             Node::Bool(_) | Node::Number(_) => self.check_value(place.into(), &value.to_string()),
             Node::String(text) => {
+                // The last member of the path: a call's `type` is one, whatever call it is of.
                 if place.rsplit('.').next().is_some_and(|name| ONCE.contains(&name)) {
                     return self.check_value(place.into(), text);
                 }
                 let Some(written) = self.grow(place, text)? else { return Ok(true) };
+                // A replay may be cut within a character where the earlier one was not: that is no prefix of it.
                 let (_written, left) =
                     text.split_at_checked(written).ok_or(ResumeError::OtherAnswer)?;
                 let is_news = !left.is_empty();
@@ -250,6 +256,7 @@ impl Resumption {
         }
         let mut left = Vec::with_capacity(elements.len());
         for mut element in std::mem::take(elements) {
+            // Elements may come in any order, and again: the index says which one grows.
             let index = element.get("index").map(ToString::to_string).unwrap_or_default();
             if self.value(&format!("{place}[{index}]"), &mut element)? {
                 left.push(element);
@@ -264,6 +271,7 @@ impl Resumption {
     fn check_value(&mut self, place: FieldPath, value: &str) -> Result<bool, ResumeError> {
         let mut reach = PrefixDigest::default();
         reach.add(value.as_bytes());
+        // In the replay too a value comes once, or twice the same.
         let is_told = match &mut self.replay {
             Some(again) => *again.entry(place.clone()).or_insert(reach) == reach,
             None => true,
@@ -277,6 +285,7 @@ impl Resumption {
         if !is_told || *known != reach {
             return Err(ResumeError::OtherAnswer);
         }
+        // The place is kept all the same: after this error nothing more is written.
         if is_new && places >= PLACES_MAX { Err(ResumeError::TooMany) } else { Ok(is_new) }
     }
 
@@ -304,11 +313,13 @@ impl Resumption {
         let behind = written.length.saturating_sub(again.length).min(more.len());
         let (old, new) = more.as_bytes().split_at_checked(behind).unwrap_or_default();
         again.add(old);
+        // Compared once the replay is as far: a hash of less than all says nothing about the rest.
         if again.length >= written.length && again.hash != written.hash {
             return Err(ResumeError::OtherAnswer);
         }
         if !new.is_empty() {
             again.add(new);
+            // From here on the replay leads: the two are one again.
             *written = *again;
         }
         Ok(Some(behind))

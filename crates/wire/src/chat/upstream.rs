@@ -11,7 +11,9 @@ mod moderation;
 mod passthrough;
 mod usage;
 
-pub use self::answer::{Completion, UnreadableReason, read_completion};
+pub use holdfast_domain::ports::UnreadableReason;
+
+pub use self::answer::{Completion, read_completion};
 pub use self::body::{BoundField, render_request};
 pub use self::calls::CALLS_MAX;
 pub(super) use self::choice::read as read_choice;

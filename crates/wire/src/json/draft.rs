@@ -59,6 +59,7 @@ impl fmt::Display for Draft<'_> {
             Self::Bool(flag) => write!(f, "{flag}"),
             Self::Number(lexeme) => f.write_str(lexeme),
             Self::Text(text) => write_text(f, text),
+            // Unchecked: `Opaque` and its like were read as JSON before.
             Self::Json(json) => f.write_str(json),
             Self::Array(elements) => write_all(f, ['[', ']'], elements, |f, one| one.fmt(f)),
             Self::Object(members) => write_all(f, ['{', '}'], members, |f, (name, value)| {

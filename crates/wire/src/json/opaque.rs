@@ -22,6 +22,7 @@ impl fmt::Display for Node<'_> {
             Self::Null => f.write_str("null"),
             Self::Bool(true) => f.write_str("true"),
             Self::Bool(false) => f.write_str("false"),
+            // As it was spelled: `1.0` and `1` may be two things to a tool's schema, so they are two here.
             Self::Number(lexeme) => f.write_str(lexeme),
             Self::String(text) => write_text(f, text),
             Self::Array(elements) => write_all(f, ['[', ']'], elements, |f, one| one.fmt(f)),
@@ -68,6 +69,7 @@ pub(super) fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result 
         }
         rest = characters.as_str();
     }
+    // Everything else goes out as UTF-8: `é` and its escape are one spelling, and one fingerprint.
     f.write_str(rest)?;
     f.write_char('"')
 }

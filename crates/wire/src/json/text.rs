@@ -55,6 +55,7 @@ impl<'a> Reader<'a> {
 
     /// Reads what `\u` announced: four digits, or eight in two escapes.
     fn scalar(&mut self) -> Result<char, BadJson> {
+        // Made before the digits are read, so that the fault names the escape and not what follows it.
         let surrogate = self.fault(Fault::Surrogate);
         let first = self.hex()?;
         let code = if (0xd800..0xdc00).contains(&first) {
@@ -88,6 +89,7 @@ impl<'a> Reader<'a> {
     fn hex(&mut self) -> Result<u32, BadJson> {
         let mut code = 0;
         for _ in 0..4 {
+            // `to_digit` and no `from_str_radix`, which takes a sign: `\u+123` is no escape.
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
             code = code * 16 + digit.ok_or(self.unexpected())?;
             self.at += 1;

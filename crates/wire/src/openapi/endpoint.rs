@@ -108,10 +108,12 @@ impl Endpoint {
         for status in statuses {
             let mut codes: Vec<Code> =
                 self.errors.iter().copied().filter(|code| code.status() == status).collect();
+            // In the order of the error table, whatever order the endpoint lists them in.
             codes.sort_unstable();
             let error = errors(&codes, self.is_keyed);
             answers
                 .entry(status.to_string())
+                // The endpoint's own answer keeps its words and its example.
                 .and_modify(|answer| add_shape(answer, &error))
                 .or_insert(error);
         }
@@ -151,6 +153,7 @@ fn errors(codes: &[Code], is_keyed: bool) -> Value {
         .iter()
         .map(|code| (code.label().to_owned(), json!({"value": example(*code)})))
         .collect();
+    // `allOf` with the shape of every error: this narrows its code to those of the status.
     let named_here = json!({"properties": {"error": {"properties": {"code": {"enum": labels}}}}});
     let mut headers = EVERY.to_vec();
     headers.push("x-should-retry");

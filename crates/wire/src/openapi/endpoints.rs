@@ -90,6 +90,7 @@ fn complete() -> Endpoint {
         "The most that may be held, in millionths of the wallet's currency. A retry that does not run \
          ignores it.",
     );
+    // All codes but a few: a completion passes every step, so a new code is listed without being named here.
     let is_more =
         |code: &Code| *code != Code::NotFound && !ALWAYS.contains(code) && !SECURED.contains(code);
     let more: Vec<Code> = Code::ALL.into_iter().filter(is_more).collect();

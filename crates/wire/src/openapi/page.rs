@@ -145,6 +145,7 @@ fn shapes(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
 fn endpoints(document: &Value) -> Vec<(String, String, &Value)> {
     let place = |path: &str| FIRST.iter().position(|first| path.starts_with(first));
     let mut paths: Vec<_> = members(&document["paths"]).collect();
+    // A stable sort: paths of one beginning keep the order of the document.
     paths.sort_by_key(|(path, _)| place(path).unwrap_or(FIRST.len()));
     let methods = paths.into_iter().flat_map(|(path, methods)| {
         members(methods).map(move |(method, operation)| (path, method, operation))
@@ -342,6 +343,7 @@ fn escaped(text: &str) -> String {
             '<' => html.push_str("&lt;"),
             '>' => html.push_str("&gt;"),
             '"' => html.push_str("&quot;"),
+            // Quotation marks too, because names go into attributes.
             '\'' => html.push_str("&#39;"),
             other => html.push(other),
         }

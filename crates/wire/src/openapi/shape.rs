@@ -37,6 +37,7 @@ pub(crate) fn described(schema: Value, text: &str) -> Value {
 
 /// The same, or null.
 pub(crate) fn nullable(schema: Value) -> Value {
+    // A schema without a single type is a choice or a reference: null becomes one choice more.
     let Some(kind) = schema.get("type").and_then(Value::as_str).map(str::to_owned) else {
         let mut either = json!({"anyOf": []});
         let description = schema.get("description").cloned();
@@ -53,6 +54,7 @@ pub(crate) fn nullable(schema: Value) -> Value {
         };
     };
     let mut schema = with(schema, "type", json!([kind, "null"]));
+    // `type` alone would not do: an enum lists all values that there may be, so null is among them.
     if let Some(all) = schema.get_mut("enum").and_then(Value::as_array_mut) {
         all.push(Value::Null);
     }

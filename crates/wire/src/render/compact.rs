@@ -1,8 +1,21 @@
 //! Serializer from serde's model to JSON without white space, for this crate's own shapes.
 //!
-//! Most texts need no escape and names never do, so text is copied in runs that `plain_prefix`
-//! finds eight bytes at once, instead of byte by byte. A test holds the output against
-//! `serde_json`'s for arbitrary values.
+//! `serde_json` does the same, and looks at each byte of a text. Most texts need no escape and names never do,
+//! so text is copied here in runs that `plain_prefix` finds eight bytes at once, and raw JSON is not read
+//! again. Instructions of either, in November 2026 (`serde_json` 1.0.154 with its `RawValue`):
+//!
+//! | rendering | here | `serde_json` |
+//! |---|---|---|
+//! | completion with 400 bytes of text | 8,200 | 13,800: 2 % of a whole request more |
+//! | completion with 64 KiB of text | 340,000 | 722,000 |
+//! | stream of 100 chunks | 243,000 | 281,000 |
+//!
+//! Each is the difference of two runs, with 300 and with 100 renderings, by 200:
+//! `valgrind --tool=callgrind BENCH --bench --exact render::stream --sample-count 1 --sample-size 300`, where
+//! BENCH is what `cargo bench -p holdfast-wire --bench render --no-run --profile release --config
+//! 'profile.release.package.holdfast-wire.codegen-units=1'` makes.
+//!
+//! A test holds the output against `serde_json`'s for arbitrary values.
 //!
 //! [`RAW`] marks a newtype whose text is JSON already: it is copied as it is, unchecked. Whoever
 //! wraps a text vouches for it. Shapes that no type here has (tuple structs, variants with data,

@@ -72,6 +72,7 @@ impl<'a> DeltaFields<'a> {
             (None, None, None, None, Some(audio)) => audio_text(audio)?,
             _ => return None,
         };
+        // An empty text is no growth: such a chunk opens something, and is told as it is.
         let is_one = tool_calls.len() < 2 && !more.is_empty();
         is_one.then_some((ChoiceText { choice, text }, more))
     }
@@ -79,6 +80,7 @@ impl<'a> DeltaFields<'a> {
 
 fn call<'a>(call: &CallPiece<'a>) -> Option<(TextField, &'a str)> {
     let CallPiece { index, id, kind, function, custom } = call;
+    // The first piece of a call does more than append.
     if id.is_some() || kind.is_some() {
         return None;
     }

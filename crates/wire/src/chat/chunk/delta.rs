@@ -92,6 +92,7 @@ impl ChoiceProgress {
         let ToolCallDelta { index, kind, name, input, state: _ } = call;
         let known = self.calls.get(index).copied();
         let is_first = known.is_none();
+        // The first piece decides: later ones often do not repeat the kind, and an id has gone out with it.
         let kind = known.or(*kind).unwrap_or(ToolKind::Function);
         self.calls.insert(*index, kind);
         let (name, input) = (name.as_deref(), input.as_deref());
@@ -117,6 +118,7 @@ impl ChoiceProgress {
         let is_first = self.parts.insert(ChoicePart::Audio);
         let piece = AudioPiece {
             id: is_first.then(|| audio_id(id, choice)),
+            // A number cannot be appended: it goes out at the end.
             expires_at: None,
             data: if_new(is_first, Some(&audio.data)),
             transcript: if_new(is_first, Some(&audio.transcript)),

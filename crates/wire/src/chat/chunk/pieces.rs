@@ -1,6 +1,14 @@
 //! Splitting of a whole answer into pieces as small as those of a stream. A replayed answer, or one
 //! that a provider sends at once, then costs its readers, and the buffers between, no more than a
 //! live one.
+//!
+//! ```text
+//! reasoning, content, refusal, older call, calls, audio     pieces of 4 KiB of text and 16 tokens
+//! sources, end, expiry of audio                             one piece more, in split_delta alone
+//! ```
+//!
+//! Pieces add up to what they were cut from: texts are cut between characters, and a token's likeliness
+//! travels with its text. The sizes are limits of a piece, and no promise to readers.
 
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, Delta, FunctionCallDelta, Logprobs, ToolCallDelta,
@@ -21,11 +29,13 @@ const CALL_BYTES: usize = 64;
 #[must_use]
 pub fn split_delta(delta: Delta) -> Vec<Delta> {
     let Delta { choices, service_tier, predicted, moderation } = delta;
+    // These are of the whole answer: they go first, in a piece of their own.
     let beside = Delta { choices: Vec::new(), service_tier, predicted, moderation };
     let mut pieces: Vec<_> = (beside != Delta::default()).then_some(beside).into_iter().collect();
     for choice in choices {
         for_each_piece(&choice, &mut |piece| pieces.push(Delta::from(vec![piece])));
         let ChoiceDelta { index, annotations, finish, audio, .. } = choice;
+        // Zero is a provider that did not tell it.
         let expires_at = audio.map_or(0, |audio| audio.expires_at);
         let audio = (expires_at != 0).then(|| Audio { expires_at, ..Audio::default() });
         let rest = ChoiceDelta { annotations, finish, audio, ..empty(index) };
@@ -95,6 +105,7 @@ impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
     fn text(&mut self, text: &str, add: impl Fn(&mut ChoiceDelta, &str)) {
         let mut rest = text;
         loop {
+            // May take nothing where a character has no room; after the flush there is room for any character.
             let (more, left) = rest.split_at(rest.floor_char_boundary(self.room()));
             add(&mut self.piece, more);
             self.text_bytes = self.text_bytes.saturating_add(more.len());
@@ -115,8 +126,11 @@ impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
     ) {
         let mut rest = text.unwrap_or_default();
         for token in tokens.into_iter().flatten() {
+            // A token that does not spell what comes next, such as half of a character, takes no text along.
+            // What no token took goes out at the end.
             let own = text_of(token).filter(|own| rest.starts_with(own.as_str()));
             let own = own.as_ref().map_or(0, String::len);
+            // A token's text is cut only where it alone is larger than a piece.
             if self.tokens >= TOKENS_MAX || own > self.room() && self.text_bytes > 0 {
                 self.flush();
             }
@@ -157,6 +171,7 @@ impl<T: FnMut(ChoiceDelta)> PieceBuilder<'_, T> {
         self.piece.tool_calls.push(ToolCallDelta { index, kind, name, input: None, state });
         if let Some(input) = input {
             self.text(input, |piece, more| {
+                // After a flush the piece is new, and the call begins in it by its index alone.
                 match piece.tool_calls.last_mut().filter(|call| call.index == index) {
                     Some(call) => add(&mut call.input, more),
                     None => piece.tool_calls.push(ToolCallDelta {

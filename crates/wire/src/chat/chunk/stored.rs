@@ -27,10 +27,12 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     let stored = json::parse_own(body).map_err(|_not_json| NotStored)?;
     let mut chunks = chunks(&stored).ok_or(NotStored)?;
     let choices = stored.get("choices").and_then(Node::as_array).ok_or(NotStored)?;
+    // The reader of providers' answers reads ours too: one reader less, and a test holds both renderings together.
     let choices = choices.iter().map(read_choice).collect::<Result<Vec<_>, _>>();
     let delta = Delta {
         choices: choices.map_err(|_unreadable| NotStored)?,
         service_tier: stored.get("service_tier").and_then(Node::as_str).and_then(tier),
+        // Part of the stored usage, which goes out below as it is.
         predicted: None,
         moderation: stored.get("moderation").map(Node::to_opaque),
     };
@@ -58,6 +60,7 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
 fn chunks(stored: &Node<'_>) -> Option<Chunks> {
     let digits = stored.get("id")?.as_str()?.strip_prefix("chatcmpl_")?;
     let created = stored.get("created")?.as_number()?.parse::<i64>().ok()?;
+    // Whole seconds are all that is stored, and all that a chunk tells.
     let created = Timestamp::from_micros(created.checked_mul(1_000_000)?);
     let model = PublicModelId::try_from(stored.get("model")?.as_str()?).ok()?;
     Some(Chunks::new(digits.parse::<OperationId>().ok()?, created, &model))

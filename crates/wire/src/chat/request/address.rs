@@ -37,6 +37,7 @@ fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let [first, ..] = v4.octets();
+            // All of 0.0.0.0/8 means this machine to some systems.
             first == 0 || v4.is_loopback() || v4.is_link_local()
         }
         IpAddr::V6(v6) => {
@@ -52,22 +53,27 @@ fn host(url: &str) -> Option<String> {
     if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
         return None;
     }
+    // Parsers of the WHATWG's standard drop these anywhere, and read on.
     let is_ignored = |c: char| matches!(c, '\t' | '\n' | '\r');
     let plain: String = url.chars().filter(|c| !is_ignored(*c)).map(plain).collect();
+    // And these at the beginning.
     let plain = plain.trim_start_matches(|c: char| c.is_ascii_control() || c == ' ');
     let (scheme, rest) = plain.split_once(':')?;
     if !matches!(scheme, "http" | "https") {
         return None;
     }
     let is_slash = |c: char| matches!(c, '/' | '\\');
+    // Any number of slashes, and backslashes too: `http:\\host` is a URL with a host to them.
     let authority = rest.trim_start_matches(is_slash);
     let end = authority.find(|c: char| is_slash(c) || matches!(c, '?' | '#'));
     let authority = authority.get(..end.unwrap_or(authority.len()))?;
+    // The last `@` ends the user: what stands before it may look like a host.
     let host = authority.rsplit_once('@').map_or(authority, |(_user, host)| host);
     let host = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or(rest, |(address, _port)| address),
         None => host.split_once(':').map_or(host, |(host, _port)| host),
     };
+    // Only now: an escaped slash or `@` is a character of the host and ends nothing.
     let host = unescaped(host);
     Some(host.trim_end_matches('.').to_owned())
 }
@@ -81,6 +87,7 @@ fn plain(c: char) -> char {
     };
     let found = match c {
         '\u{ff01}'..='\u{ff5e}' => from(0xff01, '!'),
+        // Full stops of Chinese and Japanese, which resolvers of such names take for dots.
         '\u{3002}' | '\u{ff61}' => Some('.'),
         '\u{2460}'..='\u{2468}' => from(0x2460, '1'),
         '\u{24ea}' | '\u{2070}' => Some('0'),
@@ -118,10 +125,12 @@ fn unescaped(host: &str) -> String {
 /// An address of IPv6 with the one of IPv4 that it stands for, or every address that numbers
 /// between dots may be read as.
 fn addresses_of(host: &str) -> Vec<IpAddr> {
+    // A zone names an interface: the address is the same without it.
     let without_zone = host.split_once('%').map_or(host, |(address, _zone)| address);
     if let Ok(v6) = without_zone.parse::<Ipv6Addr>() {
         return std::iter::once(v6.into()).chain(within(v6).map(IpAddr::V4)).collect();
     }
+    // `0127.0.0.1` is 87.0.0.1 to some and this machine to others: either reading is enough to refuse.
     let readings = [Octal::Read, Octal::Ignored].into_iter().filter_map(|octal| v4(host, octal));
     readings.map(IpAddr::V4).collect()
 }
@@ -170,6 +179,7 @@ fn v4(host: &str, octal: Octal) -> Option<Ipv4Addr> {
 
 fn number(part: &str, octal: Octal) -> Option<u64> {
     if let Some(digits) = part.strip_prefix("0x") {
+        // `0x` alone is zero to parsers of that standard.
         return if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 16).ok() };
     }
     if !part.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -28,6 +28,7 @@ pub(super) fn read(
     let is_bare = |part: &mut ContentPart| {
         matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none()
     };
+    // The two spellings of one text are one request. Where several parts are cut is part of the question.
     if parts.len() == 1
         && let Some(ContentPart { item: Item::Text(text), .. }) = parts.pop_if(is_bare)
     {
@@ -46,6 +47,7 @@ fn part(field: Field<'_, '_>, kinds: &'static [&'static str]) -> Result<ContentP
         "refusal" => Item::Refusal(part.required("refusal", field::string)?),
         _ => Item::Text(part.required("text", field::string)?),
     };
+    // A refusal has no such member in OpenAI's schema: where it has one, `end` refuses it.
     let cache_breakpoint = if matches!(item, Item::Refusal(_)) {
         None
     } else {
@@ -64,6 +66,7 @@ fn image(field: Field<'_, '_>) -> Result<Item, BadRequest> {
         let path = field.path;
         let url = field::string(field)?;
         let begins = |scheme: &&str| {
+            // `get`, because a character of several bytes may stand across this end.
             url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         };
         if !SCHEMES.iter().any(begins) {
@@ -101,6 +104,7 @@ fn file(field: Field<'_, '_>) -> Result<Item, BadRequest> {
     let id = file.optional("file_id", field::string)?;
     let name = file.optional("filename", field::string)?;
     let data = file.optional("file_data", field::string)?;
+    // A name alone is no file.
     if id.is_none() && data.is_none() {
         return Err(Path::Member(&file.path, "file_data").missing());
     }

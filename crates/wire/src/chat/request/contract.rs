@@ -31,6 +31,7 @@ pub fn check(request: &Request, body: &[u8], contract: &Contract) -> Result<(), 
 
 fn bound_name(body: &[u8]) -> &'static str {
     let newer = "max_completion_tokens";
+    // Read a second time, but only for an error: it should name the field that the caller sent.
     let is_newer = json::parse(body).is_ok_and(|body| body.get(newer).is_some());
     if is_newer { newer } else { "max_tokens" }
 }
@@ -71,9 +72,11 @@ impl ContractCheck<'_> {
 
     fn options(&self, request: &Request) -> Result<(), BadRequest> {
         let tier = request.service_tier;
+        // Another tier than the account's usual one has another price at the provider.
         let is_other =
             tier.is_some_and(|tier| !matches!(tier, ServiceTier::Auto | ServiceTier::Default));
         let body = |name| Path::Member(&Path::Body, name);
+        // `store: false` keeps nothing and needs no permission; null reads as absent.
         self.restricted(request.store == Some(true), RestrictedField::Store, &body("store"))?;
         self.restricted(is_other, RestrictedField::ServiceTier, &body("service_tier"))?;
         let web = request.web_search_options.is_some();

@@ -1,5 +1,12 @@
 //! A member of a request with the path that names it, and its reading as a type. Paths are linked
 //! frames on the stack, and become strings only when something is wrong.
+//!
+//! ```text
+//! Body ◀─ Member("messages") ◀─ Element(0) ◀─ Member("content")     `messages[0].content`
+//! ```
+//!
+//! An error names the path and the rule, and never the value: a value may be a prompt. Names in a path may
+//! be a caller's own, so that they are shortened, and what does not show is replaced.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -39,6 +46,7 @@ impl<'a> Field<'_, 'a> {
     }
 
     fn exact(&self) -> Option<Decimal> {
+        // A decimal and no float: no digit is lost, and numbers that are equal are one in the fingerprint.
         self.node.as_number()?.parse().ok()
     }
 
@@ -106,6 +114,7 @@ pub(super) fn boolean(field: Field<'_, '_>) -> Result<bool, BadRequest> {
 pub(super) fn identifier(field: Field<'_, '_>) -> Result<String, BadRequest> {
     let path = field.path;
     let name = string(field)?;
+    // Bytes are characters here, because every one of them has to be ASCII.
     let fits = (1..=NAME_CHARS_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if fits {

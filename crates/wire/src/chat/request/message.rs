@@ -75,10 +75,12 @@ fn assistant(mut turn: Object<'_, '_>) -> Result<Message, BadRequest> {
     })?;
     let tool_calls = tool_calls.unwrap_or_default();
     let function_call = turn.optional("function_call", function_call)?;
+    // Only calls may stand alone. An empty turn is refused here, before a provider refuses it.
     let says = content.is_some() || refusal.is_some() || audio_id.is_some();
     if !says && tool_calls.is_empty() && function_call.is_none() {
         return Err(Path::Member(&turn.path, "content").missing());
     }
+    // Our own answers have `annotations`, most often empty: whoever sends one back says nothing by it.
     if turn.peek("annotations").is_some_and(says_nothing) {
         turn.optional("annotations", |_nothing| Ok(()))?;
     }
@@ -106,6 +108,7 @@ fn assistant_content(field: Field<'_, '_>) -> Result<Content, BadRequest> {
 
 fn tool_call(field: Field<'_, '_>) -> Result<ToolCall, BadRequest> {
     let mut call = Object::read(field, "an object")?;
+    // Clients that fold chunks keep `index`; the other member is LiteLLM's.
     call.remove(&["index", "provider_specific_fields"]);
     let id = call.required("id", field::string)?;
     let kinds = [ToolKind::Function, ToolKind::Custom];
@@ -128,6 +131,7 @@ fn called(field: Field<'_, '_>, kind: ToolKind) -> Result<(String, String), BadR
         ToolKind::Function => called.required("arguments", field::string)?,
         ToolKind::Custom => called.required("input", field::string)?,
     };
+    // The Python SDK keeps the arguments that it has parsed beside those that were said.
     called.remove(&["parsed_arguments", "provider_specific_fields"]);
     called.end()?;
     Ok((name, input))

@@ -92,11 +92,13 @@ impl<'p, 'a> Object<'p, 'a> {
     }
 
     fn take(&mut self, name: &'static str) -> Option<Node<'a>> {
+        // Remembered also where the member is missing: a mistyped name means one that was not found.
         if let Some(place) = self.asked.get_mut(self.n_asked) {
             *place = name;
             self.n_asked = self.n_asked.saturating_add(1);
         }
         let at = self.members.iter().position(|(other, _)| other == name)?;
+        // The order of what is left does not matter: extras are sorted, and `end` refuses whichever it finds.
         Some(self.members.swap_remove(at).1)
     }
 }

@@ -1,4 +1,10 @@
 //! Reading of a request's options: all members but the conversation, its tools and plain numbers.
+//!
+//! Two requests that ask for the same are equal here: a single stop sequence is an array of one, an absent
+//! format is plain text, modalities are a set. What does not decide anything here (a prediction, a search, a
+//! moderation) is read to see that it is well formed, and then kept as the caller wrote it.
+//!
+//! The limits are OpenAI's, and the schema in `openapi::request` takes them from here.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +44,7 @@ pub(super) fn metadata(field: Field<'_, '_>) -> Result<BTreeMap<String, String>,
     let pair = |(name, node): (String, Node<'_>)| {
         let path = Path::Member(&path, &name);
         let value = field::string(Field { path, node })?;
+        // Characters and not bytes: OpenAI's limits count them so.
         if name.chars().count() > METADATA_KEY_CHARS_MAX {
             return Err(path.invalid(format_args!(
                 "under a key of at most {METADATA_KEY_CHARS_MAX} characters"
@@ -58,6 +65,7 @@ pub(super) fn logit_bias(field: Field<'_, '_>) -> Result<BTreeMap<String, i8>, B
     let bias = |(name, node): (String, Node<'_>)| {
         let path = Path::Member(&path, &name);
         let bias = Field { path, node }.integer(-BIAS_MAX, BIAS_MAX)?;
+        // It always fits: the range was checked above.
         Ok((name, i8::try_from(bias).unwrap_or_default()))
     };
     members(field, "an object of integers")?.into_iter().map(bias).collect()
@@ -149,6 +157,7 @@ pub(super) fn cache_options(field: Field<'_, '_>) -> Result<CacheOptions, BadReq
 
 /// A predicted text. It is read to see that it is one, and kept as it is; so are the next two.
 pub(super) fn prediction(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
+    // Before the reading, which takes the value apart.
     let kept = field.node.to_opaque();
     let mut prediction = Object::read(field, "an object with `type` and `content`")?;
     prediction.expect_type("content")?;

@@ -83,6 +83,7 @@ fn format(field: Field<'_, '_>) -> Result<Opaque, BadRequest> {
 
 pub(super) fn choice(field: Field<'_, '_>) -> Result<ToolChoice, BadRequest> {
     const KINDS: [&str; 3] = ["function", "custom", "allowed_tools"];
+    // Anything that is no object is read as a word, so that the error lists the words.
     let Node::Object(_) = field.node else {
         return field.one_of(ToolMode::ALL, ToolMode::label).map(ToolChoice::Mode);
     };

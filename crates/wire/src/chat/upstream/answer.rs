@@ -2,7 +2,7 @@
 //! missing; but an answer that is not whole, or ends in a way that is not known, is no answer.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-pub use holdfast_domain::ports::UnreadableReason;
+use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ServiceTier;
 use holdfast_domain::usage::Meters;
 
@@ -21,6 +21,7 @@ pub struct Completion {
 /// Reads the body of a 200 for a request of `n` choices.
 pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
     let answer = json::parse_answer(body)?;
+    // Some servers send an error under status 200. A null is no error: `get` takes it for absent.
     if answer.get("error").is_some() {
         return Err(UnreadableReason::Error);
     }
@@ -31,6 +32,7 @@ pub fn read_completion(body: &[u8], n: u32) -> Result<Completion, UnreadableReas
     for choice in listed {
         choices.push(choice::read(choice)?);
     }
+    // A list in another order is whole all the same; one that lacks an index or has it twice is not.
     choices.sort_by_key(|choice| choice.index);
     if !choices.iter().map(|choice| choice.index).eq(0..n) {
         return Err(UnreadableReason::Choices);

@@ -63,7 +63,10 @@ impl Serialize for UpstreamBody<'_> {
             BoundField::MaxTokens => "max_tokens",
             BoundField::MaxCompletionTokens => "max_completion_tokens",
         };
+        // Always sent, also where the caller named none: the hold is an upper bound of the charge only if the
+        // provider keeps to this one.
         map.serialize_entry(bound, &self.max_output_tokens)?;
+        // One choice is what its absence means.
         put(&mut map, "n", (request.n != 1).then_some(request.n))?;
         sampling(&mut map, request)?;
         tools(&mut map, request)?;
@@ -73,9 +76,11 @@ impl Serialize for UpstreamBody<'_> {
             ResponseMode::Whole => {}
             ResponseMode::Streamed => {
                 map.serialize_entry("stream", &true)?;
+                // Without it a stream ends without a report of usage, and the charge would rest on an own count.
                 map.serialize_entry("stream_options", &SingleMember("include_usage", true))?;
             }
         }
+        // Sorted by name, as the fingerprint has them: the order in the caller's body changes no byte here.
         for (name, value) in &request.extras {
             map.serialize_entry(name, &Json(value))?;
         }
@@ -88,10 +93,12 @@ fn sampling<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Er
     put(map, "top_p", request.top_p.map(Number))?;
     put(map, "presence_penalty", request.presence_penalty.map(Number))?;
     put(map, "frequency_penalty", request.frequency_penalty.map(Number))?;
+    // Always a list, however the caller spelled it: one request is sent in one spelling.
     put(map, "stop", (!request.stop.is_empty()).then_some(&request.stop))?;
     put(map, "seed", request.seed)?;
     put(map, "user", request.user.as_ref())?;
     put(map, "metadata", (!request.metadata.is_empty()).then_some(&request.metadata))?;
+    // False is the default: a provider without this option must not refuse a request that does not use it.
     put(map, "logprobs", request.logprobs.then_some(true))?;
     put(map, "top_logprobs", request.top_logprobs)?;
     put(map, "logit_bias", (!request.logit_bias.is_empty()).then_some(&request.logit_bias))

@@ -1,15 +1,19 @@
-//! The tool calls of one choice while they come in pieces. Providers number them, name them, or do
-//! neither, and some tell a call's id and name with every piece of it.
+//! The tool calls of one choice: whole ones, and [`Calls`] while they come in pieces.
+//!
+//! Providers number the pieces, give them ids, or do neither, and some tell a call's id and name with every
+//! piece of it. Callers get a number and an id of ours, so nothing here passes on what a provider calls a call.
+//!
+//! [`Calls::find`] has the rules by which a piece finds its call. A piece that fits no rule is an
+//! [`UnreadableReason`] and no guess: arguments of one call must never end up in another.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 use holdfast_domain::answer::ToolCallDelta;
+use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ToolKind;
 
-use super::answer::UnreadableReason;
-use super::choice;
 use crate::json::Node;
 
 /// Tool calls of one choice, at most: more are no answer. What a delta costs would else grow with
@@ -64,6 +68,7 @@ impl Calls {
         delta: &Node<'_>,
     ) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
         let Some(pieces) = delta.get("tool_calls") else { return Ok(Vec::new()) };
+        // A chunk may have several pieces of one call. They are joined, so that callers get each call once a delta.
         let mut gained = BTreeMap::new();
         let pieces = pieces.as_array().ok_or(UnreadableReason::ToolCalls)?;
         if pieces.len() > CALLS_MAX {
@@ -86,6 +91,7 @@ impl Calls {
 
     fn piece(&mut self, piece: &Node<'_>) -> Result<Option<ToolCallDelta>, UnreadableReason> {
         let text = |name| piece.get(name).and_then(Node::as_str).unwrap_or_default();
+        // A number that cannot be read is not a missing one: a guess would put arguments into another call.
         let number = match piece.get("index") {
             None => None,
             Some(number) => {
@@ -93,6 +99,7 @@ impl Calls {
                 Some(number.ok_or(UnreadableReason::ToolCalls)?)
             }
         };
+        // Some servers leave the type out: a member `custom` tells the kind then, else the call is a function's.
         let kind = match text("type") {
             "" if piece.get("custom").is_some() => Some(ToolKind::Custom),
             "" => None,
@@ -112,13 +119,14 @@ impl Calls {
             let newest = self.by_id.entry(id).or_insert(at);
             *newest = at.max(*newest);
         }
+        // The whole name once more is a repetition; anything else continues the name, as texts do.
         let name = Some(name).filter(|name| !name.is_empty() && *name != call.name);
         if name.is_some() && call.name.is_empty() {
             self.n_nameless = self.n_nameless.saturating_sub(1);
         }
         call.name.push_str(name.unwrap_or_default());
         let input = called.and_then(|called| called.get(input_name(call.kind)));
-        let input = Some(choice::input_text(input)?).filter(|input| !input.is_empty());
+        let input = Some(input_text(input)?).filter(|input| !input.is_empty());
         // A repeated id or name alone is no delta: the caller would append it a second time.
         let is_news = is_new || name.is_some() || input.is_some();
         let index = u32::try_from(at).map_err(|_too_many| UnreadableReason::ToolCalls)?;
@@ -160,16 +168,57 @@ impl Calls {
             return Ok((at, false));
         }
         let at = self.all.len();
+        // Before the call is kept: a provider decides how many there are, not how many are held in memory.
         if at == CALLS_MAX {
             return Err(UnreadableReason::TooManyCalls);
         }
         if let Some(number) = number {
+            // Replaces an older call of this number: later pieces under the number belong to the newer one.
             self.by_number.insert(number, at);
         }
         let kind = kind.unwrap_or(ToolKind::Function);
         self.all.push(PartialCall { id: None, name: String::new(), kind });
         self.n_nameless = self.n_nameless.saturating_add(1);
         Ok((at, true))
+    }
+}
+
+/// Calls of a whole message, each of them whole.
+pub(super) fn read(message: &Node<'_>) -> Result<Vec<ToolCallDelta>, UnreadableReason> {
+    let Some(calls) = message.get("tool_calls") else { return Ok(Vec::new()) };
+    let calls = calls.as_array().ok_or(UnreadableReason::ToolCalls)?;
+    if calls.len() > CALLS_MAX {
+        return Err(UnreadableReason::TooManyCalls);
+    }
+    (0..).zip(calls).map(|(index, call)| tool_call(index, call)).collect()
+}
+
+/// The `type` may be missing; what is called may not.
+fn tool_call(index: u32, call: &Node<'_>) -> Result<ToolCallDelta, UnreadableReason> {
+    let kind = match call.get("type").and_then(Node::as_str) {
+        Some("function") => ToolKind::Function,
+        Some("custom") => ToolKind::Custom,
+        None if call.get("function").is_some() => ToolKind::Function,
+        Some(_) | None => return Err(UnreadableReason::ToolCalls),
+    };
+    let called = call.get(kind.label()).ok_or(UnreadableReason::ToolCalls)?;
+    let (name, input) = (name(called)?, input_text(called.get(input_name(kind)))?);
+    Ok(ToolCallDelta { index, kind: Some(kind), name: Some(name), input: Some(input), state: None })
+}
+
+pub(super) fn name(called: &Node<'_>) -> Result<String, UnreadableReason> {
+    called.get("name").and_then(Node::as_str).map(str::to_owned).ok_or(UnreadableReason::ToolCalls)
+}
+
+/// Some servers send the arguments as the object that the text would be, or none at all.
+pub(super) fn input_text(input: Option<&Node<'_>>) -> Result<String, UnreadableReason> {
+    match input {
+        None => Ok(String::new()),
+        Some(Node::String(text)) => Ok(text.as_ref().to_owned()),
+        Some(object @ Node::Object(_)) => Ok(object.to_string()),
+        Some(Node::Null | Node::Bool(_) | Node::Number(_) | Node::Array(_)) => {
+            Err(UnreadableReason::ToolCalls)
+        }
     }
 }
 

@@ -20,11 +20,12 @@ use std::collections::BTreeMap;
 use holdfast_domain::answer::{
     Audio, ChoiceDelta, Delta, FinishReason, FunctionCallDelta, PredictionTokens,
 };
+use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::Opaque;
 use holdfast_domain::usage::Meters;
 
-use super::answer::{UnreadableReason, service_tier};
-use super::calls::Calls;
+use super::answer::service_tier;
+use super::calls::{self, Calls};
 use super::{choice, moderation, passthrough, usage};
 use crate::json::{self, Node};
 
@@ -82,6 +83,7 @@ impl ChunkReader {
             None => &[][..],
             Some(choices) => choices.as_array().ok_or(UnreadableReason::Choices)?,
         };
+        // More than can be asked for: each would be rendered, and its reader would pay for that in memory.
         if choices.len() > CHOICES_MAX {
             return Err(UnreadableReason::Choices);
         }
@@ -97,9 +99,11 @@ impl ChunkReader {
             service_tier: chunk.get("service_tier").and_then(service_tier),
             predicted: report
                 .and_then(usage::predicted)
+                // Zeros are what most report who were given no prediction: no news, and no event for callers.
                 .filter(|it| *it != PredictionTokens::default()),
             moderation: chunk.get("moderation").and_then(moderation::read),
         };
+        // Events that only repeat the role, or say nothing, are common: nobody has to be told of them.
         Ok((delta != Delta::default()).then_some(delta))
     }
 
@@ -115,6 +119,7 @@ impl ChunkReader {
     ///
     /// An [`UnreadableReason`] where the answer is not whole.
     pub fn end(&self) -> Result<Option<Meters>, UnreadableReason> {
+        // The keys are sorted: this compares which choices there are with those that were asked for.
         if !(0..self.n).eq(self.choices.keys().copied()) {
             return Err(UnreadableReason::Choices);
         }
@@ -137,6 +142,7 @@ impl ChunkReader {
             Some(index) => index.as_number().and_then(|index| index.parse().ok()),
             None => (self.n == 1).then_some(0),
         };
+        // A choice beyond those that were asked for is refused here, so that at most `n` states are kept.
         let index = index.filter(|index| *index < self.n).ok_or(UnreadableReason::Choices)?;
         let known = self.choices.entry(index).or_default();
         // Some say all of it again at the end: that is news only where nothing was said before.
@@ -149,6 +155,7 @@ impl ChunkReader {
         gained.index = index;
         gained.logprobs = choice.get("logprobs").map(passthrough::logprobs);
         gained.finish = match choice.get("finish_reason").and_then(Node::as_str) {
+            // Some servers send an empty reason with every chunk before the last.
             None | Some("") => None,
             Some(reason) => {
                 let finish = choice::finish(reason)?;
@@ -191,6 +198,7 @@ impl ChoiceState {
     /// Sources, as many as are passed on of a choice.
     fn annotations(&mut self, nodes: Option<&Node<'_>>) -> Vec<Opaque> {
         let mut annotations = passthrough::annotations(nodes);
+        // The limit is the choice's: else each chunk could bring as many again.
         annotations.truncate(passthrough::ANNOTATIONS_MAX.saturating_sub(self.n_annotations));
         self.n_annotations = self.n_annotations.saturating_add(annotations.len());
         annotations
@@ -206,7 +214,7 @@ impl ChoiceState {
         let known = self.function.get_or_insert_default();
         let name = name.filter(|name| !name.is_empty() && *name != known).map(str::to_owned);
         known.push_str(name.as_deref().unwrap_or_default());
-        let arguments = choice::input_text(call.get("arguments"))?;
+        let arguments = calls::input_text(call.get("arguments"))?;
         let arguments = Some(arguments).filter(|text| !text.is_empty());
         let is_news = !is_known || name.is_some() || arguments.is_some();
         Ok(is_news.then_some(FunctionCallDelta { name, arguments }))

@@ -33,6 +33,7 @@ impl fmt::Debug for UpstreamError {
 #[must_use]
 pub fn read_error(body: &[u8]) -> UpstreamError {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return UpstreamError::default() };
+    // `error: null` is no error body: what there is may stand at the top.
     let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(&body);
     if let Some(message) = error.as_str() {
         return UpstreamError { message: Some(message.to_owned()), ..UpstreamError::default() };
@@ -48,6 +49,7 @@ pub fn read_error(body: &[u8]) -> UpstreamError {
 fn word(error: &Value, name: &str) -> Option<String> {
     match error.get(name)? {
         Value::String(text) => Some(text.clone()),
+        // Some servers send the status, as a number, in the place of a code.
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }

@@ -15,6 +15,7 @@ pub(super) fn read(moderation: &Node<'_>) -> Option<Opaque> {
 
 fn side<'a>(side: &Node<'a>) -> Node<'a> {
     const JUDGED: &str = "moderation_results";
+    // Whatever is no judgement becomes the same error: its own words are the provider's.
     if side.get("type").and_then(Node::as_str) != Some(JUDGED) {
         return failed();
     }

@@ -39,6 +39,7 @@ fn annotation(node: &Node<'_>) -> Option<Opaque> {
         return None;
     }
     let citation = members(node.get(KIND)?, CITATION)?;
+    // `members` drops an address that is no text, and a source without one leads nowhere.
     citation.get("url")?;
     Some(object([("type", word(KIND)), (KIND, citation)]).to_opaque())
 }
@@ -63,6 +64,7 @@ fn token_of<'a>(node: &Node<'a>) -> Option<Node<'a>> {
 /// A token and how likely it was.
 fn alternative<'a>(node: &Node<'a>) -> Option<Node<'a>> {
     let mut token = members(node, ALTERNATIVE)?;
+    // OpenAI's schema requires it, and readers match it with the text.
     token.get("token")?;
     // No bytes are said as null.
     let bytes = node.get("bytes").and_then(|bytes| list(bytes, number)).unwrap_or(Node::Null);

@@ -17,12 +17,14 @@ pub(super) fn read(usage: &Node<'_>) -> Option<Meters> {
     }
     let cached = match part(usage, "prompt_tokens_details", "cached_tokens")? {
         Some(cached) => cached,
+        // DeepSeek tells it at the top, under a name of its own.
         None => count(usage.get("prompt_cache_hit_tokens"))?.unwrap_or(0),
     };
     let written = part(usage, "prompt_tokens_details", "cache_write_tokens")?.unwrap_or(0);
     let heard = part(usage, "prompt_tokens_details", "audio_tokens")?.unwrap_or(0);
     let reasoning = part(usage, "completion_tokens_details", "reasoning_tokens")?.unwrap_or(0);
     let spoken = part(usage, "completion_tokens_details", "audio_tokens")?.unwrap_or(0);
+    // Each part is held against its own whole; those of one whole together, by `checked_sub` below.
     if heard > prompt || spoken > completion {
         return None;
     }
@@ -70,6 +72,7 @@ fn part(usage: &Node<'_>, details: &str, name: &str) -> Option<Option<u64>> {
 fn count(value: Option<&Node<'_>>) -> Option<Option<u64>> {
     match value {
         None => Some(None),
+        // As spelled: `7.0`, `-1` and `1e3` are no counts, and a report that has one is not believed.
         Some(value) => value.as_number()?.parse().ok().map(Some),
     }
 }

@@ -98,6 +98,7 @@ impl Serialize for PartBody<'_> {
             }
             Item::Image { url, detail } => {
                 map.serialize_entry("type", "image_url")?;
+                // `auto` was read as none, and is not sent.
                 let detail = detail.map(|detail| ("detail", detail.label()));
                 map.serialize_entry("image_url", &TextMembers([Some(("url", url)), detail]))?;
             }

@@ -1,0 +1,398 @@
+//! Codes of errors, a row each: all that is constant of an error stands in its row and nowhere else.
+//!
+//! ```text
+//! codes!  Overloaded { cause, label, status, kind, retry, key, is_charge_known, param, message }
+//!            │            │                 │                                          │
+//!            │            docs/errors.md    the body and the headers that callers get ─┘
+//!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
+//! ```
+//!
+//! A new error is a new row. A row without one of its members does not build.
+//!
+//! SDKs act on the status first. OpenAI's SDKs, and most that wrap them, try 408, 409, 429 and 5xx three times,
+//! some frameworks up to twelve times, unless `x-should-retry` says `false`; a few clients ignore that header.
+//!
+//! Rows have promises to keep. A `label` never changes: callers have it in their programs. A message says what
+//! to do next and names nothing of the inside; "it will not run twice" and "you were not charged" must hold
+//! wherever its code is given. Messages that are made for one request are in `message`.
+
+use KeyEffect::{Bound, Final, Unsure, Untouched};
+use holdfast_domain::operation::ProviderRefusal;
+
+use super::message;
+
+const INVALID_REQUEST: &str = "invalid_request_error";
+const QUOTA: &str = "insufficient_quota";
+const IDEMPOTENCY: &str = "idempotency_error";
+const RATE_LIMIT: &str = "rate_limit_error";
+const SERVER: &str = "server_error";
+
+/// Constants of one error.
+struct Row {
+    /// Cause, as one sentence of the documentation.
+    cause: &'static str,
+    label: &'static str,
+    status: u16,
+    kind: &'static str,
+    retry: bool,
+    key: KeyEffect,
+    is_charge_known: bool,
+    param: Option<&'static str>,
+    message: &'static str,
+}
+
+/// Effect of an error on the request key that it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyEffect {
+    /// The key is as free or as bound as it was before.
+    Untouched,
+    /// The key may be bound: free before the claim, bound after it. Where it is, the error names its operation.
+    Unsure,
+    /// The key is bound, and the same request may get another answer later.
+    Bound,
+    /// The key is bound, and every retry gets this answer.
+    Final,
+}
+
+impl KeyEffect {
+    /// Wording of the documentation.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Untouched => "untouched",
+            Self::Unsure => "may be bound",
+            Self::Bound => "bound",
+            Self::Final => "bound, replays",
+        }
+    }
+}
+
+impl Code {
+    /// The code of a provider's definitive refusal.
+    #[must_use]
+    pub const fn of(refusal: ProviderRefusal) -> Self {
+        match refusal {
+            ProviderRefusal::Request => Self::ProviderRefused,
+            ProviderRefusal::ContextLength => Self::ContextLengthExceeded,
+        }
+    }
+
+    /// Value of `code` in the body.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.row().label
+    }
+
+    /// HTTP status.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        self.row().status
+    }
+
+    /// Value of `type` in the body.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        self.row().kind
+    }
+
+    /// Value of `x-should-retry`: whether the same request with the same key may fare better.
+    #[must_use]
+    pub const fn retry(self) -> bool {
+        self.row().retry
+    }
+
+    /// Effect on the request key.
+    #[must_use]
+    pub const fn key_effect(self) -> KeyEffect {
+        self.row().key
+    }
+
+    /// True where the caller's charge is certain when this code is given. It is not while an outcome is still
+    /// to be confirmed: a caller that books what it reads must not book zero then.
+    #[must_use]
+    pub const fn is_charge_known(self) -> bool {
+        self.row().is_charge_known
+    }
+
+    /// Target of `param`, in words; null where there is nothing to name.
+    #[must_use]
+    pub const fn param(self) -> Option<&'static str> {
+        self.row().param
+    }
+
+    /// Cause, as one sentence of the documentation.
+    #[must_use]
+    pub const fn cause(self) -> &'static str {
+        self.row().cause
+    }
+
+    /// Message of this code where no request has a better one.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        self.row().message
+    }
+}
+
+/// Makes [`Code`] of the rows. The cause documents the variant too, so that it is written once.
+macro_rules! codes {
+    ($($code:ident { cause: $cause:literal, $($members:tt)+ })+) => {
+        /// Names of the errors, in the order of the table in the API's documentation.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = $cause] $code,)+
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: [Self; [$(Self::$code),+].len()] = [$(Self::$code),+];
+
+            const fn row(self) -> &'static Row {
+                // In a `const` block, so that a row is a constant of the program and is not made at each call.
+                match self {
+                    $(Self::$code => &const { Row { cause: $cause, $($members)+ } },)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    IdempotencyKeyRequired {
+        cause: "The request has no `Idempotency-Key`.",
+        label: "idempotency_key_required", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: message::REQUIRED,
+    }
+    IdempotencyKeyMalformed {
+        cause: "The `Idempotency-Key`, or the identifier in the path, is not one canonical UUIDv4, \
+            or was sent more than once.",
+        label: "idempotency_key_malformed", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: message::MALFORMED,
+    }
+    InvalidJson {
+        cause: "The body is not one JSON object in UTF-8, a member name stands twice in an object, \
+            it is nested deeper than 64, it has more than 131,072 values, or its chunks are \
+            garbled.",
+        label: "invalid_json", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "The body is not JSON. Send one JSON object in UTF-8.",
+    }
+    InvalidValue {
+        cause: "A field is missing or has a value that it cannot have.",
+        label: "invalid_value", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true,
+        param: Some("the field, `Host` or `Holdfast-Max-Charge-Micros`"),
+        message: "A field has a value that it cannot have. Correct the field in `param`.",
+    }
+    UnknownParameter {
+        cause: "A field is not known and the model does not accept it by name.",
+        label: "unknown_parameter", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: Some("the field"),
+        message: "The field in `param` is not known here. Remove it.",
+    }
+    UnsupportedParameter {
+        cause: "A known field asks for what this gateway does not do, or what the model does not \
+            allow.",
+        label: "unsupported_parameter", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: Some("the field"),
+        message: "The field in `param` is not supported here. Remove it.",
+    }
+    ContextLengthExceeded {
+        cause: "The provider refused the prompt as too long.",
+        // Clients match the first words of the message, and tell by them what is wrong.
+        label: "context_length_exceeded", status: 400, kind: INVALID_REQUEST, retry: false,
+        key: Final, is_charge_known: true, param: Some("`messages`"),
+        message: "This model's maximum context length is less than the prompt needs; you were not \
+            charged. Shorten the messages and send them with a new Idempotency-Key.",
+    }
+    InvalidApiKey {
+        cause: "The API key is missing, malformed, unknown, revoked or expired: the same answer \
+            for all.",
+        // Clients match the first words here too.
+        label: "invalid_api_key", status: 401, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "Incorrect API key provided. Send `Authorization: Bearer <API key>` with a key \
+            that is in force.",
+    }
+    InsufficientFunds {
+        cause: "The wallet has less available than the hold.",
+        label: "insufficient_funds", status: 402, kind: QUOTA, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "The wallet has less available than this request may cost. Deposit funds, lower \
+            max_completion_tokens, or wait for running requests to end.",
+    }
+    SpendLimitExceeded {
+        cause: "The hold would pass the API key's spend limit.",
+        label: "spend_limit_exceeded", status: 402, kind: QUOTA, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This request may pass the API key's spend limit. Lower max_completion_tokens, or \
+            use another API key.",
+    }
+    ChargeLimitExceeded {
+        cause: "The hold would pass `Holdfast-Max-Charge-Micros`.",
+        label: "charge_limit_exceeded", status: 402, kind: QUOTA, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This request may cost more than Holdfast-Max-Charge-Micros allows. Raise that \
+            header, or lower max_completion_tokens.",
+    }
+    ModelNotAllowed {
+        cause: "The API key may not use the model, or the model has no price in the wallet's \
+            currency.",
+        label: "model_not_allowed", status: 403, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: Some("`model`"),
+        message: "This API key may not use the model. GET /v1/models lists the models that it may \
+            use.",
+    }
+    ModelNotFound {
+        cause: "There is no such model, or none that this API key may use and can pay for.",
+        label: "model_not_found", status: 404, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: Some("`model`, where the body named it"),
+        message: "There is no such model. GET /v1/models lists the models that this API key may \
+            use.",
+    }
+    NotFound {
+        cause: "There is nothing at this path, or no operation under this key.",
+        label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "There is nothing here. Check the path and the identifier in it.",
+    }
+    MethodNotAllowed {
+        cause: "The path does not take this method; `allow` names what it takes.",
+        label: "method_not_allowed", status: 405, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This path does not take this method. Send the request with one that the `allow` \
+            header names.",
+    }
+    RequestTimeout {
+        cause: "The body did not arrive in time.",
+        label: "request_timeout", status: 408, kind: INVALID_REQUEST, retry: true,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "The body did not arrive in time. Send the same request with the same \
+            Idempotency-Key again, in one go.",
+    }
+    RequestTooLarge {
+        cause: "The body is larger than the model takes.",
+        label: "request_too_large", status: 413, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "The body is too large. Send a smaller one.",
+    }
+    UnsupportedMediaType {
+        cause: "The body is not announced as plain JSON.",
+        label: "unsupported_media_type", status: 415, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "The body must be JSON. Send `Content-Type: application/json`, and no content \
+            encoding.",
+    }
+    HeadersTooLarge {
+        cause: "The request line and the headers are too large together.",
+        label: "headers_too_large", status: 431, kind: INVALID_REQUEST, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "The head of the request is too large. Send fewer or shorter headers.",
+    }
+    IdempotencyKeyConflict {
+        cause: "The key is bound to another request. Nothing of that request is told.",
+        // Most SDKs retry a 409 unless `retry` says no. No retry helps here; an operation that still
+        // runs, the next row, has an answer later.
+        label: "idempotency_key_conflict", status: 409, kind: IDEMPOTENCY, retry: false,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This Idempotency-Key belongs to another request. Use a new key for every request \
+            body, and the same one only to retry that body: not one for a whole client, as a \
+            default header of it would be.",
+    }
+    OperationInProgress {
+        cause: "The key's operation still runs and this request cannot wait any longer.",
+        // What it will cost is not settled yet.
+        label: "operation_in_progress", status: 409, kind: IDEMPOTENCY, retry: true,
+        key: Bound, is_charge_known: false, param: None,
+        message: "This operation still runs. Send the same request with the same Idempotency-Key \
+            again later: it will not run twice.",
+    }
+    ResultExpired {
+        cause: "The operation completed and its answer is no longer kept.",
+        label: "result_expired", status: 410, kind: IDEMPOTENCY, retry: false,
+        key: Final, is_charge_known: true, param: None,
+        message: "This operation has ended and its answer is no longer kept. A new Idempotency-Key \
+            starts a new, paid run.",
+    }
+    ResultSealed {
+        cause: "The operation completed and its answer opens only with the credential that asked \
+            for it.",
+        label: "result_sealed", status: 410, kind: IDEMPOTENCY, retry: false,
+        key: Final, is_charge_known: true, param: None,
+        message: "This operation has ended and its answer opens only with the credential that \
+            asked for it. Retry with that credential; a new Idempotency-Key starts a new, paid \
+            run.",
+    }
+    ProviderRefused {
+        cause: "The provider refused the request for good.",
+        // Most clients do not retry a 422, also those that ignore `x-should-retry`.
+        label: "provider_refused", status: 422, kind: INVALID_REQUEST, retry: false,
+        key: Final, is_charge_known: true, param: None,
+        message: "The model's provider refused this request; you were not charged. Change the \
+            request and send it with a new Idempotency-Key.",
+    }
+    RateLimitExceeded {
+        cause: "A limit of the API key is reached.",
+        label: "rate_limit_exceeded", status: 429, kind: RATE_LIMIT, retry: true,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "A limit of this API key is reached. Send the same request with the same \
+            Idempotency-Key again after `retry-after`.",
+    }
+    TooManyOperations {
+        cause: "Too many requests of the API key, or for one operation, are in flight.",
+        label: "too_many_operations", status: 429, kind: RATE_LIMIT, retry: true,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "Too many requests of this API key, or for this operation, are in hand. Send this \
+            one again, with the same Idempotency-Key, when others have ended.",
+    }
+    InternalError {
+        cause: "A defect of the gateway; the operator is told.",
+        // Of an operation that has ended `http` says false instead: a retry would find the same.
+        label: "internal_error", status: 500, kind: SERVER, retry: true,
+        key: Unsure, is_charge_known: true, param: None,
+        message: "Something failed on our side. Send the same request with the same \
+            Idempotency-Key again: it will not run twice.",
+    }
+    OutcomeUnknown {
+        cause: "The request was sent, may have run once, and no answer can come any more; or it \
+            was cancelled before one came.",
+        // No retry by itself: only a new key runs it again, and that may be a second run.
+        label: "outcome_unknown", status: 502, kind: SERVER, retry: false,
+        key: Final, is_charge_known: true, param: None,
+        message: "The request may have run once; you were not charged. A new Idempotency-Key \
+            starts a new, paid run.",
+    }
+    UpstreamUnavailable {
+        cause: "No provider took the request, or none wants to be asked now: proven not run.",
+        label: "upstream_unavailable", status: 503, kind: SERVER, retry: true,
+        key: Unsure, is_charge_known: true, param: None,
+        message: "No provider took the request; it did not run. Send it again with the same \
+            Idempotency-Key, after `retry-after`.",
+    }
+    StorageUnavailable {
+        cause: "The database does not answer, or refuses to settle.",
+        // The run may be over and paid while its settlement waits: nobody may book a zero.
+        label: "storage_unavailable", status: 503, kind: SERVER, retry: true,
+        key: Unsure, is_charge_known: false, param: None,
+        message: "The outcome cannot be confirmed now. Send the same request with the same \
+            Idempotency-Key again: it will not run twice.",
+    }
+    Draining {
+        cause: "The process is about to end and takes no new work.",
+        label: "draining", status: 503, kind: SERVER, retry: true,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This server is about to stop. Send the same request with the same \
+            Idempotency-Key again.",
+    }
+    Overloaded {
+        cause: "A limit of the process is reached: connections, waiting commits, calls of every route, \
+            bytes of request bodies (`body_bytes_in_memory`), of answers that arrive (`answer_bytes`) \
+            or of stored answers on the way (`result_bytes`). Or too many requests with unknown API \
+            keys came from the caller's address.",
+        label: "overloaded", status: 503, kind: SERVER, retry: true,
+        key: Untouched, is_charge_known: true, param: None,
+        message: "This server has too much in hand. Send the same request with the same \
+            Idempotency-Key again later.",
+    }
+}
