@@ -11,8 +11,9 @@
 //! came with: a signature proves the words, so a changed or shortened thought is refused by the
 //! provider.
 //!
-//! Never: half of the thoughts. Above `ProviderState::LEN_MAX` bytes a call keeps none. Callers get
-//! none of it from here. The spelling of a thought is the kind's.
+//! Never: half of the thoughts. Once those of one answer are above `ProviderState::LEN_MAX` bytes,
+//! with `THOUGHT_BYTES` for each, no further call of it keeps any. Callers get none of it from here.
+//! The spelling of a thought is the kind's.
 
 use std::collections::BTreeMap;
 

@@ -48,6 +48,12 @@ pub(crate) enum Column {
 /// the sentence "It must be …".
 struct Row<F>(&'static [Column], &'static str, F, &'static str);
 
+type FieldRow = Row<fn(&Request) -> bool>;
+type ToolRow = Row<fn(&Tool) -> bool>;
+type MessageRow = Row<fn(&MessageInPlace<'_>) -> bool>;
+type PartRow = Row<fn(&PartInPlace<'_>) -> bool>;
+type CallRow = Row<fn(&ToolCall) -> bool>;
+
 const EVERY: &[Column] = &[Anthropic, SamplingAnthropic, Gemini, Bedrock];
 const ANTHROPICS: &[Column] = &[Anthropic, SamplingAnthropic];
 const NOT_GEMINI: &[Column] = &[Anthropic, SamplingAnthropic, Bedrock];
@@ -66,7 +72,7 @@ const MARKS_MAX: usize = 4;
 
 /// Fields of the request.
 #[rustfmt::skip]
-const FIELDS: &[Row<fn(&Request) -> bool>] = &[
+const FIELDS: &[FieldRow] = &[
     Row(NOT_GEMINI, "n", |asked| asked.n != 1, "1 for this model"),
     Row(&[Gemini], "n", |asked| asked.n > CANDIDATES_MAX, "8 at most for this model"),
     // 1 is the default of both. Models that reason by themselves take no other.
@@ -118,12 +124,12 @@ const FIELDS: &[Row<fn(&Request) -> bool>] = &[
 ];
 
 /// Members of a tool on offer.
-const TOOLS: &[Row<fn(&Tool) -> bool>] =
+const TOOLS: &[ToolRow] =
     &[Row(EVERY, "type", |tool| matches!(tool, Tool::Custom(_)), "function for this model")];
 
 /// Members of a message.
 #[rustfmt::skip]
-const MESSAGES: &[Row<fn(&MessageInPlace<'_>) -> bool>] = &[
+const MESSAGES: &[MessageRow] = &[
     Row(EVERY, "role", |at| matches!(at.role(), Role::Function), "tool, with `tools`, for this model"),
     Row(EVERY, "name", |at| at.message.name.is_some(), LEFT_OUT),
     Row(ANTHROPICS, "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-", usize::MAX)), "an id of letters, digits, underscores and hyphens for this model"),
@@ -140,7 +146,7 @@ const MESSAGES: &[Row<fn(&MessageInPlace<'_>) -> bool>] = &[
 
 /// Members of a part of a message's content.
 #[rustfmt::skip]
-const PARTS: &[Row<fn(&PartInPlace<'_>) -> bool>] = &[
+const PARTS: &[PartRow] = &[
     Row(&[Gemini], "prompt_cache_breakpoint", |at| at.part.cache_breakpoint.is_some(), LEFT_OUT),
     Row(NOT_GEMINI, "type", |at| matches!(at.part.item, Item::Audio { .. }), "text, image_url or file for this model"),
     Row(EVERY, "image_url.detail", |at| matches!(at.part.item, Item::Image { detail: Some(_), .. }), "auto for this model"),
@@ -159,7 +165,7 @@ const PARTS: &[Row<fn(&PartInPlace<'_>) -> bool>] = &[
 
 /// Members of a call of a tool in an earlier answer.
 #[rustfmt::skip]
-const CALLS: &[Row<fn(&ToolCall) -> bool>] = &[
+const CALLS: &[CallRow] = &[
     Row(EVERY, "type", |call| call.kind == ToolKind::Custom, "function for this model"),
     Row(EVERY, "function.arguments", |call| !is_object(&call.input), "a JSON object for this model"),
     Row(ANTHROPICS, "id", |call| !is_id(&call.id, b"_-", usize::MAX), "an id of letters, digits, underscores and hyphens for this model"),

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Pieces may be cut anywhere, also within a character: an event counts when it is whole. An event
-//! named `error` ends the stream in failure, in whatever dialect.
+//! named `error` ends the stream in failure, whatever the kind.
 //!
 //! Meters are told as soon as all choices have ended, before the stream has: the connection may
 //! break between the last word and its end, and the bill must not depend on that.
