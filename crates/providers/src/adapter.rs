@@ -44,7 +44,7 @@ pub(crate) enum CredentialHeader {
     In(HeaderName),
 }
 
-/// One kind of provider, as the operator has set it.
+/// Kind of provider, as the operator has set it.
 pub(crate) trait Adapter: fmt::Debug + Send + Sync {
     /// Place of the operator's credential.
     fn credential(&self) -> CredentialHeader;

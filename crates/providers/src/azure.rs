@@ -14,7 +14,7 @@ use crate::openai::OpenAi;
 use crate::proof;
 use crate::server::{BadOptions, BaseUrl};
 
-/// One resource of Azure OpenAI: its API begins at `…/openai/v1`, and with a version at `…/openai`.
+/// Resource of Azure OpenAI: its API begins at `…/openai/v1`, and with a version at `…/openai`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AzureOpenAi {
     /// Dialect of the deployments.

@@ -1,5 +1,5 @@
-//! What a kind cannot do: one table of fields and kinds, and the walk through a request that looks
-//! each of its fields up.
+//! Refusals of what a kind cannot do: one table of fields and kinds, and the walk through a request
+//! that looks each of its fields up.
 //!
 //! ```text
 //! request ─▶ FIELDS ─▶ TOOLS ─▶ of each message: MESSAGES ─▶ PARTS ─▶ CALLS ─▶ extra fields
