@@ -10,15 +10,16 @@
 //! can carry, and no message has one. Whether a provider accepts them is not known here: that is
 //! for `holdfast check-config --probe`.
 //!
-//! A new kind has a variant, an arm in `server_mut` and in `one`, and a word in `KINDS`.
+//! A new kind has a row in `KINDS`, with its own keys and the function that reads them. The gateway
+//! needs no more: it makes one client of whatever options that function returns.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use holdfast_providers::{
-    AnthropicOptions, ApiVersion, AwsKeys, AzureOptions, BaseUrl, BedrockOptions, GeminiOptions,
-    ImageUrls, OpenAiOptions, Proxies, Region, ServerOptions, UpstreamKey,
+    Anthropic, ApiVersion, AwsKeys, AzureOpenAi, BaseUrl, Bedrock, Gemini, HttpOptions, ImageUrls,
+    Kind, OpenAi, Proxies, Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::upstream::BoundField;
 
@@ -29,42 +30,26 @@ use crate::document::{Field, Table, did_you_mean};
 pub enum ProviderKind {
     /// Built in; reaches nobody.
     Simulated,
-    /// Any server that speaks OpenAI's chat completions.
-    OpenAi(Box<OpenAiOptions>),
-    /// Anthropic's Messages API.
-    Anthropic(Box<AnthropicOptions>),
-    /// Google's Gemini API.
-    Gemini(Box<GeminiOptions>),
-    /// Azure OpenAI.
-    AzureOpenAi(Box<AzureOptions>),
-    /// Amazon Bedrock's Converse API.
-    Bedrock(Box<BedrockOptions>),
+    /// Any other: behind a server.
+    Http(Box<HttpOptions>),
 }
 
-impl ProviderKind {
-    /// The same, asked through the operator's proxies.
-    fn through(mut self, proxies: &Proxies) -> Self {
-        if let Some(server) = self.server_mut() {
-            server.proxies = proxies.clone();
-        }
-        self
-    }
+/// Name of a kind, the keys that it has of its own, and the function that reads its table.
+struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<HttpOptions>);
 
-    /// Options of the connection to the provider's server; `None` for the simulated one, which has
-    /// none.
-    pub fn server_mut(&mut self) -> Option<&mut ServerOptions> {
-        match self {
-            Self::Simulated => None,
-            Self::OpenAi(options) => Some(&mut options.server),
-            Self::Anthropic(options) => Some(&mut options.server),
-            Self::Gemini(options) => Some(&mut options.server),
-            Self::AzureOpenAi(options) => Some(&mut options.server),
-            Self::Bedrock(options) => Some(&mut options.server),
-        }
-    }
-}
+/// Every kind with a server.
+const KINDS: [KindRow; 5] = [
+    KindRow("openai", &["output_bound_field"], openai),
+    KindRow("anthropic", &["sampling"], anthropic),
+    KindRow("gemini", &["skip_signatures"], gemini),
+    KindRow("azure-openai", &["output_bound_field", "api_version"], azure),
+    KindRow("bedrock", &["region", "access_key_id", "secret_access_key", "session_token"], bedrock),
+];
 
-const KINDS: [&str; 6] = ["openai", "anthropic", "gemini", "azure-openai", "bedrock", "simulated"];
+/// Keys of every kind with a server.
+const SERVER_KEYS: [&str; 5] = ["base_url", "api_key", "pool_idle", "image_urls", "event_bytes"];
+
+const SIMULATED: &str = "simulated";
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
 pub(crate) fn all<'d>(
@@ -79,7 +64,7 @@ pub(crate) fn all<'d>(
                  table, and its routes with it",
             );
         }
-        (name, one(&table).map(|kind| kind.through(proxies)))
+        (name, one(&table, proxies))
     })
     .collect()
 }
@@ -91,23 +76,26 @@ fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(plain)
 }
 
-fn one(table: &Table<'_>) -> Option<ProviderKind> {
+fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
     let field = table.required("kind", "kind = \"openai\" or kind = \"simulated\"");
-    let kind = field.and_then(|field| match field.text()? {
-        "simulated" => Some(simulated(table)),
-        "openai" => Some(openai(table)),
-        "anthropic" => Some(anthropic(table)),
-        "gemini" => Some(gemini(table)),
-        "azure-openai" => Some(azure(table)),
-        "bedrock" => Some(bedrock(table)),
-        other => {
-            let meant = did_you_mean(other, KINDS);
-            field.mistake(format_args!(
-                "is not available in this version: {meant}write \"openai\", for any server that speaks \
-                 like it, \"anthropic\", \"gemini\", \"azure-openai\", \"bedrock\" or \"simulated\""
-            ));
-            None
+    let kind = field.and_then(|field| {
+        let written = field.text()?;
+        if written == SIMULATED {
+            return Some(simulated(table));
         }
+        if let Some(KindRow(_, _, read)) = KINDS.iter().find(|KindRow(name, ..)| *name == written) {
+            return Some(read(table).map(|mut options| {
+                options.server.proxies = proxies.clone();
+                ProviderKind::Http(Box::new(options))
+            }));
+        }
+        let names = KINDS.iter().map(|KindRow(name, ..)| *name).chain([SIMULATED]);
+        let meant = did_you_mean(written, names);
+        field.mistake(format_args!(
+            "is not available in this version: {meant}write \"openai\", for any server that speaks \
+             like it, \"anthropic\", \"gemini\", \"azure-openai\", \"bedrock\" or \"simulated\""
+        ));
+        None
     });
     // `kind` is known where it names one, even if that one's keys have mistakes.
     if kind.is_some() {
@@ -120,21 +108,8 @@ fn one(table: &Table<'_>) -> Option<ProviderKind> {
 
 fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
     let mut kind = Some(ProviderKind::Simulated);
-    for key in [
-        "base_url",
-        "api_key",
-        "pool_idle",
-        "image_urls",
-        "event_bytes",
-        "output_bound_field",
-        "sampling",
-        "skip_signatures",
-        "api_version",
-        "region",
-        "access_key_id",
-        "secret_access_key",
-        "session_token",
-    ] {
+    let keys = KINDS.iter().flat_map(|KindRow(_, keys, _)| *keys);
+    for key in SERVER_KEYS.iter().chain(keys) {
         // The whole list is known to the table, so that each is refused for its reason and not as
         // unknown.
         if let Some(field) = table.field(key) {
@@ -147,65 +122,62 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
     kind
 }
 
-fn openai(table: &Table<'_>) -> Option<ProviderKind> {
+fn openai(table: &Table<'_>) -> Option<HttpOptions> {
     let base_url = table
         .required("base_url", "base_url = \"https://api.openai.com/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
     let server = server(table, base_url, table.field("api_key"));
-    let bound_field = bound_field(table);
-    let options = OpenAiOptions { server: server?, bound_field: bound_field? };
-    Some(ProviderKind::OpenAi(Box::new(options)))
+    let dialect = dialect(table);
+    Some(HttpOptions { server: server?, kind: Kind::OpenAi(dialect?) })
 }
 
-fn bound_field(table: &Table<'_>) -> Option<BoundField> {
+fn dialect(table: &Table<'_>) -> Option<OpenAi> {
     let Some(field) = table.field("output_bound_field") else {
-        return Some(BoundField::MaxCompletionTokens);
+        return Some(OpenAi { bound_field: BoundField::MaxCompletionTokens });
     };
-    match field.text()? {
-        "max_completion_tokens" => Some(BoundField::MaxCompletionTokens),
-        "max_tokens" => Some(BoundField::MaxTokens),
+    let bound_field = match field.text()? {
+        "max_completion_tokens" => BoundField::MaxCompletionTokens,
+        "max_tokens" => BoundField::MaxTokens,
         _ => {
             field.mistake("must be \"max_completion_tokens\" or \"max_tokens\"");
-            None
+            return None;
         }
-    }
+    };
+    Some(OpenAi { bound_field })
 }
 
-fn anthropic(table: &Table<'_>) -> Option<ProviderKind> {
-    let base_url = base_url_or(table, AnthropicOptions::BASE_URL);
+fn anthropic(table: &Table<'_>) -> Option<HttpOptions> {
+    let base_url = base_url_or(table, Anthropic::BASE_URL);
     let api_key = table.required("api_key", "api_key = \"${ANTHROPIC_API_KEY}\"");
     let server = server(table, base_url, api_key);
     let sampling = table.field("sampling").map_or(Some(false), |field| field.flag());
-    let options = AnthropicOptions { server: server?, sampling: sampling? };
-    Some(ProviderKind::Anthropic(Box::new(options)))
+    Some(HttpOptions { server: server?, kind: Kind::Anthropic(Anthropic { sampling: sampling? }) })
 }
 
-fn gemini(table: &Table<'_>) -> Option<ProviderKind> {
-    let base_url = base_url_or(table, GeminiOptions::BASE_URL);
+fn gemini(table: &Table<'_>) -> Option<HttpOptions> {
+    let base_url = base_url_or(table, Gemini::BASE_URL);
     let api_key = table.required("api_key", "api_key = \"${GEMINI_API_KEY}\"");
     let server = server(table, base_url, api_key);
     let skip_signatures = table.field("skip_signatures").map_or(Some(false), |field| field.flag());
-    let options = GeminiOptions { server: server?, skip_signatures: skip_signatures? };
-    Some(ProviderKind::Gemini(Box::new(options)))
+    let kind = Kind::Gemini(Gemini { skip_signatures: skip_signatures? });
+    Some(HttpOptions { server: server?, kind })
 }
 
-fn azure(table: &Table<'_>) -> Option<ProviderKind> {
+fn azure(table: &Table<'_>) -> Option<HttpOptions> {
     let base_url = table
         .required("base_url", "base_url = \"https://RESOURCE.openai.azure.com/openai/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
     let api_key = table.required("api_key", "api_key = \"${AZURE_OPENAI_API_KEY}\"");
     let server = server(table, base_url, api_key);
     let api_version = table.field("api_version").map(|field| field.parse(ApiVersion::try_from));
-    let bound_field = bound_field(table);
-    let mut options =
-        AzureOptions { server: server?, api_version: None, bound_field: bound_field? };
+    let mut kind = AzureOpenAi { dialect: dialect(table)?, api_version: None };
     if let Some(api_version) = api_version {
-        options.api_version = Some(api_version?);
+        kind.api_version = Some(api_version?);
     }
-    Some(ProviderKind::AzureOpenAi(Box::new(options)))
+    Some(HttpOptions { server: server?, kind: Kind::AzureOpenAi(kind) })
 }
 
-fn bedrock(table: &Table<'_>) -> Option<ProviderKind> {
+fn bedrock(table: &Table<'_>) -> Option<HttpOptions> {
     let region = table
         .required("region", "region = \"eu-central-1\"")
         .and_then(|field| field.parse(Region::try_from));
@@ -213,7 +185,7 @@ fn bedrock(table: &Table<'_>) -> Option<ProviderKind> {
         Some(field) => field.parse(BaseUrl::try_from),
         None => region
             .as_ref()
-            .and_then(|region| BaseUrl::try_from(BedrockOptions::base_url(region).as_str()).ok()),
+            .and_then(|region| BaseUrl::try_from(Bedrock::base_url(region).as_str()).ok()),
     };
     // Two credentials would leave open which account pays: one of them, or a mistake.
     let keys = keys(table);
@@ -229,11 +201,11 @@ fn bedrock(table: &Table<'_>) -> Option<ProviderKind> {
         table.required("api_key", example)
     };
     let server = server(table, base_url, api_key);
-    let mut options = BedrockOptions { server: server?, region: region?, keys: None };
+    let mut kind = Bedrock { region: region?, keys: None };
     if let Some(keys) = keys {
-        options.keys = Some(keys?);
+        kind.keys = Some(keys?);
     }
-    Some(ProviderKind::Bedrock(Box::new(options)))
+    Some(HttpOptions { server: server?, kind: Kind::Bedrock(kind) })
 }
 
 /// The keys of an account, where one of them is there; all of them or a mistake.

@@ -190,7 +190,7 @@ fn proxies_come_from_the_environment_and_are_judged_with_the_file() {
         parse("file", &text, &move |name| (name == "HTTPS_PROXY").then(|| url.to_owned()))
     };
     let config = proxies("http://user:password@proxy:3128").unwrap();
-    let Some(ProviderKind::OpenAi(options)) = config.providers.get("sim") else { panic!() };
+    let Some(ProviderKind::Http(options)) = config.providers.get("sim") else { panic!() };
     let shown = format!("{:?}", options.server.proxies);
     assert!(shown.contains("proxy:3128") && !shown.contains("password"), "{shown}");
     let Err(BadConfig::Mistakes(mistakes)) = proxies("socks5://proxy") else { panic!() };

@@ -4,24 +4,22 @@ mod addresses;
 
 use std::sync::Arc;
 
-use holdfast_domain::Provider;
-use holdfast_providers::{Anthropic, Bedrock, Gemini, OpenAi, Simulator};
-
 use holdfast_config::ProviderKind;
+use holdfast_domain::Provider;
+use holdfast_providers::{HttpOptions, HttpProvider, Simulator};
 
-/// A client that has not connected yet.
+/// A provider that has not connected yet.
 pub(crate) fn build(kind: &ProviderKind) -> anyhow::Result<Arc<dyn Provider>> {
-    // For pictures at URLs: one of this machine would let callers reach what only it can reach.
-    let mut kind = kind.clone();
-    if let Some(server) = kind.server_mut() {
-        server.own_addresses = addresses::own();
-    }
     Ok(match kind {
         ProviderKind::Simulated => Arc::new(Simulator::new()),
-        ProviderKind::OpenAi(options) => Arc::new(OpenAi::new(*options)?),
-        ProviderKind::AzureOpenAi(options) => Arc::new(OpenAi::azure(*options)?),
-        ProviderKind::Bedrock(options) => Arc::new(Bedrock::new(*options)?),
-        ProviderKind::Gemini(options) => Arc::new(Gemini::new(*options)?),
-        ProviderKind::Anthropic(options) => Arc::new(Anthropic::new(*options)?),
+        ProviderKind::Http(options) => Arc::new(client(options)?),
     })
+}
+
+/// A provider with a server, which is handed no picture from an address of this machine.
+pub(crate) fn client(options: &HttpOptions) -> anyhow::Result<HttpProvider> {
+    let mut options = options.clone();
+    // For pictures at URLs: one of this machine would let callers reach what only it can reach.
+    options.server.own_addresses = addresses::own();
+    Ok(HttpProvider::new(options)?)
 }

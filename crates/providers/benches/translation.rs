@@ -16,8 +16,12 @@ use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::answer::Delta;
 use holdfast_domain::ports::{Call, ResponseMode, Sink};
 use holdfast_domain::state::ProviderStates;
-use holdfast_providers::translation::DialectKind;
+use holdfast_providers::{
+    Anthropic, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi, Region,
+    ServerOptions,
+};
 use holdfast_wire::chat::request::parse;
+use holdfast_wire::chat::upstream::BoundField;
 use serde_json::{Value, json};
 
 #[path = "../tests/it/frames.rs"]
@@ -25,6 +29,9 @@ mod frames;
 
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
+
+/// Kinds by their names in the configuration. Azure OpenAI speaks OpenAI's dialect.
+const KINDS: [&str; 4] = ["openai", "anthropic", "gemini", "bedrock"];
 
 /// What a user and a model say by turns, and how often.
 const TURNS: usize = 10;
@@ -37,37 +44,53 @@ fn main() {
 }
 
 /// A conversation to what the provider is sent; the bytes are those of the caller's body.
-#[divan::bench(args = DialectKind::ALL)]
-fn request(bencher: Bencher<'_, '_>, kind: DialectKind) {
+#[divan::bench(args = KINDS)]
+fn request(bencher: Bencher<'_, '_>, kind: &str) {
     let (call, length) = call(ResponseMode::Whole);
     let bencher = bencher.counter(BytesCount::new(length));
-    bencher.bench_local(|| kind.request(black_box(&call)).unwrap());
+    let provider = provider(kind);
+    bencher.bench_local(|| provider.render(black_box(&call)).unwrap());
 }
 
 /// A whole answer.
-#[divan::bench(args = DialectKind::ALL)]
-fn whole(bencher: Bencher<'_, '_>, kind: DialectKind) {
+#[divan::bench(args = KINDS)]
+fn whole(bencher: Bencher<'_, '_>, kind: &str) {
     let (call, _length) = call(ResponseMode::Whole);
-    let body = whole_answer(kind);
+    let (provider, body) = (provider(kind), whole_answer(kind));
     bencher.counter(BytesCount::new(body.len())).bench_local(|| {
         let mut heard = CountingSink::default();
-        kind.whole(black_box(&body), &call, &mut heard).unwrap();
+        provider.read_whole(black_box(&body), &call, &mut heard).unwrap();
         heard.check();
     });
 }
 
 /// An answer that comes word by word, each in a piece of its own.
-#[divan::bench(args = DialectKind::ALL)]
-fn streamed(bencher: Bencher<'_, '_>, kind: DialectKind) {
+#[divan::bench(args = KINDS)]
+fn streamed(bencher: Bencher<'_, '_>, kind: &str) {
     let (call, _length) = call(ResponseMode::Streamed);
-    let pieces = streamed_answer(kind);
+    let (provider, pieces) = (provider(kind), streamed_answer(kind));
     let length: usize = pieces.iter().map(Vec::len).sum();
     bencher.counter(BytesCount::new(length)).bench_local(|| {
         let mut heard = CountingSink::default();
         let pieces = black_box(&pieces).iter().map(Vec::as_slice);
-        kind.streamed(pieces, &call, &mut heard).unwrap();
+        provider.read_stream(pieces, &call, &mut heard).unwrap();
         heard.check();
     });
+}
+
+/// A provider of the usual options, which is not connected to.
+fn provider(kind: &str) -> HttpProvider {
+    let kind = match kind {
+        "openai" => Kind::OpenAi(OpenAi { bound_field: BoundField::MaxCompletionTokens }),
+        "anthropic" => Kind::Anthropic(Anthropic { sampling: false }),
+        "gemini" => Kind::Gemini(Gemini { skip_signatures: false }),
+        _ => {
+            let region = Region::try_from("eu-central-1").unwrap();
+            Kind::Bedrock(Bedrock { region, keys: None })
+        }
+    };
+    let server = ServerOptions::new(BaseUrl::try_from("http://localhost").unwrap());
+    HttpProvider::new(HttpOptions { server, kind }).unwrap()
 }
 
 /// What the engine is told, counted instead of kept.
@@ -129,7 +152,7 @@ fn call(arrival: ResponseMode) -> (Call, usize) {
 }
 
 /// The answer of the case `text`, with more to say.
-fn whole_answer(kind: DialectKind) -> Vec<u8> {
+fn whole_answer(kind: &str) -> Vec<u8> {
     let answer: Value = serde_json::from_str(&fixture(kind, "text/answer.json")).unwrap();
     let body = answer.get("body").unwrap().to_string();
     body.replace("\"Hello\"", &format!("\"{}\"", WORD.repeat(WORDS))).into_bytes()
@@ -137,22 +160,18 @@ fn whole_answer(kind: DialectKind) -> Vec<u8> {
 
 /// The answer of the case `stream_text`, whose first piece of text comes again and again instead of what
 /// it says there.
-fn streamed_answer(kind: DialectKind) -> Vec<Vec<u8>> {
+fn streamed_answer(kind: &str) -> Vec<Vec<u8>> {
     let (file, end) = match kind {
-        DialectKind::Bedrock => ("stream_text/answer.frames", "\n"),
-        DialectKind::OpenAi | DialectKind::Anthropic | DialectKind::Gemini => {
-            ("stream_text/answer.sse", "\n\n")
-        }
+        "bedrock" => ("stream_text/answer.frames", "\n"),
+        _ => ("stream_text/answer.sse", "\n\n"),
     };
     let mut pieces = Vec::new();
     for event in fixture(kind, file).split_inclusive(end) {
         let n_times = if event.contains("\"Hel\"") { WORDS } else { 1 };
         let event = event.replace("\"Hel\"", &format!("\"{WORD}\"")).replace("\"lo\"", "\"\"");
         let piece = match kind {
-            DialectKind::Bedrock => frames::frame(event.trim_end().split_once(' ').unwrap()),
-            DialectKind::OpenAi | DialectKind::Anthropic | DialectKind::Gemini => {
-                event.into_bytes()
-            }
+            "bedrock" => frames::frame(event.trim_end().split_once(' ').unwrap()),
+            _ => event.into_bytes(),
         };
         pieces.extend(std::iter::repeat_n(piece, n_times));
     }
@@ -160,11 +179,8 @@ fn streamed_answer(kind: DialectKind) -> Vec<Vec<u8>> {
 }
 
 /// OpenAI's cases are Azure's: the dialect is one.
-fn fixture(kind: DialectKind, file: &str) -> String {
-    let folder = match kind {
-        DialectKind::OpenAi => "azure-openai",
-        DialectKind::Anthropic | DialectKind::Gemini | DialectKind::Bedrock => kind.label(),
-    };
+fn fixture(kind: &str, file: &str) -> String {
+    let folder = if kind == "openai" { "azure-openai" } else { kind };
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     fs::read_to_string(fixtures.join(folder).join(file)).unwrap()
 }

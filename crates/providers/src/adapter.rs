@@ -1,31 +1,39 @@
-//! Interface of one kind of provider: the place of its credential, the signing of its requests, the
-//! framing and reading of its answers, and the judgement of its errors.
+//! Interface of one kind of provider: the place of its credential, its addresses, the rendering of
+//! its requests, the framing and reading of its answers, and the judgement of its errors.
 //!
 //! ```text
-//! anthropic, azure, bedrock, gemini, openai      one kind each: a Dialect, and what it is sent
-//!        └─▶ server ─▶ response ─▶ stream_decoder ─▶ frames
-//!              │          └─▶ proof
-//!              └─▶ transport
-//!        all of them ─▶ adapter (this file, which uses none of them)
+//! provider ─▶ kind ─▶ anthropic, azure, bedrock, gemini, openai     one kind each: an Adapter
+//!     │                  └─▶ refusals, turns, reading, reasoning    what several kinds share
+//!     ├─▶ response ─▶ stream_decoder ─▶ frames
+//!     │      └─▶ proof
+//!     └─▶ transport
+//!     all of them ─▶ adapter (this file) ─▶ server (options)
 //! ```
 //!
 //! The modules that call a server are the same for every kind and know them through this file
-//! alone. So none of them may name a kind, a kind's header or its signer: a new kind then changes
+//! alone. So none of them may name a kind, a kind's header or its signature: a new kind then changes
 //! no line of what others are called with.
 //!
-//! Limits: a dialect is constant, and is shared by all servers of its kind. A signer is asked once
-//! a request, after the body is rendered, because it signs the body's bytes.
+//! An adapter is what the operator has set of a kind, and has no other state: whatever changes from
+//! one event of an answer to the next is its `StreamParser`'s. Its functions are called by many
+//! calls at once, and `read` also from a thread of its own.
+//!
+//! Limits: `render` is called after `check` has passed the same request and never fails; `sign` is
+//! called once a request, after the body is rendered, because it signs the body's bytes.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use holdfast_domain::answer::{ChoiceDelta, Delta};
-use holdfast_domain::ports::{Call, CallFailure, Sink};
+use holdfast_domain::ports::{Call, CallFailure, ResponseMode, Sink, UnsupportedParam};
+use holdfast_domain::request::Request;
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::sse::Event;
-use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+
+use crate::server::{BadOptions, BaseUrl};
 
 /// Place of the operator's credential in a request.
 #[derive(Debug, Clone)]
@@ -36,23 +44,69 @@ pub(crate) enum CredentialHeader {
     In(HeaderName),
 }
 
-/// Reading of one kind's answers: constant functions, no state.
-#[derive(Debug)]
-pub(crate) struct Dialect {
+/// Kind of provider, as the operator has set it.
+pub(crate) trait Adapter: fmt::Debug + Send + Sync {
+    /// Place of the operator's credential.
+    fn credential(&self) -> CredentialHeader;
+
+    /// Header that goes along with every request.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        None
+    }
+
+    /// Path of a call below the base URL. Borrowed where every call has the same: its address is
+    /// then made once.
+    fn path(&self, model: &str, mode: ResponseMode) -> Cow<'static, str>;
+
+    /// Address of the list of models, which runs none.
+    fn list(&self, base_url: &BaseUrl) -> Result<Uri, BadOptions> {
+        base_url.join("/models")
+    }
+
+    /// Shape of the states that its models want back with the results of calls; another layout has
+    /// another name. `None` where they want nothing back.
+    fn state_shape(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Finds the first thing that a request asks for and that has no place there. Builds nothing.
+    fn check(&self, _request: &Request) -> Result<(), UnsupportedParam> {
+        Ok(())
+    }
+
+    /// Body for a call whose request was checked.
+    fn render(&self, call: &Call) -> Vec<u8>;
+
+    /// True where `sign` adds something: requests then need no other credential.
+    fn signs(&self) -> bool {
+        false
+    }
+
+    /// Adds the headers that prove who sends a request, and when: now.
+    fn sign(&self, _unsigned: &SignableRequest<'_>, _headers: &mut HeaderMap) {}
+
     /// Form of the events in a stream.
-    pub(crate) framing: Framing,
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
     /// Reads a success that came whole.
-    pub(crate) read: fn(&[u8], &Call) -> Result<Completion, UnreadableReason>,
+    fn read(&self, body: &[u8], call: &Call) -> Result<Completion, UnreadableReason>;
+
     /// Follows one that comes in pieces.
-    pub(crate) follow: fn(&Call) -> Box<dyn StreamParser>,
-    /// The header that names an error, where one does: of all the others of an answer that is no
+    fn follow(&self, call: &Call) -> Box<dyn StreamParser>;
+
+    /// Header that names an error, where one does: of all the others of an answer that is no
     /// success, only `retry-after` is read.
-    pub(crate) error_header: Option<HeaderName>,
-    /// Judges anything else.
-    pub(crate) judge: fn(&ErrorResponse) -> CallFailure,
+    fn error_header(&self) -> Option<HeaderName> {
+        None
+    }
+
+    /// Judges an answer that is no success.
+    fn judge(&self, rejected: &ErrorResponse) -> CallFailure;
 }
 
-impl Dialect {
+impl dyn Adapter {
     /// Reads a success that came whole, and tells the sink what it says.
     pub(crate) fn deliver(
         &self,
@@ -60,7 +114,7 @@ impl Dialect {
         call: &Call,
         sink: &mut dyn Sink,
     ) -> Result<Option<Meters>, UnreadableReason> {
-        let Completion { delta, meters } = (self.read)(body, call)?;
+        let Completion { delta, meters } = self.read(body, call)?;
         sink.on_delta(delta);
         Ok(meters)
     }
@@ -73,12 +127,6 @@ pub(crate) enum Framing {
     Events,
     /// AWS's event stream.
     Aws,
-}
-
-/// Signs every request to a server, for kinds where a credential alone is not enough.
-pub(crate) trait RequestSigner: fmt::Debug + Send + Sync {
-    /// Adds the headers that prove who sends it, as of `now`.
-    fn sign(&self, unsigned: &SignableRequest<'_>, now: SystemTime, headers: &mut HeaderMap);
 }
 
 /// Request as a signer sees it: the parts that a signature covers.

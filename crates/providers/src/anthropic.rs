@@ -1,111 +1,74 @@
-//! Anthropic's Messages API: the client. [`request`] says what it is sent, [`answer`] and
-//! [`stream`] what it answers, and [`proof`] what its errors prove.
+//! Anthropic's Messages API: the adapter. [`request`] says what it is sent,
+//! [`refusals`](crate::refusals) what it cannot do, [`answer`] and [`stream`] what it answers, and
+//! [`proof`] what its errors prove.
 
 mod answer;
-pub(crate) mod request;
+mod request;
 mod stream;
 mod turns;
 mod usage;
 
-use async_trait::async_trait;
-use holdfast_domain::ports::{Call, CallFailure, NotRunProof, Provider, Sink, UnsupportedParam};
+use std::borrow::Cow;
+
+use holdfast_domain::ports::{Call, CallFailure, ResponseMode, UnsupportedParam};
 use holdfast_domain::request::Request;
-use holdfast_domain::usage::Meters;
-use http::{HeaderName, HeaderValue, StatusCode, Uri};
+use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
+use http::{HeaderName, HeaderValue};
 
-use crate::adapter::{CredentialHeader, Dialect, Framing};
+use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser};
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, HttpClient, ProbeError, ServerOptions};
-use crate::turns::NO_STATES;
+use crate::refusals::{Column, check};
 
-/// The name of the thoughts that come with calls. Another layout has another.
-const SHAPE: &str = "anthropic 1";
-
-/// The version of the API that is spoken here.
-const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
-
-pub(crate) static DIALECT: Dialect = Dialect {
-    framing: Framing::Events,
-    read: answer::read,
-    follow: stream::follow,
-    error_header: None,
-    judge: proof::anthropic,
-};
-
-/// Server of the Messages API, and the parameters that its models take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnthropicOptions {
-    /// Address, credential and limits of the server.
-    pub server: ServerOptions,
+/// Anthropic's Messages API, and the parameters that its models take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anthropic {
     /// Models that take `temperature` and `top_p`, as older ones do; for others a
     /// value that is not the default is refused.
     pub sampling: bool,
 }
 
-impl AnthropicOptions {
+impl Anthropic {
     /// Start of the API unless the operator says otherwise.
     pub const BASE_URL: &str = "https://api.anthropic.com/v1";
-
-    /// The usual options for a server.
-    #[must_use]
-    pub const fn new(base_url: BaseUrl) -> Self {
-        Self { server: ServerOptions::new(base_url), sampling: false }
-    }
 }
 
-/// Anthropic's Messages API.
-#[derive(Debug)]
-pub struct Anthropic {
-    server: HttpClient,
-    messages: Uri,
-    models: Uri,
-    sampling: bool,
-}
-
-impl Anthropic {
-    /// A client that has not connected yet. Reads the platform's root certificates.
-    ///
-    /// # Errors
-    ///
-    /// [`BadOptions`] where there is none with these options.
-    pub fn new(options: AnthropicOptions) -> Result<Self, BadOptions> {
-        let AnthropicOptions { server, sampling } = options;
-        let shown = CredentialHeader::In(HeaderName::from_static("x-api-key"));
-        Ok(Self {
-            messages: server.base_url.join("/messages")?,
-            models: server.base_url.join("/models")?,
-            server: HttpClient::new(server, &shown)?
-                .with_header(HeaderName::from_static("anthropic-version"), VERSION),
-            sampling,
-        })
+impl Adapter for Anthropic {
+    fn credential(&self) -> CredentialHeader {
+        CredentialHeader::In(HeaderName::from_static("x-api-key"))
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
-    /// safe.
-    ///
-    /// # Errors
-    ///
-    /// [`ProbeError`] where there was no answer.
-    pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
-        self.server.probe(self.models.clone()).await
+    /// Version of the API that is spoken here.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let version = HeaderValue::from_static("2023-06-01");
+        Some((HeaderName::from_static("anthropic-version"), version))
     }
-}
 
-#[async_trait]
-impl Provider for Anthropic {
-    fn check_supported(&self, request: &Request) -> Result<(), UnsupportedParam> {
-        self.server.pictures().check(request)?;
-        request::translate(request, self.sampling, &NO_STATES).map(drop)
+    fn path(&self, _model: &str, _mode: ResponseMode) -> Cow<'static, str> {
+        Cow::Borrowed("/messages")
     }
 
     fn state_shape(&self) -> Option<&'static str> {
-        Some(SHAPE)
+        Some("anthropic 1")
     }
 
-    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
-        // Who claims asks first, so this does not happen; and if it did, nothing was sent.
-        let body = request::render(call, self.sampling)
-            .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;
-        self.server.exchange(&DIALECT, (self.messages.clone(), body), call, sink).await
+    fn check(&self, request: &Request) -> Result<(), UnsupportedParam> {
+        let by = if self.sampling { Column::SamplingAnthropic } else { Column::Anthropic };
+        check(request, by, &request::WRITTEN)
+    }
+
+    fn render(&self, call: &Call) -> Vec<u8> {
+        request::render(call)
+    }
+
+    fn read(&self, body: &[u8], _call: &Call) -> Result<Completion, UnreadableReason> {
+        answer::read(body)
+    }
+
+    fn follow(&self, _call: &Call) -> Box<dyn StreamParser> {
+        Box::new(stream::MessageStream::default())
+    }
+
+    fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
+        proof::anthropic(rejected)
     }
 }

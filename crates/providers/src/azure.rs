@@ -1,43 +1,27 @@
-//! Azure OpenAI: OpenAI's dialect at addresses, with a header for the credential and with errors of
-//! its own. The client is [`OpenAi`].
+//! Azure OpenAI: [`OpenAi`] at other addresses, with a header for the credential and with errors of
+//! its own. Routes name deployments; the older API takes them from the address, and the body names
+//! them all the same.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use holdfast_wire::chat::upstream::BoundField;
-use http::HeaderName;
+use holdfast_domain::ports::{Call, CallFailure, ResponseMode};
+use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
+use http::{HeaderName, Uri};
 
-use crate::adapter::{CredentialHeader, Dialect, Framing};
-use crate::openai::{self, Address, OpenAi};
+use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, StreamParser, segment};
+use crate::openai::OpenAi;
 use crate::proof;
-use crate::server::{BadOptions, BaseUrl, ServerOptions};
+use crate::server::{BadOptions, BaseUrl};
 
-static DIALECT: Dialect = Dialect {
-    framing: Framing::Events,
-    read: openai::read,
-    follow: openai::follow,
-    error_header: None,
-    judge: proof::azure,
-};
-
-/// Server and API version of one resource of Azure OpenAI.
+/// Resource of Azure OpenAI: its API begins at `…/openai/v1`, and with a version at `…/openai`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AzureOptions {
-    /// Server of the resource: its API begins at `…/openai/v1`, and with a version at `…/openai`.
-    pub server: ServerOptions,
+pub struct AzureOpenAi {
+    /// Dialect of the deployments.
+    pub dialect: OpenAi,
     /// Version of the older API, whose addresses name the deployment; `None` is the newer one,
     /// which has no versions.
     pub api_version: Option<ApiVersion>,
-    /// Field in which the models read the bound on output tokens.
-    pub bound_field: BoundField,
-}
-
-impl AzureOptions {
-    /// The usual options for a resource.
-    #[must_use]
-    pub const fn new(base_url: BaseUrl) -> Self {
-        let server = ServerOptions::new(base_url);
-        Self { server, api_version: None, bound_field: BoundField::MaxCompletionTokens }
-    }
 }
 
 /// A version of the API, such as `2024-10-21`.
@@ -65,27 +49,37 @@ impl fmt::Display for ApiVersion {
     }
 }
 
-impl OpenAi {
-    /// A client of Azure OpenAI that has not connected yet. Reads the platform's root certificates.
-    /// What routes name is a deployment.
-    ///
-    /// # Errors
-    ///
-    /// [`BadOptions`] where there is none with these options.
-    pub fn azure(options: AzureOptions) -> Result<Self, BadOptions> {
-        let AzureOptions { server, api_version, bound_field } = options;
-        let base_url = server.base_url.clone();
-        let (completions, models) = match api_version {
-            None => (Address::One(base_url.join("/chat/completions")?), base_url.join("/models")?),
-            Some(version) => {
-                let models = base_url.join(&format!("/models?api-version={version}"))?;
-                let query = format!("api-version={version}");
-                // The older API takes the deployment from the address; the body names it all the
-                // same.
-                (Address::OfDeployment { base_url, query }, models)
-            }
-        };
-        let shown = CredentialHeader::In(HeaderName::from_static("api-key"));
-        Self::at(server, &shown, (completions, models), bound_field, &DIALECT)
+impl Adapter for AzureOpenAi {
+    fn credential(&self) -> CredentialHeader {
+        CredentialHeader::In(HeaderName::from_static("api-key"))
+    }
+
+    fn path(&self, model: &str, mode: ResponseMode) -> Cow<'static, str> {
+        let Some(version) = &self.api_version else { return self.dialect.path(model, mode) };
+        let model = segment(model);
+        format!("/deployments/{model}/chat/completions?api-version={version}").into()
+    }
+
+    fn list(&self, base_url: &BaseUrl) -> Result<Uri, BadOptions> {
+        match &self.api_version {
+            None => base_url.join("/models"),
+            Some(version) => base_url.join(&format!("/models?api-version={version}")),
+        }
+    }
+
+    fn render(&self, call: &Call) -> Vec<u8> {
+        self.dialect.render(call)
+    }
+
+    fn read(&self, body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
+        self.dialect.read(body, call)
+    }
+
+    fn follow(&self, call: &Call) -> Box<dyn StreamParser> {
+        self.dialect.follow(call)
+    }
+
+    fn judge(&self, rejected: &ErrorResponse) -> CallFailure {
+        proof::azure(rejected)
     }
 }

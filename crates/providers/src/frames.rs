@@ -9,7 +9,7 @@
 //! for bytes that never come. An exception is an event of the name `error`.
 //!
 //! Limits: a frame is at most `bytes_max` long, by its own word, before it has come. The meaning of
-//! a payload is the dialect's.
+//! a payload is the kind's.
 
 use std::ops::ControlFlow;
 

@@ -11,7 +11,7 @@ use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{Item, Request};
 use holdfast_wire::chat::request::literal_addresses;
 
-use crate::unsupported::unsupported;
+use crate::refusals::unsupported;
 
 /// Rule for URLs of pictures, by their scheme; each step allows more than the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

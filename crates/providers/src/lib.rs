@@ -1,6 +1,7 @@
-//! Providers behind Holdfast's [`Provider`](holdfast_domain::Provider) port, one module per kind,
-//! with a table of what each of them proves about a call that failed. The choice of a provider, and
-//! of what follows a failure, is the engine's.
+//! Providers behind Holdfast's [`Provider`](holdfast_domain::Provider) port: the simulated one, and
+//! one [`HttpProvider`] for every [`Kind`] with a server, each with a table of what proves what
+//! about a call that failed. The choice of a provider, and of what follows a failure, is the
+//! engine's.
 //!
 //! A provider here runs a call at most once. It never sends one again by itself, follows no
 //! redirect, and calls an outcome unknown unless a row of its table proves something better.
@@ -20,9 +21,8 @@
 //! # Providers with a dialect of their own
 //!
 //! [`Anthropic`], [`Gemini`] and [`Bedrock`] translate a request and its answer; what they have no
-//! place for, [`can`](holdfast_domain::Provider::check_supported) refuses before anything is bound.
-//! Azure OpenAI is [`OpenAi`] at other addresses, with a table of its own. One exchange sends for
-//! all of them.
+//! place for, [`check_supported`](holdfast_domain::Provider::check_supported) refuses before
+//! anything is bound. [`AzureOpenAi`] is [`OpenAi`] at other addresses, with proofs of its own.
 //!
 //! # The simulated provider
 //!
@@ -70,29 +70,34 @@ mod bedrock;
 mod frames;
 mod gemini;
 mod images;
+mod kind;
+mod media;
 mod openai;
 mod proof;
+mod provider;
 mod proxy;
 mod reading;
 mod reasoning;
+mod refusals;
 mod response;
 mod retry_after;
 mod server;
 mod simulated;
 mod stream_decoder;
-pub mod translation;
+mod tools;
 mod transport;
 mod turns;
-mod unsupported;
 
-pub use crate::anthropic::{Anthropic, AnthropicOptions};
-pub use crate::azure::{ApiVersion, AzureOptions, BadApiVersion};
-pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, BedrockOptions, Region};
-pub use crate::gemini::{Gemini, GeminiOptions};
+pub use crate::anthropic::Anthropic;
+pub use crate::azure::{ApiVersion, AzureOpenAi, BadApiVersion};
+pub use crate::bedrock::{AwsKeys, BadRegion, Bedrock, Region};
+pub use crate::gemini::Gemini;
 pub use crate::images::ImageUrls;
-pub use crate::openai::{OpenAi, OpenAiOptions};
+pub use crate::kind::{HttpOptions, Kind};
+pub use crate::openai::OpenAi;
+pub use crate::provider::{HttpProvider, ProbeError};
 pub use crate::proxy::{BadProxy, Proxies};
 pub use crate::server::{
-    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ProbeError, ServerOptions, UpstreamKey,
+    BadBaseUrl, BadOptions, BadUpstreamKey, BaseUrl, ServerOptions, UpstreamKey,
 };
 pub use crate::simulated::Simulator;

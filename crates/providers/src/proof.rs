@@ -23,7 +23,7 @@ mod openai;
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
-use holdfast_wire::chat::upstream::UpstreamError;
+use holdfast_wire::chat::upstream::{UpstreamError, read_error};
 use holdfast_wire::json::{Node, parse_answer};
 use http::StatusCode;
 
@@ -47,23 +47,7 @@ const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::Contex
 const REQUEST: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
 
 /// A status, what the error must say besides, and the proof.
-struct ProofRow<M>(u16, M, CallFailure);
-
-/// The proof of the first row that fits.
-fn first<M>(table: &[ProofRow<M>], status: StatusCode, says: impl Fn(&M) -> bool) -> CallFailure {
-    let fits = |ProofRow(of, what, _): &&ProofRow<M>| status == *of && says(what);
-    table
-        .iter()
-        .find(fits)
-        .map_or(CallFailure::Unknown(UnknownReason::Status), |ProofRow(_, _, proves)| *proves)
-}
-
-/// Says if the `code` or the `type` of an error in OpenAI's dialect is among `codes`; no codes fit
-/// all.
-fn is_named(error: &UpstreamError, codes: &[&str]) -> bool {
-    let names = [error.code.as_deref(), error.kind.as_deref()];
-    codes.is_empty() || names.into_iter().flatten().any(|name| codes.contains(&name))
-}
+struct ProofRow(u16, ErrorPattern, CallFailure);
 
 /// Condition of a row on an error's body, besides the status.
 enum ErrorPattern {
@@ -103,6 +87,18 @@ impl UpstreamErrorBody {
         let message = text("message").or_else(|| text("Message")).map(str::to_owned);
         let kind = rejected.kind.as_deref().and_then(|kind| kind.split(':').next());
         Self { names: kind.map(str::to_owned).into_iter().collect(), message }
+    }
+
+    /// Reads an error in OpenAI's dialect, whose name is its `code` or its `type`.
+    fn of_openai(body: &[u8]) -> Self {
+        let UpstreamError { code, kind, message, .. } = read_error(body);
+        Self { names: [code, kind].into_iter().flatten().collect(), message }
+    }
+
+    /// Proof of the first row of a kind's table that fits.
+    fn judge(&self, table: &[ProofRow], status: StatusCode) -> CallFailure {
+        let row = table.iter().find(|ProofRow(of, says, _)| status == *of && self.matches(says));
+        row.map_or(CallFailure::Unknown(UnknownReason::Status), |ProofRow(_, _, proves)| *proves)
     }
 
     fn matches(&self, says: &ErrorPattern) -> bool {

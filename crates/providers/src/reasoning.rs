@@ -11,15 +11,14 @@
 //! came with: a signature proves the words, so a changed or shortened thought is refused by the
 //! provider.
 //!
-//! Never: half of the thoughts. Above `ProviderState::LEN_MAX` bytes a call keeps none. Callers get
-//! none of it from here. The spelling of a thought is the kind's.
+//! Never: half of the thoughts. Once those of one answer are above `ProviderState::LEN_MAX` bytes,
+//! with `THOUGHT_BYTES` for each, no further call of it keeps any. Callers get none of it from here.
+//! The spelling of a thought is the kind's.
 
 use std::collections::BTreeMap;
 
 use holdfast_domain::state::ProviderState;
 use holdfast_wire::json::Draft;
-
-use crate::turns::Blocks;
 
 /// Thought of a model.
 pub(crate) enum ReasoningBlock {
@@ -122,8 +121,8 @@ impl PendingReasoning {
 
 /// Puts back what a call came with: before the text of its turn what came before that, and the rest
 /// before the call, which is next.
-pub(crate) fn restore<'a>(blocks: &mut Blocks<'a>, state: &'a ProviderState) {
+pub(crate) fn restore<'a>(blocks: &mut Vec<Draft<'a>>, state: &'a ProviderState) {
     let Some((before_text, before_call)) = state.as_str().split_once("\n\n") else { return };
-    blocks.all.splice(..0, before_text.lines().map(Draft::Json));
-    blocks.all.extend(before_call.lines().map(Draft::Json));
+    blocks.splice(..0, before_text.lines().map(Draft::Json));
+    blocks.extend(before_call.lines().map(Draft::Json));
 }

@@ -1,7 +1,7 @@
 //! Reading of one answer, whole or as it streams, so that other work has its turn in between.
 //!
 //! ```text
-//! 200 ─┬─ whole ────▶ read to the end ─┬─ short ───────▶ Dialect::deliver
+//! 200 ─┬─ whole ────▶ read to the end ─┬─ short ───────▶ Adapter::deliver
 //!      │                               └─ long ────────▶ offload ─▶ emit_deltas
 //!      └─ streamed ─▶ feed, in parts ──┬─ short event ─▶ StreamDecoder::feed
 //!                                      └─ long event ──▶ offload ─▶ emit_deltas
@@ -19,6 +19,7 @@
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_domain::answer::Delta;
@@ -28,7 +29,7 @@ use holdfast_wire::chat::chunk::split_delta;
 use holdfast_wire::chat::upstream::Completion;
 use tokio::sync::Semaphore;
 
-use crate::adapter::Dialect;
+use crate::adapter::Adapter;
 use crate::proof;
 use crate::stream_decoder::StreamDecoder;
 use crate::transport::{TURN_BYTES, UpstreamResponse};
@@ -54,7 +55,7 @@ pub(crate) struct SizeLimits {
 
 /// Reads a success, however it comes, and tells the sink what it says.
 pub(crate) async fn receive(
-    dialect: &Dialect,
+    adapter: &Arc<dyn Adapter>,
     mut reply: UpstreamResponse,
     lengths: SizeLimits,
     call: &Call,
@@ -64,28 +65,28 @@ pub(crate) async fn receive(
     if call.response_mode == ResponseMode::Streamed
         && !reply.is_object().await.map_err(proof::of_send_error)?
     {
-        let following = StreamDecoder::new(dialect, call, lengths.event_max);
+        let following = StreamDecoder::new(&**adapter, call, lengths.event_max);
         // In a box: a call whose answer comes whole would have room for it.
         return Box::pin(follow(following, reply, sink)).await;
     }
     let body = reply.read(lengths.whole_max, &mut |bytes| sink.on_bytes(bytes)).await;
     let body = body.map_err(proof::of_send_error)?;
     if body.len() > INLINE_BYTES_MAX {
-        return Box::pin(receive_long(dialect, body, call, sink)).await;
+        return Box::pin(receive_long(adapter, body, call, sink)).await;
     }
-    dialect.deliver(&body, call, sink).map_err(proof::unreadable)
+    adapter.deliver(&body, call, sink).map_err(proof::unreadable)
 }
 
 /// Reads an answer that came whole and is long.
 async fn receive_long(
-    dialect: &Dialect,
+    adapter: &Arc<dyn Adapter>,
     body: Bytes,
     call: &Call,
     sink: &mut dyn Sink,
 ) -> Result<Option<Meters>, CallFailure> {
-    let (read, call) = (dialect.read, call.clone());
+    let (adapter, call) = (Arc::clone(adapter), call.clone());
     let read = move || {
-        let Completion { delta, meters } = read(&body, &call)?;
+        let Completion { delta, meters } = adapter.read(&body, &call)?;
         let deltas = match call.response_mode {
             // It is told to nobody before it is stored.
             ResponseMode::Whole => vec![delta],

@@ -1,52 +1,21 @@
-//! Client of one server behind a provider: its address, the operator's credential, and the part of
-//! a call that is the same for every kind.
+//! Options of one server behind a provider, whatever it speaks: its address, the operator's
+//! credential there, the limits of its answers, and whom its TLS trusts.
 //!
-//! ```text
-//! exchange ─▶ headers, signature ─▶ Transport::send ─┬─ no answer ─▶ proof::of_send_error
-//!                                                    ├─ 200 ───────▶ response::receive
-//!                                                    └─ other ─────▶ read_error ─▶ Dialect::judge
-//! ```
-//!
-//! A failure is judged by what is proven about the run, never by what is likely. Two rules stand
-//! here because they hold for every kind: a 200 alone is read as an answer, and a "not run" from an
-//! answer that a relaying proxy may have written is lowered to "unknown".
-//!
-//! Never: a call that is sent twice, a credential that prints, a word of an error's body outside of
-//! `proof`. A kind's headers and signer come through `adapter`; none is named here.
-//!
-//! Limits: an error's body is read up to `ERROR_BYTES_MAX` and for `ERROR_TIME_MAX`, answers and
-//! events up to `ServerOptions::response_bytes_max` and `event_bytes_max`. The time of a whole call
-//! is its caller's, who drops the future.
+//! Never: a credential that prints, or one within an address, where it would end up in logs.
+//! Anything that a kind has besides is in the kind's own options.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use bytes::Bytes;
-use holdfast_domain::ports::{Call, CallFailure, Cause, Sink, UnknownReason};
-use holdfast_domain::usage::Meters;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::uri::InvalidUri;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderValue, Uri};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::time::Instant;
 
-use crate::adapter::{CredentialHeader, Dialect, ErrorResponse, RequestSigner, SignableRequest};
-use crate::images::{ImagePolicy, ImageUrls};
-use crate::proof;
+use crate::images::ImageUrls;
 use crate::proxy::Proxies;
-use crate::response::{SizeLimits, receive};
-use crate::transport::{Transport, UpstreamResponse};
-
-/// Length and time within which an error's body is read. A body that is longer or later counts as
-/// empty: the status alone proves less, never more.
-const ERROR_BYTES_MAX: usize = 64 * 1024;
-const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
-/// Statuses that speak for the server and not of the request: a pause that comes with any other one
-/// keeps nobody away from the server.
-const ASKING: [u16; 3] = [429, 503, 529];
 
 /// Address, credential and limits of one server, whatever it speaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,8 +132,8 @@ impl TryFrom<&str> for BaseUrl {
 /// The operator's credential at a server. It never prints.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamKey {
-    plain: HeaderValue,
-    bearer: HeaderValue,
+    pub(crate) plain: HeaderValue,
+    pub(crate) bearer: HeaderValue,
 }
 
 /// A text that cannot be a credential: empty, or not visible ASCII.
@@ -209,162 +178,8 @@ pub enum BadOptions {
     Address(#[source] InvalidUri),
 }
 
-/// Probe without an answer: the host was not resolved or not connected, or spoke no TLS or no HTTP.
-#[derive(Debug, thiserror::Error)]
-#[error("there is no answer")]
-pub struct ProbeError(#[source] Cause);
-
-/// A client of one server.
-#[derive(Debug)]
-pub(crate) struct HttpClient {
-    transport: Transport,
-    headers: HeaderMap,
-    signer: Option<Box<dyn RequestSigner>>,
-    pictures: ImagePolicy,
-    lengths: SizeLimits,
-}
-
-impl HttpClient {
-    /// A client that has not connected yet. Reads the platform's root certificates.
-    pub(crate) fn new(
-        options: ServerOptions,
-        shown: &CredentialHeader,
-    ) -> Result<Self, BadOptions> {
-        let json = HeaderValue::from_static("application/json");
-        let agent = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, json.clone());
-        headers.insert(ACCEPT, json);
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        if let Some(UpstreamKey { plain, bearer }) = options.api_key {
-            match shown {
-                CredentialHeader::Bearer => headers.insert(AUTHORIZATION, bearer),
-                CredentialHeader::In(name) => headers.insert(name, plain),
-            };
-        }
-        Ok(Self {
-            transport: Transport::new(
-                tls(options.extra_roots)?,
-                options.proxies,
-                options.pool_idle,
-            ),
-            headers,
-            signer: None,
-            pictures: ImagePolicy { urls: options.image_urls, own: options.own_addresses },
-            lengths: SizeLimits {
-                whole_max: options.response_bytes_max,
-                event_max: options.event_bytes_max,
-            },
-        })
-    }
-
-    /// Pictures that the server may be handed.
-    pub(crate) const fn pictures(&self) -> &ImagePolicy {
-        &self.pictures
-    }
-
-    /// The same, which also sends this with every call.
-    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
-        self
-    }
-
-    /// The same, which also signs every request.
-    pub(crate) fn with_signer(self, signer: Box<dyn RequestSigner>) -> Self {
-        Self { signer: Some(signer), ..self }
-    }
-
-    /// The headers of one request, as of now.
-    fn headers_of(&self, method: &Method, uri: &Uri, body: &[u8]) -> HeaderMap {
-        let mut headers = self.headers.clone();
-        if let Some(signer) = &self.signer {
-            signer.sign(&SignableRequest { method, uri, body }, SystemTime::now(), &mut headers);
-        }
-        headers
-    }
-
-    /// Sends a body once and has its answer read.
-    pub(crate) async fn exchange(
-        &self,
-        dialect: &Dialect,
-        (uri, body): (Uri, Vec<u8>),
-        call: &Call,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<Meters>, CallFailure> {
-        let begun = Instant::now();
-        let request = self.request(uri, body);
-        let sent = self
-            .transport
-            .send(request, call.connect, dialect.error_header.as_ref(), &mut || sink.on_send())
-            .await;
-        let (status, outcome) = match sent {
-            Err(cause) => (None, Err(proof::of_send_error(cause))),
-            Ok(reply) if reply.status == StatusCode::OK => {
-                (Some(StatusCode::OK), receive(dialect, reply, self.lengths, call, sink).await)
-            }
-            Ok(reply) => {
-                if let Some(time) =
-                    reply.retry_after.filter(|_| ASKING.contains(&reply.status.as_u16()))
-                {
-                    // Before the body is read: a body that does not come must not keep this back.
-                    sink.on_retry_after(time);
-                }
-                let is_relayed = reply.is_relayed;
-                // In a box, as what few calls come to: every call would have room for it.
-                let rejected = Box::pin(read_error(reply)).await;
-                let failure = match (dialect.judge)(&rejected) {
-                    // The server may have run what a proxy then kept back.
-                    CallFailure::NotRun(_) if is_relayed => {
-                        CallFailure::Unknown(UnknownReason::Status)
-                    }
-                    failure @ (CallFailure::NotRun(_)
-                    | CallFailure::Refused(_)
-                    | CallFailure::Unknown(_)) => failure,
-                };
-                (Some(rejected.status), Err(failure))
-            }
-        };
-        tracing::debug!(
-            class = outcome.as_ref().map_or_else(CallFailure::label, |_| "answered"),
-            status = status.map(|status| status.as_u16()),
-            latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            "provider call ended"
-        );
-        outcome
-    }
-
-    /// POST of a body with the headers of now. In a box: it goes from hand to hand.
-    fn request(&self, uri: Uri, body: Vec<u8>) -> Box<Request<Vec<u8>>> {
-        let headers = self.headers_of(&Method::POST, &uri, &body);
-        let mut request = Box::new(Request::new(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri;
-        *request.headers_mut() = headers;
-        request
-    }
-
-    /// Asks for something that has no effect, and tells the status of the answer.
-    pub(crate) async fn probe(&self, uri: Uri) -> Result<StatusCode, ProbeError> {
-        let headers = self.headers_of(&Method::GET, &uri, b"");
-        self.transport.get(uri, headers).await.map_err(ProbeError)
-    }
-}
-
-/// Reads an answer that is no success.
-async fn read_error(reply: UpstreamResponse) -> ErrorResponse {
-    let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
-    let status = reply.status;
-    let mut uncounted = |_bytes| {};
-    let body = reply.read(ERROR_BYTES_MAX, &mut uncounted);
-    let body = match tokio::time::timeout(ERROR_TIME_MAX, body).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(_)) | Err(_) => Bytes::new(),
-    };
-    ErrorResponse { status, kind, body }
-}
-
 /// Trusts Mozilla's roots, the platform's (or those of `SSL_CERT_FILE`) and the extra ones.
-fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, BadOptions> {
+pub(crate) fn tls(extra_roots: Vec<CertificateDer<'static>>) -> Result<ClientConfig, BadOptions> {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     // A platform without roots, or with some that cannot be read, is common and no mistake.

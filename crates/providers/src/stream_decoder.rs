@@ -1,12 +1,12 @@
-//! Decoder of an answer that streams: bytes are cut into events by the dialect's framing, and each
-//! event is read by the dialect's parser.
+//! Decoder of an answer that streams: bytes are cut into events by the kind's framing, and each
+//! event is read by the kind's parser.
 //!
 //! ```text
 //! bytes ─▶ Deframer (SSE or AWS frames) ─▶ take ─▶ StreamParser ─▶ Sink::on_delta, Sink::on_meters
 //! ```
 //!
 //! Pieces may be cut anywhere, also within a character: an event counts when it is whole. An event
-//! named `error` ends the stream in failure, in whatever dialect.
+//! named `error` ends the stream in failure, whatever the kind.
 //!
 //! Meters are told as soon as all choices have ended, before the stream has: the connection may
 //! break between the last word and its end, and the bill must not depend on that.
@@ -21,7 +21,7 @@ use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::UnreadableReason;
 use holdfast_wire::sse::{Decoder, Event};
 
-use crate::adapter::{Dialect, EventOutcome, Framing, StreamParser};
+use crate::adapter::{Adapter, EventOutcome, Framing, StreamParser};
 use crate::frames::Frames;
 
 /// State of one answer, as far as it has come.
@@ -38,12 +38,12 @@ enum Deframer {
 
 impl StreamDecoder {
     /// Before the first byte. No event may be longer than `bytes_max`.
-    pub(crate) fn new(dialect: &Dialect, call: &Call, bytes_max: usize) -> Self {
-        let parts = match dialect.framing {
+    pub(crate) fn new(adapter: &dyn Adapter, call: &Call, bytes_max: usize) -> Self {
+        let parts = match adapter.framing() {
             Framing::Events => Deframer::Events(Decoder::new(bytes_max, bytes_max)),
             Framing::Aws => Deframer::Frames(Frames::new(bytes_max)),
         };
-        Self { parts, pieces: (dialect.follow)(call) }
+        Self { parts, pieces: adapter.follow(call) }
     }
 
     /// Reads the next bytes and tells the sink what they say; breaks after the last event.

@@ -83,7 +83,7 @@ pub(crate) struct Transport(Pool);
 /// An answer whose body has not been read yet.
 pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
-    /// Value of the dialect's `error_header`, where the answer has one.
+    /// Value of the kind's `error_header`, where the answer has one.
     pub(crate) kind: Option<HeaderValue>,
     /// Pause that the server asks for, from `retry-after-ms` or `retry-after`.
     pub(crate) retry_after: Option<Duration>,

@@ -1,6 +1,6 @@
 //! Options of a provider, from the file to the client that they make.
 
-use holdfast_providers::ImageUrls;
+use holdfast_providers::{ImageUrls, Kind, OpenAi};
 use holdfast_wire::chat::upstream::BoundField;
 
 use crate::config::{Config, parse};
@@ -25,8 +25,8 @@ fn the_field_that_bounds_the_output_is_the_configured_one() {
     ] {
         let openai = format!("kind = \"openai\"\nbase_url = \"http://h\"\n{line}");
         let config = config(&openai).unwrap();
-        let Some(ProviderKind::OpenAi(options)) = config.providers.get("p") else { panic!() };
-        assert_eq!(options.bound_field, field, "{line}");
+        let Some(ProviderKind::Http(options)) = config.providers.get("p") else { panic!() };
+        assert_eq!(options.kind, Kind::OpenAi(OpenAi { bound_field: field }), "{line}");
     }
 }
 
@@ -40,7 +40,7 @@ fn pictures_come_from_where_the_operator_says() {
     ] {
         let openai = format!("kind = \"openai\"\nbase_url = \"http://h\"\n{line}");
         let config = config(&openai).unwrap();
-        let Some(ProviderKind::OpenAi(options)) = config.providers.get("p") else { panic!() };
+        let Some(ProviderKind::Http(options)) = config.providers.get("p") else { panic!() };
         assert_eq!(options.server.image_urls, urls, "{line}");
     }
 }

@@ -29,10 +29,11 @@ use std::time::{Duration, SystemTime};
 use holdfast_domain::ports::Provider;
 use holdfast_engine::{ReplyBody, StreamItem};
 use holdfast_providers::{
-    Anthropic, AnthropicOptions, AzureOptions, BaseUrl, Bedrock, BedrockOptions, Gemini,
-    GeminiOptions, OpenAi, OpenAiOptions, Region, ServerOptions,
+    Anthropic, AzureOpenAi, BaseUrl, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi,
+    Region, ServerOptions,
 };
 use holdfast_testkit::Dice;
+use holdfast_wire::chat::upstream::BoundField;
 use rustix::time::{ClockId, clock_gettime};
 
 use self::attack::{Attack, streams, wholes};
@@ -129,18 +130,19 @@ fn serve(mut stream: TcpStream, answer: &Mutex<Vec<u8>>) -> std::io::Result<()> 
 
 impl ApiKind {
     fn provider(self, base_url: &str) -> Arc<dyn Provider> {
-        let base_url = BaseUrl::try_from(base_url).unwrap();
-        match self {
-            Self::OpenAi => Arc::new(OpenAi::new(OpenAiOptions::new(base_url)).unwrap()),
-            Self::Azure => Arc::new(OpenAi::azure(AzureOptions::new(base_url)).unwrap()),
-            Self::Anthropic => Arc::new(Anthropic::new(AnthropicOptions::new(base_url)).unwrap()),
-            Self::Gemini => Arc::new(Gemini::new(GeminiOptions::new(base_url)).unwrap()),
+        let server = ServerOptions::new(BaseUrl::try_from(base_url).unwrap());
+        let dialect = OpenAi { bound_field: BoundField::MaxCompletionTokens };
+        let kind = match self {
+            Self::OpenAi => Kind::OpenAi(dialect),
+            Self::Azure => Kind::AzureOpenAi(AzureOpenAi { dialect, api_version: None }),
+            Self::Anthropic => Kind::Anthropic(Anthropic { sampling: false }),
+            Self::Gemini => Kind::Gemini(Gemini { skip_signatures: false }),
             Self::Bedrock => {
-                let (server, region) = (ServerOptions::new(base_url), "eu-central-1");
-                let region = Region::try_from(region).unwrap();
-                Arc::new(Bedrock::new(BedrockOptions { server, region, keys: None }).unwrap())
+                let region = Region::try_from("eu-central-1").unwrap();
+                Kind::Bedrock(Bedrock { region, keys: None })
             }
-        }
+        };
+        Arc::new(HttpProvider::new(HttpOptions { server, kind }).unwrap())
     }
 
     fn request(self, stream: bool) -> String {

@@ -8,15 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use holdfast_providers::{
-    Anthropic, AnthropicOptions, AzureOptions, Bedrock, BedrockOptions, Gemini, GeminiOptions,
-    OpenAi, OpenAiOptions, ProbeError,
-};
+use holdfast_providers::HttpProvider;
 use serde::Serialize;
 
 use self::routes::RouteView;
 use crate::failure::{CommandFailure, Status};
 use crate::output::Output;
+use crate::provider::client;
 use holdfast_config::{BadConfig, Config, ProviderKind};
 
 /// Time for one provider's answer to a probe.
@@ -105,44 +103,20 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
                 let answer = "built in, reaches nobody".to_owned();
                 ProbeView { provider, ok: true, status: None, answer }
             }
-            ProviderKind::OpenAi(options) => {
-                let client = OpenAi::new(OpenAiOptions::clone(options)).with_context(about)?;
-                let asking = async { client.probe().await.map(|status| status.as_u16()) };
-                probe(provider, options.server.api_key.is_some(), asking).await
-            }
-            ProviderKind::AzureOpenAi(options) => {
-                let client = OpenAi::azure(AzureOptions::clone(options)).with_context(about)?;
-                let asking = async { client.probe().await.map(|status| status.as_u16()) };
-                probe(provider, options.server.api_key.is_some(), asking).await
-            }
-            ProviderKind::Anthropic(options) => {
-                let client =
-                    Anthropic::new(AnthropicOptions::clone(options)).with_context(about)?;
-                let asking = async { client.probe().await.map(|status| status.as_u16()) };
-                probe(provider, options.server.api_key.is_some(), asking).await
-            }
-            ProviderKind::Gemini(options) => {
-                let client = Gemini::new(GeminiOptions::clone(options)).with_context(about)?;
-                let asking = async { client.probe().await.map(|status| status.as_u16()) };
-                probe(provider, options.server.api_key.is_some(), asking).await
-            }
-            ProviderKind::Bedrock(options) => {
-                let client = Bedrock::new(BedrockOptions::clone(options)).with_context(about)?;
-                let asking = async { client.probe().await.map(|status| status.as_u16()) };
-                probe(provider, true, asking).await
+            ProviderKind::Http(options) => {
+                probe(provider, &client(options).with_context(about)?).await
             }
         });
     }
     Ok(views)
 }
 
-async fn probe(
-    provider: String,
-    has_key: bool,
-    asking: impl Future<Output = Result<u16, ProbeError>>,
-) -> ProbeView {
-    let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, asking).await {
-        Ok(Ok(status)) => (Some(status), read(status, has_key)),
+async fn probe(provider: String, client: &HttpProvider) -> ProbeView {
+    let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, client.probe()).await {
+        Ok(Ok(status)) => {
+            let status = status.as_u16();
+            (Some(status), read(status, client.has_credential()))
+        }
         // The outer errors say that a request failed, which is known; the innermost says why.
         Ok(Err(error)) => (None, (false, format!("not reached: {}", innermost(&error)))),
         Err(_elapsed) => {

@@ -4,7 +4,6 @@
 //! for. Never: Anthropic's ids, its model's name or its own words of errors in what is told.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
-use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
 use holdfast_wire::json::{Draft, Node, parse_answer};
@@ -14,7 +13,7 @@ use crate::reading::{append, has_content, next_call, text};
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, UnreadableReason> {
+pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let answer = parse_answer(body)?;
     if answer.get("error").is_some() {
         return Err(UnreadableReason::Error);

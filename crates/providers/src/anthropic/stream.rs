@@ -19,7 +19,6 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
-use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::usage::Meters;
 use holdfast_wire::chat::upstream::UnreadableReason;
@@ -59,11 +58,6 @@ enum Block {
 enum Input {
     None,
     Some,
-}
-
-/// Follows the answer to a call.
-pub(super) fn follow(_call: &Call) -> Box<dyn StreamParser> {
-    Box::new(MessageStream::default())
 }
 
 impl StreamParser for MessageStream {

@@ -21,7 +21,6 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
-use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::usage::{MeterKind, Meters};
 use holdfast_wire::chat::upstream::{Completion, UnreadableReason};
@@ -33,7 +32,7 @@ use crate::reading::{append, count, has_content, input_delta, next_call, text};
 use crate::reasoning::{PendingReasoning, ReasoningBlock};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], _call: &Call) -> Result<Completion, UnreadableReason> {
+pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     let answer = parse_answer(body)?;
     let message = answer.get("output").and_then(|output| output.get("message"));
     let blocks = message.and_then(|message| message.get("content")).and_then(Node::as_array);
@@ -105,15 +104,10 @@ fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     Draft::object([("reasoningContent", thought)])
 }
 
-/// Follows the answer to a call.
-pub(super) fn follow(_call: &Call) -> Box<dyn StreamParser> {
-    Box::new(ConverseStream::default())
-}
-
 /// State of a stream: open calls, thoughts that wait for their call, and the end as far as it is
 /// told.
 #[derive(Default)]
-struct ConverseStream {
+pub(super) struct ConverseStream {
     /// Calls that have not ended, by the place of their block: the number, and whether input has
     /// come.
     open: BTreeMap<u64, (u32, Input)>,

@@ -26,7 +26,7 @@ use time::OffsetDateTime;
 use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
 
-use crate::adapter::{RequestSigner, SignableRequest, segment};
+use crate::adapter::{SignableRequest, segment};
 use crate::transport::host;
 
 const SERVICE: &str = "bedrock";
@@ -80,16 +80,25 @@ impl fmt::Debug for AwsKeys {
 
 /// Signs requests to one region.
 #[derive(Debug)]
-pub(crate) struct Signer {
-    keys: AwsKeys,
-    region: Region,
+pub(super) struct Signer<'k> {
+    keys: &'k AwsKeys,
+    region: &'k Region,
     service: &'static str,
 }
 
-impl RequestSigner for Signer {
+impl<'k> Signer<'k> {
+    pub(super) const fn new(keys: &'k AwsKeys, region: &'k Region) -> Self {
+        Self { keys, region, service: SERVICE }
+    }
+
     /// Adds the headers that sign a request at a moment; none where it has no host or a key is no
     /// text of a header, and the server refuses it then.
-    fn sign(&self, unsigned: &SignableRequest<'_>, now: SystemTime, headers: &mut HeaderMap) {
+    pub(super) fn sign(
+        &self,
+        unsigned: &SignableRequest<'_>,
+        now: SystemTime,
+        headers: &mut HeaderMap,
+    ) {
         let Ok(moment) = OffsetDateTime::from(now).format(MOMENT) else { return };
         let Some(host) = host(unsigned.uri) else { return };
         let token = self.keys.session_token.as_deref();
@@ -106,12 +115,6 @@ impl RequestSigner for Signer {
                 headers.insert(name, value);
             }
         }
-    }
-}
-
-impl Signer {
-    pub(crate) const fn new(keys: AwsKeys, region: Region) -> Self {
-        Self { keys, region, service: SERVICE }
     }
 
     fn authorization(&self, unsigned: &SignableRequest<'_>, host: &str, moment: &str) -> String {
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     /// AWS's own test suite for Signature Version 4: the account, the region and the moment.
-    fn suite(token: Option<&str>) -> (Signer, SystemTime) {
+    fn suite(token: Option<&str>) -> (AwsKeys, Region, SystemTime) {
         let keys = AwsKeys {
             access_key_id: "AKIDEXAMPLE".to_owned(),
             secret_access_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
@@ -169,12 +172,17 @@ mod tests {
         let region = Region::try_from("us-east-1").unwrap();
         // 2015-08-30T12:36:00Z
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_440_938_160);
-        (Signer { service: "service", ..Signer::new(keys, region) }, at)
+        (keys, region, at)
+    }
+
+    fn signer<'k>(keys: &'k AwsKeys, region: &'k Region) -> Signer<'k> {
+        Signer { service: "service", ..Signer::new(keys, region) }
     }
 
     #[test]
     fn signs_as_the_suite_does() {
-        let (signer, at) = suite(None);
+        let (keys, region, at) = suite(None);
+        let signer = signer(&keys, &region);
         let uri = Uri::from_static("https://example.amazonaws.com/");
         let mut headers = HeaderMap::new();
         signer.sign(
@@ -193,7 +201,8 @@ mod tests {
 
     #[test]
     fn body_path_port_and_token_are_signed_and_keys_never_print() {
-        let (signer, at) = suite(Some("a-token"));
+        let (keys, region, at) = suite(Some("a-token"));
+        let signer = signer(&keys, &region);
         let mut signed = Vec::new();
         for (uri, body) in [
             ("http://h:8080/model/a%3A0/converse", "{}"),

@@ -17,7 +17,6 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
-use holdfast_domain::ports::Call;
 use holdfast_domain::request::ToolKind;
 use holdfast_domain::state::ProviderState;
 use holdfast_domain::usage::{MeterKind, Meters};
@@ -29,19 +28,14 @@ use crate::adapter::{EventOutcome, StreamParser};
 use crate::reading::{append, count, next_call, text};
 
 /// Reads the body of a 200.
-pub(super) fn read(body: &[u8], call: &Call) -> Result<Completion, UnreadableReason> {
-    let mut stream = Box::new(GenerateStream::new(call.request.n));
+pub(super) fn read(body: &[u8], n: u32) -> Result<Completion, UnreadableReason> {
+    let mut stream = Box::new(GenerateStream::new(n));
     let delta = stream.piece(body)?;
     Ok(Completion { delta, meters: stream.end()? })
 }
 
-/// Follows the answer to a call.
-pub(super) fn follow(call: &Call) -> Box<dyn StreamParser> {
-    Box::new(GenerateStream::new(call.request.n))
-}
-
 /// State of an answer: its candidates by their index, and the newest usage.
-struct GenerateStream {
+pub(super) struct GenerateStream {
     n: u32,
     candidates: BTreeMap<u32, CandidateState>,
     /// Newest report of usage; each is in full, so none are added up.
@@ -82,7 +76,8 @@ impl StreamParser for GenerateStream {
 }
 
 impl GenerateStream {
-    const fn new(n: u32) -> Self {
+    /// At the start of an answer with so many choices.
+    pub(super) const fn new(n: u32) -> Self {
         Self { n, candidates: BTreeMap::new(), meters: None }
     }
 

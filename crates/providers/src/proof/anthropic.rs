@@ -5,7 +5,7 @@ use holdfast_domain::ports::CallFailure;
 
 use super::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST,
-    UpstreamErrorBody, first,
+    UpstreamErrorBody,
 };
 use crate::adapter::ErrorResponse;
 
@@ -23,7 +23,7 @@ const TOO_LONG: ErrorPattern = ErrorPattern::Message(&[
 
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
-const TABLE: &[ProofRow<ErrorPattern>] = &[
+const TABLE: &[ProofRow] = &[
     // Errors, "spend limit reached": not retried until the next month or another tier.
     ProofRow(429, ErrorPattern::Name(&["enforced_spend_limit_reached", "contract_spend_limit_reached"]), ACCOUNT),
     // Errors, `rate_limit_error`: the account has hit a rate limit.
@@ -51,6 +51,6 @@ const TABLE: &[ProofRow<ErrorPattern>] = &[
 
 /// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
-    let told = UpstreamErrorBody::read(&rejected.body, &[&["type"], &["details", "error_code"]]);
-    first(TABLE, rejected.status, |says| told.matches(says))
+    UpstreamErrorBody::read(&rejected.body, &[&["type"], &["details", "error_code"]])
+        .judge(TABLE, rejected.status)
 }

@@ -1,41 +1,38 @@
 //! Proofs by errors of Azure OpenAI, whose names are OpenAI's where there are any.
 
 use holdfast_domain::ports::CallFailure;
-use holdfast_wire::chat::upstream::read_error;
 
-use super::{ACCOUNT, CONTEXT_LENGTH, ProofRow, RATE_LIMITED, REQUEST, first, is_named};
+use super::{
+    ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
+};
 use crate::adapter::ErrorResponse;
-
-/// No code in particular.
-const ANY: &[&str] = &[];
 
 /// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]
-const TABLE: &[ProofRow<&[&str]>] = &[
+const TABLE: &[ProofRow] = &[
     // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not
     // run.
-    ProofRow(429, &["insufficient_quota"], ACCOUNT),
+    ProofRow(429, ErrorPattern::Name(&["insufficient_quota"]), ACCOUNT),
     // Azure's guide to quotas: the deployment's tokens or requests a minute are used up.
-    ProofRow(429, ANY, RATE_LIMITED),
+    ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
     // Azure's REST reference: the key or the token is wrong.
-    ProofRow(401, ANY, ACCOUNT),
+    ProofRow(401, ErrorPattern::Anything, ACCOUNT),
     // Azure's guide to networks and roles: this address or this identity may not.
-    ProofRow(403, ANY, ACCOUNT),
+    ProofRow(403, ErrorPattern::Anything, ACCOUNT),
     // Azure's `DeploymentNotFound`; any wrong path: the route is wrong.
-    ProofRow(404, ANY, ACCOUNT),
+    ProofRow(404, ErrorPattern::Anything, ACCOUNT),
     // OpenAI's error guide, `context_length_exceeded`.
-    ProofRow(400, &["context_length_exceeded"], CONTEXT_LENGTH),
+    ProofRow(400, ErrorPattern::Name(&["context_length_exceeded"]), CONTEXT_LENGTH),
     // Azure's guide to content filters, `content_filter`: the prompt; OpenAI's error guide: the
     // rest.
-    ProofRow(400, ANY, REQUEST),
+    ProofRow(400, ErrorPattern::Anything, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
-    ProofRow(413, ANY, REQUEST),
+    ProofRow(413, ErrorPattern::Anything, REQUEST),
     // OpenAI's clients, UnprocessableEntityError.
-    ProofRow(422, ANY, REQUEST),
+    ProofRow(422, ErrorPattern::Anything, REQUEST),
 ];
 
 /// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
-    let error = read_error(&rejected.body);
-    first(TABLE, rejected.status, |codes| is_named(&error, codes))
+    UpstreamErrorBody::of_openai(&rejected.body).judge(TABLE, rejected.status)
 }

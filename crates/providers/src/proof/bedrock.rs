@@ -5,7 +5,6 @@ use holdfast_domain::ports::CallFailure;
 
 use super::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
-    first,
 };
 use crate::adapter::ErrorResponse;
 
@@ -24,7 +23,7 @@ const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["Input is too long", "pro
 
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
-const TABLE: &[ProofRow<ErrorPattern>] = &[
+const TABLE: &[ProofRow] = &[
     // Troubleshooting, ThrottlingException: denied for the account's quotas.
     // ModelNotReadyException: the model does not serve requests yet.
     ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
@@ -46,6 +45,5 @@ const TABLE: &[ProofRow<ErrorPattern>] = &[
 
 /// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
-    let told = UpstreamErrorBody::from_header(rejected);
-    first(TABLE, rejected.status, |says| told.matches(says))
+    UpstreamErrorBody::from_header(rejected).judge(TABLE, rejected.status)
 }

@@ -5,7 +5,6 @@ use holdfast_domain::ports::CallFailure;
 
 use super::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
-    first,
 };
 use crate::adapter::ErrorResponse;
 
@@ -17,7 +16,7 @@ const TOO_LONG: ErrorPattern = ErrorPattern::Message(&["The input token count"])
 
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.
 #[rustfmt::skip]
-const TABLE: &[ProofRow<ErrorPattern>] = &[
+const TABLE: &[ProofRow] = &[
     // API errors, RESOURCE_EXHAUSTED: a rate limit, by the minute or the day.
     ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
     // Google's error model, UNAUTHENTICATED: no valid credential.
@@ -40,6 +39,5 @@ const TABLE: &[ProofRow<ErrorPattern>] = &[
 
 /// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
-    let told = UpstreamErrorBody::read(&rejected.body, &[&["status"]]);
-    first(TABLE, rejected.status, |says| told.matches(says))
+    UpstreamErrorBody::read(&rejected.body, &[&["status"]]).judge(TABLE, rejected.status)
 }

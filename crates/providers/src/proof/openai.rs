@@ -1,64 +1,61 @@
 //! Proofs by errors of OpenAI, or of a server that speaks like it.
 
 use holdfast_domain::ports::CallFailure;
-use holdfast_wire::chat::upstream::read_error;
 
 use super::{
-    ACCOUNT, CONTEXT_LENGTH, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST, first, is_named,
+    ACCOUNT, CONTEXT_LENGTH, ErrorPattern, OVERLOADED, ProofRow, RATE_LIMITED, REQUEST,
+    UpstreamErrorBody,
 };
 use crate::adapter::ErrorResponse;
 
-/// No code in particular.
-const ANY: &[&str] = &[];
-
 /// The operator's account is out of funds or over its limits. OpenAI's error guide, 429: the first
 /// is the old code, the next four are today's, the last is that of older billing limits.
-const BILLING: &[&str] = &[
+const BILLING: ErrorPattern = ErrorPattern::Name(&[
     "insufficient_quota",
     "credit_balance_exhausted",
     "organization_spend_limit_exceeded",
     "project_spend_limit_exceeded",
     "organization_usage_limit_exceeded",
     "billing_hard_limit_reached",
-];
+]);
 
 /// The prompt does not fit: OpenAI's code, and the `type` of llama.cpp's server, whose code is a
 /// number.
-const CONTEXT: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
+const CONTEXT: ErrorPattern =
+    ErrorPattern::Name(&["context_length_exceeded", "exceed_context_size_error"]);
 
 /// Rows by status and codes; the first that fits counts.
 #[rustfmt::skip]
-const TABLE: &[ProofRow<&[&str]>] = &[
+const TABLE: &[ProofRow] = &[
     // OpenAI's error guide, "429 - quota": no credits or a limit of the account; not retried, not
     // run.
     ProofRow(429, BILLING, ACCOUNT),
     // OpenAI's API reference, TooManyRequests with Retry-After; error guide, "429 - rate limit".
-    ProofRow(429, ANY, RATE_LIMITED),
+    ProofRow(429, ErrorPattern::Anything, RATE_LIMITED),
     // OpenAI's error guide, "401": key, organization or address are not allowed.
-    ProofRow(401, ANY, ACCOUNT),
+    ProofRow(401, ErrorPattern::Anything, ACCOUNT),
     // DeepSeek and OpenRouter: no balance. OpenAI has no 402.
-    ProofRow(402, ANY, ACCOUNT),
+    ProofRow(402, ErrorPattern::Anything, ACCOUNT),
     // OpenAI's error guide, "403": the region or the key's permissions.
-    ProofRow(403, ANY, ACCOUNT),
+    ProofRow(403, ErrorPattern::Anything, ACCOUNT),
     // OpenAI's error guide, `model_not_found`; any wrong path: the route is wrong.
-    ProofRow(404, ANY, ACCOUNT),
+    ProofRow(404, ErrorPattern::Anything, ACCOUNT),
     // OpenAI's error guide, "503 - server_is_overloaded": not enough capacity to process the
     // request. No other 503 says that nothing was processed.
-    ProofRow(503, &["server_is_overloaded"], OVERLOADED),
+    ProofRow(503, ErrorPattern::Name(&["server_is_overloaded"]), OVERLOADED),
     // OpenAI's error guide, `context_length_exceeded`; llama.cpp's server tests.
     ProofRow(400, CONTEXT, CONTEXT_LENGTH),
     ProofRow(413, CONTEXT, CONTEXT_LENGTH),
     ProofRow(422, CONTEXT, CONTEXT_LENGTH),
     // OpenAI's error guide, `invalid_request_error`: parameters, values, content policy.
-    ProofRow(400, ANY, REQUEST),
+    ProofRow(400, ErrorPattern::Anything, REQUEST),
     // RFC 9110, 15.5.14: the server refuses to process the request because it is too large.
-    ProofRow(413, ANY, REQUEST),
+    ProofRow(413, ErrorPattern::Anything, REQUEST),
     // OpenAI's clients, UnprocessableEntityError; Mistral's and vLLM's validation errors.
-    ProofRow(422, ANY, REQUEST),
+    ProofRow(422, ErrorPattern::Anything, REQUEST),
 ];
 
 /// Proof of an answer that is not a 200.
 pub(crate) fn of_status(rejected: &ErrorResponse) -> CallFailure {
-    let error = read_error(&rejected.body);
-    first(TABLE, rejected.status, |codes| is_named(&error, codes))
+    UpstreamErrorBody::of_openai(&rejected.body).judge(TABLE, rejected.status)
 }

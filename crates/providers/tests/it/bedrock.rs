@@ -1,7 +1,9 @@
 //! What Bedrock is shown of who asks: a key of its own as it is, an account's by a signature.
 
 use holdfast_domain::ports::{Call, ResponseMode};
-use holdfast_providers::{AwsKeys, Bedrock, BedrockOptions, Region, ServerOptions, UpstreamKey};
+use holdfast_providers::{
+    AwsKeys, Bedrock, HttpOptions, HttpProvider, Kind, Region, ServerOptions, UpstreamKey,
+};
 
 use crate::calls::{call, request, run};
 use crate::openai::server;
@@ -24,7 +26,8 @@ async fn head(api_key: Option<&str>, keys: Option<AwsKeys>, arrival: ResponseMod
     let api_key = api_key.map(|key| UpstreamKey::try_from(key).unwrap());
     let server = ServerOptions { api_key, ..server(&upstream.base_url()) };
     let region = Region::try_from("eu-central-1").unwrap();
-    let bedrock = Bedrock::new(BedrockOptions { server, region, keys }).unwrap();
+    let kind = Kind::Bedrock(Bedrock { region, keys });
+    let bedrock = HttpProvider::new(HttpOptions { server, kind }).unwrap();
     assert!(!format!("{bedrock:?}").contains("a-secret"));
     let asked =
         Call { model: "acme.large-1:0".into(), response_mode: arrival, ..call(request("hi")) };

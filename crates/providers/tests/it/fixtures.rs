@@ -22,8 +22,8 @@ use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_providers::{
-    Anthropic, AnthropicOptions, ApiVersion, AzureOptions, Bedrock, BedrockOptions, Gemini,
-    GeminiOptions, OpenAi, OpenAiOptions, Region, ServerOptions, UpstreamKey,
+    Anthropic, ApiVersion, AzureOpenAi, Bedrock, Gemini, HttpOptions, HttpProvider, Kind, OpenAi,
+    Region, ServerOptions, UpstreamKey,
 };
 use holdfast_wire::chat::completion::{CompletionView, render};
 use holdfast_wire::chat::request::parse;
@@ -39,60 +39,54 @@ use crate::upstream::{ScriptedReply, Upstream, answer, frames};
 /// Fewer are no coverage of a kind.
 const CASES_MIN: usize = 15;
 
-type Make = fn(ServerOptions, &Value) -> Box<dyn Provider>;
+type Make = fn(&Value) -> Kind;
 
 #[tokio::test]
 async fn anthropic() {
-    check_kind("anthropic", |server, options| {
-        let sampling = options["sampling"] == true;
-        Box::new(Anthropic::new(AnthropicOptions { server, sampling }).unwrap())
+    check_kind("anthropic", |options| {
+        Kind::Anthropic(Anthropic { sampling: options["sampling"] == true })
     })
     .await;
 }
 
 #[tokio::test]
 async fn gemini() {
-    check_kind("gemini", |server, options| {
-        let skip_signatures = options["skip_signatures"] == true;
-        Box::new(Gemini::new(GeminiOptions { server, skip_signatures }).unwrap())
+    check_kind("gemini", |options| {
+        Kind::Gemini(Gemini { skip_signatures: options["skip_signatures"] == true })
     })
     .await;
 }
 
 #[tokio::test]
 async fn openai() {
-    check_kind("openai", |server, options| {
-        let bound_field = bound_field(options);
-        Box::new(OpenAi::new(OpenAiOptions { server, bound_field }).unwrap())
-    })
-    .await;
+    check_kind("openai", |options| Kind::OpenAi(dialect(options))).await;
 }
 
 #[tokio::test]
 async fn azure_openai() {
-    check_kind("azure-openai", |server, options| {
+    check_kind("azure-openai", |options| {
         let api_version = options["api_version"].as_str();
         let api_version = api_version.map(|version| ApiVersion::try_from(version).unwrap());
-        let bound_field = bound_field(options);
-        Box::new(OpenAi::azure(AzureOptions { server, api_version, bound_field }).unwrap())
+        Kind::AzureOpenAi(AzureOpenAi { dialect: dialect(options), api_version })
     })
     .await;
 }
 
 #[tokio::test]
 async fn bedrock() {
-    check_kind("bedrock", |server, _options| {
+    check_kind("bedrock", |_options| {
         let region = Region::try_from("eu-central-1").unwrap();
-        Box::new(Bedrock::new(BedrockOptions { server, region, keys: None }).unwrap())
+        Kind::Bedrock(Bedrock { region, keys: None })
     })
     .await;
 }
 
-fn bound_field(options: &Value) -> BoundField {
-    match options["output_bound_field"].as_str() {
+fn dialect(options: &Value) -> OpenAi {
+    let bound_field = match options["output_bound_field"].as_str() {
         Some("max_tokens") => BoundField::MaxTokens,
         _ => BoundField::MaxCompletionTokens,
-    }
+    };
+    OpenAi { bound_field }
 }
 
 async fn check_kind(kind: &str, make: Make) {
@@ -120,9 +114,9 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     };
     let upstream = Upstream::start(answered).await;
     let options = read(case, "options").unwrap_or_default();
-    let provider = make(server_at(&upstream), &options);
+    let asked_of = provider(&upstream, make(&options));
     let expected = read(case, "reply");
-    if let Err(unsupported) = provider.check_supported(&request) {
+    if let Err(unsupported) = asked_of.check_supported(&request) {
         let told = json!({"unsupported": unsupported.param});
         return compare("what is refused", Some(told), expected);
     }
@@ -132,7 +126,7 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     let states = states_of(read(case, "states"));
     let asked =
         Call { model, max_output_tokens: bound, response_mode: arrival, states, ..call(request) };
-    let ran = run(&*provider, &asked).await;
+    let ran = run(&asked_of, &asked).await;
     let arrived = upstream.arrived();
     assert_eq!(arrived.len(), 1, "{}", case.display());
     let sent = serde_json::from_str(&arrived[0].body).unwrap();
@@ -147,7 +141,7 @@ async fn check_case(case: &Path, make: Make) -> Result<(), String> {
     for length in 0..pieces.len() {
         let upstream =
             Upstream::start(ScriptedReply::Bytes(frames(&pieces[..length], false))).await;
-        let cut = run(&*make(server_at(&upstream), &options), &asked).await;
+        let cut = run(&provider(&upstream, make(&options)), &asked).await;
         match cut.outcome {
             // What is missing is at most the usage.
             Ok(_) => assert_eq!(cut.answer, choices, "{} cut at {length}", case.display()),
@@ -184,9 +178,10 @@ fn pieces(case: &Path) -> Option<Vec<Vec<u8>>> {
     Some(text.lines().map(|line| line.split_once(' ').unwrap()).map(frame).collect())
 }
 
-fn server_at(upstream: &Upstream) -> ServerOptions {
+fn provider(upstream: &Upstream, kind: Kind) -> HttpProvider {
     let api_key = Some(UpstreamKey::try_from("sk-mark-of-key").unwrap());
-    ServerOptions { api_key, ..server(&upstream.base_url()) }
+    let server = ServerOptions { api_key, ..server(&upstream.base_url()) };
+    HttpProvider::new(HttpOptions { server, kind }).unwrap()
 }
 
 fn compare(what: &str, found: Option<Value>, expected: Option<Value>) -> Result<(), String> {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Builder, SendResponse};
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason};
-use holdfast_providers::{OpenAi, ServerOptions};
+use holdfast_providers::{HttpProvider, ServerOptions};
 use http::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,10 +70,11 @@ impl Http2Server {
         Self { address, root: authority.root(), seen, _tasks: tasks }
     }
 
-    fn client(&self, pool_idle: Duration) -> OpenAi {
+    fn client(&self, pool_idle: Duration) -> HttpProvider {
         let url = format!("https://localhost:{}/v1", self.address.port());
         let extra_roots = vec![self.root.clone()];
-        OpenAi::new(options(ServerOptions { extra_roots, pool_idle, ..server(&url) })).unwrap()
+        HttpProvider::new(options(ServerOptions { extra_roots, pool_idle, ..server(&url) }))
+            .unwrap()
     }
 
     fn arrived(&self) -> Vec<(usize, String, usize)> {
@@ -283,7 +284,7 @@ async fn a_server_that_does_not_choose_it_is_spoken_to_as_before() {
     let upstream = Upstream::start_tls(completion(), tls).await;
     let extra_roots = vec![authority.root()];
     let options = options(ServerOptions { extra_roots, ..server(&upstream.base_url()) });
-    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.usage(), Some((9, 3)));
     assert!(upstream.arrived()[0].head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
 }

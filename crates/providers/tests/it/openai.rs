@@ -13,7 +13,9 @@ use holdfast_domain::ports::{
     Call, CallFailure, NotRunProof, Provider, Sink, UnknownReason, UnreadableReason,
 };
 use holdfast_domain::request::Request;
-use holdfast_providers::{BadBaseUrl, BaseUrl, OpenAi, OpenAiOptions, ServerOptions, UpstreamKey};
+use holdfast_providers::{
+    BadBaseUrl, BaseUrl, HttpOptions, HttpProvider, Kind, OpenAi, ServerOptions, UpstreamKey,
+};
 use holdfast_wire::chat::upstream::BoundField;
 use tokio::task::coop::consume_budget;
 
@@ -38,12 +40,13 @@ pub(crate) fn server(base_url: &str) -> ServerOptions {
     ServerOptions::new(BaseUrl::try_from(base_url).unwrap())
 }
 
-pub(crate) fn options(server: ServerOptions) -> OpenAiOptions {
-    OpenAiOptions { server, bound_field: BoundField::MaxCompletionTokens }
+pub(crate) fn options(server: ServerOptions) -> HttpOptions {
+    let kind = Kind::OpenAi(OpenAi { bound_field: BoundField::MaxCompletionTokens });
+    HttpOptions { server, kind }
 }
 
-fn client(upstream: &Upstream) -> OpenAi {
-    OpenAi::new(options(server(&upstream.base_url()))).unwrap()
+fn client(upstream: &Upstream) -> HttpProvider {
+    HttpProvider::new(options(server(&upstream.base_url()))).unwrap()
 }
 
 /// Lets every task do what it can do without the network.
@@ -76,7 +79,8 @@ async fn sends_these_headers_and_no_others() {
     let upstream = Upstream::start(completion()).await;
     let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
     let client =
-        OpenAi::new(options(ServerOptions { api_key, ..server(&upstream.base_url()) })).unwrap();
+        HttpProvider::new(options(ServerOptions { api_key, ..server(&upstream.base_url()) }))
+            .unwrap();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     let arrived = &upstream.arrived()[0];
     let mut lines: Vec<_> = arrived.head.trim_end().lines().collect();
@@ -110,10 +114,11 @@ async fn sends_the_routes_model_and_the_bound_of_the_hold() {
         (BoundField::MaxCompletionTokens, "\"max_completion_tokens\":77", "max_tokens"),
     ] {
         let upstream = Upstream::start(completion()).await;
-        let options = OpenAiOptions { bound_field, ..options(server(&upstream.base_url())) };
+        let kind = Kind::OpenAi(OpenAi { bound_field });
+        let options = HttpOptions { kind, ..options(server(&upstream.base_url())) };
         let call =
             Call { model: "gpt-route".into(), max_output_tokens: 77, ..call(request("hi there")) };
-        run(&OpenAi::new(options).unwrap(), &call).await.outcome.unwrap();
+        run(&HttpProvider::new(options).unwrap(), &call).await.outcome.unwrap();
         let body = &upstream.arrived()[0].body;
         assert!(body.contains(field) && !body.contains(other), "{body}");
         assert!(body.contains("\"model\":\"gpt-route\"") && body.contains("hi there"), "{body}");
@@ -124,7 +129,7 @@ async fn sends_the_routes_model_and_the_bound_of_the_hold() {
 #[tokio::test]
 async fn a_base_url_may_end_with_a_slash() {
     let upstream = Upstream::start(completion()).await;
-    let client = OpenAi::new(options(server(&format!("{}/", upstream.base_url())))).unwrap();
+    let client = HttpProvider::new(options(server(&format!("{}/", upstream.base_url())))).unwrap();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     assert!(upstream.arrived()[0].head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
 }
@@ -145,7 +150,8 @@ async fn closes_a_connection_that_idles() {
     let upstream = Upstream::start(completion()).await;
     let pool_idle = Duration::from_millis(100);
     let client =
-        OpenAi::new(options(ServerOptions { pool_idle, ..server(&upstream.base_url()) })).unwrap();
+        HttpProvider::new(options(ServerOptions { pool_idle, ..server(&upstream.base_url()) }))
+            .unwrap();
     run(&client, &call(request("hi"))).await.outcome.unwrap();
     upstream.closed().await;
     run(&client, &call(request("hi"))).await.outcome.unwrap();
@@ -235,7 +241,7 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_is_not() {
         ),
     ] {
         let options = options(ServerOptions { response_bytes_max, ..server(&upstream.base_url()) });
-        let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+        let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
         assert_eq!(ran.outcome.err(), failure);
     }
 }
@@ -291,7 +297,7 @@ fn a_credential_is_visible_ascii_and_never_prints() {
     }
     let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
     let options = options(ServerOptions { api_key, ..server("https://host/v1") });
-    let client = OpenAi::new(options.clone()).unwrap();
+    let client = HttpProvider::new(options.clone()).unwrap();
     for printed in [format!("{options:?}"), format!("{client:?}")] {
         assert!(!printed.contains("sk-operator"), "{printed}");
     }
@@ -313,7 +319,7 @@ async fn no_log_tells_what_was_said_or_by_whom() {
         let upstream = Upstream::start(reply).await;
         let api_key = Some(UpstreamKey::try_from("sk-operator").unwrap());
         let options = options(ServerOptions { api_key, ..server(&upstream.base_url()) });
-        run(&OpenAi::new(options).unwrap(), &call(request("prompt-words"))).await;
+        run(&HttpProvider::new(options).unwrap(), &call(request("prompt-words"))).await;
     }
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("class=\"answered\" status=200"), "{log}");
@@ -343,7 +349,7 @@ async fn nothing_is_sent_where_connecting_takes_too_long() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}/v1", silent.local_addr().unwrap().port());
     let asked = Call { connect: Duration::from_millis(100), ..call(request("hi")) };
-    let ran = run(&OpenAi::new(options(server(&url))).unwrap(), &asked).await;
+    let ran = run(&HttpProvider::new(options(server(&url))).unwrap(), &asked).await;
     assert_eq!(
         (ran.outcome, ran.was_sent),
         (Err(CallFailure::NotRun(NotRunProof::Connect)), false)

@@ -3,7 +3,7 @@
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, UnreadableReason};
-use holdfast_providers::{OpenAi, ServerOptions};
+use holdfast_providers::{HttpProvider, ServerOptions};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ const BROKEN: CallFailure = CallFailure::Unknown(UnknownReason::Broken);
 /// Asks once and expects this failure, nothing said, and one request upstream.
 async fn check(reply: ScriptedReply, failure: CallFailure) {
     let upstream = Upstream::start(reply).await;
-    let client = OpenAi::new(options(server(&upstream.base_url()))).unwrap();
+    let client = HttpProvider::new(options(server(&upstream.base_url()))).unwrap();
     let ran = run(&client, &call(request("hi"))).await;
     let seen = (ran.outcome, ran.answer.choices().count(), upstream.arrived().len());
     assert_eq!(seen, (Err(failure), 0, 1));
@@ -43,7 +43,7 @@ fn error(code: &str) -> String {
 /// Asks a server that cannot be reached, or not be trusted.
 async fn check_unsent(url: &str) {
     let (begun, asked) = (Instant::now(), call(request("hi")));
-    let ran = run(&OpenAi::new(options(server(url))).unwrap(), &asked).await;
+    let ran = run(&HttpProvider::new(options(server(url))).unwrap(), &asked).await;
     assert_eq!((ran.outcome, ran.was_sent), (Err(CONNECT), false), "{url}");
     assert!(begun.elapsed() < asked.connect, "{url}: only the time to connect ended it");
 }
@@ -236,7 +236,7 @@ async fn a_certificate_for_another_name_is_not_run() {
     let upstream = Upstream::start_tls(completion(), authority.acceptor("elsewhere")).await;
     let extra_roots = vec![authority.root()];
     let options = options(ServerOptions { extra_roots, ..server(&upstream.base_url()) });
-    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.outcome, Err(CONNECT));
     assert_eq!(upstream.arrived().len(), 0);
 }
@@ -247,7 +247,7 @@ async fn a_server_with_a_trusted_certificate_answers() {
     let upstream = Upstream::start_tls(completion(), authority.acceptor("localhost")).await;
     let extra_roots = vec![authority.root()];
     let options = options(ServerOptions { extra_roots, ..server(&upstream.base_url()) });
-    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.usage(), Some((9, 3)));
     assert_eq!(upstream.arrived().len(), 1);
 }

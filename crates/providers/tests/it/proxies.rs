@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdfast_domain::ports::{Call, CallFailure, NotRunProof, UnknownReason};
-use holdfast_providers::{OpenAi, Proxies, ServerOptions};
+use holdfast_providers::{HttpProvider, Proxies, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -91,7 +91,7 @@ async fn a_server_with_tls_is_reached_through_the_proxy_by_its_name() {
     let authority = Authority::new();
     let upstream = Upstream::start_tls(completion(), authority.acceptor("api.test")).await;
     let proxy = Proxy::start(Answer::Connect(upstream.address)).await;
-    let client = OpenAi::new(options(ServerOptions {
+    let client = HttpProvider::new(options(ServerOptions {
         extra_roots: vec![authority.root()],
         proxies: proxy.for_all("user:pass@"),
         ..server("https://api.test/v1")
@@ -119,7 +119,7 @@ async fn a_server_without_tls_is_asked_by_a_proxy_that_is_told_its_whole_address
     let url = format!("http://user:pass@{}", upstream.address);
     let proxies = Proxies::read(&|name| (name == "http_proxy").then(|| url.clone())).unwrap();
     let options = options(ServerOptions { proxies, ..server("http://api.test:8080/v1") });
-    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!(ran.usage(), Some((9, 3)));
     let head = &upstream.arrived()[0].head;
     let line = "POST http://api.test:8080/v1/chat/completions HTTP/1.1\r\n";
@@ -135,7 +135,7 @@ async fn what_a_proxy_tells_in_the_place_of_a_server_proves_nothing() {
         let url = format!("http://{}", upstream.address);
         let proxies = Proxies::read(&|name| (name == "http_proxy").then(|| url.clone())).unwrap();
         let options = options(ServerOptions { proxies, ..server("http://api.test:8080/v1") });
-        let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+        let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
         assert_eq!(ran.outcome, Err(CallFailure::Unknown(UnknownReason::Status)), "{status}");
     }
 }
@@ -160,7 +160,7 @@ async fn a_proxy_that_does_not_connect_proves_that_nothing_ran() {
             Answer::Connect(_) | Answer::Say(_) => Duration::from_secs(20),
         };
         let asked = Call { connect, ..call(request("hi")) };
-        let ran = run(&OpenAi::new(options).unwrap(), &asked).await;
+        let ran = run(&HttpProvider::new(options).unwrap(), &asked).await;
         assert_eq!((ran.outcome, ran.was_sent), (Err(CONNECT), false));
         assert_eq!(proxy.heads().len(), 1);
     }
@@ -172,6 +172,6 @@ async fn a_proxy_that_is_not_there_proves_that_nothing_ran() {
     let url = format!("http://{gone}");
     let proxies = Proxies::read(&|name| (name == "HTTPS_PROXY").then(|| url.clone())).unwrap();
     let options = options(ServerOptions { proxies, ..server("https://api.test/v1") });
-    let ran = run(&OpenAi::new(options).unwrap(), &call(request("hi"))).await;
+    let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;
     assert_eq!((ran.outcome, ran.was_sent), (Err(CONNECT), false));
 }

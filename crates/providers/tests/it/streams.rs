@@ -8,10 +8,11 @@ use holdfast_domain::ports::{
     Call, CallFailure, Provider, ResponseMode, Sink, UnknownReason, UnreadableReason,
 };
 use holdfast_domain::request::Request;
-use holdfast_providers::{BaseUrl, OpenAi, OpenAiOptions, ServerOptions};
+use holdfast_providers::{HttpProvider, ServerOptions};
 use tokio::sync::Notify;
 
 use crate::calls::{CallResult, call, request, run};
+use crate::openai::{options, server};
 use crate::upstream::{ScriptedReply, Upstream, answer, stream, unended};
 
 const fn unreadable(why: UnreadableReason) -> CallFailure {
@@ -31,9 +32,8 @@ const USAGE: &str =
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
 const DONE: &str = "data: [DONE]\n\n";
 
-fn client(upstream: &Upstream) -> OpenAi {
-    OpenAi::new(OpenAiOptions::new(BaseUrl::try_from(upstream.base_url().as_str()).unwrap()))
-        .unwrap()
+fn client(upstream: &Upstream) -> HttpProvider {
+    HttpProvider::new(options(server(&upstream.base_url()))).unwrap()
 }
 
 fn streamed(text: &str) -> Call {
@@ -174,10 +174,9 @@ async fn an_event_is_no_longer_than_it_may_be() {
     let upstream = Upstream::start(ScriptedReply::Send(stream(&whole))).await;
     let too_long = unreadable(UnreadableReason::LongEvent);
     for (event_bytes_max, failure) in [(longest, None), (longest - 1, Some(too_long))] {
-        let base_url = BaseUrl::try_from(upstream.base_url().as_str()).unwrap();
-        let server = ServerOptions { event_bytes_max, ..ServerOptions::new(base_url.clone()) };
-        let options = OpenAiOptions { server, ..OpenAiOptions::new(base_url) };
-        let ran = run(&OpenAi::new(options).unwrap(), &streamed("hi")).await;
+        let server = ServerOptions { event_bytes_max, ..server(&upstream.base_url()) };
+        let options = options(server);
+        let ran = run(&HttpProvider::new(options).unwrap(), &streamed("hi")).await;
         assert_eq!(ran.outcome.err(), failure);
     }
 }

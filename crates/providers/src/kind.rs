@@ -1,0 +1,48 @@
+//! Kinds of providers with a server: one variant each, which is the operator's options of the kind
+//! and its adapter in one. A new kind is its files, its variant and its line here.
+
+use std::sync::Arc;
+
+use crate::adapter::Adapter;
+use crate::anthropic::Anthropic;
+use crate::azure::AzureOpenAi;
+use crate::bedrock::Bedrock;
+use crate::gemini::Gemini;
+use crate::openai::OpenAi;
+use crate::server::ServerOptions;
+
+/// Server of a provider, and its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// Address, credential and limits of the server.
+    pub server: ServerOptions,
+    /// Kind of the provider, with its own options.
+    pub kind: Kind,
+}
+
+/// Kind of a provider with a server, and its own options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Any server that speaks OpenAI's chat completions.
+    OpenAi(OpenAi),
+    /// Anthropic's Messages API.
+    Anthropic(Anthropic),
+    /// Google's Gemini API.
+    Gemini(Gemini),
+    /// Azure OpenAI.
+    AzureOpenAi(AzureOpenAi),
+    /// Amazon Bedrock's Converse API.
+    Bedrock(Bedrock),
+}
+
+impl Kind {
+    pub(crate) fn into_adapter(self) -> Arc<dyn Adapter> {
+        match self {
+            Self::OpenAi(kind) => Arc::new(kind),
+            Self::Anthropic(kind) => Arc::new(kind),
+            Self::Gemini(kind) => Arc::new(kind),
+            Self::AzureOpenAi(kind) => Arc::new(kind),
+            Self::Bedrock(kind) => Arc::new(kind),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Provider behind a server, of whatever kind: the part of a call that is the same for all of them.
+//!
+//! ```text
+//! run ─▶ check ─▶ render ─▶ headers, sign ─▶ Transport::send ─┬─ no answer ─▶ proof::of_send_error
+//!                                                             ├─ 200 ───────▶ response::receive
+//!                                                             └─ other ─────▶ read_error ─▶ judge
+//! ```
+//!
+//! A request is checked as often as somebody asks, and translated once. Whoever claims asks before
+//! anything is bound, and again of each route that it tries; so a check walks the request, looks its
+//! fields up in a table ([`refusals`](crate::refusals)) and builds nothing. A body that was made by
+//! the first check and kept for `run` would be the wrong one for another provider, would lack the
+//! states of earlier calls, which are read after the claim, and would hold every picture of the
+//! request twice while it waits for its turn. `run` checks once more: rendering relies on it, and
+//! what a provider cannot do is never sent, whoever calls.
+//!
+//! A failure is judged by what is proven about the run, never by what is likely. Two rules stand
+//! here because they hold for every kind: a 200 alone is read as an answer, and a "not run" from an
+//! answer that a relaying proxy may have written is lowered to "unknown".
+//!
+//! Never: a call that is sent twice, or a word of an error's body outside of `proof`. A kind's
+//! headers, addresses and signature come through `adapter`; none is named here.
+//!
+//! Limits: an error's body is read up to `ERROR_BYTES_MAX` and for `ERROR_TIME_MAX`, answers and
+//! events up to `ServerOptions::response_bytes_max` and `event_bytes_max`. The time of a whole call
+//! is its caller's, who drops the future.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use holdfast_domain::ports::{
+    Call, CallFailure, Cause, NotRunProof, Provider, ResponseMode, Sink, UnknownReason,
+    UnsupportedParam,
+};
+use holdfast_domain::usage::Meters;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use tokio::time::Instant;
+
+use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, SignableRequest};
+use crate::images::ImagePolicy;
+use crate::kind::HttpOptions;
+use crate::proof;
+use crate::response::{SizeLimits, receive};
+use crate::server::{BadOptions, BaseUrl, UpstreamKey, tls};
+use crate::stream_decoder::StreamDecoder;
+use crate::transport::{Transport, UpstreamResponse};
+
+/// Length and time within which an error's body is read. A body that is longer or later counts as
+/// empty: the status alone proves less, never more.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
+/// Statuses that speak for the server and not of the request: a pause that comes with any other one
+/// keeps nobody away from the server.
+const ASKING: [u16; 3] = [429, 503, 529];
+
+/// Probe without an answer: the host was not resolved or not connected, or spoke no TLS or no HTTP.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no answer")]
+pub struct ProbeError(#[source] Cause);
+
+/// Provider behind a server.
+#[derive(Debug)]
+pub struct HttpProvider {
+    adapter: Arc<dyn Adapter>,
+    transport: Transport,
+    headers: HeaderMap,
+    has_credential: bool,
+    base_url: BaseUrl,
+    /// Address of calls, where all have the same.
+    address: Option<Uri>,
+    list: Uri,
+    pictures: ImagePolicy,
+    lengths: SizeLimits,
+}
+
+impl HttpProvider {
+    /// A client that has not connected yet. Reads the platform's root certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`BadOptions`] where there is none with these options.
+    pub fn new(HttpOptions { server, kind }: HttpOptions) -> Result<Self, BadOptions> {
+        let adapter = kind.into_adapter();
+        let has_credential = server.api_key.is_some() || adapter.signs();
+        let json = HeaderValue::from_static("application/json");
+        let agent = concat!("holdfast/", env!("CARGO_PKG_VERSION"));
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, json.clone());
+        headers.insert(ACCEPT, json);
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        headers.extend(adapter.header());
+        if let Some(UpstreamKey { plain, bearer }) = server.api_key {
+            match adapter.credential() {
+                CredentialHeader::Bearer => headers.insert(AUTHORIZATION, bearer),
+                CredentialHeader::In(name) => headers.insert(name, plain),
+            };
+        }
+        let address = match adapter.path("", ResponseMode::Whole) {
+            Cow::Borrowed(path) => Some(server.base_url.join(path)?),
+            Cow::Owned(_) => None,
+        };
+        Ok(Self {
+            list: adapter.list(&server.base_url)?,
+            adapter,
+            transport: Transport::new(tls(server.extra_roots)?, server.proxies, server.pool_idle),
+            headers,
+            has_credential,
+            base_url: server.base_url,
+            address,
+            pictures: ImagePolicy { urls: server.image_urls, own: server.own_addresses },
+            lengths: SizeLimits {
+                whole_max: server.response_bytes_max,
+                event_max: server.event_bytes_max,
+            },
+        })
+    }
+
+    /// True where requests prove whose they are, by a key or a signature.
+    #[must_use]
+    pub const fn has_credential(&self) -> bool {
+        self.has_credential
+    }
+
+    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
+    /// safe.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError`] where there was no answer.
+    pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
+        let headers = self.headers_of(&Method::GET, &self.list, b"");
+        self.transport.get(self.list.clone(), headers).await.map_err(ProbeError)
+    }
+
+    /// Body that a call sends, without a network: for whoever measures it.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is asked for and that the provider cannot do.
+    pub fn render(&self, call: &Call) -> Result<Vec<u8>, UnsupportedParam> {
+        self.check_supported(&call.request)?;
+        Ok(self.adapter.render(call))
+    }
+
+    /// Reads the body of a success that came whole, without a network, and tells the sink what it
+    /// says. Returns the meters as reported; `None` where nothing believable was.
+    ///
+    /// # Errors
+    ///
+    /// What is known of a call whose answer is none.
+    pub fn read_whole(
+        &self,
+        body: &[u8],
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, CallFailure> {
+        self.adapter.deliver(body, call, sink).map_err(proof::unreadable)
+    }
+
+    /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink
+    /// what it says as it says it. Returns the meters as reported.
+    ///
+    /// # Errors
+    ///
+    /// What is known of a call whose answer is none, or breaks off before its end.
+    pub fn read_stream<'p>(
+        &self,
+        pieces: impl IntoIterator<Item = &'p [u8]>,
+        call: &Call,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Meters>, CallFailure> {
+        let mut following = StreamDecoder::new(&*self.adapter, call, self.lengths.event_max);
+        for piece in pieces {
+            if following.feed(piece, sink).map_err(proof::unreadable)?.is_break() {
+                break;
+            }
+        }
+        following.end().map_err(proof::unreadable)
+    }
+
+    /// The headers of one request, as of now.
+    fn headers_of(&self, method: &Method, uri: &Uri, body: &[u8]) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        self.adapter.sign(&SignableRequest { method, uri, body }, &mut headers);
+        headers
+    }
+
+    /// POST of a call's body with the headers of now; `None` where the route's model makes no
+    /// address. In a box: it goes from hand to hand.
+    fn request(&self, call: &Call) -> Option<Box<Request<Vec<u8>>>> {
+        let uri = match &self.address {
+            Some(address) => address.clone(),
+            None => self.base_url.join(&self.adapter.path(&call.model, call.response_mode)).ok()?,
+        };
+        let body = self.adapter.render(call);
+        let headers = self.headers_of(&Method::POST, &uri, &body);
+        let mut request = Box::new(Request::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        Some(request)
+    }
+
+    /// Judges an answer that is no success, after it has told the pause that the server asks for.
+    async fn judge(
+        &self,
+        reply: UpstreamResponse,
+        sink: &mut dyn Sink,
+    ) -> (StatusCode, CallFailure) {
+        let (status, is_relayed) = (reply.status, reply.is_relayed);
+        if let Some(time) = reply.retry_after.filter(|_| ASKING.contains(&status.as_u16())) {
+            // Before the body is read: a body that does not come must not keep this back.
+            sink.on_retry_after(time);
+        }
+        let failure = match self.adapter.judge(&read_error(reply).await) {
+            // The server may have run what a proxy then kept back.
+            CallFailure::NotRun(_) if is_relayed => CallFailure::Unknown(UnknownReason::Status),
+            failure @ (CallFailure::NotRun(_)
+            | CallFailure::Refused(_)
+            | CallFailure::Unknown(_)) => failure,
+        };
+        (status, failure)
+    }
+}
+
+#[async_trait]
+impl Provider for HttpProvider {
+    fn check_supported(
+        &self,
+        request: &holdfast_domain::request::Request,
+    ) -> Result<(), UnsupportedParam> {
+        self.pictures.check(request)?;
+        self.adapter.check(request)
+    }
+
+    fn state_shape(&self) -> Option<&'static str> {
+        self.adapter.state_shape()
+    }
+
+    async fn run(&self, call: &Call, sink: &mut dyn Sink) -> Result<Option<Meters>, CallFailure> {
+        // Who claims asks first, so neither happens; and if it did, nothing was sent.
+        self.check_supported(&call.request)
+            .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;
+        let request = self.request(call).ok_or(CallFailure::NotRun(NotRunProof::Account))?;
+        let begun = Instant::now();
+        let error_header = self.adapter.error_header();
+        let sent = self
+            .transport
+            .send(request, call.connect, error_header.as_ref(), &mut || sink.on_send())
+            .await;
+        let (status, outcome) = match sent {
+            Err(cause) => (None, Err(proof::of_send_error(cause))),
+            Ok(reply) if reply.status == StatusCode::OK => {
+                let received = receive(&self.adapter, reply, self.lengths, call, sink).await;
+                (Some(StatusCode::OK), received)
+            }
+            Ok(reply) => {
+                // In a box, as what few calls come to: every call would have room for it.
+                let (status, failure) = Box::pin(self.judge(reply, sink)).await;
+                (Some(status), Err(failure))
+            }
+        };
+        tracing::debug!(
+            class = outcome.as_ref().map_or_else(CallFailure::label, |_| "answered"),
+            status = status.map(|status| status.as_u16()),
+            latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "provider call ended"
+        );
+        outcome
+    }
+}
+
+/// Reads an answer that is no success.
+async fn read_error(reply: UpstreamResponse) -> ErrorResponse {
+    let kind = reply.kind.as_ref().and_then(|kind| kind.to_str().ok()).map(str::to_owned);
+    let status = reply.status;
+    let mut uncounted = |_bytes| {};
+    let body = reply.read(ERROR_BYTES_MAX, &mut uncounted);
+    let body = match tokio::time::timeout(ERROR_TIME_MAX, body).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) | Err(_) => Bytes::new(),
+    };
+    ErrorResponse { status, kind, body }
+}

@@ -1,0 +1,438 @@
+//! Refusals of what a kind cannot do: one table of fields and kinds, and the walk through a request
+//! that looks each of its fields up.
+//!
+//! ```text
+//! request ─▶ FIELDS ─▶ TOOLS ─▶ of each message: MESSAGES ─▶ PARTS ─▶ CALLS ─▶ extra fields
+//! ```
+//!
+//! A field that has no place at a provider is refused by name, before anything is bound: nothing is
+//! dropped, clamped or guessed. Whatever has no row here for a kind, the kind's rendering has a
+//! place for, or it means there what its absence means. So a rendering never fails, and a row that
+//! is missing loses what a caller asked for.
+//!
+//! The walk builds nothing: it runs for each route that a request might take, and requests may be
+//! megabytes of pictures. Its first finding is what the caller is told. `docs/providers.md` has the
+//! same table for callers; a test compares them.
+//!
+//! Limits: `CANDIDATES_MAX`, `STOPS_MAX`, `MARKS_MAX`. Pictures by their address are
+//! [`images`](crate::images)'s, for every kind. OpenAI and Azure have no column: they take all.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use holdfast_domain::ports::UnsupportedParam;
+use holdfast_domain::request::{
+    AssistantMessage, Content, ContentPart, Decimal, Item, JsonSchema, Message, Modalities,
+    ReasoningEffort, Request, ResponseFormat, Role, ServiceTier, Tool, ToolCall, ToolChoice,
+    ToolKind, ToolMode, Verbosity,
+};
+
+use self::Column::{Anthropic, Bedrock, Gemini, SamplingAnthropic};
+use crate::media::{
+    ANTHROPIC_DOCUMENTS, BEDROCK_DOCUMENTS, GEMINI_DOCUMENTS, GEMINI_PICTURES, PICTURES, inline,
+    is_web,
+};
+use crate::tools::{allowed_names, callable_functions, is_object, must_call};
+
+/// Column of the table: a kind, or one of two where an option of the operator decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Anthropic,
+    /// Anthropic's older models, with `sampling`.
+    SamplingAnthropic,
+    Gemini,
+    Bedrock,
+}
+
+/// Kinds that refuse a field, the field, the condition under which they do, and the rule that ends
+/// the sentence "It must be …".
+struct Row<F>(&'static [Column], &'static str, F, &'static str);
+
+type FieldRow = Row<fn(&Request) -> bool>;
+type ToolRow = Row<fn(&Tool) -> bool>;
+type MessageRow = Row<fn(&MessageInPlace<'_>) -> bool>;
+type PartRow = Row<fn(&PartInPlace<'_>) -> bool>;
+type CallRow = Row<fn(&ToolCall) -> bool>;
+
+const EVERY: &[Column] = &[Anthropic, SamplingAnthropic, Gemini, Bedrock];
+const ANTHROPICS: &[Column] = &[Anthropic, SamplingAnthropic];
+const NOT_GEMINI: &[Column] = &[Anthropic, SamplingAnthropic, Bedrock];
+const NOT_BEDROCK: &[Column] = &[Anthropic, SamplingAnthropic, Gemini];
+const NOT_ANTHROPIC: &[Column] = &[Gemini, Bedrock];
+
+/// The rule for a field that has no place there.
+const LEFT_OUT: &str = "left out for this model";
+
+/// Candidates that Gemini may be asked for.
+const CANDIDATES_MAX: u32 = 8;
+/// Stop sequences that Gemini may be asked for.
+const STOPS_MAX: usize = 5;
+/// Places in a prompt that Anthropic may be told to cache.
+const MARKS_MAX: usize = 4;
+
+/// Fields of the request.
+#[rustfmt::skip]
+const FIELDS: &[FieldRow] = &[
+    Row(NOT_GEMINI, "n", |asked| asked.n != 1, "1 for this model"),
+    Row(&[Gemini], "n", |asked| asked.n > CANDIDATES_MAX, "8 at most for this model"),
+    // 1 is the default of both. Models that reason by themselves take no other.
+    Row(&[Anthropic], "temperature", |asked| is_other(asked.temperature, 1), "1 or left out for this model"),
+    Row(&[SamplingAnthropic, Bedrock], "temperature", |asked| is_beyond_1(asked.temperature), "a number from 0 to 1 for this model"),
+    Row(&[SamplingAnthropic], "temperature", |asked| reasons(asked) && is_other(asked.temperature, 1), "left out where the model reasons"),
+    Row(&[Anthropic], "top_p", |asked| is_other(asked.top_p, 1), "1 or left out for this model"),
+    Row(&[SamplingAnthropic, Bedrock], "top_p", |asked| is_beyond_1(asked.top_p), "a number from 0 to 1 for this model"),
+    Row(&[SamplingAnthropic], "top_p", |asked| reasons(asked) && is_other(asked.top_p, 1), "left out where the model reasons"),
+    Row(NOT_GEMINI, "presence_penalty", |asked| is_other(asked.presence_penalty, 0), LEFT_OUT),
+    Row(NOT_GEMINI, "frequency_penalty", |asked| is_other(asked.frequency_penalty, 0), LEFT_OUT),
+    Row(&[Gemini], "stop", |asked| asked.stop.len() > STOPS_MAX, "five sequences at most for this model"),
+    Row(NOT_GEMINI, "seed", |asked| asked.seed.is_some(), LEFT_OUT),
+    Row(&[Gemini], "seed", |asked| asked.seed.is_some_and(|seed| i32::try_from(seed).is_err()), "of 32 bits for this model"),
+    // Both go to one place there.
+    Row(ANTHROPICS, "user", |asked| asked.user.as_ref().zip(asked.safety_identifier.as_ref()).is_some_and(|(user, other)| user != other), "left out, or the same as `safety_identifier`, for this model"),
+    Row(NOT_ANTHROPIC, "user", |asked| asked.user.is_some(), LEFT_OUT),
+    Row(NOT_BEDROCK, "metadata", |asked| !asked.metadata.is_empty(), LEFT_OUT),
+    Row(EVERY, "logprobs", |asked| asked.logprobs, "false for this model"),
+    Row(EVERY, "top_logprobs", |asked| asked.top_logprobs.is_some(), LEFT_OUT),
+    Row(EVERY, "logit_bias", |asked| !asked.logit_bias.is_empty(), LEFT_OUT),
+    Row(NOT_ANTHROPIC, "parallel_tool_calls", |asked| asked.parallel_tool_calls == Some(false) && !asked.tools.is_empty(), "true or left out for this model"),
+    Row(EVERY, "functions", |asked| !asked.functions.is_empty(), "sent as `tools` for this model"),
+    Row(EVERY, "function_call", |asked| asked.function_call.is_some(), "sent as `tool_choice` for this model"),
+    Row(EVERY, "modalities", |asked| asked.modalities != Modalities::Text, "text alone for this model"),
+    Row(EVERY, "audio", |asked| asked.audio.is_some(), LEFT_OUT),
+    Row(EVERY, "prediction", |asked| asked.prediction.is_some(), LEFT_OUT),
+    Row(EVERY, "verbosity", |asked| asked.verbosity.is_some_and(|said| said != Verbosity::Medium), LEFT_OUT),
+    Row(EVERY, "store", |asked| asked.store == Some(true), "false for this model"),
+    Row(NOT_ANTHROPIC, "safety_identifier", |asked| asked.safety_identifier.is_some(), LEFT_OUT),
+    Row(EVERY, "prompt_cache_key", |asked| asked.prompt_cache_key.is_some(), LEFT_OUT),
+    Row(EVERY, "prompt_cache_retention", |asked| asked.prompt_cache_retention.is_some(), LEFT_OUT),
+    Row(EVERY, "prompt_cache_options", |asked| asked.prompt_cache_options.is_some(), LEFT_OUT),
+    Row(EVERY, "web_search_options", |asked| asked.web_search_options.is_some(), LEFT_OUT),
+    Row(EVERY, "moderation", |asked| asked.moderation.is_some(), LEFT_OUT),
+    Row(EVERY, "tool_choice", |asked| allowed_names(asked).is_none(), "one of the functions in `tools` for this model"),
+    // Converse has no such choice, and to leave the tools out would drop a field.
+    Row(&[Bedrock], "tool_choice", |asked| asked.tool_choice == Some(ToolChoice::Mode(ToolMode::None)) && !callable_functions(asked).is_empty(), "auto, required or a function where there are tools for this model"),
+    Row(ANTHROPICS, "reasoning_effort", |asked| asked.reasoning_effort == Some(ReasoningEffort::Minimal), "none, low, medium, high, xhigh or max for this model"),
+    // Models refuse to think before a call that they are told to make.
+    Row(ANTHROPICS, "reasoning_effort", |asked| reasons(asked) && must_call(asked), "none or left out where a tool must be called for this model"),
+    Row(&[Gemini], "reasoning_effort", |asked| asked.reasoning_effort == Some(ReasoningEffort::Max), "none, minimal, low, medium, high or xhigh for this model"),
+    Row(&[Bedrock], "reasoning_effort", |asked| asked.reasoning_effort.is_some(), LEFT_OUT),
+    Row(NOT_GEMINI, "response_format.type", |asked| asked.response_format == Some(ResponseFormat::JsonObject), "text or json_schema for this model"),
+    Row(NOT_BEDROCK, "response_format.json_schema.description", |asked| schema(asked).is_some_and(|schema| schema.description.is_some()), LEFT_OUT),
+    Row(EVERY, "response_format.json_schema.schema", |asked| schema(asked).is_some_and(|schema| schema.schema.is_none()), "there for this model"),
+    Row(ANTHROPICS, "service_tier", |asked| !matches!(asked.service_tier, None | Some(ServiceTier::Auto | ServiceTier::Default)), "auto or default for this model"),
+    Row(NOT_ANTHROPIC, "service_tier", |asked| matches!(asked.service_tier, Some(ServiceTier::Scale | ServiceTier::Fast)), "auto, default, flex or priority for this model"),
+];
+
+/// Members of a tool on offer.
+const TOOLS: &[ToolRow] =
+    &[Row(EVERY, "type", |tool| matches!(tool, Tool::Custom(_)), "function for this model")];
+
+/// Members of a message.
+#[rustfmt::skip]
+const MESSAGES: &[MessageRow] = &[
+    Row(EVERY, "role", |at| matches!(at.role(), Role::Function), "tool, with `tools`, for this model"),
+    Row(EVERY, "name", |at| at.message.name.is_some(), LEFT_OUT),
+    Row(ANTHROPICS, "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-", usize::MAX)), "an id of letters, digits, underscores and hyphens for this model"),
+    Row(&[Gemini], "tool_call_id", |at| at.result_of().is_some_and(|id| !at.earlier.called.contains(id)), "the id of an earlier call for this model"),
+    Row(&[Bedrock], "tool_call_id", |at| at.result_of().is_some_and(|id| !is_id(id, b"_-.:", 64)), "an id of 1 to 64 letters, digits, `_`, `-`, `.` and `:` for this model"),
+    Row(NOT_ANTHROPIC, "content", |at| at.result_of().is_some() && !at.message.parts().iter().all(is_bare_text), "text without marks for this model"),
+    Row(EVERY, "audio", |at| at.reply().is_some_and(|reply| reply.audio_id.is_some()), LEFT_OUT),
+    Row(EVERY, "function_call", |at| at.reply().is_some_and(|reply| reply.function_call.is_some()), "sent as `tool_calls` for this model"),
+    Row(NOT_BEDROCK, "content", |at| at.is_empty(), "a text that is not empty for this model"),
+    // A mark of an empty text is a block of its own there.
+    Row(&[Bedrock], "content", |at| at.is_empty() && !at.message.parts().iter().any(|part| part.cache_breakpoint.is_some()), "a text that is not empty for this model"),
+    Row(EVERY, "role", |at| at.earlier.has_turn && matches!(at.role(), Role::System | Role::Developer), "user, assistant or tool after the first turn for this model"),
+];
+
+/// Members of a part of a message's content.
+#[rustfmt::skip]
+const PARTS: &[PartRow] = &[
+    Row(&[Gemini], "prompt_cache_breakpoint", |at| at.part.cache_breakpoint.is_some(), LEFT_OUT),
+    Row(NOT_GEMINI, "type", |at| matches!(at.part.item, Item::Audio { .. }), "text, image_url or file for this model"),
+    Row(EVERY, "image_url.detail", |at| matches!(at.part.item, Item::Image { detail: Some(_), .. }), "auto for this model"),
+    Row(ANTHROPICS, "image_url.url", |at| at.picture().is_some_and(|url| !is_web(url) && inline(url, &PICTURES).is_none()), "http: or https:, or a data: URL of a JPEG, PNG, GIF or WebP in base64, for this model"),
+    Row(&[Gemini], "image_url.url", |at| at.picture().is_some_and(|url| inline(url, &GEMINI_PICTURES).is_none()), "a data: URL of a PNG, JPEG, WebP, HEIC or HEIF in base64 for this model"),
+    Row(&[Bedrock], "image_url.url", |at| at.picture().is_some_and(|url| inline(url, &PICTURES).is_none()), "a data: URL of a PNG, JPEG, GIF or WebP in base64 for this model"),
+    Row(EVERY, "file.file_id", |at| matches!(at.part.item, Item::File { id: Some(_), .. }), LEFT_OUT),
+    Row(ANTHROPICS, "file.file_data", |at| at.document().is_some_and(|url| inline(url, &ANTHROPIC_DOCUMENTS).is_none()), "a data: URL of a PDF in base64 for this model"),
+    Row(&[Gemini], "file.file_data", |at| at.document().is_some_and(|url| inline(url, &GEMINI_DOCUMENTS).is_none()), "a data: URL of a PDF or a plain text in base64 for this model"),
+    Row(&[Bedrock], "file.file_data", |at| at.document().is_some_and(|url| inline(url, &BEDROCK_DOCUMENTS).is_none()), "a data: URL of a PDF, a text, Markdown or CSV in base64 for this model"),
+    // An empty text is not sent there, nor is its mark.
+    Row(ANTHROPICS, "prompt_cache_breakpoint.ttl", |at| at.marks > 0 && at.has_ttl(), LEFT_OUT),
+    Row(&[Bedrock], "prompt_cache_breakpoint.ttl", |at| at.has_ttl(), LEFT_OUT),
+    Row(ANTHROPICS, "prompt_cache_breakpoint", |at| at.marks > MARKS_MAX, "at four places at most for this model"),
+];
+
+/// Members of a call of a tool in an earlier answer.
+#[rustfmt::skip]
+const CALLS: &[CallRow] = &[
+    Row(EVERY, "type", |call| call.kind == ToolKind::Custom, "function for this model"),
+    Row(EVERY, "function.arguments", |call| !is_object(&call.input), "a JSON object for this model"),
+    Row(ANTHROPICS, "id", |call| !is_id(&call.id, b"_-", usize::MAX), "an id of letters, digits, underscores and hyphens for this model"),
+    Row(&[Bedrock], "id", |call| !is_id(&call.id, b"_-.:", 64), "an id of 1 to 64 letters, digits, `_`, `-`, `.` and `:` for this model"),
+];
+
+/// State of the walk before a message.
+#[derive(Default)]
+struct Earlier<'r> {
+    /// Someone has spoken: instructions come too late.
+    has_turn: bool,
+    /// Marks for the cache.
+    marks: usize,
+    /// Ids of calls of tools. A set, because a conversation may have thousands of both.
+    called: BTreeSet<&'r str>,
+}
+
+struct MessageInPlace<'a> {
+    message: &'a Message,
+    earlier: &'a Earlier<'a>,
+}
+
+struct PartInPlace<'a> {
+    part: &'a ContentPart,
+    /// Marks for the cache up to this part, which is marked, or 0.
+    marks: usize,
+}
+
+/// Finds the first thing that a request asks for and that a kind cannot do. `written` are the
+/// members that the kind writes: an extra field of such a name would stand there twice.
+pub(crate) fn check(
+    request: &Request,
+    by: Column,
+    written: &[&str],
+) -> Result<(), UnsupportedParam> {
+    // Every field is named, so that a new one has to be thought of: a row for each kind that has no
+    // place for it, and a place in the rendering of the others.
+    let Request {
+        model: _,
+        messages,
+        max_output_tokens: _,
+        n: _,
+        temperature: _,
+        top_p: _,
+        presence_penalty: _,
+        frequency_penalty: _,
+        stop: _,
+        seed: _,
+        user: _,
+        metadata: _,
+        logprobs: _,
+        top_logprobs: _,
+        logit_bias: _,
+        tools,
+        tool_choice: _,
+        parallel_tool_calls: _,
+        functions: _,
+        function_call: _,
+        response_format: _,
+        modalities: _,
+        audio: _,
+        prediction: _,
+        reasoning_effort: _,
+        verbosity: _,
+        service_tier: _,
+        store: _,
+        safety_identifier: _,
+        prompt_cache_key: _,
+        prompt_cache_retention: _,
+        prompt_cache_options: _,
+        web_search_options: _,
+        moderation: _,
+        extras,
+    } = request;
+    refuse(FIELDS, by, |asks| asks(request), str::to_owned)?;
+    for (at, tool) in tools.iter().enumerate() {
+        refuse(TOOLS, by, |asks| asks(tool), |member| format!("tools[{at}].{member}"))?;
+    }
+    let mut earlier = Earlier::default();
+    for (at, message) in messages.iter().enumerate() {
+        check_message(message, by, &mut earlier, |member| format!("messages[{at}].{member}"))?;
+    }
+    match extras.keys().find(|name| written.contains(&name.as_str())) {
+        Some(name) => Err(unsupported(name.clone(), LEFT_OUT)),
+        None => Ok(()),
+    }
+}
+
+fn check_message<'r>(
+    message: &'r Message,
+    by: Column,
+    earlier: &mut Earlier<'r>,
+    path: impl Fn(&str) -> String,
+) -> Result<(), UnsupportedParam> {
+    let at = MessageInPlace { message, earlier };
+    refuse(MESSAGES, by, |asks| asks(&at), &path)?;
+    for (part_at, part) in message.parts().iter().enumerate() {
+        let is_marked = part.cache_breakpoint.is_some() && !is_empty_text(part);
+        earlier.marks = earlier.marks.saturating_add(usize::from(is_marked));
+        let at = PartInPlace { part, marks: if is_marked { earlier.marks } else { 0 } };
+        let part_path = |member: &str| path(&format!("content[{part_at}].{member}"));
+        refuse(PARTS, by, |asks| asks(&at), part_path)?;
+    }
+    earlier.has_turn |= !matches!(message.role, Role::System | Role::Developer);
+    let Role::Assistant(AssistantMessage { tool_calls, extras, .. }) = &message.role else {
+        return Ok(());
+    };
+    // Among the metadata is what the caller was told that the model thought. The model wants its
+    // thoughts as it said them: what is kept of them stands for it.
+    let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
+    if let Some(name) = extras.keys().find(|name| !is_metadata(name)) {
+        return Err(unsupported(path(name), LEFT_OUT));
+    }
+    for (call_at, call) in tool_calls.iter().enumerate() {
+        let call_path = |member: &str| path(&format!("tool_calls[{call_at}].{member}"));
+        refuse(CALLS, by, |asks| asks(call), call_path)?;
+        earlier.called.insert(&call.id);
+    }
+    Ok(())
+}
+
+/// Finds the first row of a kind whose condition holds.
+fn refuse<F>(
+    rows: &[Row<F>],
+    by: Column,
+    asks: impl Fn(&F) -> bool,
+    path: impl Fn(&str) -> String,
+) -> Result<(), UnsupportedParam> {
+    let mut rows = rows.iter();
+    match rows.find(|Row(kinds, _, condition, _)| kinds.contains(&by) && asks(condition)) {
+        Some(Row(_, member, _, rule)) => Err(unsupported(path(member), rule)),
+        None => Ok(()),
+    }
+}
+
+/// `rule` ends the sentence "It must be …".
+pub(crate) const fn unsupported(param: String, rule: &'static str) -> UnsupportedParam {
+    UnsupportedParam { param, rule: Cow::Borrowed(rule) }
+}
+
+impl<'a> MessageInPlace<'a> {
+    const fn role(&self) -> &'a Role {
+        &self.message.role
+    }
+
+    /// Answer of the model, where the message is one.
+    const fn reply(&self) -> Option<&'a AssistantMessage> {
+        match self.role() {
+            Role::Assistant(reply) => Some(reply),
+            Role::Developer | Role::System | Role::User | Role::Tool { .. } | Role::Function => {
+                None
+            }
+        }
+    }
+
+    /// Id of the call whose result the message is.
+    fn result_of(&self) -> Option<&'a str> {
+        match self.role() {
+            Role::Tool { call_id } => Some(call_id),
+            Role::Developer | Role::System | Role::User | Role::Assistant(_) | Role::Function => {
+                None
+            }
+        }
+    }
+
+    /// Says if nothing is said. A tool may say nothing.
+    fn is_empty(&self) -> bool {
+        let says_nothing = match &self.message.content {
+            None => true,
+            Some(Content::Text(text)) => text.is_empty(),
+            Some(Content::Parts(parts)) => parts.iter().all(is_empty_text),
+        };
+        let is_silent = |reply: &AssistantMessage| {
+            reply.tool_calls.is_empty() && reply.refusal.as_ref().is_none_or(String::is_empty)
+        };
+        says_nothing && self.result_of().is_none() && self.reply().is_none_or(is_silent)
+    }
+}
+
+impl<'a> PartInPlace<'a> {
+    fn picture(&self) -> Option<&'a str> {
+        match &self.part.item {
+            Item::Image { url, .. } => Some(url),
+            Item::Text(_) | Item::Refusal(_) | Item::Audio { .. } | Item::File { .. } => None,
+        }
+    }
+
+    /// URL of a file; empty where it has none.
+    fn document(&self) -> Option<&'a str> {
+        match &self.part.item {
+            Item::File { data, .. } => Some(data.as_deref().unwrap_or_default()),
+            Item::Text(_) | Item::Refusal(_) | Item::Audio { .. } | Item::Image { .. } => None,
+        }
+    }
+
+    fn has_ttl(&self) -> bool {
+        self.part.cache_breakpoint.is_some_and(|mark| mark.ttl.is_some())
+    }
+}
+
+fn is_empty_text(part: &ContentPart) -> bool {
+    matches!(&part.item, Item::Text(text) | Item::Refusal(text) if text.is_empty())
+}
+
+const fn is_bare_text(part: &ContentPart) -> bool {
+    matches!(part.item, Item::Text(_)) && part.cache_breakpoint.is_none()
+}
+
+/// Says if an id is of letters, digits and these others, and not longer.
+fn is_id(id: &str, others: &[u8], length_max: usize) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
+    (1..=length_max).contains(&id.len()) && id.bytes().all(is_plain)
+}
+
+/// Says if a number is there and is not its default.
+pub(crate) fn is_other(number: Option<Decimal>, default: i32) -> bool {
+    number.is_some_and(|number| !number.is_within(default, default))
+}
+
+fn is_beyond_1(number: Option<Decimal>) -> bool {
+    number.is_some_and(|number| !number.is_within(0, 1))
+}
+
+fn reasons(asked: &Request) -> bool {
+    asked.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None)
+}
+
+fn schema(asked: &Request) -> Option<&JsonSchema> {
+    match &asked.response_format {
+        Some(ResponseFormat::JsonSchema(schema)) => Some(schema),
+        Some(ResponseFormat::JsonObject) | None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Line of the manual for one row.
+    fn line<F>(path: &str, Row(kinds, member, _, rule): &Row<F>) -> String {
+        let names = kinds.iter().filter_map(|kind| match kind {
+            Anthropic if kinds.contains(&SamplingAnthropic) => Some("`anthropic`"),
+            Anthropic => Some("`anthropic` without `sampling`"),
+            SamplingAnthropic if kinds.contains(&Anthropic) => None,
+            SamplingAnthropic => Some("`anthropic` with `sampling`"),
+            Gemini => Some("`gemini`"),
+            Bedrock => Some("`bedrock`"),
+        });
+        let names = names.collect::<Vec<_>>().join(", ");
+        let rule = rule.trim_end_matches("for this model").trim_end_matches([' ', ',']);
+        format!("| `{path}{member}` | {names} | {rule} |\n")
+    }
+
+    #[test]
+    fn the_manual_has_the_same_table() {
+        let table: String = [
+            FIELDS.iter().map(|row| line("", row)).collect(),
+            TOOLS.iter().map(|row| line("tools[].", row)).collect(),
+            MESSAGES.iter().map(|row| line("messages[].", row)).collect(),
+            PARTS.iter().map(|row| line("messages[].content[].", row)).collect::<String>(),
+            CALLS.iter().map(|row| line("messages[].tool_calls[].", row)).collect(),
+        ]
+        .concat();
+        let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/providers.md");
+        let manual = std::fs::read_to_string(manual).unwrap();
+        assert!(manual.contains(&format!("\n|---|---|---|\n{table}\n")), "{table}");
+    }
+}
