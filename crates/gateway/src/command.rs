@@ -5,6 +5,7 @@ mod check;
 pub(crate) mod key;
 mod migrate;
 mod operation;
+mod pages;
 mod reconcile;
 mod usage;
 pub(crate) mod wallet;

@@ -9,9 +9,9 @@ use holdfast_domain::ports::{
     CounterSnapshot, CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Unavailable,
 };
 use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Timestamp};
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Value};
 
-use crate::dialect::{Bind, blob};
+use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
 
@@ -59,7 +59,7 @@ impl ApiKeys for Store {
         let id = blob(api_key.to_bytes());
         let windows = Counter::ALL.map(|counter| {
             let window = counter.window(now).as_micros();
-            (Bind::from(rows::counter_code(counter)), Bind::from(window))
+            (Value::from(rows::counter_code(counter)), Value::from(window))
         });
         let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
         let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;

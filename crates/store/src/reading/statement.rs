@@ -7,11 +7,11 @@ use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource, Unavailable};
 use holdfast_domain::{Micros, OperationId, PostingId};
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Value};
 
 use super::{ReadError, ReadTransaction};
 use crate::Store;
-use crate::dialect::{Bind, blob};
+use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::{Period, Statement, StatementBalance};
 
@@ -82,7 +82,7 @@ async fn read(
 const NOTHING: StatementBalance = StatementBalance { available: Micros::ZERO, held: Micros::ZERO };
 
 /// The binds of [`LINES`].
-pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Bind; 4] {
+pub(crate) fn values(wallet: WalletId, period: Period, limit: u32) -> [Value; 4] {
     let (from, to) = period.bounds();
     [blob(wallet.to_bytes()), from.into(), to.into(), i64::from(limit).into()]
 }
