@@ -11,6 +11,8 @@
 mod list;
 mod operation;
 mod page;
+#[cfg(test)]
+mod plans;
 mod report;
 mod row;
 pub(crate) mod statement;
@@ -80,7 +82,10 @@ impl Store {
     }
 
     /// Reads what a built query selects, in one statement.
-    async fn select<T: FromCells>(&self, query: &impl StatementBuilder) -> Result<Vec<T>, Unavailable> {
+    async fn select<T: FromCells>(
+        &self,
+        query: &impl StatementBuilder,
+    ) -> Result<Vec<T>, Unavailable> {
         let rows = self.readers().query(query.build(&self.dialect().backend())).await?;
         rows.iter().map(from_row).collect::<Result<_, _>>().map_err(unavailable)
     }
@@ -114,7 +119,10 @@ impl ReadTransaction {
     }
 
     /// Reads what a built query selects.
-    async fn select<T: FromCells>(&self, query: &impl StatementBuilder) -> Result<Vec<T>, ReadError> {
+    async fn select<T: FromCells>(
+        &self,
+        query: &impl StatementBuilder,
+    ) -> Result<Vec<T>, ReadError> {
         let rows = self.query_all(query).await.map_err(read)?;
         rows.iter().map(from_row).collect::<Result<_, _>>().map_err(ReadError::Row)
     }

@@ -90,7 +90,7 @@ async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
         let own = in_force(&credentials);
         rows.push([id, name, wallet, limits, models, balance, own, created, expires, revoked]);
     };
-    let page = async |request| store.api_keys(ApiKeyFilter::default(), request).await;
+    let page = |request| store.api_keys(ApiKeyFilter::default(), request);
     pages::read(Order::Oldest, ALL, page, add).await.context("API keys were not listed")?;
     let [id, name, wallet, limits, models, balance, created, expires, revoked] = COLUMNS;
     let own = "credentials";

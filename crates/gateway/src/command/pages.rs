@@ -7,12 +7,15 @@ use holdfast_store::list::{Order, Page, PageRequest};
 pub(super) const ALL: u32 = u32::MAX;
 
 /// Reads the first rows of a list, page by page. Returns true where there are more.
-pub(super) async fn read<T>(
+pub(super) async fn read<T, F>(
     order: Order,
     limit: u32,
-    page: impl AsyncFn(PageRequest) -> Result<Page<T>, Unavailable>,
+    page: impl Fn(PageRequest) -> F,
     mut each: impl FnMut(T),
-) -> Result<bool, Unavailable> {
+) -> Result<bool, Unavailable>
+where
+    F: Future<Output = Result<Page<T>, Unavailable>>,
+{
     let mut left = limit;
     let mut request = PageRequest::first(order, limit);
     loop {

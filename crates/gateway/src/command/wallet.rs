@@ -63,7 +63,7 @@ pub(super) async fn run(
                 views.push(WalletView::for_operator(&wallet));
                 rows.push(fields(&wallet).map(|(_, value)| value));
             };
-            let page = async |request| store.wallets(request).await;
+            let page = |request| store.wallets(request);
             let read = pages::read(Order::Oldest, ALL, page, add).await;
             read.context("wallets were not listed")?;
             output.list(&views, ["id", "name", "currency", "available", "held"], &rows)

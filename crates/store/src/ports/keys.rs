@@ -79,13 +79,6 @@ impl ApiKeys for Store {
             WriteBackend::Postgres(postgres) => postgres.revoke(api_key).await,
         }
     }
-
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        let sql = format!("SELECT {} FROM api_keys AS k ORDER BY k.seq", rows::API_KEY);
-        let rows = self.query(&sql, []).await?;
-        let api_keys = rows.iter().map(|row| rows::api_key(&mut Cells::new(row)));
-        api_keys.collect::<Result<_, _>>().map_err(unavailable)
-    }
 }
 
 fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {

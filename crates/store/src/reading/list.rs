@@ -1,9 +1,9 @@
 //! The queries behind [`crate::list`]: API keys and wallets, by pages, by id and by name.
 
-use holdfast_domain::{ApiKeyId, WalletId};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{ApiKeyId, WalletId};
 use sea_orm::sea_query::{Expr, ExprTrait as _};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryTrait, Select};
 
@@ -96,9 +96,8 @@ async fn api_keys(
             ApiKeyState::Revoked => Condition::all().add(Column::RevokedAt.is_not_null()),
         })
     };
-    let keys = api_key::Entity::find()
-        .apply_if(filter.wallet, of_wallet)
-        .apply_if(filter.state, in_state);
+    let keys =
+        api_key::Entity::find().apply_if(filter.wallet, of_wallet).apply_if(filter.state, in_state);
     let found: Page<ApiKey> = if filter == ApiKeyFilter::default() {
         page(db, keys, Column::Seq, request).await?
     } else {

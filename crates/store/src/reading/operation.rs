@@ -24,9 +24,7 @@ use crate::Store;
 use crate::dialect::Dialect;
 use crate::entity::operation::{Column, Entity, Relation};
 use crate::entity::{api_key, node, price};
-use crate::list::{
-    CREATION_DISORDER, OperationFilter, OperationListing, Page, PageRequest, Scope,
-};
+use crate::list::{CREATION_DISORDER, OperationFilter, OperationListing, Page, PageRequest, Scope};
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::Period;
 
@@ -69,7 +67,7 @@ async fn operations(
 }
 
 /// Every column that [`OperationRow`] reads, of what the filter lets through.
-fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) -> Select<Entity> {
+pub(super) fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) -> Select<Entity> {
     let is_stale = Condition::any()
         .add(Column::Phase.eq("recorded"))
         .add(node::Column::Name.is_null())
@@ -85,12 +83,8 @@ fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) -> Select<E
         .join(JoinType::LeftJoin, Relation::Price.def())
         .join(JoinType::LeftJoin, Relation::Node.def())
         .join(JoinType::LeftJoin, Relation::ApiKey.def())
-        .apply_if(filter.wallet, |all, id| {
-            all.filter(Column::WalletId.eq(id.to_bytes().to_vec()))
-        })
-        .apply_if(filter.api_key, |all, id| {
-            all.filter(Column::ApiKeyId.eq(id.to_bytes().to_vec()))
-        })
+        .apply_if(filter.wallet, |all, id| all.filter(Column::WalletId.eq(id.to_bytes().to_vec())))
+        .apply_if(filter.api_key, |all, id| all.filter(Column::ApiKeyId.eq(id.to_bytes().to_vec())))
         .apply_if(from, |all, from| all.filter(Column::CreatedAt.gte(from.as_micros())))
         .apply_if(to, |all, to| all.filter(Column::CreatedAt.lt(to.as_micros())));
     match filter.scope {
@@ -138,7 +132,7 @@ async fn first_at(db: &ReadTransaction, moment: i64, end: i64) -> Result<i64, Re
 }
 
 /// A row of the list without what all rows share.
-struct OperationRow {
+pub(super) struct OperationRow {
     operation: Operation,
     lease: Option<Lease>,
     api_key_name: Option<String>,

@@ -11,7 +11,8 @@
 use std::ops::Range;
 
 use sea_orm::{
-    ColumnTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait, Select,
 };
 
 use super::row::{FromCells, Row};
@@ -20,7 +21,7 @@ use crate::list::{Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX}
 
 /// Reads the page of what is selected, by the number in its first column.
 pub(super) async fn page<E, M, T>(
-    db: &ReadTransaction,
+    db: &impl ConnectionTrait,
     select: Select<E>,
     number: E::Column,
     PageRequest { order, after, limit }: PageRequest,
@@ -53,7 +54,7 @@ where
 
 /// Reads the page of what is selected among these numbers, where a filter finds few of them.
 pub(super) async fn sparse_page<E, M, T>(
-    db: &ReadTransaction,
+    db: &impl ConnectionTrait,
     select: Select<E>,
     number: E::Column,
     numbers: Range<i64>,

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use holdfast_domain::credential::ApiKey;
+use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, CredentialId, Micros};
-use holdfast_domain::secret::ServerSecretId;
 use sea_orm::{DbErr, FromQueryResult, QueryResult};
 
 use crate::report::LiveCredential;
