@@ -73,6 +73,8 @@ async fn operations_are_filtered_by_wallet_and_api_key(home: &impl Home) {
         let of_wallet = ids(&|row| row.wallet == tenant.wallet);
         assert!(of_wallet.len() > 2);
         check(home, OperationFilter { wallet, ..ALL }, of_wallet).await;
+        let running = OperationFilter { scope: Scope::Running, wallet, ..ALL };
+        check(home, running, ids(&|row| row.wallet == tenant.wallet)).await;
         for key in [tenant.api_key, other_key] {
             let api_key = Some(key);
             check(home, OperationFilter { api_key, ..ALL }, ids(&|row| row.api_key == key)).await;
