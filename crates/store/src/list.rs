@@ -28,8 +28,9 @@ pub const PAGE_MAX: u32 = 500;
 /// Rows that one page reads at most, where no index finds those that a filter is after.
 pub const ROWS_READ_MAX: u32 = 20_000;
 
-/// The longest time by which a number may be older than that of an operation created before it.
-/// Numbers are asked for before locks are waited for, and the clock is read after.
+/// The longest time by which an operation may have been created before one with a lower number. A
+/// statement of a batch takes both, the clock and the numbers, beside other batches, and may run
+/// for ten seconds.
 pub(crate) const CREATION_DISORDER: Duration = Duration::from_secs(30);
 
 /// Order of a list.
@@ -68,9 +69,9 @@ pub struct Page<T> {
 /// Filter of a list of API keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApiKeyFilter {
-    /// Those of this wallet alone.
+    /// Wallet of all keys in the list.
     pub wallet: Option<WalletId>,
-    /// Those in this state alone.
+    /// State of all keys in the list.
     pub state: Option<ApiKeyState>,
 }
 
@@ -99,11 +100,11 @@ pub struct ApiKeyListing {
 pub struct OperationFilter {
     /// Operations that the list is of.
     pub scope: Scope,
-    /// Those of this wallet alone.
+    /// Wallet of all operations in the list.
     pub wallet: Option<WalletId>,
-    /// Those of this API key alone.
+    /// API key of all operations in the list.
     pub api_key: Option<ApiKeyId>,
-    /// Those created in this period alone.
+    /// Period in which all operations of the list were created.
     pub created: Period,
 }
 

@@ -2,6 +2,9 @@
 //! sums need no order, and the newest entries are kept while the wallet's transfers are passed by.
 //! Those are found through indexes that hold nothing else, the wide rows of operations are not
 //! read.
+//!
+//! In SQL, not with the query builder: the columns of two tables are matched by their places in a
+//! UNION and told apart by constants, which reads worse the more of it is function calls.
 
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::{Account, PostingKind};
