@@ -293,10 +293,6 @@ impl Wallets for TinyJournal {
         Ok(self.rows().wallets.iter().find(|wallet| wallet.id == id).cloned())
     }
 
-    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
-        Ok(self.rows().wallets.clone())
-    }
-
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
         let rows = self.rows();
         let newest_first = rows.book.iter().rev().filter(|(wallet, _)| *wallet == id);

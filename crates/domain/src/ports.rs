@@ -306,9 +306,6 @@ pub trait ApiKeys: Send + Sync {
     /// Ends an API key and all its credentials, for good. Returns the moment of its revocation;
     /// `None` where there is no such key. A second time changes nothing.
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable>;
-
-    /// Every API key, oldest first.
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable>;
 }
 
 /// Entry of a wallet's statement: one transfer.
@@ -350,9 +347,6 @@ pub trait Wallets: Send + Sync {
 
     /// Finds a wallet by its id.
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable>;
-
-    /// Every wallet, oldest first.
-    async fn list(&self) -> Result<Vec<Wallet>, Unavailable>;
 
     /// The newest `limit` transfers of a wallet, oldest of them first.
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable>;

@@ -51,10 +51,8 @@ pub(crate) async fn issue_key(
         // it is.
         Err(CreateError::NameTaken) => {
             let name = &key.name;
-            let revoked = ApiKeys::list(store)
-                .await?
-                .into_iter()
-                .any(|other| other.name == *name && other.revoked_at.is_some());
+            let other = store.api_key_named(name).await?;
+            let revoked = other.is_some_and(|other| other.revoked_at.is_some());
             let why = if revoked { ": it is revoked, and keeps its name in the book" } else { "" };
             Err(anyhow!("there is an API key named {name} already{why}; choose another name"))
         }

@@ -5,6 +5,7 @@ mod check;
 mod key;
 mod migrate;
 mod operation;
+mod pages;
 mod reconcile;
 mod usage;
 mod wallet;

@@ -21,14 +21,14 @@ impl Dialect {
         }
     }
 
-    /// Condition: `o` is leased or recorded, spelled so that finished operations are not read.
-    pub(crate) const fn is_running(self) -> &'static str {
+    /// Condition: the operation `o` is leased or recorded, spelled so that finished operations are
+    /// not read.
+    pub(crate) fn is_running(self, o: &str) -> String {
+        // Spelled as in the partial index, and never with binds, or that would not be used.
+        let is_running = format!("{o}.phase IN ('leased', 'recorded')");
         match self {
-            // Spelled as in the partial index, or that would not be used.
-            Self::Sqlite => "o.phase IN ('leased', 'recorded')",
-            Self::Postgres => {
-                "o.seq IN (SELECT op_seq FROM running) AND o.phase IN ('leased', 'recorded')"
-            }
+            Self::Sqlite => is_running,
+            Self::Postgres => format!("{o}.seq IN (SELECT op_seq FROM running) AND {is_running}"),
         }
     }
 
@@ -41,52 +41,20 @@ impl Dialect {
     }
 
     /// A statement. Its binds are `$1` and so on.
-    pub(crate) fn statement<const N: usize>(self, sql: &str, binds: [Bind; N]) -> Statement {
-        let backend = match self {
+    pub(crate) fn statement<const N: usize>(self, sql: &str, binds: [Value; N]) -> Statement {
+        Statement::from_sql_and_values(self.backend(), sql, binds)
+    }
+
+    /// The name that SeaORM has for it.
+    pub(crate) const fn backend(self) -> DbBackend {
+        match self {
             Self::Sqlite => DbBackend::Sqlite,
             Self::Postgres => DbBackend::Postgres,
-        };
-        Statement::from_sql_and_values(backend, sql, binds.map(Value::from))
-    }
-}
-
-/// An argument of a statement.
-#[derive(Clone)]
-pub(crate) enum Bind {
-    Int(i64),
-    Text(String),
-    Blob(Vec<u8>),
-}
-
-impl From<i64> for Bind {
-    fn from(int: i64) -> Self {
-        Self::Int(int)
-    }
-}
-
-impl From<&str> for Bind {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<Vec<u8>> for Bind {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::Blob(bytes)
-    }
-}
-
-impl From<Bind> for Value {
-    fn from(bind: Bind) -> Self {
-        match bind {
-            Bind::Int(int) => int.into(),
-            Bind::Text(text) => text.into(),
-            Bind::Blob(bytes) => bytes.into(),
         }
     }
 }
 
 /// An id as a bind.
-pub(crate) fn blob<const N: usize>(id: [u8; N]) -> Bind {
-    Bind::Blob(id.to_vec())
+pub(crate) fn blob<const N: usize>(id: [u8; N]) -> Value {
+    id.to_vec().into()
 }

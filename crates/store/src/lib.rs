@@ -14,9 +14,11 @@
 //! out. Changes go through one queue of `Options::commit_queue` to one writer.
 
 mod dialect;
+mod entity;
 mod job;
 #[doc(hidden)]
 pub mod judge;
+pub mod list;
 mod metrics;
 pub mod migrate;
 mod ports;
@@ -37,11 +39,11 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbErr, QueryResult, Statement, Value};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::dialect::{Bind, Dialect};
+use crate::dialect::Dialect;
 pub use crate::migrate::SchemaError;
 use crate::ports::JournalStatements;
 use crate::postgres::{ConnectionPool, Postgres};
@@ -163,18 +165,10 @@ enum WriteBackend {
 }
 
 impl Readers {
-    async fn query<const N: usize>(
-        &self,
-        dialect: Dialect,
-        sql: &str,
-        binds: [Bind; N],
-    ) -> Result<Vec<QueryResult>, Unavailable> {
+    async fn query(&self, statement: Statement) -> Result<Vec<QueryResult>, Unavailable> {
         match self {
-            Self::Sqlite(readers) => {
-                let statement = dialect.statement(sql, binds);
-                readers.query_all_raw(statement).await.map_err(unavailable)
-            }
-            Self::Postgres(line) => line.query(sql, binds.into()).await.map_err(unavailable),
+            Self::Sqlite(readers) => readers.query_all_raw(statement).await.map_err(unavailable),
+            Self::Postgres(line) => line.query(statement).await.map_err(unavailable),
         }
     }
 
@@ -267,18 +261,18 @@ impl Store {
     async fn query<const N: usize>(
         &self,
         sql: &str,
-        binds: [Bind; N],
+        binds: [Value; N],
     ) -> Result<Vec<QueryResult>, Unavailable> {
-        self.readers().query(self.dialect(), sql, binds).await
+        self.readers().query(self.dialect().statement(sql, binds)).await
     }
 
     /// Reads what is short and waited for by everybody.
     async fn quick_query<const N: usize>(
         &self,
         sql: &str,
-        binds: [Bind; N],
+        binds: [Value; N],
     ) -> Result<Vec<QueryResult>, Unavailable> {
-        self.inner.glances.query(self.dialect(), sql, binds).await
+        self.inner.glances.query(self.dialect().statement(sql, binds)).await
     }
 
     /// The clock as a read sees it.

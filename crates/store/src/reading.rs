@@ -1,19 +1,40 @@
-//! Reads of several statements: all of them see the rows as they are at one moment, whatever is
-//! written meanwhile, and the transaction is ended whether or not the caller waits for it.
+//! Reads for people and gauges, by SeaORM's entities, query builder and cursor, or in SQL where that
+//! says it better.
+//!
+//! One statement is sent through the readers as it is. Several are sent in a [`ReadTransaction`]:
+//! all of them see the rows as they are at one moment, whatever is written meanwhile, and the
+//! transaction is ended whether or not the caller waits for it.
+//!
+//! SeaORM reads through the connections of the store and never opens one of its own; nothing is
+//! written through it, and a read transaction refuses to.
 
+mod list;
+mod operation;
+mod page;
+#[cfg(test)]
+mod plans;
 mod report;
+mod row;
 pub(crate) mod statement;
 pub(crate) mod usage;
 mod verify;
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use holdfast_domain::Timestamp;
 use holdfast_domain::ports::{Cause, Unavailable};
-use sea_orm::{ConnectionTrait, DatabaseTransaction, QueryResult, TransactionTrait};
+use sea_orm::{
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
+    Statement, StatementBuilder, TransactionTrait, Value,
+};
 use tokio::task::JoinError;
 
-use crate::dialect::{Bind, Dialect};
+use self::row::FromCells;
+use crate::dialect::Dialect;
 use crate::postgres::PgReadTransaction;
-use crate::rows::BadRow;
+use crate::rows::{BadRow, Cells};
 use crate::statement::AmountOverflow;
 use crate::usage::SumOverflow;
 use crate::{Readers, Store, unavailable};
@@ -60,6 +81,15 @@ impl Store {
         reading.await.map_err(ReadError::Stopped).flatten().map_err(unavailable)
     }
 
+    /// Reads what a built query selects, in one statement.
+    async fn select<T: FromCells>(
+        &self,
+        query: &impl StatementBuilder,
+    ) -> Result<Vec<T>, Unavailable> {
+        let rows = self.readers().query(query.build(&self.dialect().backend())).await?;
+        rows.iter().map(from_row).collect::<Result<_, _>>().map_err(unavailable)
+    }
+
     async fn begin(&self) -> Result<ReadTransaction, ReadError> {
         match self.readers() {
             Readers::Sqlite(readers) => {
@@ -81,17 +111,27 @@ impl ReadTransaction {
     }
 
     async fn query<const N: usize>(
-        &mut self,
+        &self,
         sql: &str,
-        binds: [Bind; N],
+        binds: [Value; N],
     ) -> Result<Vec<QueryResult>, ReadError> {
-        match self {
-            Self::Sqlite(transaction) => {
-                let statement = Dialect::Sqlite.statement(sql, binds);
-                transaction.query_all_raw(statement).await.map_err(read)
-            }
-            Self::Postgres(moment) => moment.query(sql, binds.into()).await.map_err(read),
-        }
+        self.query_all_raw(self.dialect().statement(sql, binds)).await.map_err(read)
+    }
+
+    /// Reads what a built query selects.
+    async fn select<T: FromCells>(
+        &self,
+        query: &impl StatementBuilder,
+    ) -> Result<Vec<T>, ReadError> {
+        let rows = self.query_all(query).await.map_err(read)?;
+        rows.iter().map(from_row).collect::<Result<_, _>>().map_err(ReadError::Row)
+    }
+
+    /// The database's clock.
+    async fn now(&self) -> Result<Timestamp, ReadError> {
+        let rows = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
+        let row = rows.first().ok_or_else(|| read(sqlx::Error::RowNotFound))?;
+        Cells::new(row).timestamp().map_err(ReadError::Row)
     }
 
     async fn end(self) -> Result<(), ReadError> {
@@ -103,6 +143,43 @@ impl ReadTransaction {
             }
         }
     }
+}
+
+#[async_trait]
+impl ConnectionTrait for ReadTransaction {
+    fn get_database_backend(&self) -> DbBackend {
+        self.dialect().backend()
+    }
+
+    async fn execute_raw(&self, _statement: Statement) -> Result<ExecResult, DbErr> {
+        Err(writes_nothing())
+    }
+
+    async fn execute_unprepared(&self, _sql: &str) -> Result<ExecResult, DbErr> {
+        Err(writes_nothing())
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        Ok(self.query_all_raw(statement).await?.into_iter().next())
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        match self {
+            Self::Sqlite(transaction) => transaction.query_all_raw(statement).await,
+            Self::Postgres(moment) => {
+                let failed = |error| DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)));
+                moment.query(statement).await.map_err(failed)
+            }
+        }
+    }
+}
+
+fn writes_nothing() -> DbErr {
+    DbErr::Exec(RuntimeErr::Internal("a read transaction writes nothing".to_owned()))
+}
+
+fn from_row<T: FromCells>(row: &QueryResult) -> Result<T, BadRow> {
+    T::from_cells(&mut Cells::new(row))
 }
 
 fn read(error: impl std::error::Error + Send + Sync + 'static) -> ReadError {

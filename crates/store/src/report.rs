@@ -1,43 +1,11 @@
-//! Reports for a person or a gauge: lists of operations, outstanding holds. Nothing in here shows
-//! a result.
+//! Reports for a person or a gauge: credentials in force, outstanding holds. Nothing in here shows a
+//! result.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_domain::operation::{Lease, Operation};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{ApiKeyId, CredentialId, Currency, Micros, Timestamp};
-
-/// Filter of a list of operations, the newest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filter {
-    /// Operations that the list is of.
-    pub scope: Scope,
-    /// At most so many.
-    pub limit: u32,
-}
-
-/// Scope of a list of operations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// All of them.
-    All,
-    /// Operations whose owner may be gone or whose settlement is missing.
-    Stale,
-}
-
-/// An operation with what its situation depends on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperationListing {
-    /// The row.
-    pub operation: Operation,
-    /// Sum of the refunds of its charge.
-    pub refunded: Micros,
-    /// The row of its node's name.
-    pub lease: Option<Lease>,
-    /// The database's clock.
-    pub now: Timestamp,
-}
 
 /// A credential that is in force, without what its bearer is checked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

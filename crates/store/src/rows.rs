@@ -154,6 +154,10 @@ impl<'r> Cells<'r> {
         self.get()
     }
 
+    pub(crate) fn opt_text(&mut self) -> Result<Option<String>, BadRow> {
+        self.get()
+    }
+
     pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadRow> {
         self.parse(|value: Vec<u8>| value.try_into().ok())
     }
@@ -331,7 +335,7 @@ pub(crate) fn price(cells: &mut Cells<'_>) -> Result<PriceVersion, BadRow> {
 
 /// Reads [`LEASE`] of an outer join.
 pub(crate) fn lease(cells: &mut Cells<'_>) -> Result<Option<Lease>, BadRow> {
-    let name: Option<String> = cells.get()?;
+    let name = cells.opt_text()?;
     let incarnation = cells.opt_bytes()?;
     let ends_at = cells.opt_timestamp()?;
     let Some(name) = name else { return Ok(None) };

@@ -12,7 +12,7 @@ pub(crate) mod lock;
 mod nodes;
 mod notifier;
 #[cfg(test)]
-mod plans;
+pub(crate) mod plans;
 mod prices;
 mod queue;
 mod statements;

@@ -158,6 +158,16 @@ impl Sums {
         Ok(())
     }
 
+    /// Ids of the groups that have one.
+    pub(crate) fn ids(&self) -> Vec<[u8; 16]> {
+        let id = |(part, _currency): &(GroupKey, Currency)| match part {
+            GroupKey::Day(_) | GroupKey::Model(_) => None,
+            GroupKey::ApiKey(id) => Some(id.to_bytes()),
+            GroupKey::Wallet(id) => Some(id.to_bytes()),
+        };
+        self.0.keys().filter_map(id).collect()
+    }
+
     /// The sums under the names of their groups, sorted by group and currency. Of an id that
     /// `names` does not know the name is empty.
     pub(crate) fn with_names(self, names: &BTreeMap<[u8; 16], String>) -> Vec<UsageRow> {

@@ -22,6 +22,9 @@ pub mod nodes;
 pub mod tenant;
 pub mod upkeep;
 
+use async_trait::async_trait;
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
 
 /// Ports of a store. Whatever implements them all is one already; a test that needs more than the
@@ -38,9 +41,21 @@ pub trait Stores: Send + Sync {
     fn keys(&self) -> Option<&dyn ApiKeys>;
     /// Price versions, where it keeps them.
     fn prices(&self) -> Option<&dyn Prices>;
+    /// Lists of wallets and API keys, where it has them.
+    fn lists(&self) -> Option<&dyn Lists>;
 }
 
-impl<T: Journal + Nodes + ApiKeys + Wallets + Prices> Stores for T {
+/// Lists by which laws see what there is. No port has them: no request needs one, and those who do
+/// read pages, each service in its own way.
+#[async_trait]
+pub trait Lists: Send + Sync {
+    /// Every API key, oldest first.
+    async fn all_api_keys(&self) -> Vec<ApiKey>;
+    /// Every wallet, oldest first.
+    async fn all_wallets(&self) -> Vec<Wallet>;
+}
+
+impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists> Stores for T {
     fn journal(&self) -> &dyn Journal {
         self
     }
@@ -58,6 +73,10 @@ impl<T: Journal + Nodes + ApiKeys + Wallets + Prices> Stores for T {
     }
 
     fn prices(&self) -> Option<&dyn Prices> {
+        Some(self)
+    }
+
+    fn lists(&self) -> Option<&dyn Lists> {
         Some(self)
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use holdfast_domain::operation::{Claim, Finish, Lease, Node, SealedResult};
 use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode};
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, Event, Incarnation, Journal, NodeName, Nodes, Prices, Snapshot, WalletId,
+    ApiKeyId, Event, Incarnation, Journal, NodeName, Nodes, Prices, Snapshot, WalletId,
 };
+use holdfast_store::list::{ApiKeyFilter, Order, PAGE_MAX, PageRequest};
 use holdfast_store::{DatabaseUrl, Options, Store};
 use holdfast_testkit::laws::tenant::{judged, operation_change};
 use holdfast_testkit::sample::{self, ClaimBuilder};
@@ -20,14 +21,27 @@ use crate::pairs::{HOLD, Pairs, SEALED_LEN, Work, runtime};
 /// A node that does not renew its lease loses what it runs to the others.
 const HEARTBEAT: Duration = Duration::from_secs(4);
 
+/// The API keys of the database, each with its wallet.
+async fn keys(store: &Store) -> Arc<[(ApiKeyId, WalletId)]> {
+    let mut keys = Vec::new();
+    let mut request = PageRequest::first(Order::Oldest, PAGE_MAX);
+    loop {
+        let page = store.api_keys(ApiKeyFilter::default(), request).await.expect("the database");
+        keys.extend(page.rows.iter().map(|it| (it.api_key.id, it.api_key.wallet)));
+        request.after = page.next;
+        if page.next.is_none() {
+            return keys.into();
+        }
+    }
+}
+
 /// Makes pairs until the time is over.
 pub fn run(pairs: &Pairs) {
     runtime().block_on(async {
         let mut beating = JoinSet::new();
         let nodes = open(pairs, &mut beating).await;
         let (first, _lease) = nodes.first().expect("one node at least");
-        let keys = first.list().await.expect("the database");
-        let keys: Arc<[_]> = keys.iter().map(|key| (key.id, key.wallet)).collect();
+        let keys = keys(first).await;
         let hands = nodes.iter().cycle().take(pairs.tasks).enumerate();
         let hands = hands.map(|(at, (store, lease))| {
             let claim = sample::claim().lease(lease.clone()).hold(HOLD).build();

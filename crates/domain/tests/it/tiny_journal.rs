@@ -4,7 +4,7 @@
 mod example;
 
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
-use holdfast_testkit::Stores;
+use holdfast_testkit::laws::{Lists, Stores};
 
 use self::example::TinyJournal;
 
@@ -32,6 +32,10 @@ impl Stores for TinyJournal {
     }
 
     fn prices(&self) -> Option<&dyn Prices> {
+        None
+    }
+
+    fn lists(&self) -> Option<&dyn Lists> {
         None
     }
 }

@@ -19,6 +19,7 @@ use holdfast_domain::{
     ApiKeyId, ApiKeys, CredentialId, Currency, Journal, Nodes, OperationId, PostingId, Snapshot,
     Timestamp, WalletId, Wallets,
 };
+use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Gate, MemoryJournal, sample};
 use tokio::time::Instant;
 
@@ -270,7 +271,7 @@ impl ApiKeys for Store {
         self.enter_open().await?;
         let added = self.credentials.lock().unwrap().get(&id).cloned();
         let Some(credential) = added else { return self.journal.credential(id).await };
-        let keys = ApiKeys::list(&self.journal).await?;
+        let keys = self.journal.all_api_keys().await;
         let api_key = keys.into_iter().find(|key| key.id == credential.api_key).unwrap();
         Ok(Some(KnownCredential { credential, api_key, now: self.journal.now() }))
     }
@@ -294,10 +295,6 @@ impl ApiKeys for Store {
     async fn revoke(&self, api_key: ApiKeyId) -> Result<Option<Timestamp>, Unavailable> {
         self.journal.revoke(api_key).await
     }
-
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        ApiKeys::list(&self.journal).await
-    }
 }
 
 #[async_trait]
@@ -314,10 +311,6 @@ impl Wallets for Store {
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         self.enter(&self.wallets).await.map_err(Unavailable)?;
         self.journal.find(id).await
-    }
-
-    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
-        Wallets::list(&self.journal).await
     }
 
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {

@@ -10,8 +10,6 @@
 //! Ends are judged by the clock of the database, which all nodes share, and are checked against it
 //! before anything is written.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, anyhow};
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Grant};
 use holdfast_domain::limits::Limits;
@@ -19,9 +17,11 @@ use holdfast_domain::ports::RotateError;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Timestamp};
 use holdfast_store::Store;
+use holdfast_store::list::{ApiKeyFilter, ApiKeyListing, Order};
 use holdfast_store::report::LiveCredential;
 use holdfast_wire::api::{ApiKeyView, CredentialView, IssuedKeyView, ListedKeyView, rfc3339};
 
+use super::pages::{self, ALL};
 use super::wallet;
 use crate::accounts::{credential, issue_key};
 use crate::cli;
@@ -80,24 +80,17 @@ pub(super) async fn run(
 }
 
 async fn list(output: Output, store: &Store) -> Result<(), CommandFailure> {
-    let keys = ApiKeys::list(store).await.context("API keys were not listed")?;
-    // Two reads, not one snapshot: a credential that is made in between belongs to a key that the
-    // list may not have, and is left out.
-    let live = store.live_credentials().await.context("API keys were not listed")?;
-    let mut credentials: BTreeMap<ApiKeyId, Vec<LiveCredential>> = BTreeMap::new();
-    for credential in live {
-        credentials.entry(credential.api_key).or_default().push(credential);
-    }
     let (mut views, mut rows) = (Vec::new(), Vec::new());
-    for key in &keys {
-        let own = credentials.remove(&key.id).unwrap_or_default();
+    let add = |ApiKeyListing { api_key, credentials }| {
         let view = |it: &LiveCredential| CredentialView::of(it.id, it.created_at, it.ends_at);
-        views.push(ListedKeyView::of(key, own.iter().map(view).collect()));
+        views.push(ListedKeyView::of(&api_key, credentials.iter().map(view).collect()));
         let [id, name, wallet, limits, models, balance, created, expires, revoked] =
-            fields(key).map(|(_, value)| value);
-        let own = in_force(&own);
+            fields(&api_key).map(|(_, value)| value);
+        let own = in_force(&credentials);
         rows.push([id, name, wallet, limits, models, balance, own, created, expires, revoked]);
-    }
+    };
+    let page = |request| store.api_keys(ApiKeyFilter::default(), request);
+    pages::read(Order::Oldest, ALL, page, add).await.context("API keys were not listed")?;
     let [id, name, wallet, limits, models, balance, created, expires, revoked] = COLUMNS;
     let own = "credentials";
     let head = [id, name, wallet, limits, models, balance, own, created, expires, revoked];
@@ -200,11 +193,11 @@ async fn rotate(
 
 /// The API key of this id or name.
 pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result<ApiKey> {
-    let keys = ApiKeys::list(store).await.context("the API key was not looked up")?;
-    let found = keys.into_iter().find(|key| match reference {
-        Reference::Id(id) => key.id == ApiKeyId::from(*id),
-        Reference::Name(name) => key.name == name.as_str(),
-    });
+    let found = match reference {
+        Reference::Id(id) => store.api_key(ApiKeyId::from(*id)).await,
+        Reference::Name(name) => store.api_key_named(name.as_str()).await,
+    };
+    let found = found.context("the API key was not looked up")?;
     found.ok_or_else(|| anyhow!("there is no API key {reference}: `holdfast key list` shows all"))
 }
 

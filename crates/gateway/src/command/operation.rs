@@ -1,15 +1,14 @@
 //! `holdfast operation show` and `list`. Neither ever shows what was asked or answered.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, anyhow};
 use holdfast_domain::operation::{Attempt, Operation, Situation, situation};
-use holdfast_domain::{ApiKeyId, ApiKeys, Journal, Micros, OperationId, RequestKey};
+use holdfast_domain::{Journal, Micros, OperationId, RequestKey};
 use holdfast_store::Store;
-use holdfast_store::report::{Filter, OperationListing, Scope};
+use holdfast_store::list::{OperationFilter, OperationListing, Order, Scope};
 use holdfast_wire::api::{OperationView, rfc3339};
 
 use super::key;
+use super::pages;
 use crate::cli::Show;
 use crate::failure::CommandFailure;
 use crate::output::{Output, note};
@@ -57,23 +56,17 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<(), CommandFailure> {
     let scope = if stale { Scope::Stale } else { Scope::All };
-    // One more tells whether there are more.
-    let filter = Filter { scope, limit: limit.saturating_add(1) };
-    let mut listed = store.operations(&filter).await.context("operations were not listed")?;
-    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
-    let is_cut = listed.len() > shown;
-    listed.truncate(shown);
-    let keys = ApiKeys::list(store).await.context("API keys were not read")?;
-    let names: BTreeMap<ApiKeyId, String> =
-        keys.into_iter().map(|key| (key.id, key.name)).collect();
+    let filter = OperationFilter { scope, ..OperationFilter::default() };
     let (mut views, mut rows) = (Vec::new(), Vec::new());
-    for OperationListing { operation, refunded, lease, now } in &listed {
-        let situation = situation(operation, lease.as_ref(), *now);
-        views.push(OperationView::of(operation, situation).for_operator(operation, *refunded));
-        let id = operation.api_key;
-        let api_key = names.get(&id).cloned().unwrap_or_else(|| id.to_string());
-        rows.push(row(operation, situation, api_key));
-    }
+    let add = |OperationListing { operation, api_key_name, refunded, lease, now }| {
+        let situation = situation(&operation, lease.as_ref(), now);
+        views.push(OperationView::of(&operation, situation).for_operator(&operation, refunded));
+        let api_key = api_key_name.unwrap_or_else(|| operation.api_key.to_string());
+        rows.push(row(&operation, situation, api_key));
+    };
+    let page = |request| store.operations(filter, request);
+    let is_cut = pages::read(Order::Newest, limit, page, add).await;
+    let is_cut = is_cut.context("operations were not listed")?;
     output.list(&views, COLUMNS, &rows)?;
     if is_cut {
         note(&format!("only the newest {limit} are shown: there are more, --limit N shows N"));

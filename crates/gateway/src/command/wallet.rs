@@ -7,9 +7,11 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{PostingId, WalletId, Wallets};
 use holdfast_store::Store;
+use holdfast_store::list::Order;
 use holdfast_wire::api::{PostingView, WalletView};
 use uuid::Uuid;
 
+use super::pages::{self, ALL};
 use crate::accounts::create_wallet;
 use crate::accounts::posting::{self, PostingReceipt};
 use crate::cli;
@@ -54,10 +56,14 @@ pub(super) async fn run(
         }
         cli::Wallet::Show { wallet } => show(output, &find(store, &wallet).await?),
         cli::Wallet::List => {
-            let wallets = Wallets::list(store).await.context("wallets were not listed")?;
-            let views: Vec<_> = wallets.iter().map(WalletView::for_operator).collect();
-            let rows: Vec<_> =
-                wallets.iter().map(|wallet| fields(wallet).map(|(_, v)| v)).collect();
+            let (mut views, mut rows) = (Vec::new(), Vec::new());
+            let add = |wallet| {
+                views.push(WalletView::for_operator(&wallet));
+                rows.push(fields(&wallet).map(|(_, value)| value));
+            };
+            let page = |request| store.wallets(request);
+            let read = pages::read(Order::Oldest, ALL, page, add).await;
+            read.context("wallets were not listed")?;
             output.list(&views, ["id", "name", "currency", "available", "held"], &rows)
         }
         cli::Wallet::Ledger { wallet, period, limit } => {
@@ -81,9 +87,7 @@ fn posting_id(key: Option<Uuid>) -> PostingId {
 pub(super) async fn find(store: &Store, reference: &Reference) -> anyhow::Result<Wallet> {
     let found = match reference {
         Reference::Id(id) => Wallets::find(store, WalletId::from(*id)).await,
-        Reference::Name(name) => Wallets::list(store)
-            .await
-            .map(|all| all.into_iter().find(|wallet| wallet.name == name.as_str())),
+        Reference::Name(name) => store.wallet_named(name.as_str()).await,
     };
     let found = found.context("the wallet was not looked up")?;
     found.ok_or_else(|| anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all"))

@@ -9,13 +9,12 @@ use holdfast_domain::credential::Grant;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, PinError};
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{
-    ApiKeys, Currency, Incarnation, Micros, NodeAddress, PostingId, Prices, Wallets,
-};
+use holdfast_domain::{Currency, Incarnation, Micros, NodeAddress, PostingId, Prices};
 use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
 use holdfast_http::{DirectTransport, HttpConfig};
+use holdfast_store::list::{ApiKeyFilter, Order, PageRequest};
 use holdfast_store::{SchemaError, ServeLock, Store, migrate};
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
@@ -69,15 +68,14 @@ pub(super) async fn first_key(
     store: &Store,
     secret: &ServerSecret,
 ) -> anyhow::Result<Option<String>> {
-    if !ApiKeys::list(store).await?.is_empty() {
+    let any = PageRequest::first(Order::Oldest, 1);
+    if !store.api_keys(ApiKeyFilter::default(), any).await?.rows.is_empty() {
         return Ok(None);
     }
-    let wallets = Wallets::list(store).await?;
-    // A start that ended halfway left a wallet of this name and currency: it is taken up.
-    let nobody_was_here = wallets.is_empty();
+    let nobody_was_here = store.wallets(any).await?.rows.is_empty();
     let usd = Currency::USD;
-    let begun =
-        wallets.into_iter().find(|wallet| wallet.name == DEFAULT_NAME && wallet.currency == usd);
+    // A start that ended halfway left a wallet of this name and currency: it is taken up.
+    let begun = store.wallet_named(DEFAULT_NAME).await?.filter(|it| it.currency == usd);
     let wallet = match begun {
         Some(wallet) => wallet,
         None if nobody_was_here => create_wallet(store, DEFAULT_NAME, usd).await?,
@@ -229,7 +227,7 @@ mod tests {
     }
 
     async fn only_wallet(store: &Store) -> Wallet {
-        let mut wallets = Wallets::list(store).await.unwrap();
+        let mut wallets = store.wallets(PageRequest::first(Order::Oldest, 9)).await.unwrap().rows;
         assert_eq!(wallets.len(), 1);
         wallets.remove(0)
     }

@@ -42,7 +42,7 @@ impl JournalStatements {
             "SELECT {} FROM operations AS o JOIN results AS r ON r.op_seq = o.seq WHERE o.id = $1",
             rows::WHOLE_RESULT
         );
-        let is_running = dialect.is_running();
+        let is_running = dialect.is_running("o");
         let due = format!(
             // Materialized, so that the clock is read once and not for each row.
             "WITH clock(now) AS MATERIALIZED (SELECT {clock})

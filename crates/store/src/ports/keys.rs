@@ -9,9 +9,9 @@ use holdfast_domain::ports::{
     CounterSnapshot, CreateError, KnownCredential, NewApiKey, RotateError, Rotation, Unavailable,
 };
 use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Timestamp};
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Value};
 
-use crate::dialect::{Bind, blob};
+use crate::dialect::blob;
 use crate::rows::{self, BadRow, Cells};
 use crate::{Store, WriteBackend, unavailable};
 
@@ -60,7 +60,7 @@ impl ApiKeys for Store {
         let id = blob(api_key.to_bytes());
         let windows = Counter::ALL.map(|counter| {
             let window = counter.window(now).as_micros();
-            (Bind::from(rows::counter_code(counter)), Bind::from(window))
+            (Value::from(rows::counter_code(counter)), Value::from(window))
         });
         let [(a, b), (c, d), (e, f), (g, h), (i, j), (k, l)] = windows;
         let rows = self.query(STANDING, [id, a, b, c, d, e, f, g, h, i, j, k, l]).await?;
@@ -79,13 +79,6 @@ impl ApiKeys for Store {
             WriteBackend::Sqlite(sqlite) => sqlite.revoke(api_key).await,
             WriteBackend::Postgres(postgres) => postgres.revoke(api_key).await,
         }
-    }
-
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        let sql = format!("SELECT {} FROM api_keys AS k ORDER BY k.seq", rows::API_KEY);
-        let rows = self.query(&sql, []).await?;
-        let api_keys = rows.iter().map(|row| rows::api_key(&mut Cells::new(row)));
-        api_keys.collect::<Result<_, _>>().map_err(unavailable)
     }
 }
 

@@ -34,13 +34,6 @@ impl Wallets for Store {
         rows.first().map(wallet).transpose().map_err(unavailable)
     }
 
-    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
-        let sql = format!("SELECT {} FROM wallets AS w ORDER BY w.seq", rows::WALLET);
-        let rows = self.query(&sql, []).await?;
-        let wallets = rows.iter().map(|row| rows::wallet(&mut Cells::new(row)));
-        wallets.collect::<Result<_, _>>().map_err(unavailable)
-    }
-
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
         let values = statement::values(id, Period::default(), limit);
         let rows = self.query(statement::LINES, values).await?;

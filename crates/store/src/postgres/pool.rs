@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Statement, Values};
+use sea_query_sqlx::SqlxValues;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -31,7 +32,6 @@ use tokio_util::task::TaskTracker;
 use super::connect::session;
 use super::error::is_broken;
 use super::session::{AUDIT_STATEMENT, CLOCK, Session, begin_snapshot, is_healthy, within};
-use crate::dialect::Bind;
 
 /// Longest wait of a caller for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
@@ -69,7 +69,8 @@ struct ConnectionGuard {
 
 /// A transaction that reads, and sees all rows as they are at one moment.
 pub(crate) struct PgReadTransaction {
-    taken: ConnectionGuard,
+    /// Locked for a statement at a time: SeaORM's builder shares what it reads through.
+    taken: tokio::sync::Mutex<ConnectionGuard>,
     shared: Arc<PoolInner>,
 }
 
@@ -138,11 +139,9 @@ impl ConnectionPool {
     /// Reads with one statement.
     pub(crate) async fn query(
         &self,
-        sql: &str,
-        binds: Vec<Bind>,
+        statement: Statement,
     ) -> Result<Vec<QueryResult>, sqlx::Error> {
-        let sql = sql.to_owned();
-        self.run(move |connection| Box::pin(read(connection, sql, binds))).await
+        self.run(move |connection| Box::pin(read(connection, statement))).await
     }
 
     /// Begins a read of several statements.
@@ -151,7 +150,7 @@ impl ConnectionPool {
         let mut taken = shared.acquire().await?;
         // Where this fails, or is dropped, the connection goes with it.
         within(self.patience, taken.connection.execute(begin_snapshot())).await?;
-        Ok(PgReadTransaction { taken, shared })
+        Ok(PgReadTransaction { taken: tokio::sync::Mutex::new(taken), shared })
     }
 
     /// Closes the connections, once nothing uses them any more.
@@ -210,17 +209,18 @@ impl PoolInner {
 
 impl PgReadTransaction {
     pub(crate) async fn query(
-        &mut self,
-        sql: &str,
-        binds: Vec<Bind>,
+        &self,
+        statement: Statement,
     ) -> Result<Vec<QueryResult>, sqlx::Error> {
-        within(AUDIT, read(&mut self.taken.connection, sql.to_owned(), binds)).await
+        let mut taken = self.taken.lock().await;
+        within(AUDIT, read(&mut taken.connection, statement)).await
     }
 
     /// Ends the snapshot. A connection on which that fails is not used again.
-    pub(crate) async fn end(mut self) {
-        match within(END, self.taken.connection.execute("ROLLBACK")).await {
-            Ok(_) => self.shared.release(self.taken),
+    pub(crate) async fn end(self) {
+        let mut taken = self.taken.into_inner();
+        match within(END, taken.connection.execute("ROLLBACK")).await {
+            Ok(_) => self.shared.release(taken),
             Err(error) => tracing::debug!(%error, "a read did not end"),
         }
     }
@@ -228,17 +228,9 @@ impl PgReadTransaction {
 
 async fn read(
     connection: &mut PgConnection,
-    sql: String,
-    binds: Vec<Bind>,
+    Statement { sql, values, .. }: Statement,
 ) -> Result<Vec<QueryResult>, sqlx::Error> {
-    let mut query = sqlx::query(AssertSqlSafe(sql));
-    for bind in binds {
-        query = match bind {
-            Bind::Int(int) => query.bind(int),
-            Bind::Text(text) => query.bind(text),
-            Bind::Blob(bytes) => query.bind(bytes),
-        };
-    }
-    let rows = query.fetch_all(connection).await?;
+    let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
+    let rows = sqlx::query_with(AssertSqlSafe(sql), values).fetch_all(connection).await?;
     Ok(rows.into_iter().map(QueryResult::from).collect())
 }

@@ -1,63 +1,36 @@
-//! The statements behind [`crate::report`].
+//! The queries behind [`crate::report`].
 
 use std::time::Duration;
 
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::secret::ServerSecretId;
-use holdfast_domain::{ApiKeyId, CredentialId, Micros, OperationId};
-use sea_orm::QueryResult;
+use holdfast_domain::{Currency, Micros, OperationId, Timestamp};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement};
+use sea_orm::{
+    ColumnTrait, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    RelationTrait, Select,
+};
 
-use crate::dialect::blob;
-use crate::report::{Filter, LiveCredential, OperationListing, OutstandingHolds, Scope};
+use super::list::is_in_force;
+use super::row::FromCells;
+use crate::Store;
+use crate::entity::{credential, operation, posting, price};
+use crate::report::{LiveCredential, OutstandingHolds};
 use crate::rows::{self, BadRow, Cells};
-use crate::{Store, unavailable};
 
 impl Store {
-    /// Operations, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// Where the database cannot be read.
-    pub async fn operations(&self, filter: &Filter) -> Result<Vec<OperationListing>, Unavailable> {
-        let scope = match filter.scope {
-            Scope::All => "TRUE".to_owned(),
-            Scope::Stale => format!(
-                "{} AND (o.phase = 'recorded' OR n.name IS NULL
-                 OR n.incarnation <> o.incarnation OR n.ends_at <= now)",
-                self.dialect().is_running()
-            ),
-        };
-        let clock = self.dialect().clock();
-        let sql = format!(
-            "WITH clock(now) AS MATERIALIZED (SELECT {clock})
-             SELECT now, (SELECT CAST(coalesce(sum(amount), 0) AS bigint) FROM postings WHERE operation_id = o.id),
-                {}, {} FROM operations AS o CROSS JOIN clock
-             LEFT JOIN prices AS p ON p.price_version = o.price_version
-             LEFT JOIN nodes AS n ON n.name = o.node
-             WHERE {scope} ORDER BY o.seq DESC LIMIT $1",
-            rows::LEASE,
-            rows::OPERATION
-        );
-        let rows = self.query(&sql, [i64::from(filter.limit).into()]).await?;
-        rows.iter().map(listed).collect::<Result<_, _>>().map_err(unavailable)
-    }
-
     /// Every credential that is in force, the oldest first.
     ///
     /// # Errors
     ///
     /// Where the database cannot be read.
     pub async fn live_credentials(&self) -> Result<Vec<LiveCredential>, Unavailable> {
-        let clock = self.dialect().clock();
-        let sql = format!(
-            "WITH clock(now) AS MATERIALIZED (SELECT {clock})
-             SELECT c.id, c.api_key_id, c.server_secret, c.created_at, c.ends_at
-             FROM credentials AS c JOIN api_keys AS k ON k.id = c.api_key_id CROSS JOIN clock
-             WHERE k.revoked_at IS NULL AND (k.ends_at IS NULL OR k.ends_at > now)
-                AND (c.ends_at IS NULL OR c.ends_at > now) ORDER BY c.created_at, c.id"
-        );
-        let rows = self.query(&sql, []).await?;
-        rows.iter().map(live).collect::<Result<_, _>>().map_err(unavailable)
+        self.read_transaction(move |db| {
+            Box::pin(async move {
+                let now = db.now().await?.as_micros();
+                db.select(in_force(now).as_query()).await
+            })
+        })
+        .await
     }
 
     /// Sums over the holds of running operations.
@@ -66,16 +39,24 @@ impl Store {
     ///
     /// Where the database cannot be read.
     pub async fn outstanding(&self) -> Result<OutstandingHolds, Unavailable> {
-        let clock = self.dialect().clock();
-        let sql = format!(
-            "SELECT p.currency, {clock}, count(*), CAST(sum(o.hold) AS bigint), min(o.admitted_at)
-             FROM operations AS o JOIN prices AS p ON p.price_version = o.price_version
-             WHERE {} GROUP BY p.currency",
-            self.dialect().is_running()
-        );
+        use operation::Column;
+        let held = operation::Entity::find()
+            .select_only()
+            .column(price::Column::Currency)
+            .expr(Expr::cust(self.dialect().clock()))
+            .expr(Column::Seq.count())
+            .expr(Column::Hold.sum().cast_as("bigint"))
+            .expr(Column::AdmittedAt.min())
+            .join(JoinType::InnerJoin, operation::Relation::Price.def())
+            .filter(Expr::cust(self.dialect().is_running("operations")))
+            .group_by(price::Column::Currency);
         let mut outstanding = OutstandingHolds::default();
-        for row in self.query(&sql, []).await? {
-            add(&mut outstanding, &row).map_err(unavailable)?;
+        for held in self.select::<HeldRow>(held.as_query()).await? {
+            outstanding.count = outstanding.count.saturating_add(held.count);
+            outstanding.amounts.insert(held.currency, held.amount);
+            let age = held.now.as_micros().saturating_sub(held.oldest.as_micros());
+            let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
+            outstanding.oldest_age = outstanding.oldest_age.max(age);
         }
         Ok(outstanding)
     }
@@ -86,41 +67,64 @@ impl Store {
     ///
     /// Where the database cannot be read.
     pub async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
-        let sql =
-            "SELECT CAST(coalesce(sum(amount), 0) AS bigint) FROM postings WHERE operation_id = $1";
-        let rows = self.query(sql, [blob(operation.to_bytes())]).await?;
-        let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
-        Cells::new(row).micros().map_err(unavailable)
+        let sum = Query::select().expr(refunds(operation.to_bytes().to_vec())).take();
+        Ok(self.select(&sum).await?.first().copied().unwrap_or(Micros::ZERO))
     }
 }
 
-fn listed(row: &QueryResult) -> Result<OperationListing, BadRow> {
-    let mut cells = Cells::new(row);
-    let now = cells.timestamp()?;
-    let refunded = cells.micros()?;
-    let lease = rows::lease(&mut cells)?;
-    Ok(OperationListing { operation: rows::operation(&mut cells)?, refunded, lease, now })
+/// Sum of the refunds of one operation, of which `id` is the id.
+pub(super) fn refunds(id: impl Into<Expr>) -> Expr {
+    use posting::Column;
+    let sum = Query::select()
+        .expr(total(Column::Amount.into_expr()))
+        .from(posting::Entity)
+        .and_where(Column::OperationId.into_expr().eq(id.into()))
+        .take();
+    subquery(sum)
 }
 
-fn live(row: &QueryResult) -> Result<LiveCredential, BadRow> {
-    let mut cells = Cells::new(row);
-    Ok(LiveCredential {
-        id: CredentialId::from_bytes(cells.bytes()?),
-        api_key: ApiKeyId::from_bytes(cells.bytes()?),
-        server_secret: ServerSecretId::from_bytes(cells.bytes()?),
-        created_at: cells.timestamp()?,
-        ends_at: cells.opt_timestamp()?,
-    })
+/// Sum of 64 bits, or an error of the database. It must be said: a sum of bigint is a number
+/// without bounds on PostgreSQL.
+pub(super) fn total(of: Expr) -> Expr {
+    Expr::from(Func::coalesce([of.sum(), 0.into()])).cast_as("bigint")
 }
 
-/// Adds what is held of one currency.
-fn add(outstanding: &mut OutstandingHolds, row: &QueryResult) -> Result<(), BadRow> {
-    let mut cells = Cells::new(row);
-    let (currency, now) = (rows::currency(&mut cells)?, cells.timestamp()?);
-    outstanding.count = outstanding.count.saturating_add(cells.small()?);
-    outstanding.amounts.insert(currency, cells.micros()?);
-    let age = now.as_micros().saturating_sub(cells.timestamp()?.as_micros());
-    let age = Duration::from_micros(u64::try_from(age).unwrap_or(0));
-    outstanding.oldest_age = outstanding.oldest_age.max(age);
-    Ok(())
+pub(super) fn subquery(select: SelectStatement) -> Expr {
+    Expr::SubQuery(None, Box::new(select.into()))
+}
+
+/// Credentials in force of API keys in force, the oldest first.
+pub(super) fn in_force(now: i64) -> Select<credential::Entity> {
+    use credential::Column;
+    let columns =
+        [Column::Id, Column::ApiKeyId, Column::ServerSecret, Column::CreatedAt, Column::EndsAt];
+    credential::Entity::find()
+        .select_only()
+        .columns(columns)
+        .join(JoinType::InnerJoin, credential::Relation::ApiKey.def())
+        .filter(is_in_force(now))
+        .filter(Column::EndsAt.is_null().or(Column::EndsAt.gt(now)))
+        .order_by_asc(Column::CreatedAt)
+        .order_by_asc(Column::Id)
+}
+
+/// Holds of one currency.
+struct HeldRow {
+    currency: Currency,
+    now: Timestamp,
+    count: u64,
+    amount: Micros,
+    oldest: Timestamp,
+}
+
+impl FromCells for HeldRow {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        Ok(Self {
+            currency: rows::currency(cells)?,
+            now: cells.timestamp()?,
+            count: cells.small()?,
+            amount: cells.micros()?,
+            oldest: cells.timestamp()?,
+        })
+    }
 }

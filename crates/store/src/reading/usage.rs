@@ -1,30 +1,46 @@
-//! The statements behind [`crate::usage`]. They read the rows of all operations: an index by the
-//! moment of finishing would cost every request a write, and nobody waits for a report. Rows are
-//! summed page by page, so that no more than a page is ever sorted or held.
+//! The query behind [`crate::usage`]. It reads the rows of all operations: an index by the moment of
+//! finishing would cost every request a write, and nobody waits for a report. Rows are summed page
+//! by page, so that no more than a page is ever sorted or held.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{ApiKeyId, Currency, WalletId};
-use sea_orm::QueryResult;
+use sea_orm::sea_query::{Expr, ExprTrait as _, Query, SelectStatement};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryResult, QuerySelect, QueryTrait,
+};
 
+use super::page::numbers;
+use super::report::{refunds, total};
 use super::{ReadError, ReadTransaction};
 use crate::Store;
+use crate::entity::operation::{self, Column};
+use crate::entity::{api_key, wallet};
 use crate::rows::{self, BadRow, Cells};
 use crate::statement::Period;
 use crate::usage::{DAY_MICROS, GroupBy, GroupKey, Sums, Totals, UsageRow};
 
 /// Operations that are summed at once.
-const PAGE: i64 = 20_000;
+const PAGE: usize = 20_000;
 
-/// Sum of an operation's refunds; NULL where there are none.
-const REFUNDED: &str = "(SELECT sum(t.amount) FROM postings AS t WHERE t.operation_id = o.id)";
+/// Names that are looked up at once.
+const NAMES: usize = 500;
 
-/// Exposure: a run that may have cost something, and that nobody was charged for.
-const EXPOSURE: &str = "CASE WHEN o.phase IN ('refused', 'abandoned') THEN o.hold END";
-
-const LAST: &str = "SELECT coalesce(max(seq), 0) FROM operations";
+/// The meters, in the order of [`MeterKind::ALL`].
+const METERS: [Column; MeterKind::COUNT] = [
+    Column::Input,
+    Column::CachedInput,
+    Column::CacheWrite,
+    Column::AudioInput,
+    Column::Output,
+    Column::Reasoning,
+    Column::AudioOutput,
+    Column::Request,
+    Column::Image,
+];
 
 impl Store {
     /// Usage that finished in a period, summed for each group and currency, sorted by both.
@@ -33,65 +49,67 @@ impl Store {
     ///
     /// Where the database cannot be read, or a sum does not fit into 64 bits.
     pub async fn usage(&self, by: GroupBy, period: Period) -> Result<Vec<UsageRow>, Unavailable> {
-        self.read_transaction(move |db| Box::pin(read(db, by, period))).await
+        self.read_transaction(move |db| Box::pin(report(db, by, period))).await
     }
 }
 
-async fn read(
-    db: &mut ReadTransaction,
+async fn report(
+    db: &ReadTransaction,
     by: GroupBy,
     period: Period,
 ) -> Result<Vec<UsageRow>, ReadError> {
-    let sql = page(by);
     let (from, to) = period.bounds();
-    let last = db.query(LAST, []).await?;
-    let last = last.first().map_or(Ok(0), |row| Cells::new(row).int()).map_err(ReadError::Row)?;
+    let numbers = numbers::<operation::Entity>(db, Column::Seq).await?;
     let mut sums = Sums::default();
-    let mut after = 0;
-    while after < last {
-        let until = last.min(after.saturating_add(PAGE));
-        let values = [after.into(), until.into(), from.into(), to.into()];
-        for row in db.query(&sql, values).await? {
+    for start in numbers.step_by(PAGE) {
+        let end = start.saturating_add(i64::try_from(PAGE).unwrap_or(i64::MAX));
+        let page = page(by, start..end, from..to);
+        for row in db.query_all(&page).await.map_err(super::read)? {
             let (part, currency, totals) = summed(by, &row).map_err(ReadError::Row)?;
             sums.add(part, currency, &totals).map_err(ReadError::Usage)?;
         }
-        after = until;
     }
-    Ok(sums.with_names(&names(db, by).await?))
+    let names = names(db, by, sums.ids()).await?;
+    Ok(sums.with_names(&names))
 }
 
-/// Sums over a page. Operations come first in the join, whatever the planner thinks of wallets.
-pub(crate) fn page(by: GroupBy) -> String {
+/// Sums over the operations with these numbers that finished then.
+pub(crate) fn page(by: GroupBy, numbers: Range<i64>, finished: Range<i64>) -> SelectStatement {
     let part = match by {
-        GroupBy::Day => format!("o.finished_at / {DAY_MICROS}"),
-        GroupBy::Model => "o.model".to_owned(),
-        GroupBy::ApiKey => "o.api_key_id".to_owned(),
-        GroupBy::Wallet => "o.wallet_id".to_owned(),
+        // Spelled out: a bind would be another one in GROUP BY, and so another expression.
+        GroupBy::Day => Expr::cust(format!("operations.finished_at / {DAY_MICROS}")),
+        GroupBy::Model => Column::Model.into_expr(),
+        GroupBy::ApiKey => Column::ApiKeyId.into_expr(),
+        GroupBy::Wallet => Column::WalletId.into_expr(),
     };
-    let meters = MeterKind::ALL.map(|kind| sum(&format!("o.{}", kind.label()))).join(", ");
-    format!(
-        "SELECT {part} AS part, w.currency,
-            count(*) FILTER (WHERE o.phase = 'completed'),
-            count(*) FILTER (WHERE o.phase = 'refused'),
-            count(*) FILTER (WHERE o.phase = 'abandoned'),
-            count(*) FILTER (WHERE o.meters_source = 'estimated'),
-            {meters}, {}, {}, {}, {}, count(o.provider_cost), {}, {}
-         FROM operations AS o CROSS JOIN wallets AS w
-         WHERE w.id = o.wallet_id AND o.seq > $1 AND o.seq <= $2 AND o.finished_at >= $3 AND o.finished_at < $4
-         GROUP BY part, w.currency",
-        sum("o.charge"),
-        sum("o.shortfall"),
-        sum(REFUNDED),
-        sum(EXPOSURE),
-        sum("o.provider_cost"),
-        // Nothing of what has no cost: it is absent there, and so is the difference.
-        sum(&format!("o.charge - coalesce({REFUNDED}, 0) - o.provider_cost"))
-    )
-}
-
-/// A sum that is a 64-bit integer or an error.
-fn sum(of: &str) -> String {
-    format!("CAST(coalesce(sum({of}), 0) AS bigint)")
+    let currency = wallet::Column::Currency.into_expr();
+    let only = |those: Expr, then: Expr| -> Expr { Expr::case(those, then).into() };
+    let count = |those: Expr| only(those, 1.into()).count();
+    let refunded = refunds(Column::Id.into_expr());
+    // A run that may have cost something, and that nobody was charged for.
+    let is_exposed = Column::Phase.is_in(["refused", "abandoned"]);
+    let exposure = only(is_exposed, Column::Hold.into_expr());
+    let (charge, cost) = (Column::Charge.into_expr(), Column::ProviderCost.into_expr());
+    // Nothing of what has no cost: it is absent there, and so is the difference.
+    let margin = charge.clone().sub(refunded.clone()).sub(cost.clone());
+    let mut page = Query::select();
+    page.exprs([part.clone(), currency.clone()])
+        .exprs(["completed", "refused", "abandoned"].map(|phase| count(Column::Phase.eq(phase))))
+        .expr(count(Column::MetersSource.eq("estimated")))
+        .exprs(METERS.map(|meter| total(meter.into_expr())))
+        .exprs([charge, Column::Shortfall.into_expr(), refunded, exposure].map(total))
+        .expr(cost.clone().count())
+        .exprs([cost, margin].map(total))
+        .from(operation::Entity)
+        // Operations come first in the join, whatever the planner thinks of wallets.
+        .cross_join(wallet::Entity)
+        .and_where(wallet::Column::Id.into_expr().eq(Column::WalletId.into_expr()))
+        .and_where(Column::Seq.gte(numbers.start))
+        .and_where(Column::Seq.lt(numbers.end))
+        .and_where(Column::FinishedAt.gte(finished.start))
+        .and_where(Column::FinishedAt.lt(finished.end))
+        .add_group_by([part, currency]);
+    page
 }
 
 fn summed(by: GroupBy, row: &QueryResult) -> Result<(GroupKey, Currency, Totals), BadRow> {
@@ -131,17 +149,27 @@ fn summed(by: GroupBy, row: &QueryResult) -> Result<(GroupKey, Currency, Totals)
 
 /// The names of what is grouped by id.
 async fn names(
-    db: &mut ReadTransaction,
+    db: &ReadTransaction,
     by: GroupBy,
+    ids: Vec<[u8; 16]>,
 ) -> Result<BTreeMap<[u8; 16], String>, ReadError> {
-    let sql = match by {
-        GroupBy::Day | GroupBy::Model => return Ok(BTreeMap::new()),
-        GroupBy::ApiKey => "SELECT id, name FROM api_keys",
-        GroupBy::Wallet => "SELECT id, name FROM wallets",
-    };
-    let name = |row: &QueryResult| {
-        let mut cells = Cells::new(row);
-        Ok((cells.bytes()?, cells.text()?))
-    };
-    db.query(sql, []).await?.iter().map(name).collect::<Result<_, _>>().map_err(ReadError::Row)
+    let mut names = BTreeMap::new();
+    for ids in ids.chunks(NAMES) {
+        let ids = ids.iter().map(|id| id.to_vec());
+        let named = match by {
+            GroupBy::Day | GroupBy::Model => break,
+            GroupBy::ApiKey => {
+                use api_key::Column::{Id, Name};
+                let some = api_key::Entity::find().select_only().columns([Id, Name]);
+                some.filter(Id.is_in(ids)).into_query()
+            }
+            GroupBy::Wallet => {
+                use wallet::Column::{Id, Name};
+                let some = wallet::Entity::find().select_only().columns([Id, Name]);
+                some.filter(Id.is_in(ids)).into_query()
+            }
+        };
+        names.extend(db.select::<([u8; 16], String)>(&named).await?);
+    }
+    Ok(names)
 }

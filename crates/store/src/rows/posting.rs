@@ -22,7 +22,7 @@ pub(crate) fn posting(cells: &mut Cells<'_>) -> Result<Posting, BadRow> {
 pub(crate) fn posting_kind(cells: &mut Cells<'_>) -> Result<PostingKind, BadRow> {
     let kind = cells.text()?;
     let operation = cells.opt_bytes()?.map(OperationId::from_bytes);
-    let reason: Option<String> = cells.get()?;
+    let reason = cells.opt_text()?;
     let at = cells.next;
     match (kind.as_str(), operation, reason) {
         ("deposit", None, None) => Some(PostingKind::Deposit),

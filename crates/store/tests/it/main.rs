@@ -9,6 +9,7 @@ mod differential;
 mod heat;
 mod identity;
 mod laws;
+mod list;
 mod postgres;
 mod proxy;
 mod purge;

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::{Micros, OperationId};
-use holdfast_store::report::{Filter, Scope};
+use holdfast_store::list::{OperationFilter, Order, PageRequest, Scope};
 use holdfast_testkit::laws::tenant::{Tenant, finish, record};
 
 use crate::scratch::Home;
 
-async fn list(home: &impl Home, filter: Filter) -> Vec<OperationId> {
-    let listed = home.store().operations(&filter).await.unwrap();
-    listed.into_iter().map(|listed| listed.operation.id).collect()
+async fn list(home: &impl Home, scope: Scope, limit: u32) -> Vec<OperationId> {
+    let filter = OperationFilter { scope, ..OperationFilter::default() };
+    let page = home.store().operations(filter, PageRequest::first(Order::Newest, limit));
+    page.await.unwrap().rows.into_iter().map(|listed| listed.operation.id).collect()
 }
 
 async fn operations_are_listed_newest_first_up_to_a_limit(home: &impl Home) {
@@ -21,11 +22,10 @@ async fn operations_are_listed_newest_first_up_to_a_limit(home: &impl Home) {
     for _ in 0..5 {
         ids.insert(0, tenant.admit(&tenant.claim().build()).await.id);
     }
-    let all = Filter { scope: Scope::All, limit: 9 };
-    assert_eq!(list(home, all).await, ids);
-    let first = Filter { limit: 2, ..all };
-    assert_eq!(list(home, first).await, ids[..2]);
-    let listed = home.store().operations(&first).await.unwrap();
+    assert_eq!(list(home, Scope::All, 9).await, ids);
+    assert_eq!(list(home, Scope::All, 2).await, ids[..2]);
+    let first = PageRequest::first(Order::Newest, 2);
+    let listed = home.store().operations(OperationFilter::default(), first).await.unwrap().rows;
     let shown = tenant.load(ids[0]).await.operation.unwrap();
     assert_eq!(listed[0].operation, shown);
     assert_eq!(listed[0].lease, Some(tenant.lease.clone()));
@@ -40,11 +40,11 @@ async fn stale_are_the_recorded_and_those_without_a_live_owner(home: &impl Home)
     let completed = tenant.admit(&tenant.claim().build()).await;
     tenant.step(completed.id, finish(&completed, 1, 1)).await;
     let orphan = tenant.admit(&tenant.claim().lease(other.lease.clone()).build()).await;
-    let stale = Filter { scope: Scope::Stale, limit: 9 };
-    assert_eq!(list(home, stale).await, [recorded.id]);
+    assert_eq!(list(home, Scope::Stale, 9).await, [recorded.id]);
+    assert_eq!(list(home, Scope::Running, 9).await, [orphan.id, recorded.id, running.id]);
     let zero = std::time::Duration::ZERO;
     home.nodes().heartbeat(&other.lease.node, zero, LeaseMode::Renew).await.unwrap();
-    assert_eq!(list(home, stale).await, [orphan.id, recorded.id]);
+    assert_eq!(list(home, Scope::Stale, 9).await, [orphan.id, recorded.id]);
 
     let outstanding = home.store().outstanding().await.unwrap();
     let amounts = BTreeMap::from([(running.price.currency, Micros::new(300))]);

@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use async_trait::async_trait;
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_store::list::{ApiKeyFilter, Order};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
-use holdfast_testkit::laws::Stores;
+use holdfast_testkit::laws::{Lists, Stores};
 use tempfile::TempDir;
 
+use crate::list;
 use crate::raw::Raw;
 
 /// The URL of a file.
@@ -128,5 +133,22 @@ impl Stores for Scratch {
 
     fn prices(&self) -> Option<&dyn Prices> {
         Some(&self.store)
+    }
+
+    fn lists(&self) -> Option<&dyn Lists> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Lists for Scratch {
+    async fn all_api_keys(&self) -> Vec<ApiKey> {
+        let page = |request| self.store.api_keys(ApiKeyFilter::default(), request);
+        let listed = list::whole(Order::Oldest, page).await;
+        listed.into_iter().map(|listed| listed.api_key).collect()
+    }
+
+    async fn all_wallets(&self) -> Vec<Wallet> {
+        list::whole(Order::Oldest, |request| self.store.wallets(request)).await
     }
 }

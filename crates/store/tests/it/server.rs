@@ -2,12 +2,17 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use async_trait::async_trait;
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_store::list::{ApiKeyFilter, Order};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
-use holdfast_testkit::laws::Stores;
+use holdfast_testkit::laws::{Lists, Stores};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
+use crate::list;
 use crate::raw::Raw;
 use crate::scratch::Home;
 
@@ -132,6 +137,23 @@ impl Stores for Server {
 
     fn prices(&self) -> Option<&dyn Prices> {
         Some(&self.store)
+    }
+
+    fn lists(&self) -> Option<&dyn Lists> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Lists for Server {
+    async fn all_api_keys(&self) -> Vec<ApiKey> {
+        let page = |request| self.store.api_keys(ApiKeyFilter::default(), request);
+        let listed = list::whole(Order::Oldest, page).await;
+        listed.into_iter().map(|listed| listed.api_key).collect()
+    }
+
+    async fn all_wallets(&self) -> Vec<Wallet> {
+        list::whole(Order::Oldest, |request| self.store.wallets(request)).await
     }
 }
 

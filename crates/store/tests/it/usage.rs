@@ -7,13 +7,14 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Event, Micros, Operation, Phase, Timestamp, WalletId};
 use holdfast_store::Store;
-use holdfast_store::report::{Filter, Scope};
+use holdfast_store::list::{OperationFilter, Order};
 use holdfast_store::statement::Period;
 use holdfast_store::usage::{Group, GroupBy, Totals, UsageRow};
 use holdfast_testkit::laws::Stores;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
 
+use crate::list;
 use crate::raw::Raw;
 use crate::scratch::Home;
 
@@ -154,11 +155,12 @@ async fn expected(
     by: GroupBy,
     period: Period,
 ) -> Vec<UsageRow> {
-    let filter = Filter { scope: Scope::All, limit: 1_000 };
-    let wallets = opened.wallets().list().await.unwrap();
-    let keys = opened.keys().unwrap().list().await.unwrap();
+    let all = OperationFilter::default();
+    let page = |request| store.operations(all, request);
+    let wallets = opened.lists().unwrap().all_wallets().await;
+    let keys = opened.lists().unwrap().all_api_keys().await;
     let mut sums = BTreeMap::new();
-    for listed in store.operations(&filter).await.unwrap() {
+    for listed in list::whole(Order::Newest, page).await {
         let operation = listed.operation;
         let Some(finished_at) = operation.phase.finished_at() else { continue };
         if period.from.is_some_and(|from| finished_at < from)

@@ -56,7 +56,7 @@ pub async fn an_issued_key_is_found_by_its_credential(stores: &dyn Stores) {
         assert_eq!((&known.credential, &known.api_key), (&credential, &key));
         issued.push(key);
     }
-    let listed = stores.keys().unwrap().list().await.unwrap();
+    let listed = stores.lists().unwrap().all_api_keys().await;
     assert_eq!(listed.iter().map(|key| key.id).next(), Some(tenant.api_key), "oldest first");
     assert_eq!(listed.into_iter().skip(1).collect::<Vec<_>>(), issued);
     assert_eq!(stores.keys().unwrap().credential(sample::fresh()).await.unwrap(), None);
@@ -68,7 +68,7 @@ pub async fn a_key_needs_its_wallet(stores: &dyn Stores) {
     let credential = credential(new.id);
     let refused = stores.keys().unwrap().issue(&new, &credential).await;
     assert!(matches!(refused, Err(CreateError::NoWallet)), "{refused:?}");
-    assert_eq!(stores.keys().unwrap().list().await.unwrap(), []);
+    assert_eq!(stores.lists().unwrap().all_api_keys().await, []);
     assert_eq!(stores.keys().unwrap().credential(credential.id).await.unwrap(), None);
 }
 
@@ -85,7 +85,7 @@ pub async fn names_of_keys_are_taken_once(stores: &dyn Stores) {
         assert!(matches!(refused, Err(CreateError::NameTaken)), "{refused:?}");
         assert_eq!(stores.keys().unwrap().credential(credential.id).await.unwrap(), None);
     }
-    assert_eq!(stores.keys().unwrap().list().await.unwrap().last(), Some(&key));
+    assert_eq!(stores.lists().unwrap().all_api_keys().await.last(), Some(&key));
 }
 
 /// A single one of many keys of one name that are issued at once is.
@@ -98,7 +98,7 @@ pub async fn concurrent_issues_of_a_name_make_one_key(stores: &dyn Stores) {
     });
     let issued = join_all(issues).await;
     assert_eq!(issued.iter().filter(|issued| issued.is_ok()).count(), 1, "{issued:?}");
-    assert_eq!(stores.keys().unwrap().list().await.unwrap().len(), 2);
+    assert_eq!(stores.lists().unwrap().all_api_keys().await.len(), 2);
 }
 
 /// Revoking has a moment; a second time changes nothing, and an unknown key has none.
@@ -115,7 +115,7 @@ pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     assert_eq!(known.credential.ends_at, since, "its credentials end with it");
     let set_back = KnownCredential { now: known.api_key.created_at, ..known };
     assert!(set_back.has_ended(), "whatever the clock says");
-    let listed = stores.keys().unwrap().list().await.unwrap();
+    let listed = stores.lists().unwrap().all_api_keys().await;
     assert_eq!(listed.last().unwrap().revoked_at, since);
     assert_eq!(listed.first().unwrap().revoked_at, None, "another key is as it was");
     assert_eq!(stores.keys().unwrap().revoke(sample::fresh()).await.unwrap(), None);
@@ -150,7 +150,7 @@ pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn
     let taken = keys.rotate(&third, Duration::ZERO).await;
     assert!(matches!(taken, Err(RotateError::Taken)), "{taken:?}");
     assert_eq!([end(&first).await, end(&second).await, end(&third).await], [soon, later, None]);
-    let other = keys.list().await.unwrap().remove(0);
+    let other = stores.lists().unwrap().all_api_keys().await.remove(0);
     assert_eq!((other.id, other.revoked_at), (tenant.api_key, None), "another key is as it was");
 }
 
@@ -222,7 +222,7 @@ pub async fn wallets_are_found_and_listed(stores: &dyn Stores) {
         assert_eq!(stores.wallets().transfers(id, 9).await.unwrap(), []);
         made.push(wallet);
     }
-    assert_eq!(stores.wallets().list().await.unwrap(), made, "oldest first");
+    assert_eq!(stores.lists().unwrap().all_wallets().await, made, "oldest first");
     assert_eq!(stores.wallets().find(sample::fresh()).await.unwrap(), None);
 }
 
@@ -238,7 +238,7 @@ pub async fn names_of_wallets_are_taken_once(stores: &dyn Stores) {
     let creates = (0..5).map(|_| stores.wallets().create(sample::fresh(), &other, sample::usd()));
     let created = join_all(creates).await;
     assert_eq!(created.iter().filter(|created| created.is_ok()).count(), 1, "{created:?}");
-    let listed = stores.wallets().list().await.unwrap();
+    let listed = stores.lists().unwrap().all_wallets().await;
     assert_eq!((listed.len(), listed.first()), (2, Some(&wallet)));
 }
 

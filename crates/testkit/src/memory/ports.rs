@@ -26,6 +26,7 @@ use holdfast_domain::{
 
 use super::MemoryJournal;
 use crate::join::step_back;
+use crate::laws::Lists;
 
 #[async_trait]
 impl Nodes for MemoryJournal {
@@ -150,11 +151,6 @@ impl ApiKeys for MemoryJournal {
         let key = state.api_keys.iter_mut().find(|key| key.id == api_key);
         Ok(key.map(|key| *key.revoked_at.get_or_insert(now)))
     }
-
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        step_back().await;
-        Ok(self.state().api_keys.clone())
-    }
 }
 
 #[async_trait]
@@ -181,11 +177,6 @@ impl Wallets for MemoryJournal {
         Ok(self.wallet(id))
     }
 
-    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
-        step_back().await;
-        Ok(self.state().wallets.clone())
-    }
-
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {
         step_back().await;
         let state = self.state();
@@ -198,6 +189,19 @@ impl Wallets for MemoryJournal {
     async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable> {
         step_back().await;
         Ok(self.state().postings.get(&id).cloned())
+    }
+}
+
+#[async_trait]
+impl Lists for MemoryJournal {
+    async fn all_api_keys(&self) -> Vec<ApiKey> {
+        step_back().await;
+        self.state().api_keys.clone()
+    }
+
+    async fn all_wallets(&self) -> Vec<Wallet> {
+        step_back().await;
+        self.state().wallets.clone()
     }
 }
 

@@ -8,7 +8,8 @@ use holdfast_domain::operation::{Binding, Operation, Phase, SealedResult, Snapsh
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::usage::MeterReading;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Journal, Micros, OperationId, Timestamp, WalletId, Wallets};
+use holdfast_domain::{Journal, Micros, OperationId, Timestamp, WalletId};
+use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::memory::WalletEntry;
 
 use super::world::{RETENTION, World};
@@ -95,7 +96,7 @@ pub(super) async fn broken(world: &mut World) -> Vec<&'static str> {
     }
     let view = View {
         rows: loaded.iter().map(|(r, of)| (r.clone(), of.clone(), &world.ghosts[&r.id])).collect(),
-        wallets: Wallets::list(&world.journal).await.unwrap(),
+        wallets: world.journal.all_wallets().await,
         lines: world.journal.lines(),
         posted,
         world,

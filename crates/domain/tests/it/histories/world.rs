@@ -16,6 +16,7 @@ use holdfast_domain::{
     ApiKeyId, ClaimId, Event, Incarnation, Journal, Micros, Nodes, OperationId, PostingId,
     Timestamp, WalletId, Wallets, decide,
 };
+use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Dice, Fault, MemoryJournal, sample};
 
 use super::invariants::Ghost;
@@ -192,7 +193,7 @@ impl World {
 
     /// Whether nothing runs, waits or holds money.
     pub(super) async fn rests(&self) -> bool {
-        let held = Wallets::list(&self.journal).await.unwrap().into_iter().map(|it| it.held);
+        let held = self.journal.all_wallets().await.into_iter().map(|it| it.held);
         let rows = self.journal.operations();
         held.into_iter().all(|held| held == Micros::ZERO)
             && rows.iter().all(|row| row.phase == Phase::Open || row.phase.finished_at().is_some())

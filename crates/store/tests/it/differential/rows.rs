@@ -21,7 +21,7 @@ pub(super) async fn read(player: &Player<'_>, history: &History) -> Vec<(&'stati
         let bytes = |it: SealedResult| (it.credential, it.format, it.nonce, it.sealed);
         results.push((id, snapshot.result.map(bytes)));
     }
-    let wallets = stores.wallets().list().await.unwrap();
+    let wallets = stores.lists().unwrap().all_wallets().await;
     let mut transfers = Vec::new();
     for wallet in &wallets {
         let entries = stores.wallets().transfers(wallet.id, u32::MAX).await.unwrap();
@@ -39,7 +39,8 @@ pub(super) async fn read(player: &Player<'_>, history: &History) -> Vec<(&'stati
         revoked_at: key.revoked_at.map(|at| player.place(at)),
         ..key
     };
-    let api_keys: Vec<_> = keys.list().await.unwrap().into_iter().map(placed).collect();
+    let api_keys: Vec<_> =
+        stores.lists().unwrap().all_api_keys().await.into_iter().map(placed).collect();
     let mut credentials = Vec::new();
     for key in (11..20).map(ApiKeyId::from_u128) {
         let known = keys.credential(credential_of(key).id).await.unwrap();

@@ -16,9 +16,8 @@ use holdfast_domain::ports::{
     CommitError, LeasedOperation, LedgerEntry, LedgerSource, Unavailable,
 };
 use holdfast_domain::price::PriceVersionId;
-use holdfast_domain::{
-    ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets,
-};
+use holdfast_domain::{ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId};
+use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::sample;
 
 use super::BrokenJournal;
@@ -162,7 +161,7 @@ impl BrokenJournal {
             self.make(bent.wallet).await;
         }
         if self.has(Defect::WalletsAreMixedUp)
-            && let Some(oldest) = Wallets::list(&self.inner).await.unwrap().first()
+            && let Some(oldest) = self.inner.all_wallets().await.first()
         {
             bent.wallet = oldest.id;
         }

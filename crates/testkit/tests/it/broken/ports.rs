@@ -18,6 +18,7 @@ use holdfast_domain::{
     WalletId, Wallets,
 };
 
+use holdfast_testkit::laws::Lists;
 use holdfast_testkit::sample;
 
 use super::BrokenJournal;
@@ -94,7 +95,7 @@ impl ApiKeys for BrokenJournal {
         if self.has(Defect::KeysMakeWallets) {
             self.make(key.wallet).await;
         }
-        let listed = ApiKeys::list(&self.inner).await.unwrap();
+        let listed = self.inner.all_api_keys().await;
         let seems_free = !listed.iter().any(|known| known.name == key.name);
         let issued = self.inner.issue(key, credential).await;
         let is_given_again = self.has(Defect::NamesOfKeysRepeat)
@@ -120,7 +121,7 @@ impl ApiKeys for BrokenJournal {
                 rotation.others_end_at = others_end_at;
             }
             Err(RotateError::Ended) if self.has(Defect::EndedKeysAreRotated) => {
-                let listed = ApiKeys::list(&self.inner).await.unwrap();
+                let listed = self.inner.all_api_keys().await;
                 let api_key = listed.into_iter().find(|key| key.id == credential.api_key).unwrap();
                 return Ok(Rotation { api_key, others_end_at });
             }
@@ -147,7 +148,7 @@ impl ApiKeys for BrokenJournal {
             counters = all.filter(|(_, used)| *used != 0).collect();
         }
         if self.has(Defect::StandingsAreMixedUp) {
-            for key in ApiKeys::list(&self.inner).await? {
+            for key in self.inner.all_api_keys().await {
                 let other = self.inner.counters(key.id).await?.counters;
                 let both = |counter| (counter, used(&counters, counter).max(used(&other, counter)));
                 counters = Counter::ALL.into_iter().map(both).collect();
@@ -161,9 +162,20 @@ impl ApiKeys for BrokenJournal {
         let now = self.inner.now();
         Ok(if self.has(Defect::RevokingAgainCounts) { since.map(|_first| now) } else { since })
     }
+}
 
-    async fn list(&self) -> Result<Vec<ApiKey>, Unavailable> {
-        ApiKeys::list(&self.inner).await
+#[async_trait]
+impl Lists for BrokenJournal {
+    async fn all_api_keys(&self) -> Vec<ApiKey> {
+        self.inner.all_api_keys().await
+    }
+
+    async fn all_wallets(&self) -> Vec<Wallet> {
+        let mut wallets = self.inner.all_wallets().await;
+        if self.has(Defect::WalletsAreListedBackwards) {
+            wallets.reverse();
+        }
+        wallets
     }
 }
 
@@ -185,14 +197,6 @@ impl Wallets for BrokenJournal {
 
     async fn find(&self, id: WalletId) -> Result<Option<Wallet>, Unavailable> {
         self.inner.find(id).await
-    }
-
-    async fn list(&self) -> Result<Vec<Wallet>, Unavailable> {
-        let mut wallets = Wallets::list(&self.inner).await?;
-        if self.has(Defect::WalletsAreListedBackwards) {
-            wallets.reverse();
-        }
-        Ok(wallets)
     }
 
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable> {

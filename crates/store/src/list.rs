@@ -1,0 +1,152 @@
+//! Lists, a page at a time: API keys, wallets and operations by their numbers, which the database
+//! gives in the order of creation.
+//!
+//! ```text
+//! PageRequest { order, after: None, limit }  ->  Page { rows, next: Some(cursor) }
+//! PageRequest { order, after: cursor, limit } -> ... -> Page { rows, next: None }
+//! ```
+//!
+//! A page starts after a number and never at an offset, so rows that are added meanwhile neither
+//! repeat nor hide another one. Each page is read at its own moment.
+//!
+//! A filter that no index serves (the API key or the time of an operation, all of an API key's) is
+//! applied to [`ROWS_READ_MAX`] numbers a page: such a page may have few rows or none, and a next
+//! one nevertheless.
+
+use std::time::Duration;
+
+use holdfast_domain::credential::ApiKey;
+use holdfast_domain::operation::{Lease, Operation};
+use holdfast_domain::{ApiKeyId, Micros, Timestamp, WalletId};
+
+use crate::report::LiveCredential;
+use crate::statement::Period;
+
+/// Rows on one page at most.
+pub const PAGE_MAX: u32 = 500;
+
+/// Rows that one page reads at most, where no index finds those that a filter is after.
+pub const ROWS_READ_MAX: u32 = 20_000;
+
+/// The longest time by which an operation may have been created before one with a lower number. A
+/// statement of a batch takes both, the clock and the numbers, beside other batches, and may run
+/// for ten seconds.
+pub(crate) const CREATION_DISORDER: Duration = Duration::from_secs(30);
+
+/// Order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The newest row first.
+    Newest,
+    /// The oldest row first.
+    Oldest,
+}
+
+/// Place in a list where a page ended, in the order of that list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageCursor(pub(crate) i64);
+
+/// Request for one page of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    /// Order of the list: the same for all its pages.
+    pub order: Order,
+    /// End of the page before; nothing before the first.
+    pub after: Option<PageCursor>,
+    /// At most so many rows; more than [`PAGE_MAX`] are that many, and none are one.
+    pub limit: u32,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// Rows in the order of the list.
+    pub rows: Vec<T>,
+    /// End of this page, where there may be more after it.
+    pub next: Option<PageCursor>,
+}
+
+/// Filter of a list of API keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ApiKeyFilter {
+    /// Wallet of all keys in the list.
+    pub wallet: Option<WalletId>,
+    /// State of all keys in the list.
+    pub state: Option<ApiKeyState>,
+}
+
+/// State of an API key, by the database's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiKeyState {
+    /// Neither revoked nor past its end.
+    InForce,
+    /// Past its end, and not revoked.
+    Ended,
+    /// Ended by hand, for good.
+    Revoked,
+}
+
+/// An API key with its credentials in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyListing {
+    /// The row.
+    pub api_key: ApiKey,
+    /// Credentials in force, oldest first.
+    pub credentials: Vec<LiveCredential>,
+}
+
+/// Filter of a list of operations. All parts of it apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OperationFilter {
+    /// Operations that the list is of.
+    pub scope: Scope,
+    /// Wallet of all operations in the list.
+    pub wallet: Option<WalletId>,
+    /// API key of all operations in the list.
+    pub api_key: Option<ApiKeyId>,
+    /// Period in which all operations of the list were created.
+    pub created: Period,
+}
+
+/// Scope of a list of operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// All of them.
+    #[default]
+    All,
+    /// Operations that are leased or recorded.
+    Running,
+    /// Operations of [`Self::Running`] whose owner may be gone or whose settlement is missing.
+    Stale,
+}
+
+/// An operation with what its situation depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationListing {
+    /// The row.
+    pub operation: Operation,
+    /// Name of its API key; missing in a damaged book alone.
+    pub api_key_name: Option<String>,
+    /// Sum of the refunds of its charge.
+    pub refunded: Micros,
+    /// The row of its node's name.
+    pub lease: Option<Lease>,
+    /// The database's clock.
+    pub now: Timestamp,
+}
+
+impl PageRequest {
+    /// The first page of a list.
+    #[must_use]
+    pub const fn first(order: Order, limit: u32) -> Self {
+        Self { order, after: None, limit }
+    }
+}
+
+impl OperationFilter {
+    /// True where no index leads to the rows: they are few among those that are read.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let is_filtered = self.api_key.is_some() || self.created != Period::default();
+        is_filtered && self.scope == Scope::All
+    }
+}

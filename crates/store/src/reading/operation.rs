@@ -1,0 +1,160 @@
+//! The query behind [`Store::operations`]: operations with their price, lease, refunds and the name
+//! of their API key, one row each.
+//!
+//! A moment becomes a number by bisection, since there is no index by time: numbers follow moments
+//! of creation, but for [`CREATION_DISORDER`]. A clock that was set back by more than that makes a
+//! filter by time leave rows out.
+
+use std::ops::Range;
+
+use holdfast_domain::operation::{Lease, Operation};
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{Micros, Timestamp};
+use sea_orm::sea_query::{Expr, ExprTrait as _, Func};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, Iterable, JoinType, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, RelationTrait, Select,
+};
+
+use super::page::{numbers, page, sparse_page};
+use super::report::refunds;
+use super::row::FromCells;
+use super::{ReadError, ReadTransaction};
+use crate::Store;
+use crate::dialect::Dialect;
+use crate::entity::operation::{Column, Entity, Relation};
+use crate::entity::{api_key, node, price};
+use crate::list::{CREATION_DISORDER, OperationFilter, OperationListing, Page, PageRequest, Scope};
+use crate::rows::{self, BadRow, Cells};
+use crate::statement::Period;
+
+impl Store {
+    /// Operations.
+    ///
+    /// # Errors
+    ///
+    /// Where the database cannot be read.
+    pub async fn operations(
+        &self,
+        filter: OperationFilter,
+        request: PageRequest,
+    ) -> Result<Page<OperationListing>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(operations(db, filter, request))).await
+    }
+}
+
+async fn operations(
+    db: &ReadTransaction,
+    filter: OperationFilter,
+    request: PageRequest,
+) -> Result<Page<OperationListing>, ReadError> {
+    let now = db.now().await?;
+    let select = select(db.dialect(), filter, now);
+    let found: Page<OperationRow> = if filter.is_sparse() {
+        let numbers = created_in(db, filter.created).await?;
+        sparse_page(db, select, Column::Seq, numbers, request).await?
+    } else {
+        page(db, select, Column::Seq, request).await?
+    };
+    let listing = |OperationRow { operation, lease, api_key_name, refunded }| OperationListing {
+        operation,
+        api_key_name,
+        refunded,
+        lease,
+        now,
+    };
+    Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
+}
+
+/// Every column that [`OperationRow`] reads, of what the filter lets through.
+pub(super) fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) -> Select<Entity> {
+    let is_stale = Condition::any()
+        .add(Column::Phase.eq("recorded"))
+        .add(node::Column::Name.is_null())
+        .add(node::Column::Incarnation.into_expr().ne(Column::Incarnation.into_expr()))
+        .add(node::Column::EndsAt.lte(now.as_micros()));
+    let is_running = || Expr::cust(dialect.is_running("operations"));
+    let Period { from, to } = filter.created;
+    let operations = Entity::find()
+        .columns(price::Column::iter())
+        .columns([node::Column::Name, node::Column::Incarnation, node::Column::EndsAt])
+        .column(api_key::Column::Name)
+        .expr(refunds(Column::Id.into_expr()))
+        .join(JoinType::LeftJoin, Relation::Price.def())
+        .join(JoinType::LeftJoin, Relation::Node.def())
+        .join(JoinType::LeftJoin, Relation::ApiKey.def())
+        .apply_if(filter.wallet, |all, id| {
+            let of = || Column::WalletId.into_expr();
+            // Few run, and an index of wallets would lead through all that this one ever had:
+            // SQLite would take it, if it saw the column by itself.
+            let hidden = || Expr::from(Func::coalesce([of(), of()]));
+            let wallet = if filter.scope == Scope::All { of() } else { hidden() };
+            all.filter(wallet.eq(id.to_bytes().to_vec()))
+        })
+        .apply_if(filter.api_key, |all, id| all.filter(Column::ApiKeyId.eq(id.to_bytes().to_vec())))
+        .apply_if(from, |all, from| all.filter(Column::CreatedAt.gte(from.as_micros())))
+        .apply_if(to, |all, to| all.filter(Column::CreatedAt.lt(to.as_micros())));
+    match filter.scope {
+        Scope::All => operations,
+        Scope::Running => operations.filter(is_running()),
+        Scope::Stale => operations.filter(is_running()).filter(is_stale),
+    }
+}
+
+/// The numbers of all operations that were created in a period, and of some before and after it.
+async fn created_in(db: &ReadTransaction, period: Period) -> Result<Range<i64>, ReadError> {
+    let all = numbers::<Entity>(db, Column::Seq).await?;
+    let disorder = i64::try_from(CREATION_DISORDER.as_micros()).unwrap_or(i64::MAX);
+    let start = match period.from {
+        Some(from) => first_at(db, from.as_micros().saturating_sub(disorder), all.end).await?,
+        None => all.start,
+    };
+    let end = match period.to {
+        Some(to) => first_at(db, to.as_micros().saturating_add(disorder), all.end).await?,
+        None => all.end,
+    };
+    Ok(start..end)
+}
+
+/// Number of an operation created at this moment or later, the one before which was created before
+/// it; or `end`.
+async fn first_at(db: &ReadTransaction, moment: i64, end: i64) -> Result<i64, ReadError> {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low.midpoint(high);
+        // Numbers of a server have gaps: the next one that there is.
+        let next = Entity::find()
+            .select_only()
+            .columns([Column::Seq, Column::CreatedAt])
+            .filter(Column::Seq.gte(middle))
+            .order_by_asc(Column::Seq)
+            .limit(1);
+        let next: Vec<(i64, i64)> = db.select(next.as_query()).await?;
+        match next.first() {
+            Some((seq, created_at)) if *created_at < moment => low = seq.saturating_add(1),
+            Some(_) | None => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// A row of the list without what all rows share.
+pub(super) struct OperationRow {
+    operation: Operation,
+    lease: Option<Lease>,
+    api_key_name: Option<String>,
+    refunded: Micros,
+}
+
+impl FromCells for OperationRow {
+    fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
+        // `released` and the version of the price, which stands with the price again.
+        cells.skip(2);
+        Ok(Self {
+            operation: rows::operation(cells)?,
+            lease: rows::lease(cells)?,
+            api_key_name: cells.opt_text()?,
+            refunded: cells.micros()?,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Pages by SeaORM's cursor, over the number of a row (`seq`).
+//!
+//! ```text
+//! newest first, by an index:    ... WHERE filter AND seq < after ORDER BY seq DESC LIMIT n + 1
+//! newest first, without one:    the same, of the numbers [end - ROWS_READ_MAX, end) alone
+//! ```
+//!
+//! The row beyond the limit only says that there is a next page. Without an index the end of a
+//! window is the end of its page as well, so that a page with no rows leads on, too.
+
+use std::ops::Range;
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait, Select,
+};
+
+use super::row::{FromCells, Row};
+use super::{ReadError, ReadTransaction, read};
+use crate::list::{Order, PAGE_MAX, Page, PageCursor, PageRequest, ROWS_READ_MAX};
+
+/// Reads the page of what is selected, by the number in its first column.
+pub(super) async fn page<E, M, T>(
+    db: &impl ConnectionTrait,
+    select: Select<E>,
+    number: E::Column,
+    PageRequest { order, after, limit }: PageRequest,
+) -> Result<Page<T>, ReadError>
+where
+    E: EntityTrait<Model = M>,
+    M: FromQueryResult + Send + Sync,
+    T: FromCells + Send + Sync,
+{
+    let limit = limit.clamp(1, PAGE_MAX);
+    let mut cursor = select.cursor_by(number);
+    match order {
+        Order::Newest => cursor.desc(),
+        Order::Oldest => cursor.asc(),
+    };
+    if let Some(PageCursor(after)) = after {
+        cursor.after(after);
+    }
+    let mut cursor = cursor.into_model::<Row<(i64, T)>>();
+    let found = cursor.first(u64::from(limit).saturating_add(1)).all(db).await.map_err(read)?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = found.len() > limit;
+    let (mut rows, mut last) = (Vec::with_capacity(limit.min(found.len())), None);
+    for Row((number, row)) in found.into_iter().take(limit) {
+        last = Some(PageCursor(number));
+        rows.push(row);
+    }
+    Ok(Page { rows, next: last.filter(|_| has_more) })
+}
+
+/// Reads the page of what is selected among these numbers, where a filter finds few of them.
+pub(super) async fn sparse_page<E, M, T>(
+    db: &impl ConnectionTrait,
+    select: Select<E>,
+    number: E::Column,
+    numbers: Range<i64>,
+    request: PageRequest,
+) -> Result<Page<T>, ReadError>
+where
+    E: EntityTrait<Model = M>,
+    M: FromQueryResult + Send + Sync,
+    T: FromCells + Send + Sync,
+{
+    let Range { mut start, mut end } = numbers;
+    let width = i64::from(ROWS_READ_MAX);
+    // What the next page starts after, where this one has read its window to the end.
+    let edge = match request.order {
+        Order::Newest => {
+            end = request.after.map_or(end, |PageCursor(after)| end.min(after));
+            let window = start.max(end.saturating_sub(width));
+            let is_last = window == start;
+            start = window;
+            (!is_last).then_some(PageCursor(start))
+        }
+        Order::Oldest => {
+            let first = |PageCursor(after)| start.max(after.saturating_add(1));
+            start = request.after.map_or(start, first);
+            let window = end.min(start.saturating_add(width));
+            let is_last = window == end;
+            end = window;
+            (!is_last).then_some(PageCursor(end.saturating_sub(1)))
+        }
+    };
+    let select = select.filter(number.gte(start)).filter(number.lt(end));
+    let found = page(db, select, number, request).await?;
+    Ok(Page { next: found.next.or(edge), ..found })
+}
+
+/// The numbers that a table has: from zero to beyond its last row.
+pub(super) async fn numbers<E: EntityTrait>(
+    db: &ReadTransaction,
+    number: E::Column,
+) -> Result<Range<i64>, ReadError> {
+    let last = E::find().select_only().column(number).order_by_desc(number).limit(1);
+    let last: Vec<i64> = db.select(last.as_query()).await?;
+    Ok(0..last.first().map_or(0, |last| last.saturating_add(1)))
+}

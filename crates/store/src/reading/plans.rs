@@ -1,0 +1,84 @@
+//! Query plans of lists: a page is found through an index and in its order, on SQLite, which has no
+//! statistics here. The planner of a server has some, and is not held to a plan.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement};
+
+use super::operation::{OperationRow, select};
+use super::page::{page, sparse_page};
+use crate::dialect::Dialect;
+use crate::entity::operation::Column;
+use crate::list::{OperationFilter, Order, Page, PageCursor, PageRequest, Scope};
+use crate::sqlite::plans::{ledger, plan};
+
+/// A connection that finds nothing, and keeps the statements.
+struct Recorder(Mutex<Vec<String>>);
+
+#[async_trait]
+impl ConnectionTrait for Recorder {
+    fn get_database_backend(&self) -> DbBackend {
+        DbBackend::Sqlite
+    }
+
+    async fn execute_raw(&self, _statement: Statement) -> Result<ExecResult, DbErr> {
+        Err(DbErr::RecordNotInserted)
+    }
+
+    async fn execute_unprepared(&self, _sql: &str) -> Result<ExecResult, DbErr> {
+        Err(DbErr::RecordNotInserted)
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        Ok(self.query_all_raw(statement).await?.into_iter().next())
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(statement.sql);
+        Ok(Vec::new())
+    }
+}
+
+/// The plan of a page of operations.
+async fn plan_of(filter: OperationFilter, order: Order) -> Vec<String> {
+    let recorder = Recorder(Mutex::default());
+    let select = select(Dialect::Sqlite, filter, Timestamp::from_micros(0));
+    let request = PageRequest { order, after: Some(PageCursor(9)), limit: 9 };
+    let found: Page<OperationRow> = if filter.is_sparse() {
+        sparse_page(&recorder, select, Column::Seq, 0..99, request).await.unwrap()
+    } else {
+        page(&recorder, select, Column::Seq, request).await.unwrap()
+    };
+    assert_eq!(found.rows.len(), 0);
+    let statements = recorder.0.into_inner().unwrap();
+    let [sql] = statements.as_slice() else { panic!("{statements:#?}") };
+    plan(&ledger(), sql)
+}
+
+#[tokio::test]
+async fn a_page_of_operations_is_found_in_its_order_and_sorts_nothing() {
+    let wallet = Some(WalletId::from_u128(1));
+    let api_key = Some(ApiKeyId::from_u128(1));
+    let all = OperationFilter::default();
+    let by_number = "SEARCH operations USING INTEGER PRIMARY KEY (rowid";
+    let by_wallet = "SEARCH operations USING INDEX operations_of_wallet (wallet_id=? AND rowid";
+    let running = "operations USING INDEX operations_active";
+    let cases = [
+        (all, by_number),
+        (OperationFilter { api_key, ..all }, by_number),
+        (OperationFilter { wallet, ..all }, by_wallet),
+        (OperationFilter { wallet, api_key, ..all }, by_wallet),
+        (OperationFilter { scope: Scope::Running, ..all }, running),
+        (OperationFilter { scope: Scope::Stale, ..all }, running),
+        (OperationFilter { scope: Scope::Stale, wallet, ..all }, running),
+    ];
+    for (filter, expected) in cases {
+        for order in [Order::Newest, Order::Oldest] {
+            let plan = plan_of(filter, order).await;
+            assert!(plan[0].contains(expected), "{filter:?} {plan:#?}");
+            assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{filter:?} {plan:#?}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Lists by pages: every row once and in order, whatever the filter and however few fit on a page.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::credential::Grant;
+use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::ports::{NewApiKey, Unavailable};
+use holdfast_domain::{ApiKeyId, Operation, OperationId, Timestamp};
+use holdfast_store::list::{
+    ApiKeyFilter, ApiKeyState, OperationFilter, Order, PAGE_MAX, Page, PageRequest, ROWS_READ_MAX,
+    Scope,
+};
+use holdfast_store::statement::Period;
+use holdfast_testkit::laws::tenant::{Tenant, credential, finish};
+use holdfast_testkit::sample;
+
+use crate::raw::Raw;
+use crate::scratch::Home;
+
+/// All of a list, by pages of two.
+pub(crate) async fn whole<T, F>(order: Order, page: impl Fn(PageRequest) -> F) -> Vec<T>
+where
+    F: Future<Output = Result<Page<T>, Unavailable>>,
+{
+    let mut rows = Vec::new();
+    let mut request = PageRequest::first(order, 2);
+    loop {
+        let found = page(request).await.unwrap();
+        assert!(found.rows.len() <= 2);
+        rows.extend(found.rows);
+        request.after = found.next;
+        if found.next.is_none() {
+            return rows;
+        }
+    }
+}
+
+async fn operations(home: &impl Home, filter: OperationFilter, order: Order) -> Vec<OperationId> {
+    let page = |request| home.store().operations(filter, request);
+    let listed = whole(order, page).await;
+    listed.into_iter().map(|listed| listed.operation.id).collect()
+}
+
+async fn check(home: &impl Home, filter: OperationFilter, mut expected: Vec<OperationId>) {
+    assert_eq!(operations(home, filter, Order::Oldest).await, expected, "{filter:?}");
+    expected.reverse();
+    assert_eq!(operations(home, filter, Order::Newest).await, expected, "{filter:?}");
+}
+
+const ALL: OperationFilter = OperationFilter {
+    scope: Scope::All,
+    wallet: None,
+    api_key: None,
+    created: Period { from: None, to: None },
+};
+
+async fn operations_are_filtered_by_wallet_and_api_key(home: &impl Home) {
+    let tenants = [Tenant::new(home, 1_000).await, Tenant::new(home, 1_000).await];
+    let other_key = tenants[0].another_api_key().await;
+    let mut rows = Vec::new();
+    for n in 0..9 {
+        let tenant = &tenants[n % 2];
+        let claim = tenant.claim();
+        let claim = if n % 4 == 0 { claim.api_key(other_key) } else { claim };
+        rows.push(tenant.admit(&claim.build()).await);
+    }
+    let ids = |is: &dyn Fn(&Operation) -> bool| -> Vec<_> {
+        rows.iter().filter(|row| is(row)).map(|row| row.id).collect()
+    };
+    check(home, ALL, ids(&|_row| true)).await;
+    for tenant in &tenants {
+        let wallet = Some(tenant.wallet);
+        let of_wallet = ids(&|row| row.wallet == tenant.wallet);
+        assert!(of_wallet.len() > 2);
+        check(home, OperationFilter { wallet, ..ALL }, of_wallet).await;
+        let running = OperationFilter { scope: Scope::Running, wallet, ..ALL };
+        check(home, running, ids(&|row| row.wallet == tenant.wallet)).await;
+        for key in [tenant.api_key, other_key] {
+            let api_key = Some(key);
+            check(home, OperationFilter { api_key, ..ALL }, ids(&|row| row.api_key == key)).await;
+            let both = ids(&|row| row.api_key == key && row.wallet == tenant.wallet);
+            check(home, OperationFilter { api_key, wallet, ..ALL }, both).await;
+        }
+    }
+    let names = home.store().operations(ALL, PageRequest::first(Order::Newest, 1)).await.unwrap();
+    let key = home.store().api_key(rows[8].api_key).await.unwrap().unwrap();
+    assert_eq!(names.rows[0].api_key_name, Some(key.name));
+}
+
+async fn operations_are_filtered_by_time_though_their_numbers_are_not_quite_in_its_order(
+    home: &impl Home,
+) {
+    const MINUTE: i64 = 60_000_000;
+    let tenant = Tenant::new(home, 10_000).await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(tenant.admit(&tenant.claim().build()).await.id);
+    }
+    // A row a minute, and every fourth one 20 seconds before its predecessor.
+    let moment = |n: i64| n * MINUTE - if n % 4 == 0 { 80_000_000 } else { 0 };
+    let mut raw = Raw::reckless(home).await;
+    raw.run(
+        "UPDATE operations SET created_at = seq * 60000000
+            - CASE WHEN seq % 4 = 0 THEN 80000000 ELSE 0 END",
+    )
+    .await;
+    // Numbers of a server need not begin with one, nor be without gaps.
+    raw.run("UPDATE operations SET seq = seq + 1000 WHERE seq > 10").await;
+    let at = |micros: i64| Some(Timestamp::from_micros(micros));
+    for from in [None, at(0), at(3 * MINUTE), at(10 * MINUTE), at(21 * MINUTE)] {
+        for to in [None, at(0), at(7 * MINUTE), at(12 * MINUTE), at(21 * MINUTE)] {
+            let created = Period { from, to };
+            let is_in = |n: i64| {
+                let moment = Timestamp::from_micros(moment(n));
+                from.is_none_or(|from| moment >= from) && to.is_none_or(|to| moment < to)
+            };
+            let expected = (1..).zip(&ids).filter(|(n, _)| is_in(*n)).map(|(_, id)| *id);
+            check(home, OperationFilter { created, ..ALL }, expected.collect()).await;
+        }
+    }
+}
+
+async fn a_page_reads_no_more_rows_than_it_may_and_leads_on(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
+    let other_key = tenant.another_api_key().await;
+    let of_other = tenant.admit(&tenant.claim().api_key(other_key).build()).await.id;
+    tenant.admit(&tenant.claim().build()).await;
+    let far = 3 * i64::from(ROWS_READ_MAX);
+    let mut raw = Raw::reckless(home).await;
+    raw.run(&format!("UPDATE operations SET seq = seq + {far} WHERE seq > 1")).await;
+    let filter = OperationFilter { api_key: Some(other_key), ..ALL };
+    let first = PageRequest::first(Order::Newest, 9);
+    let found = home.store().operations(filter, first).await.unwrap();
+    assert!(found.rows.is_empty() && found.next.is_some(), "{found:?}");
+    check(home, filter, vec![of_other]).await;
+    let found = home.store().operations(ALL, first).await.unwrap();
+    assert_eq!((found.rows.len(), found.next), (2, None), "without a filter all are found");
+}
+
+async fn a_page_has_a_limit_and_what_is_added_moves_no_other_page(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(tenant.admit(&tenant.claim().build()).await.id);
+    }
+    let page = async |request| home.store().operations(ALL, request).await.unwrap();
+    for limit in [PAGE_MAX, u32::MAX] {
+        let found = page(PageRequest::first(Order::Newest, limit)).await;
+        assert_eq!((found.rows.len(), found.next), (4, None));
+    }
+    assert_eq!(page(PageRequest::first(Order::Newest, 0)).await.rows.len(), 1, "a page leads on");
+    let first = page(PageRequest::first(Order::Newest, 2)).await;
+    tenant.admit(&tenant.claim().build()).await;
+    let after = PageRequest { after: first.next, ..PageRequest::first(Order::Newest, 2) };
+    let second = page(after).await;
+    let rows = first.rows.iter().chain(&second.rows).map(|it| it.operation.id);
+    assert_eq!(rows.collect::<Vec<_>>(), ids.into_iter().rev().collect::<Vec<_>>());
+    assert_eq!(second.next, None);
+}
+
+async fn api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name(home: &impl Home) {
+    let tenants = [Tenant::new(home, 0).await, Tenant::new(home, 0).await];
+    let issue = async |n: usize, ends_at| {
+        let id: ApiKeyId = sample::fresh();
+        let grant = Grant { ends_at, ..Grant::default() };
+        let name = format!("of {id}");
+        let key = NewApiKey { id, wallet: tenants[n].wallet, name, grant };
+        let credential = credential(id);
+        home.keys().unwrap().issue(&key, &credential).await.unwrap()
+    };
+    let past = Some(Timestamp::from_micros(1));
+    let (ended, revoked) = (issue(0, past).await, issue(1, None).await);
+    let ended_and_revoked = issue(1, past).await;
+    let in_force = issue(1, None).await;
+    for key in [&revoked, &ended_and_revoked] {
+        home.keys().unwrap().revoke(key.id).await.unwrap();
+    }
+    let list = async |filter, order| {
+        let page = |request| home.store().api_keys(filter, request);
+        let keys = whole(order, page).await;
+        keys.into_iter().map(|it| it.api_key.id).collect::<Vec<_>>()
+    };
+    let check = async |wallet, state, mut expected: Vec<ApiKeyId>| {
+        let filter = ApiKeyFilter { wallet, state };
+        assert_eq!(list(filter, Order::Oldest).await, expected, "{filter:?}");
+        expected.reverse();
+        assert_eq!(list(filter, Order::Newest).await, expected, "{filter:?}");
+    };
+    let [first, second] = [tenants[0].api_key, tenants[1].api_key];
+    let all = vec![first, second, ended.id, revoked.id, ended_and_revoked.id, in_force.id];
+    check(None, None, all).await;
+    check(Some(tenants[0].wallet), None, vec![first, ended.id]).await;
+    let revoked_ones = vec![revoked.id, ended_and_revoked.id];
+    check(None, Some(ApiKeyState::Revoked), revoked_ones).await;
+    check(None, Some(ApiKeyState::Ended), vec![ended.id]).await;
+    check(None, Some(ApiKeyState::InForce), vec![first, second, in_force.id]).await;
+    let of_second = Some(tenants[1].wallet);
+    check(of_second, Some(ApiKeyState::InForce), vec![second, in_force.id]).await;
+    let nobody = Some(sample::fresh());
+    check(nobody, None, vec![]).await;
+
+    let store = home.store();
+    assert_eq!(store.api_key(ended.id).await.unwrap().as_ref(), Some(&ended));
+    assert_eq!(store.api_key_named(&ended.name).await.unwrap(), Some(ended));
+    assert_eq!(store.api_key(sample::fresh()).await.unwrap(), None);
+    assert_eq!(store.api_key_named("of nobody").await.unwrap(), None);
+    let wallet = home.wallets().find(tenants[1].wallet).await.unwrap().unwrap();
+    assert_eq!(store.wallet_named(&wallet.name).await.unwrap(), Some(wallet));
+    assert_eq!(store.wallet_named("of nobody").await.unwrap(), None);
+}
+
+async fn credentials_in_force_are_listed_with_their_api_key(home: &impl Home) {
+    let tenant = Tenant::new(home, 0).await;
+    let other_key = tenant.another_api_key().await;
+    let page = |request| home.store().api_keys(ApiKeyFilter::default(), request);
+    let listed = whole(Order::Oldest, page).await;
+    let live = home.store().live_credentials().await.unwrap();
+    assert!(live.len() >= 2);
+    let of = |key| live.iter().filter(|it| it.api_key == key).copied().collect::<Vec<_>>();
+    for one in &listed {
+        assert_eq!(one.credentials, of(one.api_key.id));
+    }
+    home.keys().unwrap().revoke(other_key).await.unwrap();
+    let with_some: BTreeSet<_> = whole(Order::Newest, page)
+        .await
+        .into_iter()
+        .filter(|it| !it.credentials.is_empty())
+        .map(|it| it.api_key.id)
+        .collect();
+    assert!(with_some.contains(&tenant.api_key) && !with_some.contains(&other_key));
+}
+
+async fn a_page_of_operations_shows_what_was_refunded(home: &impl Home) {
+    let tenant = Tenant::new(home, 1_000).await;
+    let operation = tenant.admit(&tenant.claim().build()).await;
+    tenant.step(operation.id, finish(&operation, 30, 0)).await;
+    let kind = PostingKind::Refund(operation.id);
+    tenant.post(kind, 7).await.unwrap();
+    let first = PageRequest::first(Order::Newest, 1);
+    let listed = home.store().operations(ALL, first).await.unwrap().rows;
+    assert_eq!(listed[0].refunded.get(), 7);
+}
+
+crate::scratch::on_every_store! {
+    operations_are_filtered_by_wallet_and_api_key,
+    operations_are_filtered_by_time_though_their_numbers_are_not_quite_in_its_order,
+    a_page_reads_no_more_rows_than_it_may_and_leads_on,
+    a_page_has_a_limit_and_what_is_added_moves_no_other_page,
+    api_keys_are_filtered_by_wallet_and_state_and_found_by_id_and_name,
+    credentials_in_force_are_listed_with_their_api_key,
+    a_page_of_operations_shows_what_was_refunded,
+}
