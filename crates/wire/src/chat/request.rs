@@ -26,14 +26,13 @@ use holdfast_domain::ports::UnsupportedParam;
 use holdfast_domain::request::{
     CacheRetention, Message, Modalities, ReasoningEffort, Request, ServiceTier, Verbosity,
 };
-use serde_json::json;
 
 pub use self::address::literal_addresses;
 pub use self::contract::check;
 use self::field::{Field, Path};
 use self::object::Object;
 use crate::error::Code;
-use crate::json::{self, BadJson, Node};
+use crate::json::{self, BadJson, Draft, Node};
 
 /// The largest integer that every JSON reader keeps exactly; `seed` alone may be larger.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
@@ -92,11 +91,12 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
 /// True for a member of the body that the reader knows by this name: no model needs to accept it.
 #[must_use]
 pub fn is_known_member(name: &str) -> bool {
-    let messages = json!([{"role": "user", "content": "c"}]);
-    let body = json!({"model": "a/b", "messages": messages, name: null}).to_string();
+    let messages = Draft::Json(r#"[{"role":"user","content":"c"}]"#);
+    let others = [("model", "a/b".into()), ("messages", messages)];
+    let body = Draft::object(others.into_iter().chain([(name, Draft::Json("null"))])).to_bytes();
     // The reader itself is asked, and no second list: a known name is taken out of the body, or
     // refused for its value.
-    parse(body.as_bytes()).map_or(true, |parsed| parsed.request.extras.is_empty())
+    parse(&body).map_or(true, |parsed| parsed.request.extras.is_empty())
 }
 
 impl From<UnsupportedParam> for BadRequest {

@@ -19,13 +19,22 @@
 use KeyEffect::{Bound, Final, Unsure, Untouched};
 use holdfast_domain::operation::ProviderRefusal;
 
-use super::message;
-
 const INVALID_REQUEST: &str = "invalid_request_error";
 const QUOTA: &str = "insufficient_quota";
 const IDEMPOTENCY: &str = "idempotency_error";
 const RATE_LIMIT: &str = "rate_limit_error";
 const SERVER: &str = "server_error";
+
+/// Lines to paste, one for each of three clients: no SDK sends an `Idempotency-Key` for chat by itself, so the
+/// first error that a new caller sees shows how. `uuidgen` prints capitals on macOS, hence `tr`.
+macro_rules! fix {
+    () => {
+        r#"
+Python: client.chat.completions.create(..., extra_headers={"Idempotency-Key": str(uuid.uuid4())})
+Node: client.chat.completions.create(body, { headers: { "Idempotency-Key": crypto.randomUUID() } })
+curl: -H "Idempotency-Key: $( (uuidgen || cat /proc/sys/kernel/random/uuid) 2>/dev/null | tr A-Z a-z)""#
+    };
+}
 
 /// Constants of one error.
 struct Row {
@@ -161,14 +170,22 @@ codes! {
         cause: "The request has no `Idempotency-Key`.",
         label: "idempotency_key_required", status: 400, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: None,
-        message: message::REQUIRED,
+        message: concat!(
+            "Send the header Idempotency-Key, exactly once: a new UUIDv4 for every request body, and \
+             the same one when you retry that body.",
+            fix!()
+        ),
     }
     IdempotencyKeyMalformed {
         cause: "The `Idempotency-Key`, or the identifier in the path, is not one canonical UUIDv4, \
             or was sent more than once.",
         label: "idempotency_key_malformed", status: 400, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: None,
-        message: message::MALFORMED,
+        message: concat!(
+            "The header Idempotency-Key must be one UUIDv4 in its canonical spelling, like \
+             7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11: 36 lower-case hexadecimal digits and hyphens.",
+            fix!()
+        ),
     }
     InvalidJson {
         cause: "The body is not one JSON object in UTF-8, a member name stands twice in an object, \

@@ -1,9 +1,8 @@
-//! Messages that are made for one request, and those about request keys: the remedy, in the caller's words.
+//! Messages that are made for one request: the remedy, in the caller's words.
 //!
-//! No SDK sends an `Idempotency-Key` for chat by itself, so the first error that a new caller sees is
-//! [`REQUIRED`], with a line to paste for three clients. [`malformed_key`] knows the ways in which a key is
-//! usually wrong: the SDKs' own generators put `stainless-python-retry-` or `stainless-node-retry-` before the
-//! UUID, and clients of the RFC draft may send it in quotation marks.
+//! [`malformed_key`] knows the ways in which a request key is usually wrong: the SDKs' own generators put
+//! `stainless-python-retry-` or `stainless-node-retry-` before the UUID, and clients of the RFC draft may send
+//! it in quotation marks.
 
 use super::Code;
 
@@ -84,31 +83,10 @@ pub fn no_price(currency: &str) -> String {
 }
 
 fn explained(why: &str) -> String {
-    let (rule, fix) = MALFORMED.split_once('\n').unwrap_or((MALFORMED, ""));
+    let usual = Code::IdempotencyKeyMalformed.message();
+    let (rule, fix) = usual.split_once('\n').unwrap_or((usual, ""));
     format!("{rule} {why}\n{fix}")
-}
-
-/// Lines to paste, one for each of three clients. `uuidgen` prints capitals on macOS, hence `tr`.
-macro_rules! fix {
-    () => {
-        r#"
-Python: client.chat.completions.create(..., extra_headers={"Idempotency-Key": str(uuid.uuid4())})
-Node: client.chat.completions.create(body, { headers: { "Idempotency-Key": crypto.randomUUID() } })
-curl: -H "Idempotency-Key: $( (uuidgen || cat /proc/sys/kernel/random/uuid) 2>/dev/null | tr A-Z a-z)""#
-    };
 }
 
 const PATH: &str = "The path must end with the Idempotency-Key of a request of yours, in its canonical spelling, like \
      7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11.";
-
-pub(super) const REQUIRED: &str = concat!(
-    "Send the header Idempotency-Key, exactly once: a new UUIDv4 for every request body, and the same \
-     one when you retry that body.",
-    fix!()
-);
-
-pub(super) const MALFORMED: &str = concat!(
-    "The header Idempotency-Key must be one UUIDv4 in its canonical spelling, like \
-     7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11: 36 lower-case hexadecimal digits and hyphens.",
-    fix!()
-);
