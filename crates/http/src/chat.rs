@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use holdfast_domain::private::Private;
 use holdfast_engine::{Caller, Engine, Reply, ReplyBody, ServingConfig, Submission};
-use holdfast_domain::private::Private;
 use holdfast_wire::error::Code;
 use http::{HeaderMap, StatusCode};
 
