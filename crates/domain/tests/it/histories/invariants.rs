@@ -7,7 +7,7 @@ use holdfast_domain::operation::{Binding, Operation, Phase, SealedResult, Snapsh
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::usage::{MeterReading, UsageRecord};
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{Journal, Micros, OperationId, Timestamp, WalletId};
+use holdfast_domain::{Journal, Micros, OperationId, Timestamp, WalletId, Wallets as _};
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::memory::WalletEntry;
 
