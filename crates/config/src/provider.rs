@@ -13,7 +13,7 @@
 //! A new kind has a row in `KINDS`, with its own keys and the function that reads them. The gateway
 //! needs no more: it makes one client of whatever options that function returns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -108,7 +108,8 @@ fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
 
 fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
     let mut kind = Some(ProviderKind::Simulated);
-    let keys = KINDS.iter().flat_map(|KindRow(_, keys, _)| *keys);
+    // A set: two kinds may share a key, and each is refused once.
+    let keys: BTreeSet<_> = KINDS.iter().flat_map(|KindRow(_, keys, _)| *keys).collect();
     for key in SERVER_KEYS.iter().chain(keys) {
         // The whole list is known to the table, so that each is refused for its reason and not as
         // unknown.

@@ -105,6 +105,7 @@ async fn api_keys(
         let all = numbers::<api_key::Entity>(db, Column::Seq).await?;
         sparse_page(db, keys, Column::Seq, all, request).await?
     };
+    // In the moment of the keys: none is shown with a credential that was made after it was read.
     let ids = found.rows.iter().map(|key| key.id.to_bytes().to_vec());
     let theirs = in_force(now).filter(credential::Column::ApiKeyId.is_in(ids));
     let credentials: Vec<LiveCredential> = db.select(theirs.as_query()).await?;

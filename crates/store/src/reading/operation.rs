@@ -48,6 +48,7 @@ async fn operations(
     filter: OperationFilter,
     request: PageRequest,
 ) -> Result<Page<OperationListing>, ReadError> {
+    // First: a lease that is renewed meanwhile is in the rows, and none is shown as over too early.
     let now = db.now().await?;
     let select = select(db.dialect(), filter, now);
     let found: Page<OperationRow> = if filter.is_sparse() {
@@ -80,6 +81,7 @@ pub(super) fn select(dialect: Dialect, filter: OperationFilter, now: Timestamp) 
         .columns([node::Column::Name, node::Column::Incarnation, node::Column::EndsAt])
         .column(api_key::Column::Name)
         .expr(refunds(Column::Id.into_expr()))
+        // Outer joins: none of these is a foreign key, and no row may be hidden by what it lacks.
         .join(JoinType::LeftJoin, Relation::Price.def())
         .join(JoinType::LeftJoin, Relation::Node.def())
         .join(JoinType::LeftJoin, Relation::ApiKey.def())

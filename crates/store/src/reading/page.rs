@@ -41,6 +41,7 @@ where
         cursor.after(after);
     }
     let mut cursor = cursor.into_model::<Row<(i64, T)>>();
+    // One row more than is shown: it says that there is a next page, and no count has to be asked.
     let found = cursor.first(u64::from(limit).saturating_add(1)).all(db).await.map_err(read)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = found.len() > limit;
@@ -85,6 +86,7 @@ where
             (!is_last).then_some(PageCursor(end.saturating_sub(1)))
         }
     };
+    // Bounded by numbers and not by a limit, which counts the rows that the filter lets through.
     let select = select.filter(number.gte(start)).filter(number.lt(end));
     let found = page(db, select, number, request).await?;
     Ok(Page { next: found.next.or(edge), ..found })

@@ -83,9 +83,9 @@ pub(super) fn refunds(id: impl Into<Expr>) -> Expr {
     subquery(sum)
 }
 
-/// Sum of 64 bits, or an error of the database. It must be said: a sum of bigint is a number
-/// without bounds on PostgreSQL.
+/// Sum of 64 bits, or an error of the database.
 pub(super) fn total(of: Expr) -> Expr {
+    // Said, since a sum of bigint is NUMERIC on PostgreSQL, which is not read as 64 bits.
     Expr::from(Func::coalesce([of.sum(), 0.into()])).cast_as("bigint")
 }
 

@@ -1,6 +1,6 @@
-//! The query behind [`crate::usage`]. It reads the rows of all operations: an index by the moment of
-//! finishing would cost every request a write, and nobody waits for a report. Rows are summed page
-//! by page, so that no more than a page is ever sorted or held.
+//! The query behind [`crate::usage`]. It reads the rows of all operations: an index by the moment
+//! of finishing would cost every request a write, and nobody waits for a report. Rows are summed
+//! page by page, so that no more than a page is ever sorted or held.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

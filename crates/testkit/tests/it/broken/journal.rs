@@ -16,7 +16,9 @@ use holdfast_domain::ports::{
     CommitError, LeasedOperation, LedgerEntry, LedgerSource, Unavailable,
 };
 use holdfast_domain::price::PriceVersionId;
-use holdfast_domain::{ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId};
+use holdfast_domain::{
+    ApiKeyId, Journal, Micros, OperationId, Phase, Timestamp, WalletId, Wallets as _,
+};
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::sample;
 
