@@ -4,10 +4,10 @@
 use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
+use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_domain::usage::{MeterReading, Meters, MetersSource};
-use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::{Micros, OperationId, Timestamp};
 use holdfast_wire::chat::chunk::Chunks;
 use holdfast_wire::chat::completion::{CompletionView, render};

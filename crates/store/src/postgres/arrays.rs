@@ -10,16 +10,12 @@
 //! A cell is copied once, in the order of `Columns`. A fixed cell can be neither missing nor of
 //! another length: it would shift every row after it (`are_of` sees to that).
 
-mod literals;
-
 use std::collections::BTreeMap;
 
 use sqlx::encode::{Encode, IsNull};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, Postgres};
 use sqlx::{Arguments as _, Type};
-
-pub(super) use self::literals::push_hex;
 
 /// The columns of a statement's rows by their kinds; a row's cells are put in this order.
 #[derive(Debug)]

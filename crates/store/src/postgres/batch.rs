@@ -1,28 +1,30 @@
 //! The writer's transaction: judges its changes by what it read when it began, and writes
-//! those that passed. Three round trips, whatever the number of changes (at most `BATCH_MAX` of
-//! them):
+//! those that passed. Four round trips, whatever the number of changes (at most `BATCH_MAX` of
+//! them), and three where nothing is to be read:
 //!
 //! ```text
 //! writer                                        server
-//!   1  BEGIN; lock wallets by id; clock, rows  ->   (one text, `begin`)
-//!                                              <-   wallets, then everything under their locks
+//!   1  BEGIN; lock wallets by id; clock        ->   (one text, `begin`)
+//!                                              <-   wallets, the moment after they were locked
+//!   2  operations, counters, new numbers       ->   (one statement, `reads`; left out for endings
+//!                                              <-    that hit the row cache and move no counter)
 //!      judge, give numbers
-//!   2  the writing statement, `changed` rows   ->   (all parts in one, `statements`)
+//!   3  the writing statement, `changed` rows   ->   (all parts in one, `statements`)
 //!                                              <-   how many rows were hit
-//!   3  EXECUTE holdfast_stands; COMMIT         ->
+//!   4  SELECT WHERE false; COMMIT              ->
 //!                                              <-   durable
 //! ```
 //!
-//! A price version that no batch has met before costs one more, between 1 and 2, once in a
-//! connection.
+//! Between 2 and 3 a price version that no batch has met before costs one more, once in a
+//! connection. So do postings, and the charges that refunds name.
 //!
-//! Locks are held from 1 to 3, so nothing in between may wait for anything but this connection. A
-//! failure says what is certain and no more: before 3 nothing was committed, and after it only an
+//! Locks are held from 1 to 4, so nothing in between may wait for anything but this connection. A
+//! failure says what is certain and no more: before 4 nothing was committed, and after it only an
 //! answer of the server tells. What follows from that is the writer's affair. A change is never
 //! refused by a remembered row: such a batch is `Misled`, and read again.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Change, Receipt};
@@ -30,7 +32,7 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, query_with};
+use sqlx::{AssertSqlSafe, Executor, Row as _, query, query_with};
 
 use super::arrays::{Rows, arguments};
 use super::begin::{self, BatchStart};
@@ -44,31 +46,24 @@ use crate::judge::{Acceptance, Rejection};
 use crate::metrics;
 use crate::rows::{self, Cells};
 
-/// Statements of one batch, for the metrics: BEGIN, the lock of the wallets, the reads, the writing
-/// statement, COMMIT. Prices are read so rarely that they do not count.
+/// Statements of one batch, for the metrics: BEGIN, the lock of the wallets, the clock, the writing
+/// statement, COMMIT. Reads do not count: a batch may have none, and all count as one or two.
 const STATEMENTS: u64 = 5;
 /// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands
 /// before it fails there, so that COMMIT is not reached.
-const COMMIT: &str = "EXECUTE holdfast_stands; COMMIT";
+const COMMIT: &str = "SELECT WHERE false; COMMIT";
 
-/// The writer's memory from batch to batch: texts of statements, price versions, the last clock,
-/// and rows of operations that run.
+/// The writer's memory from batch to batch: texts of statements, price versions, and rows of
+/// operations that run.
 #[derive(Debug, Default)]
 pub(super) struct BatchCache {
     texts: StatementTexts,
     /// Price versions by their ids. A version never changes, so one that was read once is not read
     /// again.
     prices: HashMap<PriceVersionId, PriceVersion>,
-    /// The server's clock at the last batch, and when this process read it: windows of counters are
-    /// read from there on, before the clock of the next batch is known.
-    last: Option<(Timestamp, Instant)>,
     /// Rows of operations that run, as they were committed on this connection.
     runs: RowCache,
 }
-
-/// For so long windows are read from the last batch on. After that other processes may have counted
-/// many: they are read when the clock is known.
-const RECENT: Duration = Duration::from_secs(60);
 
 /// Verdicts of a batch: one for each change, in the order of the changes.
 pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
@@ -85,13 +80,6 @@ impl BatchCache {
         self.runs = RowCache::default();
         self.prices.clear();
     }
-
-    /// A moment that is not after the batch that is to come; the last one there is where none is
-    /// known.
-    fn since(&self) -> Timestamp {
-        let recent = self.last.filter(|(_, at)| at.elapsed() < RECENT);
-        recent.map_or(Timestamp::from_micros(i64::MAX), |(last, _)| last)
-    }
 }
 
 /// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has
@@ -104,9 +92,7 @@ pub(super) async fn begin(
 ) -> Result<BatchStart, sqlx::Error> {
     // Taken before the round trip, and gone even where it fails: the next try reads the table.
     let known = memory.runs.take(changes);
-    let begun = begin::begin(connection, changes, known, memory.since(), lock_timeout).await?;
-    memory.last = Some((begun.now, Instant::now()));
-    Ok(begun)
+    begin::begin(connection, changes, known, lock_timeout).await
 }
 
 /// Commits these changes as the transaction that was begun for them. No two concern the same
@@ -198,19 +184,15 @@ async fn read_prices(
     memory: &mut BatchCache,
     changes: &[&Change],
 ) -> Result<(), sqlx::Error> {
-    let mut unknown = Rows::default();
-    let mut named: Vec<&PriceVersionId> = prices(changes).map(|price| &price.id).collect();
+    let named = prices(changes).map(|price| &price.id);
+    let unknown = named.filter(|id| !memory.prices.contains_key(id));
+    let mut named: Vec<&str> = unknown.map(PriceVersionId::as_str).collect();
     named.sort_unstable();
     named.dedup();
-    for id in named {
-        if !memory.prices.contains_key(id) {
-            unknown.row().text(id.as_str());
-        }
-    }
-    if unknown.is_empty() {
+    if named.is_empty() {
         return Ok(());
     }
-    let query = query_with(PRICES, arguments(None, [unknown])?);
+    let query = query(PRICES).bind(named);
     // A round trip of its own, while the wallets are locked: it happens once for each version.
     for row in answered(connection.fetch_all(query)).await? {
         let price = price_version(row)?;
@@ -259,19 +241,15 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
-    use holdfast_testkit::sample;
     use sqlx::ConnectOptions as _;
 
     use super::*;
     use crate::postgres::connect::tests::server;
     use crate::postgres::error::has_code;
-    use crate::postgres::reads::STANDS;
 
     #[tokio::test]
     async fn postgres_a_transaction_that_has_failed_is_not_told_to_be_committed() {
         let mut connection = server().connect().await.unwrap();
-        let prepare = AssertSqlSafe(format!("PREPARE holdfast_stands AS {STANDS}"));
-        connection.execute(prepare).await.unwrap();
         connection.execute("BEGIN").await.unwrap();
         connection.execute(COMMIT).await.unwrap();
         connection.execute("BEGIN").await.unwrap();
@@ -279,16 +257,5 @@ mod tests {
         let refused = connection.execute(COMMIT).await.unwrap_err();
         assert!(has_code(&refused, &["25P02"]), "{refused}");
         assert!(matches!(BatchError::of_commit(refused), BatchError::Uncertain(_)));
-    }
-
-    #[test]
-    fn windows_are_read_from_the_last_batch_on_while_it_is_recent() {
-        let unknown = Timestamp::from_micros(i64::MAX);
-        let mut memory = BatchCache::default();
-        assert_eq!(memory.since(), unknown);
-        memory.last = Some((sample::NOW, Instant::now()));
-        assert_eq!(memory.since(), sample::NOW);
-        memory.last = Instant::now().checked_sub(RECENT).map(|at| (sample::NOW, at));
-        assert_eq!(memory.since(), unknown, "a day of minutes is not read for one batch");
     }
 }

@@ -1,17 +1,32 @@
 //! The statements by which a batch locks its wallets and reads what its changes touch. Statements
 //! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
 //!
-//! A row that is named is compared by `= ANY`, see [`super::statements`].
+//! Each has one text, whatever is read, so that the driver prepares it once in a connection and the
+//! server plans it once. A row that is named is compared by `= ANY`, see [`super::statements`].
+//!
+//! The lock alone is a text with its ids in it: it goes with BEGIN, and the driver sends values
+//! beside one statement only. Nothing but ids of wallets may be written so.
 
-use super::arrays::{Columns, Rows};
-use super::session::CLOCK;
-use super::statements::present;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
-/// Locks the wallets of a batch, always in the same order. The lock of a wallet covers its
+use holdfast_domain::WalletId;
+
+/// Statement that locks these wallets, always in the same order. The lock of a wallet covers its
 /// operations and the counters of its API keys: whoever changes those has it.
-pub(super) const LOCK: &str =
-    "SELECT 5::bigint, id, available, held FROM wallets WHERE id = ANY($1)
-    ORDER BY id FOR NO KEY UPDATE";
+pub(super) fn lock(wallets: &BTreeSet<WalletId>) -> String {
+    let mut ids = String::new();
+    for id in wallets {
+        let comma = if ids.is_empty() { "" } else { "," };
+        // Quoted by dollars a backslash is one, whatever the server's settings are; the array takes
+        // one of two. A `String` takes whatever is written to it.
+        let _ = write!(ids, r"{comma}\\x{:032x}", u128::from_be_bytes(id.to_bytes()));
+    }
+    format!(
+        "SELECT id, available, held FROM wallets WHERE id = ANY($${{{ids}}}$$::bytea[]) \
+         ORDER BY id FOR NO KEY UPDATE"
+    )
+}
 
 /// Statement that finds which of these wallets somebody else has locked. It waits for none.
 pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
@@ -20,133 +35,38 @@ pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
     SELECT w.id FROM wallets AS w
     WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
 
-/// Codes of the kinds of rows: first cell of each row of [`read`] and [`LOCK`].
-pub(super) const CLOCK_ROW: i64 = 0;
+/// Codes of the kinds of rows: first cell of each row of [`OPERATIONS`].
+pub(super) const NUMBERS_ROW: i64 = 0;
 pub(super) const OPERATION_ROW: i64 = 1;
 pub(super) const COUNTER_ROW: i64 = 2;
-pub(super) const POSTING_ROW: i64 = 3;
-pub(super) const CHARGED_ROW: i64 = 4;
-pub(super) const WALLET_ROW: i64 = 5;
 
-/// Fails in a transaction that has failed, and does nothing.
-pub(super) const STANDS: &str = "SELECT WHERE false";
+/// Numbers for `$1` new operations, the operations of the ids in `$2`, and the counters of the API
+/// keys in `$3`: one statement, because a claim wants all of them and each is a round trip.
+///
+/// Each cell is of the type that the first row has: otherwise all rows were passed through a step
+/// of their own.
+pub(super) const OPERATIONS: &str = "SELECT 0::bigint, NULL::bytea, NULL::bytea, 0::bigint,
+    0::bigint, 0::bigint, ARRAY(SELECT nextval('operations_seq') FROM generate_series(1, $1))
+    UNION ALL
+    SELECT 1::bigint, o.id::bytea, o.claim::bytea, o.seq, o.version::bigint, 0::bigint,
+    NULL::bigint[] FROM operations AS o WHERE o.id = ANY($2)
+    UNION ALL
+    SELECT 2::bigint, c.api_key_id::bytea, NULL::bytea, c.counter::bigint, c.window_start,
+    c.used::bigint, NULL::bigint[]
+    FROM UNNEST($3::bytea[], $4::bigint[], $5::bigint[]) AS v (api_key_id, counter, window_start)
+    JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
+    AND c.window_start = v.window_start";
+
+/// Postings that exist.
+pub(super) const POSTINGS: &str = "SELECT id FROM postings WHERE id = ANY($1)";
+
+/// Charges of completed operations, and their refunds until now.
+pub(super) const CHARGED: &str = "SELECT o.id, o.wallet_id, o.charge::bigint,
+    (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
+     WHERE t.operation_id = o.id)
+    FROM operations AS o WHERE o.id = ANY($1) AND o.phase = 'completed'";
 
 /// Price versions by their names.
 pub(super) const PRICES: &str = "SELECT price_version, currency, input, cached_input,
     cache_write, audio_input, output, reasoning, audio_output, request, image, tiers
     FROM prices WHERE price_version = ANY($1)";
-
-/// Reads of a batch beside its wallets and prices.
-pub(super) struct BatchReads {
-    /// Operations that are new, if they pass: as many numbers are asked for.
-    pub(super) numbers: i64,
-    pub(super) operations: Rows,
-    pub(super) counters: Rows,
-    pub(super) postings: Rows,
-    pub(super) charged: Rows,
-}
-
-const ID: Columns = Columns { fixed: &[("id", 16)], ..Columns::NONE };
-const WINDOW: Columns = Columns {
-    ints: &["counter", "earliest", "latest"],
-    fixed: &[("api_key_id", 16)],
-    ..Columns::NONE
-};
-
-/// In the order of [`BatchReads`]; a row is a tag, two ids and three integers, and beside the clock
-/// the numbers. Each cell is of the type that the clock's row has: otherwise all rows were passed
-/// through a step of their own.
-const READS: [(Columns, &str); 4] = [
-    (
-        ID,
-        "SELECT 1::bigint, o.id::bytea, o.claim::bytea, o.seq, o.version, 0::bigint, NULL::bigint[]
-         FROM operations AS o
-         WHERE o.id = ANY(ARRAY(SELECT id FROM {v}))",
-    ),
-    (
-        WINDOW,
-        "SELECT 2::bigint, c.api_key_id::bytea, NULL::bytea, c.counter::bigint, c.window_start,
-         c.used::bigint, NULL::bigint[] FROM {v}
-         JOIN counters AS c ON c.api_key_id = ANY(ARRAY[v.api_key_id]) AND c.counter = v.counter
-         AND c.window_start BETWEEN v.earliest AND v.latest",
-    ),
-    (
-        ID,
-        "SELECT 3::bigint, t.id::bytea, NULL::bytea, 0::bigint, 0::bigint, 0::bigint, NULL::bigint[]
-         FROM postings AS t
-         WHERE t.id = ANY(ARRAY(SELECT id FROM {v}))",
-    ),
-    (
-        ID,
-        "SELECT 4::bigint, o.id::bytea, o.wallet_id, o.charge::bigint,
-         (SELECT CAST(coalesce(sum(t.amount), 0) AS bigint) FROM postings AS t
-          WHERE t.operation_id = o.id), 0::bigint, NULL::bigint[]
-         FROM operations AS o
-         WHERE o.id = ANY(ARRAY(SELECT id FROM {v})) AND o.phase = 'completed'",
-    ),
-];
-
-/// All parts of [`READS`].
-pub(super) const READ_ALL: u16 = (1 << READS.len()) - 1;
-
-/// Prepares whatever [`BatchReads::ask`] executes. The server plans it when it is used first.
-pub(super) fn prepare_reads() -> String {
-    // Every combination at once, in one round trip of connecting: planning waits for the first use.
-    (0..=READ_ALL)
-        .map(|parts| format!("PREPARE holdfast_read_{parts} AS {};\n", read(parts)))
-        .collect()
-}
-
-/// Reads these parts of [`READS`], and the clock first, with new numbers. `$1` is how many of them
-/// are asked for.
-pub(super) fn read(parts: u16) -> String {
-    let mut text = format!(
-        "SELECT 0::bigint AS row, NULL::bytea AS id, NULL::bytea AS other, {CLOCK} AS a,
-         0::bigint AS b, 0::bigint AS c,
-         (SELECT array_agg(nextval('operations_seq'))
-          FROM generate_series(1, $1::bigint)) AS numbers"
-    );
-    let mut bind = 2;
-    for (at, (columns, sql)) in READS.iter().enumerate() {
-        if parts >> at & 1 == 1 {
-            // One statement for all reads: they share one moment, and one answer.
-            text.push_str("\nUNION ALL ");
-            // Binds are counted through all parts; `$1` is the number of new operations.
-            text.push_str(&sql.replace("{v}", &columns.table(bind)));
-            bind += columns.count();
-        }
-    }
-    text
-}
-
-impl BatchReads {
-    /// Empty reads, with room for so many changes.
-    pub(super) fn with_room(expected: usize) -> Self {
-        let [operations, counters, postings, charged] =
-            std::array::from_fn(|_part| Rows::with_room(expected));
-        Self { numbers: 0, operations, counters, postings, charged }
-    }
-
-    /// True where rows are read beside the clock.
-    pub(super) const fn has_rows(&self) -> bool {
-        !(self.operations.is_empty()
-            && self.counters.is_empty()
-            && self.postings.is_empty()
-            && self.charged.is_empty())
-    }
-
-    /// Adds the statement that reads this, which must have been prepared.
-    pub(super) fn ask(&self, text: &mut String) {
-        let parts = [&self.operations, &self.counters, &self.postings, &self.charged];
-        debug_assert!(READS.iter().zip(parts).all(|((columns, _), rows)| rows.are_of(columns)));
-        let present = present(parts);
-        for part in ["EXECUTE holdfast_read_", &present.to_string(), "(", &self.numbers.to_string()]
-        {
-            text.push_str(part);
-        }
-        for rows in parts.into_iter().filter(|rows| !rows.is_empty()) {
-            rows.write_literals(text);
-        }
-        text.push(')');
-    }
-}

@@ -49,7 +49,7 @@ const YIELDS: usize = 3;
 const TRIES: usize = 4;
 /// Longest wait of a batch for one lock, before what wants it goes aside: everybody waits with it.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// Time-out of connecting, session settings and prepared statements included.
+/// Time-out of connecting, session settings included.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// SQLSTATE of a row that a CHECK constraint refuses, such as a balance below zero.
@@ -320,12 +320,7 @@ async fn connect(
     url: &PgConnectOptions,
     lock_timeout: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
-    within(CONNECT, async {
-        let mut connection = connect::writer(url, lock_timeout).await?;
-        begin::prepare(&mut connection).await?;
-        Ok(connection)
-    })
-    .await
+    within(CONNECT, connect::writer(url, lock_timeout)).await
 }
 
 /// Turns away whoever has come by now: nobody waits for one attempt to connect after the other.

@@ -245,7 +245,7 @@ async fn ask(server: &mut UnixStream, asked: &[u8]) -> Vec<u8> {
 fn next_cut(bytes: &[u8], cut: &mut Option<Cut>) -> Option<Cut> {
     let says = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
     let text: &[u8] = match (*cut)? {
-        Cut::Begin => b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; EXECUTE ",
+        Cut::Begin => b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT ",
         Cut::Commit | Cut::Answer => b"COMMIT\0",
     };
     if says(text) { cut.take() } else { None }
