@@ -4,11 +4,11 @@ use holdfast_domain::credential::ApiKey;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, WalletId};
-use sea_orm::sea_query::{Expr, ExprTrait as _};
+use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryTrait, Select};
 
 use super::page::{numbers, page, sparse_page};
-use super::report::in_force;
+use super::report::{in_force, is_in_force};
 use super::{ReadError, ReadTransaction};
 use crate::Store;
 use crate::entity::{api_key, credential, wallet};
@@ -114,11 +114,4 @@ async fn api_keys(
         ApiKeyListing { api_key, credentials: own }
     };
     Ok(Page { rows: found.rows.into_iter().map(listing).collect(), next: found.next })
-}
-
-/// Condition: an API key is neither revoked nor past its end.
-pub(super) fn is_in_force(now: i64) -> Condition {
-    use api_key::Column;
-    let has_time = Column::EndsAt.is_null().or(Column::EndsAt.gt(now));
-    Condition::all().add(Column::RevokedAt.is_null()).add(has_time)
 }

@@ -6,14 +6,13 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{Currency, Micros, OperationId, Timestamp};
 use sea_orm::sea_query::{Expr, ExprTrait, Func, Query, SelectStatement};
 use sea_orm::{
-    ColumnTrait, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    RelationTrait, Select,
+    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, RelationTrait, Select,
 };
 
-use super::list::is_in_force;
 use super::row::FromCells;
 use crate::Store;
-use crate::entity::{credential, operation, posting, price};
+use crate::entity::{api_key, credential, operation, posting, price};
 use crate::report::{LiveCredential, OutstandingHolds};
 use crate::rows::{self, BadRow, Cells};
 
@@ -106,6 +105,13 @@ pub(super) fn in_force(now: i64) -> Select<credential::Entity> {
         .filter(Column::EndsAt.is_null().or(Column::EndsAt.gt(now)))
         .order_by_asc(Column::CreatedAt)
         .order_by_asc(Column::Id)
+}
+
+/// Condition: an API key is neither revoked nor past its end.
+pub(super) fn is_in_force(now: i64) -> Condition {
+    use api_key::Column;
+    let has_time = Column::EndsAt.is_null().or(Column::EndsAt.gt(now));
+    Condition::all().add(Column::RevokedAt.is_null()).add(has_time)
 }
 
 /// Holds of one currency.
