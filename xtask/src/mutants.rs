@@ -2,6 +2,8 @@
 //! time, and counts what its tests notice.
 //!
 //! The fast tests alone: the model and the other crates' suites notice more, in minutes for each.
+//! A mutant that survives says that a rule has no test among these. Survivors that are known, each with
+//! its reason, stand in `xtask/mutants.toml`.
 
 mod outcome;
 mod survivors;

@@ -5,6 +5,7 @@
 //! reader: one that is added to a list is added to its reader. A value that cannot stand there is
 //! a [`BadRow`], never a default: somebody else wrote the row.
 
+mod cells;
 mod posting;
 pub(crate) mod tariff;
 
@@ -21,7 +22,6 @@ use holdfast_domain::model::{FingerprintTerms, PublicModelId};
 use holdfast_domain::operation::{
     Attempt, Binding, Lease, Node, Operation, Owner, Phase, ProviderRefusal, SealedResult, Version,
 };
-use holdfast_domain::ports::Cause;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::{BodyDigest, Fingerprint, ServerSecretId, Verifier};
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
@@ -30,9 +30,8 @@ use holdfast_domain::{
     ApiKeyId, ClaimId, CredentialId, Currency, Incarnation, Micros, NodeName, OperationId,
     RequestKey, Timestamp, WalletId,
 };
-use rusqlite::types::{FromSql, ValueRef};
-use sea_orm::{QueryResult, TryGetable};
 
+pub(crate) use self::cells::{BadRow, Cells};
 pub(crate) use self::posting::{POSTING, posting, posting_kind};
 
 /// The columns that [`operation`] reads, of `operations AS o` and `prices AS p`.
@@ -66,139 +65,6 @@ pub(crate) const CREDENTIAL: &str = "c.id, c.api_key_id, c.verifier, c.server_se
 
 /// The columns that [`wallet`] reads, of `wallets AS w`.
 pub(crate) const WALLET: &str = "w.id, w.name, w.currency, w.available, w.held";
-
-/// A row that does not say what it must: somebody else wrote it, or the code is wrong.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BadRow {
-    #[error("column {0} of a row cannot be read")]
-    Column(usize, #[source] Cause),
-    #[error("column {0} of a row holds something else than it should")]
-    Value(usize),
-}
-
-/// Reads the columns of a row one after the other.
-#[derive(Debug)]
-pub(crate) struct Cells<'r> {
-    row: RowSource<'r>,
-    next: usize,
-}
-
-/// Source of a row.
-#[derive(Debug, Clone, Copy)]
-enum RowSource<'r> {
-    Readers(&'r QueryResult),
-    Writer(&'r rusqlite::Row<'r>),
-}
-
-impl<'r> Cells<'r> {
-    pub(crate) const fn new(row: &'r QueryResult) -> Self {
-        Self { row: RowSource::Readers(row), next: 0 }
-    }
-
-    /// The columns of a row that SQLite's writer has read.
-    pub(crate) const fn written(row: &'r rusqlite::Row<'r>) -> Self {
-        Self { row: RowSource::Writer(row), next: 0 }
-    }
-
-    fn get<T: TryGetable + FromSql>(&mut self) -> Result<T, BadRow> {
-        let at = self.next;
-        self.next = at.saturating_add(1);
-        match self.row {
-            RowSource::Readers(row) => row.try_get_by_index(at).map_err(|error| bad(at, error)),
-            RowSource::Writer(row) => row.get(at).map_err(|error| bad(at, error)),
-        }
-    }
-
-    /// Parses the next column by `read`; `None` there means that it cannot stand there.
-    fn parse<T: TryGetable + FromSql, U>(
-        &mut self,
-        read: impl FnOnce(T) -> Option<U>,
-    ) -> Result<U, BadRow> {
-        let value = self.get()?;
-        read(value).ok_or(BadRow::Value(self.next.saturating_sub(1)))
-    }
-
-    /// Passes over columns that the row has in any case.
-    pub(crate) const fn skip(&mut self, columns: usize) {
-        self.next = self.next.saturating_add(columns);
-    }
-
-    /// True where the next column holds nothing: an outer join found no row.
-    pub(crate) fn is_absent(&self) -> Result<bool, BadRow> {
-        let at = self.next;
-        match self.row {
-            RowSource::Readers(row) => {
-                let value = row.try_get_by_index::<Option<Vec<u8>>>(at);
-                Ok(value.map_err(|error| bad(at, error))?.is_none())
-            }
-            RowSource::Writer(row) => {
-                let value = row.get_ref(at).map_err(|error| bad(at, error))?;
-                Ok(value == ValueRef::Null)
-            }
-        }
-    }
-
-    pub(crate) fn int(&mut self) -> Result<i64, BadRow> {
-        self.get()
-    }
-
-    pub(crate) fn opt_int(&mut self) -> Result<Option<i64>, BadRow> {
-        self.get()
-    }
-
-    pub(crate) fn small<T: TryFrom<i64>>(&mut self) -> Result<T, BadRow> {
-        self.parse(|value: i64| T::try_from(value).ok())
-    }
-
-    pub(crate) fn text(&mut self) -> Result<String, BadRow> {
-        self.get()
-    }
-
-    pub(crate) fn opt_text(&mut self) -> Result<Option<String>, BadRow> {
-        self.get()
-    }
-
-    pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], BadRow> {
-        self.parse(|value: Vec<u8>| value.try_into().ok())
-    }
-
-    fn opt_bytes<const N: usize>(&mut self) -> Result<Option<[u8; N]>, BadRow> {
-        self.parse(|value: Option<Vec<u8>>| value.map(TryInto::try_into).transpose().ok())
-    }
-
-    pub(crate) fn micros(&mut self) -> Result<Micros, BadRow> {
-        self.int().map(Micros::new)
-    }
-
-    pub(crate) fn timestamp(&mut self) -> Result<Timestamp, BadRow> {
-        self.int().map(Timestamp::from_micros)
-    }
-
-    pub(crate) fn opt_timestamp(&mut self) -> Result<Option<Timestamp>, BadRow> {
-        Ok(self.opt_int()?.map(Timestamp::from_micros))
-    }
-
-    /// Nine counts; `None` where the row has none.
-    fn counts(&mut self) -> Result<Option<[u64; MeterKind::COUNT]>, BadRow> {
-        let mut counts = [0; MeterKind::COUNT];
-        let mut present = true;
-        for count in &mut counts {
-            match self.opt_int()? {
-                Some(value) => {
-                    *count = u64::try_from(value)
-                        .map_err(|_negative| BadRow::Value(self.next.saturating_sub(1)))?;
-                }
-                // Read on: the columns after these are found by their place.
-                None => present = false,
-            }
-        }
-        Ok(present.then_some(counts))
-    }
-}
-
-fn bad(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> BadRow {
-    BadRow::Column(at, Box::new(error))
-}
 
 /// The count of a kind, of nine.
 fn of_kind(counts: &[u64; MeterKind::COUNT], kind: MeterKind) -> u64 {

@@ -1,4 +1,12 @@
-//! The parts of a gateway, made from its configuration.
+//! The parts of a gateway, made from its configuration, in the order in which a start needs them.
+//!
+//! ```text
+//! schema ─▶ store ─▶ prices pinned ─▶ first key (embedded default) ─▶ serving configuration ─▶ engine
+//! ```
+//!
+//! Each part fails before the next one is made, with a message that says what to do. The order is
+//! that of what it leaves behind: the engine takes the node's name, so it comes last, after every
+//! provider could be made. No connection is accepted here.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

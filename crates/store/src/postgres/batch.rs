@@ -32,9 +32,9 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_failpoint::{Step, reach};
 use sea_orm::QueryResult;
 use sqlx::postgres::{PgConnection, PgRow};
-use sqlx::{AssertSqlSafe, Executor, Row as _, query, query_with};
+use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
-use super::arrays::{Rows, arguments};
+use super::arrays::Rows;
 use super::begin::{self, BatchStart};
 use super::error::{BatchError, RowCountMismatch};
 use super::pack;
@@ -225,8 +225,8 @@ async fn write(
 ) -> Result<i64, BatchError> {
     let ExpectedCounts { counted, added } = expected_counts(&writes);
     let text = memory.texts.write(&writes);
-    let given = arguments(Some(now.as_micros()), writes).map_err(BatchError::before_commit)?;
-    let query = query_with(AssertSqlSafe(text), given);
+    let query = query(AssertSqlSafe(text)).bind(now.as_micros());
+    let query = writes.into_iter().fold(query, |query, rows| rows.bind(query));
     let row = answered(connection.fetch_one(query)).await.map_err(BatchError::before_commit)?;
     let changed: i64 = row.try_get(0).map_err(BatchError::Unavailable)?;
     // Rows that are only counted may be gone or changed; the parts that add rows fail by

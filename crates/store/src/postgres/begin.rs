@@ -5,7 +5,7 @@
 //! BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
 //! SELECT ... FOR NO KEY UPDATE;     wallets in order of ids: two batches never deadlock
 //! SELECT clock                      -> wallets, now
-//! OPERATIONS, with new numbers      -> rows that are not remembered, counters at now
+//! OPERATIONS, new numbers, COUNTERS  -> rows that are not remembered, windows at now
 //! POSTINGS, CHARGED                    only where there are postings, of refunds
 //! ```
 //!
@@ -16,9 +16,11 @@
 //! of a wallet's changes follow their order unless the clock is set back.
 //!
 //! The driver sends one statement at a time where values go beside it, and waits for its answer. A
-//! batch of endings whose rows are remembered reads nothing and saves that round trip. To read with
-//! BEGIN as well, by statements that were prepared by name and values in hex, was measured: it cost
-//! 1.04x of the gateway's CPU at 32 connections, won 0.96x at 256, and the server gained nothing.
+//! batch of endings whose rows are remembered reads nothing and saves that round trip. Reading with
+//! BEGIN as well, by statements prepared by name and values in hex, took 1.02 to 1.04 of the
+//! gateway's CPU at 32 connections and 0.94 to 0.96 at 256, smaller rows included: not worth 16 texts
+//! and an encoding of our own (`tests/bench/notes/2026-postgresql.md`). The lock as a text is parsed
+//! and planned each time: 91,000 instructions of the server a batch, clock included.
 //!
 //! A silent connection is given up after `BEGINNING` and the lock time-out of each wallet, `ANSWER`
 //! at most, and after `ANSWER` where rows are read.
@@ -34,7 +36,7 @@ use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 
 use super::error::{has_code, is_refusal};
 use super::reads::{
-    CHARGED, COUNTER_ROW, HELD, NUMBERS_ROW, OPERATION_ROW, OPERATIONS, POSTINGS, lock,
+    CHARGED, COUNTER_ROW, COUNTERS, HELD, NUMBERS_ROW, OPERATION_ROW, OPERATIONS, POSTINGS, lock,
 };
 use super::session::{ANSWER, CLOCK, answered, rollback, within};
 use crate::judge::{Book, OperationRow, RefundBase, WalletBalance, windows};
@@ -179,8 +181,12 @@ impl BatchStart {
                 codes.push(code);
                 starts.push(start);
             }
-            let query = query(OPERATIONS).bind(numbers).bind(operations);
-            let query = query.bind(api_keys).bind(codes).bind(starts);
+            let query = if api_keys.is_empty() {
+                query(OPERATIONS).bind(numbers).bind(operations)
+            } else {
+                let query = query(AssertSqlSafe(format!("{OPERATIONS} {COUNTERS}")));
+                query.bind(numbers).bind(operations).bind(api_keys).bind(codes).bind(starts)
+            };
             let rows = answered(connection.fetch_all(query)).await?;
             rows.iter().try_for_each(|row| self.take(row))?;
         }
@@ -207,7 +213,7 @@ impl BatchStart {
         Ok(())
     }
 
-    /// Takes in one row of [`OPERATIONS`].
+    /// Takes in one row of [`OPERATIONS`] or [`COUNTERS`].
     fn take(&mut self, row: &PgRow) -> Result<(), sqlx::Error> {
         let int = |at: usize| row.try_get::<i64, _>(at);
         match int(0)? {

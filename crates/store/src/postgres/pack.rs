@@ -17,7 +17,7 @@ use holdfast_domain::operation::{
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::usage::{MeterKind, MetersSource};
-use holdfast_domain::{ClaimId, Timestamp};
+use holdfast_domain::{ClaimId, Micros, Timestamp};
 
 use super::arrays::Rows;
 use super::statements::Writes;
@@ -162,10 +162,7 @@ impl WritePacker {
                     rows.int(rows::signed(count));
                 }
                 rows.int(usage.charge.get()).int(usage.shortfall.get());
-                match usage.metered.provider_cost {
-                    Some(cost) => rows.int(cost.get()),
-                    None => rows.no_int(),
-                };
+                rows.opt_int(usage.metered.provider_cost.map(Micros::get));
                 Some(match usage.metered.source {
                     MetersSource::Reported => "reported",
                     MetersSource::Estimated => "estimated",
@@ -174,9 +171,9 @@ impl WritePacker {
             None => {
                 // As many cells as a usage has: a column with fewer would shift the rows after it.
                 for _ in MeterKind::ALL {
-                    rows.no_int();
+                    rows.opt_int(None);
                 }
-                rows.no_int().no_int().no_int();
+                rows.opt_int(None).opt_int(None).opt_int(None);
                 None
             }
         };
@@ -184,24 +181,28 @@ impl WritePacker {
             ProviderRefusal::Request => "request",
             ProviderRefusal::ContextLength => "context_length",
         });
-        rows.opt_name(source).opt_name(refusal).text(&rows::attempts_text(attempts));
+        rows.opt_name(source).opt_name(refusal).text(rows::attempts_text(attempts));
     }
 
     fn result(&mut self, seq: i64, result: &SealedResult, is_finished: bool) {
         let rows = self.writes.results.row();
         rows.int(seq).int(i64::from(result.format)).int(i64::from(is_finished));
-        rows.fixed(&result.credential.to_bytes()).fixed(&result.nonce).blob(&result.sealed);
+        rows.fixed(&result.credential.to_bytes())
+            .fixed(&result.nonce)
+            .opt_blob(Some(&result.sealed));
     }
 
     fn posting(&mut self, posting: &Posting) {
         let rows = self.writes.postings.row().int(posting.amount.get());
         rows.fixed(&posting.id.to_bytes()).fixed(&posting.wallet.to_bytes());
         match &posting.kind {
-            PostingKind::Deposit => rows.no_blob().text("deposit").opt_text(None),
+            PostingKind::Deposit => rows.opt_blob(None).text("deposit").no_text(),
             PostingKind::Refund(operation) => {
-                rows.blob(&operation.to_bytes()).text("refund").opt_text(None)
+                rows.opt_blob(Some(&operation.to_bytes())).text("refund").no_text()
             }
-            PostingKind::Adjustment(reason) => rows.no_blob().text("adjustment").text(reason),
+            PostingKind::Adjustment(reason) => {
+                rows.opt_blob(None).text("adjustment").text(&**reason)
+            }
         };
     }
 
@@ -211,7 +212,7 @@ impl WritePacker {
             rows.int(rows::signed(price.tariff.rates().rate(kind)));
         }
         let tiers = rows::tariff::tiers_text(&price.tariff);
-        rows.text(price.id.as_str()).text(price.currency.as_str()).text(&tiers);
+        rows.text(price.id.as_str()).text(price.currency.as_str()).text(tiers);
     }
 }
 

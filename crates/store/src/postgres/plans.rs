@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor, Row as _};
 
 use super::arrays::Rows;
 use super::connect::tests::server;
-use super::reads::{CHARGED, OPERATIONS, POSTINGS, PRICES, lock};
+use super::reads::{CHARGED, COUNTERS, OPERATIONS, POSTINGS, PRICES, lock};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 
@@ -74,6 +74,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         rows.row();
         rows
     };
+    let read = format!("{OPERATIONS} {COUNTERS}");
     let mut texts = StatementTexts::default();
     let lock = lock(&[WalletId::from_u128(1), WalletId::from_u128(2)].into());
     let write = texts.write(&std::array::from_fn(|_part| some()));
@@ -84,7 +85,7 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         for sql in [UP, BYTES, state, BY_INDEX] {
             connection.execute(sql).await.unwrap();
         }
-        for sql in [&lock, OPERATIONS, POSTINGS, CHARGED, PRICES, &write] {
+        for sql in [&lock, OPERATIONS, &read, POSTINGS, CHARGED, PRICES, &write] {
             let plan = plan(&mut connection, sql).await;
             assert_eq!(detours(&plan), [""; 0], "{state}\n{sql}\n{plan:#?}");
         }

@@ -1,27 +1,23 @@
 //! The statements by which a batch locks its wallets and reads what its changes touch. Statements
 //! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::judge`].
 //!
-//! Each has one text, whatever is read, so that the driver prepares it once in a connection and the
-//! server plans it once. A row that is named is compared by `= ANY`, see [`super::statements`].
+//! Each has one text, however much is read, so that the driver prepares it once in a connection and
+//! the server plans it once. A row that is named is compared by `= ANY`, see [`super::statements`].
 //!
 //! The lock alone is a text with its ids in it: it goes with BEGIN, and the driver sends values
 //! beside one statement only. Nothing but ids of wallets may be written so.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use holdfast_domain::WalletId;
 
 /// Statement that locks these wallets, always in the same order. The lock of a wallet covers its
 /// operations and the counters of its API keys: whoever changes those has it.
 pub(super) fn lock(wallets: &BTreeSet<WalletId>) -> String {
-    let mut ids = String::new();
-    for id in wallets {
-        let comma = if ids.is_empty() { "" } else { "," };
-        // Quoted by dollars a backslash is one, whatever the server's settings are; the array takes
-        // one of two. A `String` takes whatever is written to it.
-        let _ = write!(ids, r"{comma}\\x{:032x}", u128::from_be_bytes(id.to_bytes()));
-    }
+    // Quoted by dollars a backslash is one, whatever the server's settings are; the array takes one
+    // of two.
+    let id = |id: &WalletId| format!(r"\\x{:032x}", u128::from_be_bytes(id.to_bytes()));
+    let ids = wallets.iter().map(id).collect::<Vec<_>>().join(",");
     format!(
         "SELECT id, available, held FROM wallets WHERE id = ANY($${{{ids}}}$$::bytea[]) \
          ORDER BY id FOR NO KEY UPDATE"
@@ -35,22 +31,23 @@ pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
     SELECT w.id FROM wallets AS w
     WHERE w.id = ANY($1) AND NOT EXISTS (SELECT FROM free WHERE free.id = w.id)";
 
-/// Codes of the kinds of rows: first cell of each row of [`OPERATIONS`].
+/// Codes of the kinds of rows: first cell of each row of [`OPERATIONS`] and [`COUNTERS`].
 pub(super) const NUMBERS_ROW: i64 = 0;
 pub(super) const OPERATION_ROW: i64 = 1;
 pub(super) const COUNTER_ROW: i64 = 2;
 
-/// Numbers for `$1` new operations, the operations of the ids in `$2`, and the counters of the API
-/// keys in `$3`: one statement, because a claim wants all of them and each is a round trip.
-///
-/// Each cell is of the type that the first row has: otherwise all rows were passed through a step
-/// of their own.
+/// Numbers for `$1` new operations, and the operations of the ids in `$2`. Each cell is of the type
+/// that the first row has: otherwise all rows were passed through a step of their own.
 pub(super) const OPERATIONS: &str = "SELECT 0::bigint, NULL::bytea, NULL::bytea, 0::bigint,
     0::bigint, 0::bigint, ARRAY(SELECT nextval('operations_seq') FROM generate_series(1, $1))
     UNION ALL
     SELECT 1::bigint, o.id::bytea, o.claim::bytea, o.seq, o.version::bigint, 0::bigint,
-    NULL::bigint[] FROM operations AS o WHERE o.id = ANY($2)
-    UNION ALL
+    NULL::bigint[] FROM operations AS o WHERE o.id = ANY($2)";
+
+/// Addition to [`OPERATIONS`], of the counters of the API keys in `$3`: one statement, because a
+/// claim with limits wants both and each would be a round trip. Left out where no API key has
+/// limits, so that what is wrong with this table is nobody else's affair.
+pub(super) const COUNTERS: &str = "UNION ALL
     SELECT 2::bigint, c.api_key_id::bytea, NULL::bytea, c.counter::bigint, c.window_start,
     c.used::bigint, NULL::bigint[]
     FROM UNNEST($3::bytea[], $4::bigint[], $5::bigint[]) AS v (api_key_id, counter, window_start)
