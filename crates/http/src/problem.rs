@@ -58,7 +58,8 @@ impl Problem {
             code,
             message: Cow::Borrowed(code.message()),
             param: None,
-            // Zero is a promise. A code that is also given after the key was bound makes none.
+            // Zero is a promise. Whoever gives a code after the key was bound takes it back, where
+            // the code does not.
             charged: code.is_charge_known().then_some(Micros::ZERO),
             operation: None,
             retry: RetryAdvice::of(code),

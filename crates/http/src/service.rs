@@ -87,7 +87,8 @@ impl Service {
             AssertUnwindSafe(self.dispatch(found, head, body, &mut log)).catch_unwind().await;
         let told = told.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");
-            Err(Problem::new(Code::InternalError))
+            // The key may be bound by then, and its run may settle: no charge is promised.
+            Err(Problem { charged: None, ..Problem::new(Code::InternalError) })
         });
         let mut answer = told.unwrap_or_else(|told| {
             log.set_error(&told);

@@ -270,9 +270,12 @@ fn check_message<'r>(
         refuse(PARTS, by, |asks| asks(&at), part_path)?;
     }
     earlier.has_turn |= !matches!(message.role, Role::System | Role::Developer);
-    let Role::Assistant(AssistantMessage { tool_calls, extras, .. }) = &message.role else {
+    let Message { role, name: _, content: _ } = message;
+    let Role::Assistant(reply) = role else {
         return Ok(());
     };
+    // Each member is named, here and above: a new one must not be dropped because nobody thought of it.
+    let AssistantMessage { refusal: _, audio_id: _, tool_calls, function_call: _, extras } = reply;
     // Among the metadata is what the caller was told that the model thought. The model wants its
     // thoughts as it said them: what is kept of them stands for it.
     let is_metadata = |name: &&String| AssistantMessage::METADATA.contains(&name.as_str());
@@ -395,7 +398,11 @@ fn reasons(asked: &Request) -> bool {
 
 fn schema(asked: &Request) -> Option<&JsonSchema> {
     match &asked.response_format {
-        Some(ResponseFormat::JsonSchema(schema)) => Some(schema),
+        Some(ResponseFormat::JsonSchema(schema)) => {
+            // A new member wants a row of the table, or a place in what each kind renders.
+            let JsonSchema { name: _, description: _, schema: _, strict: _ } = schema;
+            Some(schema)
+        }
         Some(ResponseFormat::JsonObject) | None => None,
     }
 }

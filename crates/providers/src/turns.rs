@@ -41,7 +41,8 @@ pub(crate) fn translate<'a, S: TurnEncoder<'a>>(
 ) -> Conversation<'a> {
     let mut system = Vec::new();
     let mut turns: Vec<(&str, Blocks<'a>)> = Vec::new();
-    for Message { role, content, .. } in messages {
+    // The name is refused before: no kind that spells turns so takes one.
+    for Message { role, name: _, content } in messages {
         let content = content.as_ref();
         let (speaker, blocks) = match role {
             Role::Developer | Role::System => {

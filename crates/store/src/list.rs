@@ -6,8 +6,10 @@
 //! PageRequest { order, after: cursor, limit } -> ... -> Page { rows, next: None }
 //! ```
 //!
-//! A page starts after a number and never at an offset, so rows that are added meanwhile neither
-//! repeat nor hide another one. Each page is read at its own moment.
+//! A page starts after a number and never at an offset, so rows that are added meanwhile repeat and
+//! hide none. Each page is read at its own moment. On a server numbers are given before they are
+//! committed: a walk from the oldest row may pass by one that is being added beside a higher number,
+//! so whoever exports rows ends some time before now.
 //!
 //! A filter that no index serves (the API key or the time of an operation, all of an API key's) is
 //! applied to [`ROWS_READ_MAX`] numbers a page: such a page may have few rows or none, and a next
@@ -29,8 +31,8 @@ pub const PAGE_MAX: u32 = 500;
 pub const ROWS_READ_MAX: u32 = 20_000;
 
 /// The longest time by which an operation may have been created before one with a lower number. A
-/// statement of a batch takes both, the clock and the numbers, beside other batches, and may run
-/// for ten seconds.
+/// batch on a server reads the clock, then takes its numbers in another statement, while other batches
+/// do the same: the time-outs between the two bound it (`postgres::session` asserts that).
 pub(crate) const CREATION_DISORDER: Duration = Duration::from_secs(30);
 
 /// Order of a list.
@@ -104,7 +106,9 @@ pub struct OperationFilter {
     pub wallet: Option<WalletId>,
     /// API key of all operations in the list.
     pub api_key: Option<ApiKeyId>,
-    /// Period in which all operations of the list were created.
+    /// Period in which all operations of the list were created. Their numbers are taken to follow their
+    /// moments: after the database's clock was set back by more than half a minute, operations of
+    /// around that time may be left out.
     pub created: Period,
 }
 

@@ -1,6 +1,6 @@
 //! Reload: takes another configuration while the process runs, on SIGHUP and when its file has
-//! changed. It is taken as a whole or not at all, and a request ends under the one that it began
-//! with.
+//! changed. It is taken as a whole or not at all. A request ends under the models, prices and limits that
+//! it read when it began: each of its two parts, the listener's and the engine's, is read once.
 //!
 //! The file's stamp is compared twice a second. A changed file is read once two looks in a row
 //! agree, because an editor may be halfway through it; SIGHUP does not wait for that.

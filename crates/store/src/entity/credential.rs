@@ -1,4 +1,5 @@
-//! `credentials`: what proves that somebody bears an API key.
+//! `credentials`: the names and ends of what proves that somebody bears an API key. The verifier is no
+//! column here: nothing that is listed needs it, and a derived `Debug` would print it.
 
 use sea_orm::entity::prelude::*;
 
@@ -8,7 +9,6 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub id: Vec<u8>,
     pub api_key_id: Vec<u8>,
-    pub verifier: Vec<u8>,
     pub server_secret: Vec<u8>,
     pub created_at: i64,
     pub ends_at: Option<i64>,

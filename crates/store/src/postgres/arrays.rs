@@ -17,7 +17,7 @@
 //! the server's instructions at 256 tasks, beside what integers and names saved (same notes).
 //!
 //! A fixed cell can be neither missing nor of another length: it would shift every row after it
-//! (`are_of` sees to that).
+//! (`are_of` sees to that in builds for development).
 
 use std::collections::BTreeMap;
 
@@ -124,7 +124,7 @@ impl<T> ColumnGroup<T> {
     /// The column of the next cell, which is there. A new one gets this much room.
     fn next(&mut self, room: usize) -> Option<&mut Vec<T>> {
         if self.columns.len() <= self.next {
-            // Once for the batch: cells are copied here and into the driver's buffer, not more often.
+            // Once for the batch: cells are copied here, and into the driver's buffer, which grows.
             self.columns.push(Vec::with_capacity(room));
         }
         let column = self.columns.get_mut(self.next);

@@ -19,6 +19,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor, Row as _};
 
 use crate::dialect::Dialect;
+use crate::list::CREATION_DISORDER;
 
 /// The server's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();
@@ -43,6 +44,9 @@ const UNDO: Duration = Duration::from_secs(2);
 /// Limit of a transaction that stands still, before the server ends it and frees its locks: that of
 /// a process which was stopped, or cut off. Others wait for those locks.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
+// From the clock of a batch to its numbers: filters by time rely on it.
+const _: () =
+    assert!(CREATION_DISORDER.as_secs() > IDLE_IN_TRANSACTION.as_secs() + ANSWER.as_secs());
 
 /// Planner settings by which every row is found through an index. Left alone, the planner chooses
 /// for tables that were empty when it looked, keeps that for the life of a prepared statement, and

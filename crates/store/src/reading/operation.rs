@@ -48,7 +48,8 @@ async fn operations(
     filter: OperationFilter,
     request: PageRequest,
 ) -> Result<Page<OperationListing>, ReadError> {
-    // First: a lease that is renewed meanwhile is in the rows, and none is shown as over too early.
+    // Before the rows: on SQLite a lease that is renewed meanwhile is in them, and on a server the clock
+    // and the rows are of one snapshot. None is shown as over too early.
     let now = db.now().await?;
     let select = select(db.dialect(), filter, now);
     let found: Page<OperationRow> = if filter.is_sparse() {
