@@ -37,7 +37,8 @@ pub enum ProviderKind {
 /// Name of a kind, the keys that it has of its own, and the function that reads its table.
 struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<HttpOptions>);
 
-/// Every kind with a server.
+/// Every kind with a server. The first is the one for servers of no other kind: what a mistyped kind is
+/// told begins with it.
 const KINDS: [KindRow; 5] = [
     KindRow("openai", &["output_bound_field"], openai),
     KindRow("anthropic", &["sampling"], anthropic),
@@ -91,9 +92,11 @@ fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
         }
         let names = KINDS.iter().map(|KindRow(name, ..)| *name).chain([SIMULATED]);
         let meant = did_you_mean(written, names);
+        let others = KINDS.iter().skip(1).map(|KindRow(name, ..)| format!("\"{name}\""));
+        let others = others.collect::<Vec<_>>().join(", ");
         field.mistake(format_args!(
             "is not available in this version: {meant}write \"openai\", for any server that speaks \
-             like it, \"anthropic\", \"gemini\", \"azure-openai\", \"bedrock\" or \"simulated\""
+             like it, {others} or \"{SIMULATED}\""
         ));
         None
     });

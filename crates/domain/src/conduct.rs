@@ -1,5 +1,5 @@
 //! The loop over the ports: claims an operation, has it run, and brings its ending to the store,
-//! with every lost commit and every lost race handled once, here.
+//! with every lost race handled once, here, and every lost commit in `offering`.
 //!
 //! ```text
 //! claim:     decide ─▶ commit ─┬─ committed ─▶ mine: run it

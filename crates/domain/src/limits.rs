@@ -97,7 +97,8 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// Every counter.
+    /// Every counter. Rows keep reservations as bits in this order: a new counter goes to the end, and
+    /// none ever moves. Bits and tables have room for eight.
     pub const ALL: [Self; 6] = [
         Self::Requests,
         Self::Tokens,

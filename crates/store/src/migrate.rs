@@ -31,6 +31,8 @@ use sea_orm::{
 };
 
 pub use self::loss::{IfFilled, Loss};
+#[cfg(test)]
+pub(crate) use self::steps::schema;
 use self::steps::{MIGRATIONS, Migration};
 use crate::ConnectError;
 use crate::dialect::Dialect;

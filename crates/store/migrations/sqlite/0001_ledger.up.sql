@@ -107,7 +107,7 @@ CREATE TABLE operations (
     hold INTEGER NOT NULL CHECK (hold >= 0),
     -- what earlier generations held, all of which went back; missing in the first
     released INTEGER CHECK (released >= 0),
-    reserved_counters INTEGER NOT NULL CHECK (reserved_counters BETWEEN 0 AND 63),
+    reserved_counters INTEGER NOT NULL CHECK (reserved_counters BETWEEN 0 AND 255),
     reserved_tokens INTEGER NOT NULL CHECK (reserved_tokens >= 0),
     claim BLOB NOT NULL CHECK (length(claim) = 16),
     node TEXT NOT NULL CHECK (length(node) BETWEEN 1 AND 64),
@@ -239,7 +239,7 @@ BEGIN SELECT RAISE(ABORT, 'postings are append-only'); END;
 -- counter: 0 requests, 1 tokens, 2 concurrency, 3 spend in total, 4 spend of a day, 5 of a month.
 CREATE TABLE counters (
     api_key_id BLOB NOT NULL CHECK (length(api_key_id) = 16),
-    counter INTEGER NOT NULL CHECK (counter BETWEEN 0 AND 5),
+    counter INTEGER NOT NULL CHECK (counter BETWEEN 0 AND 7),
     window_start INTEGER NOT NULL,
     used INTEGER NOT NULL CHECK (used >= 0),
     PRIMARY KEY (api_key_id, counter, window_start)

@@ -35,6 +35,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[Migration {
             (SELECT count(*) FROM operations)",
 }];
 
+/// Schema that all migrations make together, for tests that look at it without a store.
+#[cfg(test)]
+pub(crate) fn schema(dialect: Dialect) -> String {
+    MIGRATIONS.iter().map(|migration| migration.texts(dialect)[0]).collect::<Vec<_>>().join("\n")
+}
+
 impl Migration {
     pub(super) const fn texts(&self, dialect: Dialect) -> [&'static str; 2] {
         match dialect {

@@ -10,8 +10,8 @@ use super::connect::tests::server;
 use super::reads::{CHARGED, COUNTERS, OPERATIONS, POSTINGS, PRICES, lock};
 use super::session::BY_INDEX;
 use super::statements::StatementTexts;
-
-const UP: &str = include_str!("../../migrations/postgres/0001_ledger.up.sql");
+use crate::dialect::Dialect;
+use crate::migrate;
 
 /// States of the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
 /// little, with an operation that runs.
@@ -82,8 +82,9 @@ async fn postgres_rows_of_a_batch_are_found_one_by_one_whatever_the_planner_saw(
         let mut connection = server().connect().await.unwrap();
         // All of it is undone when the connection ends.
         connection.execute("BEGIN; CREATE SCHEMA plans; SET search_path = plans").await.unwrap();
-        for sql in [UP, BYTES, state, BY_INDEX] {
-            connection.execute(sql).await.unwrap();
+        let schema = migrate::schema(Dialect::Postgres);
+        for sql in [&schema, BYTES, state, BY_INDEX] {
+            connection.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
         }
         for sql in [&lock, OPERATIONS, &read, POSTINGS, CHARGED, PRICES, &write] {
             let plan = plan(&mut connection, sql).await;

@@ -10,15 +10,14 @@ use sea_orm::DbBackend;
 use super::journal;
 use super::statements::Statements;
 use crate::dialect::Dialect;
+use crate::migrate;
 use crate::ports::{JournalStatements, STANDING};
 use crate::reading::{statement, usage};
 use crate::usage::GroupBy;
 
-pub(super) const UP: &str = include_str!("../../migrations/sqlite/0001_ledger.up.sql");
-
 pub(crate) fn ledger() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(UP).unwrap();
+    connection.execute_batch(&migrate::schema(Dialect::Sqlite)).unwrap();
     connection
 }
 

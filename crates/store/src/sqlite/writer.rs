@@ -268,14 +268,15 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::super::plans;
+    use crate::dialect::Dialect;
+    use crate::migrate;
     use super::*;
     use crate::{DatabaseUrl, Options};
 
     async fn store() -> (TempDir, Sqlite) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("holdfast.db");
-        Connection::open(&path).unwrap().execute_batch(plans::UP).unwrap();
+        Connection::open(&path).unwrap().execute_batch(&migrate::schema(Dialect::Sqlite)).unwrap();
         let url = DatabaseUrl::parse(&format!("sqlite://{}", path.display())).unwrap();
         let (store, _readers) =
             Sqlite::open(&path, &Options::new(url), &TaskTracker::new()).await.unwrap();
