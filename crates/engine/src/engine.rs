@@ -23,7 +23,6 @@ use std::time::Duration;
 use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
-use crate::ask::Submission;
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
 use crate::front::{Account, Front, FrontParts, LookupError, OperationLookup, Readiness, Reply};
 use crate::live_config::LiveConfig;
@@ -32,6 +31,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::relay::Relays;
 use crate::relay_transport::{RelayAnswer, RelayRequest};
+use crate::request_context::Submission;
 use crate::results::ResultLimiter;
 use crate::runner::{Runner, RunnerParts};
 use crate::serving_config::ServingConfig;

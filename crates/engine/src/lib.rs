@@ -5,7 +5,6 @@
 //! It knows no HTTP and no SQL. An operation is a task on a set that drain waits for; whoever asked
 //! for it reads its [`tape`](crate) and may go away at any moment.
 
-mod ask;
 mod authentication;
 mod catalogue;
 mod counts;
@@ -19,6 +18,7 @@ mod options;
 mod rate_limit;
 mod relay;
 mod relay_transport;
+mod request_context;
 mod results;
 mod routes;
 mod runner;
@@ -27,7 +27,6 @@ pub mod seal;
 mod serving_config;
 mod tape;
 
-pub use crate::ask::Submission;
 pub use crate::authentication::{AuthError, Caller, InFlight, Secrets};
 pub use crate::catalogue::{Catalogue, Guarantee, Model, Price, Route, Timeouts};
 pub use crate::engine::{Engine, Ports};
@@ -42,6 +41,7 @@ pub use crate::rate_limit::{RateLimitStatus, RateLimitWindow};
 pub use crate::relay_transport::{
     RelayAnswer, RelayFuture, RelayOptions, RelayRequest, RelayTransport,
 };
+pub use crate::request_context::Submission;
 pub use crate::results::is_large;
 pub use crate::routes::{CoolDown, SkippedRoute};
 pub use crate::serving_config::{ServingConfig, ServingRules};

@@ -32,13 +32,13 @@ impl RateLimitStatus {
     /// Status as a run leaves it: what it had reserved and did not use is free again.
     pub(crate) fn after(
         limits: &Limits,
-        tally: CounterReadings,
+        readings: CounterReadings,
         operation: &Operation,
         now: Timestamp,
     ) -> Self {
         // Computed, not read: the counters may have moved on by others since, which the next claim tells.
-        let tally = tally.with_moves(&operation.corrections());
-        Self::of(limits, &tally, operation.admitted_at, now)
+        let readings = readings.with_moves(&operation.corrections());
+        Self::of(limits, &readings, operation.admitted_at, now)
     }
 
     /// Status as a refused claim found it.
@@ -46,9 +46,14 @@ impl RateLimitStatus {
         Self::of(limits, &reached.counters, reached.at, reached.at)
     }
 
-    fn of(limits: &Limits, tally: &CounterReadings, claimed_at: Timestamp, now: Timestamp) -> Self {
+    fn of(
+        limits: &Limits,
+        readings: &CounterReadings,
+        claimed_at: Timestamp,
+        now: Timestamp,
+    ) -> Self {
         let rate = |limit: Option<u64>, counter: Counter| {
-            let (limit, used) = (limit?, tally.used(counter)?);
+            let (limit, used) = (limit?, readings.used(counter)?);
             let remaining = limit.saturating_sub(u64::try_from(used).unwrap_or(0));
             // Of the minute that the claim counted in, also where the run has lasted into a later one.
             let resets_in = counter.window_end(claimed_at)?.since(now);

@@ -70,10 +70,11 @@ impl RoutePlan {
     ) -> Result<Self, SkippedRoute> {
         let [.., a, b, c, d, e, f, g, h] = claim.to_bytes();
         let random = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-        let mut way = Self { left: lanes.to_vec(), rules, random, draws: 0, first: None };
-        way.first = way.take(request);
-        let passed_over = if way.first.is_none() { way.first_available() } else { None };
-        passed_over.map_or(Ok(way), Err)
+        let mut route_plan = Self { left: lanes.to_vec(), rules, random, draws: 0, first: None };
+        route_plan.first = route_plan.take(request);
+        let passed_over =
+            if route_plan.first.is_none() { route_plan.first_available() } else { None };
+        passed_over.map_or(Ok(route_plan), Err)
     }
 
     /// Takes the next permit; `None` where no route is left that can and may take this request.
@@ -84,9 +85,9 @@ impl RoutePlan {
     /// Lists the routes that were full or cooling as attempts that never ran, for the row.
     pub(crate) fn skipped_attempts(&self) -> Vec<Attempt> {
         let now = Instant::now();
-        let untried = |lane: &Arc<RouteState>| {
-            let class = lane.unavailability(now)?.label().into();
-            let route = Arc::clone(&lane.name);
+        let untried = |route_state: &Arc<RouteState>| {
+            let class = route_state.unavailability(now)?.label().into();
+            let route = Arc::clone(&route_state.name);
             let latency = Duration::ZERO;
             Some(Attempt { route, class, latency, may_be_billed: false, reason: None })
         };
@@ -98,15 +99,18 @@ impl RoutePlan {
         // waited for.
         for _look in 0..self.left.len().saturating_add(RACES_MAX) {
             let now = Instant::now();
-            let candidates: Vec<_> = self.left.iter().map(|lane| lane.candidate(now)).collect();
+            let candidates: Vec<_> =
+                self.left.iter().map(|route_state| route_state.candidate(now)).collect();
             self.draws = self.draws.wrapping_add(1);
             let at = choose(&candidates, draw(self.random, self.draws))?;
-            let (lane, chosen) = (self.left.get(at)?, candidates.get(at)?);
-            if lane.can(request).is_err() {
+            let (route_state, chosen) = (self.left.get(at)?, candidates.get(at)?);
+            if route_state.can(request).is_err() {
                 self.left.remove(at);
-            } else if let Some(pass) = RouteState::try_acquire(lane, chosen.rank, self.rules) {
+            } else if let Some(permit) =
+                RouteState::try_acquire(route_state, chosen.rank, self.rules)
+            {
                 self.left.remove(at);
-                return Some(pass);
+                return Some(permit);
             }
         }
         None
@@ -115,12 +119,15 @@ impl RoutePlan {
     /// Route that is likely to be free first: a full one goes before any that cools.
     fn first_available(&self) -> Option<SkippedRoute> {
         let now = Instant::now();
-        let shut = self.left.iter().filter_map(|lane| Some((lane, lane.unavailability(now)?)));
-        let (lane, shut) = shut.min_by_key(|(_lane, shut)| *shut)?;
+        let shut = self
+            .left
+            .iter()
+            .filter_map(|route_state| Some((route_state, route_state.unavailability(now)?)));
+        let (route_state, shut) = shut.min_by_key(|(_lane, shut)| *shut)?;
         let after = match shut {
             RouteUnavailable::Full => None,
             RouteUnavailable::Cooling(until) => Some(until.saturating_duration_since(now)),
         };
-        Some(SkippedRoute { route: Arc::clone(&lane.name), class: shut.label(), after })
+        Some(SkippedRoute { route: Arc::clone(&route_state.name), class: shut.label(), after })
     }
 }

@@ -34,10 +34,10 @@ use tokio_util::task::TaskTracker;
 use self::answer_bytes::AnswerBytes;
 use self::route_complaints::RouteComplaints;
 pub(crate) use self::states::may_grow;
-use crate::ask::{PreparedClaim, RequestContext};
 use crate::authentication::Secrets;
 use crate::membership::Membership;
 use crate::metrics::Metrics;
+use crate::request_context::{PreparedClaim, RequestContext};
 use crate::results::ResultLimiter;
 use crate::tape::RunRegistry;
 
@@ -108,12 +108,12 @@ impl Runner {
     /// row, so that a claim can be compared with it. Owns the raw body until the claim is judged.
     fn rebind(
         &self,
-        ask: &RequestContext,
-        bid: &PreparedClaim,
+        context: &RequestContext,
+        prepared: &PreparedClaim,
         body: Bytes,
     ) -> impl Fn(&FingerprintTerms) -> Option<Binding> + Send + Sync + use<> {
-        let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&ask.caller));
-        let request = Arc::clone(&bid.request);
+        let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&context.caller));
+        let request = Arc::clone(&prepared.request);
         move |terms| secrets.bind(*terms, &caller, &request, &body)
     }
 }

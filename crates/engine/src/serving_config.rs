@@ -59,8 +59,8 @@ impl ServingConfig {
                 // Of this configuration, too: two models may have one route, which then has one breaker.
                 let others = before.into_iter().flat_map(Self::routes);
                 let others = others.chain(lanes.values().flatten());
-                let lane = RouteState::new(route, providers.get(&route.provider), others);
-                lanes.entry(model.contract.model.clone()).or_default().push(Arc::new(lane));
+                let route_state = RouteState::new(route, providers.get(&route.provider), others);
+                lanes.entry(model.contract.model.clone()).or_default().push(Arc::new(route_state));
             }
         }
         Self { catalogue, providers, rules, routes: lanes }
@@ -76,10 +76,10 @@ impl ServingConfig {
         let currencies: BTreeSet<_> = prices.map(|price| price.version.currency).collect();
         currencies.into_iter().for_each(metrics::begin_currency);
         // Ended first: a route of a provider that was made anew has the same labels, and the last word.
-        for lane in before.into_iter().flat_map(Self::routes) {
-            lane.end_metrics(self.routes());
+        for route_state in before.into_iter().flat_map(Self::routes) {
+            route_state.end_metrics(self.routes());
         }
-        self.routes().for_each(|lane| lane.begin_metrics());
+        self.routes().for_each(|route_state| route_state.begin_metrics());
     }
 
     /// The largest body of the models that a caller may use.
@@ -110,8 +110,8 @@ impl ServingConfig {
         request: &Request,
     ) -> Result<(), UnsupportedParam> {
         let mut first = Ok(());
-        for lane in self.routes_of(model) {
-            match lane.can(request) {
+        for route_state in self.routes_of(model) {
+            match route_state.can(request) {
                 Ok(()) => return Ok(()),
                 Err(unsupported) => first = first.and(Err(unsupported)),
             }

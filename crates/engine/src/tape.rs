@@ -104,7 +104,7 @@ pub(crate) struct Tape {
     /// Time after which its task counts as dead; set once, when the task begins.
     deadline: OnceLock<Instant>,
     /// Log of its chunks; `None` where the first caller did not ask for a stream.
-    track: Option<ChunkLog>,
+    chunk_log: Option<ChunkLog>,
     /// Stage, under a std mutex that is never held across an await.
     stage: Mutex<RunStage>,
     /// Signal of the store's verdict on the claim.
@@ -142,7 +142,7 @@ impl Tape {
         operation: OperationId,
         claim: ClaimId,
         binding: Binding,
-        track: Option<ChunkLog>,
+        chunk_log: Option<ChunkLog>,
     ) -> Self {
         Self {
             operation,
@@ -150,7 +150,7 @@ impl Tape {
             binding,
             offered: Instant::now(),
             deadline: OnceLock::new(),
-            track,
+            chunk_log,
             stage: Mutex::new(RunStage::Offered),
             judged: Notify::new(),
             over: Notify::new(),
@@ -218,7 +218,7 @@ impl Tape {
     }
 
     pub(crate) fn chunk_log(&self) -> Option<&ChunkLog> {
-        self.track.as_ref()
+        self.chunk_log.as_ref()
     }
 
     /// Waits for a stop, and returns its cause. Cancel safe.

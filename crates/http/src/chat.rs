@@ -42,7 +42,7 @@ pub(crate) async fn complete(
     let CompletionRequest { options, serving, caller, head, body } = request;
     let request_key = headers::request_key(head)?;
     // Entered before the body is read: a key over its limit must not fill memory with bodies.
-    let in_hand =
+    let in_flight =
         engine.enter(&serving, &caller).ok_or_else(|| Problem::new(Code::TooManyOperations))?;
     if !headers::is_json(head) {
         return Err(Problem::new(Code::UnsupportedMediaType));
@@ -55,19 +55,19 @@ pub(crate) async fn complete(
     };
     let (in_memory, time) = (options.body_bytes_in_memory, options.body_time);
     let body = body.read(BodyLimits { bytes_max, in_memory, time }).await?;
-    let in_hand = Arc::new(in_hand);
+    let in_flight = Arc::new(in_flight);
     let submission = Submission {
-        offer: serving,
+        serving,
         caller,
         request_key,
         body: Private(body),
         // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.
         max_charge: headers::max_charge(head),
         patience: headers::patience(head, options.retry_wait),
-        in_flight: Arc::clone(&in_hand),
+        in_flight: Arc::clone(&in_flight),
     };
     let reply = engine.complete(submission).await;
-    Ok(with_guard(answer(reply, log), in_hand))
+    Ok(with_guard(answer(reply, log), in_flight))
 }
 
 fn answer(reply: Reply, log: &mut RequestLog) -> HttpResponse {

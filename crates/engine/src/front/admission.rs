@@ -14,11 +14,11 @@ use holdfast_domain::{ClaimId, Micros};
 use uuid::Uuid;
 
 use super::Front;
-use crate::ask::{PreparedClaim, RequestBody, RequestContext};
 use crate::authentication::Caller;
 use crate::catalogue::Model;
 use crate::failure::RequestFailure;
 use crate::options::Options;
+use crate::request_context::{PreparedClaim, RequestBody, RequestContext};
 use crate::routes::RoutePlan;
 use crate::runner::may_grow;
 
@@ -27,14 +27,14 @@ impl Front {
     /// prices the claim. Reads nothing but memory.
     fn admit(
         &self,
-        ask: &RequestContext,
-        said: &RequestBody,
+        context: &RequestContext,
+        request_body: &RequestBody,
     ) -> Result<Box<PreparedClaim>, RequestFailure> {
-        let (caller, RequestBody { request, body }) = (&ask.caller, said);
-        let model = ask.offer.catalogue.find(&request.model).ok_or_else(|| {
+        let (caller, RequestBody { request, body }) = (&context.caller, request_body);
+        let model = context.serving.catalogue.find(&request.model).ok_or_else(|| {
             let now = self.membership.node.now();
             RequestFailure::ModelNotFound {
-                meant: ask.offer.suggest_model(caller, request.model.as_str(), now),
+                meant: context.serving.suggest_model(caller, request.model.as_str(), now),
             }
         })?;
         if !caller.api_key.grant.allows(&request.model) {
@@ -47,26 +47,27 @@ impl Front {
         let price = &price.ok_or(RequestFailure::NoPrice(caller.currency))?.version;
         holdfast_wire::chat::request::check(request, body, &model.contract)
             .map_err(|bad| RequestFailure::BadRequest(Arc::new(bad)))?;
-        ask.offer
+        context
+            .serving
             .check_support(&request.model, request)
             .map_err(|unsupported| RequestFailure::BadRequest(Arc::new(unsupported.into())))?;
         let mut bound = UsageBound::of(&request.cost_factors(), &model.contract);
-        if may_grow(ask.offer.routes_of(&request.model), request) {
+        if may_grow(context.serving.routes_of(&request.model), request) {
             // Earlier states are looked up only after the claim, so that the hold reckons with the
             // longest prompt that the model can take.
             bound.prompt_tokens = model.contract.context_tokens;
         }
         // A hold that no integer holds is more than any wallet has: the claim is refused for want of funds.
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
-        let max_charge = ask.max_charge.as_ref();
+        let max_charge = context.max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| RequestFailure::BadRequest(Arc::clone(bad)))?;
         if let Some(allowed) = max_charge.filter(|allowed| hold > *allowed) {
             return Err(RequestFailure::ChargeLimit { hold, allowed });
         }
-        let binding = self.bind(ask, said, model)?;
+        let binding = self.bind(context, request_body, model)?;
         let claim = Claim {
             api_key: caller.api_key.id,
-            request_key: ask.request_key,
+            request_key: context.request_key,
             wallet: caller.api_key.wallet,
             binding,
             model: request.model.clone(),
@@ -89,25 +90,25 @@ impl Front {
     /// not bound. Both in boxes, because they are moved from task to task.
     pub(crate) fn prepare_claim(
         &self,
-        ask: &RequestContext,
-        said: &RequestBody,
+        context: &RequestContext,
+        request_body: &RequestBody,
     ) -> Result<(Box<PreparedClaim>, Box<RoutePlan>), RequestFailure> {
-        let bid = self.admit(ask, said)?;
+        let prepared = self.admit(context, request_body)?;
         // Before a permit: a run that would only be cut for want of memory keeps no route from others.
-        if self.runner.is_memory_spent(ask.offer.rules.answer_bytes) {
+        if self.runner.is_memory_spent(context.serving.rules.answer_bytes) {
             return Err(RequestFailure::Overloaded);
         }
-        let lanes = ask.offer.routes_of(&bid.claim.model);
-        let (rules, claim) = (ask.offer.rules.cool_down, bid.claim.owner.claim);
-        let way = RoutePlan::reserve_first(lanes, rules, claim, &bid.request)
+        let lanes = context.serving.routes_of(&prepared.claim.model);
+        let (rules, claim) = (context.serving.rules.cool_down, prepared.claim.owner.claim);
+        let route_plan = RoutePlan::reserve_first(lanes, rules, claim, &prepared.request)
             .map_err(RequestFailure::PassedOver)?;
-        Ok((bid, Box::new(way)))
+        Ok((prepared, Box::new(route_plan)))
     }
 
     fn bind(
         &self,
-        ask: &RequestContext,
-        said: &RequestBody,
+        context: &RequestContext,
+        request_body: &RequestBody,
         model: &Model,
     ) -> Result<Binding, RequestFailure> {
         let terms = FingerprintTerms {
@@ -115,8 +116,10 @@ impl Front {
             fingerprint_version: FINGERPRINT_VERSION,
             contract: model.contract.version,
         };
-        let RequestBody { request, body } = said;
-        self.secrets.bind(terms, &ask.caller, request, body).ok_or(RequestFailure::Internal(None))
+        let RequestBody { request, body } = request_body;
+        self.secrets
+            .bind(terms, &context.caller, request, body)
+            .ok_or(RequestFailure::Internal(None))
     }
 
     /// Compares a request with an operation's binding, under the operation's own terms: the same

@@ -25,10 +25,10 @@ use tokio::time::sleep_until;
 use self::remote_run::{Progress, RemoteRun};
 pub use self::streaming::{CompletionStream, StreamFailure, StreamItem};
 use super::Front;
-use crate::ask::RequestContext;
 use crate::authentication::Caller;
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
+use crate::request_context::RequestContext;
 use crate::results::{Content, ResultsFull};
 use crate::routes::SkippedRoute;
 use crate::tape::{FollowOutcome, Outcome};
@@ -200,56 +200,57 @@ impl Front {
     /// Makes the reply of a followed run for this caller; a run elsewhere is followed by its row.
     pub(crate) async fn to_reply(
         self: &Arc<Self>,
-        ask: &RequestContext,
+        context: &RequestContext,
         followed: FollowOutcome,
     ) -> Reply {
         match followed {
             FollowOutcome::Ended(Outcome::Unbound(failure)) => {
                 let rates = if let RequestFailure::LimitReached(reached) = &failure {
-                    RateLimitStatus::at(&ask.caller.api_key.grant.limits, reached)
+                    RateLimitStatus::at(&context.caller.api_key.grant.limits, reached)
                 } else {
                     RateLimitStatus::default()
                 };
                 Reply { rates, ..Reply::unbound(failure) }
             }
             FollowOutcome::Ended(Outcome::Row { snapshot, body, ran, rates }) => {
-                let reply = match Reply::from_run(&snapshot, body, &ask.caller, !ran) {
+                let reply = match Reply::from_run(&snapshot, body, &context.caller, !ran) {
                     Some(reply) => reply,
-                    None => Box::pin(self.reply_of_row(&snapshot, &ask.caller, !ran)).await,
+                    None => Box::pin(self.reply_of_row(&snapshot, &context.caller, !ran)).await,
                 };
                 Reply { rates, ..reply }
             }
-            FollowOutcome::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(ask)).await,
+            FollowOutcome::Ended(Outcome::Elsewhere) => Box::pin(self.follow_row(context)).await,
             FollowOutcome::Ended(Outcome::OtherRequest) => {
                 Reply::unbound(RequestFailure::OtherRequest)
             }
             FollowOutcome::Ended(Outcome::Lost) => {
-                Reply::unbound(RequestFailure::Internal(Some(ask.id)))
+                Reply::unbound(RequestFailure::Internal(Some(context.id)))
             }
             // Without the operation: nobody knows that the key is bound, or it is free again.
             FollowOutcome::Ended(Outcome::GivenBack) | FollowOutcome::Unclaimed => {
                 Reply::unbound(RequestFailure::Storage(None))
             }
-            FollowOutcome::StillRunning => Reply::unbound(RequestFailure::InProgress(ask.id)),
-            FollowOutcome::Unsettled => Reply::unbound(RequestFailure::Storage(Some(ask.id))),
+            FollowOutcome::StillRunning => Reply::unbound(RequestFailure::InProgress(context.id)),
+            FollowOutcome::Unsettled => Reply::unbound(RequestFailure::Storage(Some(context.id))),
         }
     }
 
     /// Follows an operation that another process runs, and shares its polls with all who wait here.
-    pub(super) async fn follow_row(self: &Arc<Self>, ask: &RequestContext) -> Reply {
-        let Some(watch) = self.row_poller.watch(ask.id, ask.offer.rules.waiters_per_operation)
+    pub(super) async fn follow_row(self: &Arc<Self>, context: &RequestContext) -> Reply {
+        let Some(watch) =
+            self.row_poller.watch(context.id, context.serving.rules.waiters_per_operation)
         else {
             return Reply::unbound(RequestFailure::TooManyWaiters);
         };
-        let mut joined = RemoteRun::new(self, ask, watch);
-        if !ask.delivery.stream {
+        let mut joined = RemoteRun::new(self, context, watch);
+        if !context.delivery.stream {
             return joined.rest().await;
         }
         let next = tokio::select! {
             // An event that is there when the head is due goes out as the first one, and an error keeps its status.
             biased;
             next = joined.more() => Some(next),
-            () = sleep_until(ask.head_by) => None,
+            () = sleep_until(context.head_by) => None,
         };
         match next {
             Some(Progress::Rests(reply)) => *reply,

@@ -29,9 +29,9 @@ use holdfast_wire::error::Code;
 
 use super::Front;
 use super::reply::Reply;
-use crate::ask::{RequestBody, RequestContext, Submission};
 use crate::failure::RequestFailure;
 use crate::rate_limit::RateLimitStatus;
+use crate::request_context::{RequestBody, RequestContext, Submission};
 use crate::tape::{ChunkLog, FollowOutcome, Outcome, Registration, Tape};
 
 /// Turns of one request, each lost to another claim of its key, before it is refused.
@@ -44,46 +44,52 @@ impl Front {
         if self.takes_nothing_new() {
             return Reply::unbound(RequestFailure::Draining);
         }
-        let (mut ask, body) = RequestContext::of(submission);
+        let (mut context, body) = RequestContext::of(submission);
         let request = match parse(&body) {
             Ok(ParsedRequest { request, delivery }) => {
-                ask.delivery = delivery;
+                context.delivery = delivery;
                 Arc::new(request)
             }
             Err(bad) => {
                 let readable = bad.code != Code::InvalidJson;
-                let failure = self.refusal(&ask, &body, bad);
+                let failure = self.refusal(&context, &body, bad);
                 if !readable {
                     return Reply::unbound(failure);
                 }
-                return Box::pin(self.refuse(&ask, None, body, failure)).await;
+                return Box::pin(self.refuse(&context, None, body, failure)).await;
             }
         };
         let model = request.model.clone();
-        let mut reply = self.answer(&ask, RequestBody { request, body }).await;
+        let mut reply = self.answer(&context, RequestBody { request, body }).await;
         if reply.outcome.is_err() {
             // A refusal has no row that would name the model for the log.
             reply.facts.model.get_or_insert(model);
         }
-        self.deliver(reply, &ask).await
+        self.deliver(reply, &context).await
     }
 
     /// Makes the failure of a body that does not parse; a model id that is malformed may still be
     /// near one that the caller can use.
-    fn refusal(&self, ask: &RequestContext, body: &[u8], bad: BadRequest) -> RequestFailure {
+    fn refusal(&self, context: &RequestContext, body: &[u8], bad: BadRequest) -> RequestFailure {
         if bad.code != Code::ModelNotFound {
             return RequestFailure::BadRequest(Arc::new(bad));
         }
-        let (offer, caller, now) = (&ask.offer, &ask.caller, self.membership.node.now());
-        let meant = model_name(body).and_then(|written| offer.suggest_model(caller, &written, now));
+        let (serving, caller, now) =
+            (&context.serving, &context.caller, self.membership.node.now());
+        let meant =
+            model_name(body).and_then(|written| serving.suggest_model(caller, &written, now));
         RequestFailure::ModelNotFound { meant }
     }
 
-    async fn answer(self: &Arc<Self>, ask: &RequestContext, mut said: RequestBody) -> Reply {
+    async fn answer(
+        self: &Arc<Self>,
+        context: &RequestContext,
+        mut request_body: RequestBody,
+    ) -> Reply {
         for _turn in 0..TURNS_MAX {
-            said = match self.try_once(ask, said).await {
+            request_body = match self.try_once(context, request_body).await {
                 ControlFlow::Break(reply) => return reply,
-                ControlFlow::Continue(said) => said,
+                ControlFlow::Continue(request_body) => request_body,
             };
         }
         Reply::unbound(RequestFailure::Overloaded)
@@ -94,18 +100,18 @@ impl Front {
     /// Rare paths are boxed: every request's future would have room for the largest of them.
     async fn try_once(
         self: &Arc<Self>,
-        ask: &RequestContext,
-        said: RequestBody,
+        context: &RequestContext,
+        request_body: RequestBody,
     ) -> ControlFlow<Reply, RequestBody> {
         // Before admission: most retries meet their run, and need no price, hold or route for that.
-        if let Some(tape) = self.runner.running.find(ask.id) {
-            return Box::pin(self.attach(ask, said, &tape)).await;
+        if let Some(tape) = self.runner.running.find(context.id) {
+            return Box::pin(self.attach(context, request_body, &tape)).await;
         }
-        let (bid, way) = match self.prepare_claim(ask, &said) {
+        let (prepared, route_plan) = match self.prepare_claim(context, &request_body) {
             Ok(entered) => entered,
             Err(failure) => {
-                let RequestBody { request, body } = said;
-                let refused = Box::pin(self.refuse(ask, Some(request), body, failure));
+                let RequestBody { request, body } = request_body;
+                let refused = Box::pin(self.refuse(context, Some(request), body, failure));
                 return ControlFlow::Break(refused.await);
             }
         };
@@ -114,27 +120,30 @@ impl Front {
         if self.takes_nothing_new() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::Draining));
         }
-        let binding = bid.claim.binding;
-        let track =
-            ask.delivery.stream.then(|| ChunkLog::new(&ask.caller.bearer, bid.claim.model.clone()));
-        let claim = bid.claim.owner.claim;
-        let tape = match self.runner.running.find_or_register(ask.id, claim, binding, track) {
+        let binding = prepared.claim.binding;
+        let chunk_log = context
+            .delivery
+            .stream
+            .then(|| ChunkLog::new(&context.caller.bearer, prepared.claim.model.clone()));
+        let claim = prepared.claim.owner.claim;
+        let tape = match self.runner.running.find_or_register(context.id, claim, binding, chunk_log)
+        {
             Registration::Found(tape) => {
                 // Another request was registered since the look, and runs with its own permit: this one is given back.
-                drop((bid, way));
-                return Box::pin(self.attach(ask, said, &tape)).await;
+                drop((prepared, route_plan));
+                return Box::pin(self.attach(context, request_body, &tape)).await;
             }
             Registration::New(tape) => tape,
         };
-        let reader = tape.read(ask.offer.rules.waiters_per_operation);
+        let reader = tape.read(context.serving.rules.waiters_per_operation);
         // The reader comes before the task: a run that ended at once would else have had nobody, and a claim that
         // is late may be given back for want of readers.
-        let body = said.into_body();
+        let body = request_body.into_body();
         // In a box: a task is copied several times before it runs.
         self.runner.tasks.spawn(Box::pin(Arc::clone(&self.runner).operate(
             tape,
-            ask.clone(),
-            (bid, way),
+            context.clone(),
+            (prepared, route_plan),
             body,
         )));
         drop(admitted);
@@ -142,9 +151,9 @@ impl Front {
             return ControlFlow::Break(Reply::unbound(RequestFailure::TooManyWaiters));
         };
         // The caller that started the run waits for its end, which the model's timeout bounds.
-        ControlFlow::Break(match self.follow(ask, reader, None).await {
+        ControlFlow::Break(match self.follow(context, reader, None).await {
             ControlFlow::Break(begun) => begun,
-            ControlFlow::Continue(followed) => self.to_reply(ask, followed).await,
+            ControlFlow::Continue(followed) => self.to_reply(context, followed).await,
         })
     }
 
@@ -152,43 +161,43 @@ impl Front {
     /// this request may claim.
     async fn attach(
         self: &Arc<Self>,
-        ask: &RequestContext,
-        said: RequestBody,
+        context: &RequestContext,
+        request_body: RequestBody,
         tape: &Arc<Tape>,
     ) -> ControlFlow<Reply, RequestBody> {
-        let RequestBody { request, body } = &said;
-        let same = self.is_same_request(&tape.binding, &ask.caller, Some(request), body);
+        let RequestBody { request, body } = &request_body;
+        let same = self.is_same_request(&tape.binding, &context.caller, Some(request), body);
         if !same && tape.is_admitted() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
         }
-        let Some(reader) = tape.read(ask.offer.rules.waiters_per_operation) else {
+        let Some(reader) = tape.read(context.serving.rules.waiters_per_operation) else {
             return ControlFlow::Break(Reply::unbound(RequestFailure::TooManyWaiters));
         };
         if !same {
             // Another request has offered a claim for the key. This one conflicts only if that claim
             // is committed: the key may be bound to this one already, or to none.
-            return match reader.is_bound(ask.patience).await {
+            return match reader.is_bound(context.patience).await {
                 Some(true) => ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest)),
-                Some(false) => ControlFlow::Continue(said),
+                Some(false) => ControlFlow::Continue(request_body),
                 None => ControlFlow::Break(Reply::unbound(RequestFailure::Storage(None))),
             };
         }
         if reader.is_released() {
             // The claim was given back for want of readers: after its end this request claims anew.
-            let followed = reader.follow(Some(ask.patience)).await;
+            let followed = reader.follow(Some(context.patience)).await;
             return if matches!(followed, FollowOutcome::Ended(_)) {
-                ControlFlow::Continue(said)
+                ControlFlow::Continue(request_body)
             } else {
-                ControlFlow::Break(self.to_reply(ask, followed).await)
+                ControlFlow::Break(self.to_reply(context, followed).await)
             };
         }
         // Drop the body: the run holds its own copy, and many may wait.
-        drop(said);
-        let (mut reply, is_own) = match self.follow(ask, reader, Some(ask.patience)).await {
+        drop(request_body);
+        let (mut reply, is_own) = match self.follow(context, reader, Some(context.patience)).await {
             ControlFlow::Break(begun) => (begun, false),
             ControlFlow::Continue(followed) => {
                 let is_own = is_of_claim(&followed);
-                (self.to_reply(ask, followed).await, is_own)
+                (self.to_reply(context, followed).await, is_own)
             }
         };
         if !is_own {
@@ -202,13 +211,13 @@ impl Front {
     /// bound to it, else, or where the operation is open, with the refusal.
     async fn refuse(
         self: &Arc<Self>,
-        ask: &RequestContext,
+        context: &RequestContext,
         request: Option<Arc<Request>>,
         body: Bytes,
         failure: RequestFailure,
     ) -> Reply {
-        let caller = &ask.caller;
-        let snapshot = match self.membership.reconcile_operation(ask.id).await {
+        let caller = &context.caller;
+        let snapshot = match self.membership.reconcile_operation(context.id).await {
             Ok(snapshot) => snapshot,
             Err(error) => return unreadable(&error, None),
         };
@@ -219,7 +228,7 @@ impl Front {
         drop((request, body));
         match operation.phase {
             Phase::Open => Reply::unbound(failure),
-            Phase::Leased => self.follow_row(ask).await,
+            Phase::Leased => self.follow_row(context).await,
             Phase::Recorded(_)
             | Phase::Completed { .. }
             | Phase::Refused { .. }

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::record::{BadRecord, Opener, Record};
 use super::{Relays, SILENCE_MAX, nonce, try_permit};
-use crate::ask::RequestContext;
 use crate::relay_transport::{RelayAnswer, RelayRequest};
+use crate::request_context::RequestContext;
 
 /// Requests for one relay: the first, and one more where that was cut.
 const ASKED_MAX: u32 = 2;
@@ -30,7 +30,7 @@ pub(crate) enum RelayEvent {
 /// Reader of one operation's relay, over at most [`ASKED_MAX`] requests.
 struct RelayReader {
     relays: Arc<Relays>,
-    ask: RequestContext,
+    context: RequestContext,
     owner: Owner,
     response: Option<RelayResponse>,
     asked: u32,
@@ -81,7 +81,7 @@ impl RelayReader {
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     let node = &self.owner.node.name;
-                    tracing::warn!(operation.id = %self.ask.id, %node, error, "a relay was not read on");
+                    tracing::warn!(operation.id = %self.context.id, %node, error, "a relay was not read on");
                     self.relays.metrics.relayed("cut");
                 }
             }
@@ -96,10 +96,10 @@ impl RelayReader {
         }
         self.asked += 1;
         let (relays, owner) = (&self.relays, &self.owner);
-        let result_key = self.ask.caller.bearer.secret.result_key(self.ask.id);
+        let result_key = self.context.caller.bearer.secret.result_key(self.context.id);
         let (claim, nonce) = (owner.claim, nonce());
         let proof = result_key.relay_proof(claim, nonce);
-        let request = RelayRequest { operation: self.ask.id, claim, nonce, proof };
+        let request = RelayRequest { operation: self.context.id, claim, nonce, proof };
         let answer = async {
             let address = relays.nodes.address(&owner.node).await?;
             // The own address in another's row is a mistake: this process would ask itself.
@@ -121,7 +121,7 @@ impl RelayReader {
                 self.relays.metrics.relayed("unreached");
                 let error: &dyn std::error::Error = &error;
                 let node = &owner.node.name;
-                tracing::debug!(operation.id = %self.ask.id, %node, error, "a node was not asked");
+                tracing::debug!(operation.id = %self.context.id, %node, error, "a node was not asked");
                 None
             }
         }
@@ -133,7 +133,7 @@ impl Relays {
     /// no place is free. Nothing is asked before the stream is polled.
     pub(crate) fn open(
         self: &Arc<Self>,
-        ask: &RequestContext,
+        context: &RequestContext,
         row: &Operation,
         own: &Node,
     ) -> Option<BoxStream<'static, RelayEvent>> {
@@ -142,8 +142,9 @@ impl Relays {
             return None;
         }
         let place = try_permit(&self.heard)?;
-        let (relays, ask) = (Arc::clone(self), ask.clone());
-        let reader = RelayReader { relays, ask, owner, response: None, asked: 0, _place: place };
+        let (relays, context) = (Arc::clone(self), context.clone());
+        let reader =
+            RelayReader { relays, context, owner, response: None, asked: 0, _place: place };
         let events = stream::unfold(reader, |mut reader| async {
             reader.next().await.map(|event| (event, reader))
         });

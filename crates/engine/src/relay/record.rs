@@ -228,14 +228,14 @@ mod tests {
     }
 
     fn read(opener: &mut Opener, pieces: &[&[u8]]) -> Result<Vec<Record>, BadRecord> {
-        let mut said = Vec::new();
+        let mut request_body = Vec::new();
         for piece in pieces {
             opener.take(piece);
             while let Some(next) = opener.next()? {
-                said.push(next);
+                request_body.push(next);
             }
         }
-        Ok(said)
+        Ok(request_body)
     }
 
     fn events() -> Vec<Vec<u8>> {

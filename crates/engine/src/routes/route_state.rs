@@ -50,7 +50,7 @@ struct RouteLoad {
 
 /// Permit to call a route once; it counts as a call in flight until it is dropped.
 pub(crate) struct Permit {
-    pub(crate) lane: Arc<RouteState>,
+    pub(crate) route_state: Arc<RouteState>,
     call: Mutex<CallToken>,
     rules: CoolDown,
 }
@@ -82,12 +82,14 @@ impl RouteState {
         mut others: impl Iterator<Item = &'a Arc<Self>>,
     ) -> Self {
         // The provider by identity: one that was configured anew begins without a history.
-        let same = others.find(|lane| lane.route.is_same(route) && lane.has_provider(provider));
+        let same = others.find(|route_state| {
+            route_state.route.is_same(route) && route_state.has_provider(provider)
+        });
         let fresh = || {
             let now = RouteLoad { health: CircuitBreaker::new(), calls: 0, is_gone: false };
             Arc::new(SharedRouteState { now: Mutex::new(now), series: OnceLock::new() })
         };
-        let traffic = same.map_or_else(fresh, |lane| Arc::clone(&lane.traffic));
+        let traffic = same.map_or_else(fresh, |route_state| Arc::clone(&route_state.traffic));
         let (name, provider) = (route.name().into(), provider.map(Arc::clone));
         Self { route: route.clone(), name, provider, traffic }
     }
@@ -120,7 +122,7 @@ impl RouteState {
     /// Ends its metrics after a reload, unless one of the new routes shares its state: the gauge of
     /// a route that is gone must not stay at cooling.
     pub(crate) fn end_metrics<'a>(&self, mut others: impl Iterator<Item = &'a Arc<Self>>) {
-        if !others.any(|lane| Arc::ptr_eq(&lane.traffic, &self.traffic)) {
+        if !others.any(|route_state| Arc::ptr_eq(&route_state.traffic, &self.traffic)) {
             self.traffic.lock().is_gone = true;
             self.traffic.series.get().into_iter().for_each(RouteSeries::well);
         }
@@ -145,16 +147,20 @@ impl RouteState {
     }
 
     /// Takes a permit; `None` where the route is no longer as it was when it was chosen.
-    pub(super) fn try_acquire(lane: &Arc<Self>, chosen: Rank, rules: CoolDown) -> Option<Permit> {
+    pub(super) fn try_acquire(
+        route_state: &Arc<Self>,
+        chosen: Rank,
+        rules: CoolDown,
+    ) -> Option<Permit> {
         // Looked at anew under the lock: what was chosen may have been taken, or have failed, since.
         let at = Instant::now();
-        let mut now = lane.traffic.lock();
+        let mut now = route_state.traffic.lock();
         let is_as_chosen = match now.health.state_at(at) {
             BreakerState::Open | BreakerState::Probe => chosen == Rank::Open,
             BreakerState::Resort(_) => matches!(chosen, Rank::Resort(_)),
             BreakerState::Closed(_) => false,
         };
-        if !is_as_chosen || lane.is_full(&now) {
+        if !is_as_chosen || route_state.is_full(&now) {
             return None;
         }
         // Count and token under one lock: of two that race for the last place, or for the probe,
@@ -162,7 +168,7 @@ impl RouteState {
         now.calls = now.calls.saturating_add(1);
         let call = Mutex::new(now.health.begin_call(at));
         drop(now);
-        Some(Permit { lane: Arc::clone(lane), call, rules })
+        Some(Permit { route_state: Arc::clone(route_state), call, rules })
     }
 
     /// Obstacle to taking it now, if there is one.
@@ -226,10 +232,10 @@ impl Permit {
     /// Reports an outcome to the breaker, at any time of the call and more than once.
     pub(crate) fn report(&self, told: CallOutcome) {
         let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = self.lane.traffic.on_result(&mut call, told, &self.rules);
+        let changed = self.route_state.traffic.on_result(&mut call, told, &self.rules);
         drop(call);
         if let Some(changed) = changed {
-            self.lane.log_change(changed);
+            self.route_state.log_change(changed);
         }
     }
 }
@@ -239,13 +245,13 @@ impl Drop for Permit {
         // A call that was dropped tells nothing, and gives its probe back: without that a route whose probe was
         // cancelled would be a last resort for good.
         self.report(CallOutcome::Nothing);
-        let mut now = self.lane.traffic.lock();
+        let mut now = self.route_state.traffic.lock();
         now.calls = now.calls.saturating_sub(1);
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Permit({})", self.lane.name)
+        write!(f, "Permit({})", self.route_state.name)
     }
 }

@@ -27,7 +27,7 @@ use crate::tape::{ChunkLog, Tape};
 pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
     telling: Option<ChunkWriter<'a>>,
-    pulse: &'a SilenceTimer<'a>,
+    silence: &'a SilenceTimer<'a>,
     /// Memory share of the run, by which all bytes that are read are counted.
     share: &'a AnswerShare,
     /// Bytes of the provider's body that were read so far, by this call.
@@ -47,9 +47,9 @@ pub(crate) struct Assembly<'a> {
 
 /// Writer of chunks: renders each piece to the run's log while the answer arrives.
 struct ChunkWriter<'a> {
-    track: &'a ChunkLog,
+    chunk_log: &'a ChunkLog,
     request: &'a Request,
-    pulse: &'a SilenceTimer<'a>,
+    silence: &'a SilenceTimer<'a>,
     chunks: Chunks,
     bytes: usize,
     is_full: bool,
@@ -63,12 +63,12 @@ impl<'a> Assembly<'a> {
         tape: &'a Tape,
         operation: &Operation,
         request: &'a Request,
-        (pulse, share): (&'a SilenceTimer<'a>, &'a AnswerShare),
+        (silence, share): (&'a SilenceTimer<'a>, &'a AnswerShare),
     ) -> Self {
-        let telling = tape.chunk_log().map(|track| ChunkWriter {
-            track,
+        let telling = tape.chunk_log().map(|chunk_log| ChunkWriter {
+            chunk_log,
             request,
-            pulse,
+            silence,
             chunks: Chunks::new(operation.id, operation.admitted_at, &operation.model),
             bytes: 0,
             is_full: false,
@@ -77,7 +77,7 @@ impl<'a> Assembly<'a> {
         Self {
             tape,
             telling,
-            pulse,
+            silence,
             share,
             received: 0,
             answer: Answer::default(),
@@ -131,7 +131,7 @@ impl Sink for Assembly<'_> {
         self.is_sent = true;
         self.tape.set_sending();
         if let Some(telling) = &self.telling {
-            telling.pulse.begin();
+            telling.silence.begin();
         }
     }
 
@@ -158,7 +158,7 @@ impl Sink for Assembly<'_> {
         // Only a signal: the select in `call` decides what the end means, and until it runs more
         // pieces may be counted.
         if !has_room || self.received > Options::RECEIVED_BYTES_MAX {
-            self.pulse.full.notify_one();
+            self.silence.full.notify_one();
         }
     }
 
@@ -184,13 +184,13 @@ impl ChunkWriter<'_> {
         self.bytes = self.bytes.saturating_add(more).saturating_add(unwritten_bytes(&delta));
         if self.bytes > Options::STREAM_BYTES_MAX {
             self.is_full = true;
-            self.pulse.full.notify_one();
+            self.silence.full.notify_one();
             return None;
         }
         self.is_told |= !pieces.is_empty();
-        self.track.append(self.chunks.envelope(), pieces);
+        self.chunk_log.append(self.chunks.envelope(), pieces);
         if delta.has_content() {
-            self.pulse.beat();
+            self.silence.beat();
         }
         Some(delta)
     }
@@ -206,7 +206,7 @@ fn unwritten_bytes(delta: &Delta) -> usize {
 #[derive(Debug)]
 pub(crate) struct SilenceTimer<'a> {
     /// Permit of the call, through which the first piece is reported to the breaker.
-    pass: &'a Permit,
+    permit: &'a Permit,
     beat: Mutex<LastPiece>,
     /// Signal of the first piece: the limit changes from `first_token` to `between_tokens`.
     spoken: Notify,
@@ -221,13 +221,13 @@ struct LastPiece {
 
 impl<'a> SilenceTimer<'a> {
     /// Starts the watch at the present time, before anything is sent.
-    pub(crate) fn new(pass: &'a Permit) -> Self {
+    pub(crate) fn new(permit: &'a Permit) -> Self {
         let beat = LastPiece { at: Instant::now(), is_first: true };
-        Self { pass, beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
+        Self { permit, beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
     }
 
     pub(crate) const fn pass(&self) -> &Permit {
-        self.pass
+        self.permit
     }
 
     /// Restarts the watch when the request leaves.
@@ -243,7 +243,7 @@ impl<'a> SilenceTimer<'a> {
         drop(last);
         // A first piece proves that the route works: it closes the breaker now, not when a long answer is over.
         if is_first {
-            self.pass.report(CallOutcome::Answered);
+            self.permit.report(CallOutcome::Answered);
             self.spoken.notify_one();
         }
     }

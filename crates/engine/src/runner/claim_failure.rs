@@ -5,19 +5,19 @@ use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::ports::CommitError;
 
 use super::Runner;
-use crate::ask::{PreparedClaim, RequestContext};
 use crate::authentication::Caller;
 use crate::failure::RequestFailure;
+use crate::request_context::{PreparedClaim, RequestContext};
 
 impl Runner {
     /// Turns an error of a claim into the caller's failure, and logs the cause behind it.
     pub(crate) async fn claim_failure(
         &self,
         error: &ClaimError,
-        bid: &PreparedClaim,
-        ask: &RequestContext,
+        prepared: &PreparedClaim,
+        context: &RequestContext,
     ) -> RequestFailure {
-        self.with_available(failure_of_claim(error, bid), &ask.caller).await
+        self.with_available(failure_of_claim(error, prepared), &context.caller).await
     }
 
     /// Adds the available balance to a refusal for want of funds, where the grant shows balances. A
@@ -40,10 +40,13 @@ impl Runner {
     }
 }
 
-fn failure_of_claim(error: &ClaimError, bid: &PreparedClaim) -> RequestFailure {
+fn failure_of_claim(error: &ClaimError, prepared: &PreparedClaim) -> RequestFailure {
     let failure = match error {
         ClaimError::Commit(CommitError::InsufficientFunds) => {
-            return RequestFailure::InsufficientFunds { hold: bid.claim.hold, available: None };
+            return RequestFailure::InsufficientFunds {
+                hold: prepared.claim.hold,
+                available: None,
+            };
         }
         ClaimError::Commit(CommitError::LimitReached(reached)) => {
             return RequestFailure::LimitReached(*reached);

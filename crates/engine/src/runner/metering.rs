@@ -6,9 +6,9 @@ use holdfast_domain::price::ProviderCost;
 use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource};
 
 use super::Runner;
-use crate::ask::PreparedClaim;
 use crate::catalogue::Route;
 use crate::metrics::usage_not_believed;
+use crate::request_context::PreparedClaim;
 
 /// Bytes of UTF-8 text that an estimate counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -19,13 +19,13 @@ impl Runner {
     pub(crate) fn credible_meters(
         &self,
         route: &Route,
-        bid: &PreparedClaim,
+        prepared: &PreparedClaim,
         reported: Option<Meters>,
         operation: OperationId,
     ) -> Option<Meters> {
         let reported = reported?;
-        let contract = &bid.model.contract;
-        if reported.is_credible(contract.context_tokens, bid.bound.all_output_tokens()) {
+        let contract = &prepared.model.contract;
+        if reported.is_credible(contract.context_tokens, prepared.bound.all_output_tokens()) {
             return Some(reported);
         }
         usage_not_believed(&route.provider).increment(1);
@@ -39,24 +39,25 @@ impl Runner {
 pub(crate) fn final_meters(
     reported: Option<Meters>,
     cost: Option<&ProviderCost>,
-    bid: &PreparedClaim,
+    prepared: &PreparedClaim,
     answer: &Answer,
 ) -> MeterReading {
     let (meters, source) = match reported {
         Some(meters) => (meters, MetersSource::Reported),
-        None => (estimate(bid, answer), MetersSource::Estimated),
+        None => (estimate(prepared, answer), MetersSource::Estimated),
     };
     // Counts of a body that was held in memory are never absurd.
-    let meters = meters.with(MeterKind::Image, bid.bound.images).unwrap_or(meters);
-    let provider_cost = cost.and_then(|cost| cost.of(&meters, bid.claim.price.currency));
+    let meters = meters.with(MeterKind::Image, prepared.bound.images).unwrap_or(meters);
+    let provider_cost = cost.and_then(|cost| cost.of(&meters, prepared.claim.price.currency));
     MeterReading { meters, source, provider_cost }
 }
 
-fn estimate(bid: &PreparedClaim, answer: &Answer) -> Meters {
+fn estimate(prepared: &PreparedClaim, answer: &Answer) -> Meters {
     // Both are cut at the bounds that the hold was computed from: an estimate must never charge
     // more than what was reserved.
-    let prompt = bid.request.cost_factors().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
-    let input = prompt.min(bid.bound.prompt_tokens);
-    let output = answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(bid.bound.all_output_tokens());
+    let prompt = prepared.request.cost_factors().prompt_bytes.div_ceil(BYTES_PER_TOKEN);
+    let input = prompt.min(prepared.bound.prompt_tokens);
+    let output =
+        answer.text_bytes().div_ceil(BYTES_PER_TOKEN).min(prepared.bound.all_output_tokens());
     Meters::estimated(input, output)
 }

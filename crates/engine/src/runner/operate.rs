@@ -50,11 +50,11 @@ use super::answer_bytes::AnswerShare;
 use super::assembly::{Assembly, SilenceTimer};
 use super::metering::final_meters;
 use super::rendering::{ReceivedAnswer, RenderContext, RenderedAnswer};
-use crate::ask::{PreparedClaim, RequestContext};
 use crate::catalogue::Guarantee;
 use crate::failure::RequestFailure;
 use crate::options::Options;
 use crate::rate_limit::RateLimitStatus;
+use crate::request_context::{PreparedClaim, RequestContext};
 use crate::routes::RoutePlan;
 use crate::seal::{self, SealError};
 use crate::tape::{Outcome, Tape};
@@ -65,42 +65,43 @@ impl Runner {
     pub(crate) async fn operate(
         self: Arc<Self>,
         tape: Arc<Tape>,
-        ask: RequestContext,
-        (mut bid, way): (Box<PreparedClaim>, Box<RoutePlan>),
+        context: RequestContext,
+        (mut prepared, route_plan): (Box<PreparedClaim>, Box<RoutePlan>),
         body: Bytes,
     ) {
         // First: whatever fails from here on, the place is given up and the tape ends.
         let place = self.running.guard(Arc::clone(&tape));
         // Before the claim: a store that is slow eats of the time of the run, which so ends before its deadline.
-        let until = Instant::now() + bid.model.timeouts.total;
+        let until = Instant::now() + prepared.model.timeouts.total;
         tape.ends_by(until + Options::DEADLINE_MARGIN);
-        let rebind = self.rebind(&ask, &bid, body);
+        let rebind = self.rebind(&context, &prepared, body);
         // The latest that the database's clock may say: a lease that may have ended there claims nothing.
-        let order = ClaimOffer {
-            claim: &bid.claim,
+        let claim_offer = ClaimOffer {
+            claim: &prepared.claim,
             now: self.membership.node.now_at_the_latest(),
             rebind: &rebind,
         };
         reach(Step::ClaimOffered);
-        let claimed = self.membership.conduct().claim(&order).await;
+        let claimed = self.membership.conduct().claim(&claim_offer).await;
         // The run has the request: what it was read from was needed to compare it.
         drop(rebind);
         let outcome = match claimed {
-            Ok(ClaimOutcome::Mine(operation, tally)) => {
+            Ok(ClaimOutcome::Mine(operation, readings)) => {
                 reach(Step::ClaimCommitted);
-                let accepts = &bid.model.contract.accepts;
-                Request::make_outgoing(&mut bid.request, accepts, ask.caller.pseudonyms());
-                let (runner, bid, tape) = (&*self, &bid, &*tape);
-                let (ask, operation) = (&ask, &*operation);
-                let share = runner.answers.share(ask.offer.rules.answer_bytes);
-                let run = Run { runner, tape, ask, bid, operation, tally, until, share };
+                let accepts = &prepared.model.contract.accepts;
+                Request::make_outgoing(&mut prepared.request, accepts, context.caller.pseudonyms());
+                let (runner, prepared, tape) = (&*self, &prepared, &*tape);
+                let (context, operation) = (&context, &*operation);
+                let share = runner.answers.share(context.serving.rules.answer_bytes);
+                let run =
+                    Run { runner, tape, context, prepared, operation, readings, until, share };
                 if tape.try_release() {
                     run.give_back().await
                 } else {
                     // First: a head may go out as soon as it runs, and says where the limits stand.
                     run.tell_rates();
                     tape.set_running();
-                    run.perform(way).await
+                    run.perform(route_plan).await
                 }
             }
             Ok(ClaimOutcome::Ended(found)) => from_row(self.metrics.count_found(*found)),
@@ -109,10 +110,12 @@ impl Runner {
             }
             Ok(ClaimOutcome::InProgress(_)) => Outcome::Elsewhere,
             Ok(ClaimOutcome::OtherRequest) => Outcome::OtherRequest,
-            Err(error) => Outcome::Unbound(Box::pin(self.claim_failure(&error, &bid, &ask)).await),
+            Err(error) => {
+                Outcome::Unbound(Box::pin(self.claim_failure(&error, &prepared, &context)).await)
+            }
         };
         // In hand until here: whoever is told next may ask again at once.
-        drop(ask);
+        drop(context);
         place.leave(outcome);
     }
 }
@@ -121,11 +124,11 @@ impl Runner {
 struct Run<'a> {
     runner: &'a Runner,
     tape: &'a Tape,
-    ask: &'a RequestContext,
-    bid: &'a PreparedClaim,
+    context: &'a RequestContext,
+    prepared: &'a PreparedClaim,
     operation: &'a Operation,
     /// Counters of the API key right after the claim.
-    tally: CounterReadings,
+    readings: CounterReadings,
     until: Instant,
     /// Memory share of its answer, held until the store has the answer.
     share: AnswerShare,
@@ -151,16 +154,16 @@ struct RunReport {
 impl Run<'_> {
     /// Sets the rate-limit status on the log, from which the head of a stream takes it.
     fn tell_rates(&self) {
-        if let Some(track) = self.tape.chunk_log() {
-            track.set_rates(self.rates(self.operation));
+        if let Some(chunk_log) = self.tape.chunk_log() {
+            chunk_log.set_rates(self.rates(self.operation));
         }
     }
 
     /// Calls the routes, and concludes the operation with their verdict.
-    async fn perform(&self, way: Box<RoutePlan>) -> Outcome {
+    async fn perform(&self, route_plan: Box<RoutePlan>) -> Outcome {
         let id = self.operation.id;
         let mut attempts = Vec::new();
-        let answering = async { self.ending(self.answer(way, &mut attempts).await).await };
+        let answering = async { self.ending(self.answer(route_plan, &mut attempts).await).await };
         // A panic after the claim must not leave the money held until the deadline: it is an ending, and since a
         // provider may have run, an unknown one.
         let ended = AssertUnwindSafe(answering).catch_unwind().await;
@@ -233,8 +236,8 @@ impl Run<'_> {
     /// Rate-limit status after this row, from the counters that the claim read.
     fn rates(&self, row: &Operation) -> RateLimitStatus {
         RateLimitStatus::after(
-            &self.bid.claim.limits,
-            self.tally,
+            &self.prepared.claim.limits,
+            self.readings,
             row,
             self.runner.membership.node.now(),
         )
@@ -259,9 +262,13 @@ impl Run<'_> {
 
     /// Tries one route after the other. The next one needs proof that the last did not run, or a
     /// guarantee of one charge only, where the operator pays for more than one run.
-    async fn answer(&self, mut way: Box<RoutePlan>, attempts: &mut Vec<Attempt>) -> CallVerdict {
+    async fn answer(
+        &self,
+        mut route_plan: Box<RoutePlan>,
+        attempts: &mut Vec<Attempt>,
+    ) -> CallVerdict {
         // Before anything is sent: without it a provider may refuse for good what it would have taken.
-        let earlier = match self.runner.earlier(self.ask, self.bid).await {
+        let earlier = match self.runner.earlier(self.context, self.prepared).await {
             Ok(earlier) => earlier,
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
@@ -271,28 +278,34 @@ impl Run<'_> {
         };
         let mut may_have_run = false;
         while self.may_send()
-            && let Some(pass) = way.next(&self.bid.request)
+            && let Some(permit) = route_plan.next(&self.prepared.request)
         {
-            let pulse = SilenceTimer::new(&pass);
-            let bounds = (&pulse, &self.share);
-            let mut answer = Assembly::on(self.tape, self.operation, &self.bid.request, bounds);
-            let origin = pass.lane.origin();
+            let silence = SilenceTimer::new(&permit);
+            let bounds = (&silence, &self.share);
+            let mut answer =
+                Assembly::on(self.tape, self.operation, &self.prepared.request, bounds);
+            let origin = permit.route_state.origin();
             let states = earlier.of(origin);
             let started = Instant::now();
             reach(Step::Sending);
-            let called = self.call(states, &mut answer, &pulse).await;
+            let called = self.call(states, &mut answer, &silence).await;
             reach(Step::Answered);
-            attempts.push(self.attempt(&pass.lane, &called, answer.is_cut, started.elapsed()));
+            attempts.push(self.attempt(
+                &permit.route_state,
+                &called,
+                answer.is_cut,
+                started.elapsed(),
+            ));
             // Before the answer is rendered, which may take long: the next request chooses by this.
-            pass.report(self.call_outcome(&called, answer.retry_after));
+            permit.report(self.call_outcome(&called, answer.retry_after));
             let is_told = answer.is_streamed();
             let heard = answer.into_received();
             let failure = match called {
                 Ok(reported) => {
-                    let (route, id) = (&pass.lane.route, self.operation.id);
-                    let reported = self.runner.credible_meters(route, self.bid, reported, id);
+                    let (route, id) = (&permit.route_state.route, self.operation.id);
+                    let reported = self.runner.credible_meters(route, self.prepared, reported, id);
                     let kept = origin.and_then(|origin| heard.answer.call_states(origin));
-                    let (kept, cost) = (kept.map(Box::new), pass.lane.route.cost.clone());
+                    let (kept, cost) = (kept.map(Box::new), permit.route_state.route.cost.clone());
                     return CallVerdict::Answered(heard, RunReport { reported, cost, kept });
                 }
                 Err(failure) => failure,
@@ -302,7 +315,7 @@ impl Run<'_> {
                 ProviderFailure::Refused(refusal) => return CallVerdict::Refused(refusal),
                 // Also under `one-charge`: a second answer cannot follow the beginning of the first.
                 ProviderFailure::Unknown(_) if is_told => return CallVerdict::Unknown,
-                ProviderFailure::Unknown(_) => match self.bid.model.guarantee {
+                ProviderFailure::Unknown(_) => match self.prepared.model.guarantee {
                     Guarantee::OneRun => return CallVerdict::Unknown,
                     Guarantee::OneCharge => may_have_run = true,
                 },
@@ -310,7 +323,7 @@ impl Run<'_> {
                 ProviderFailure::NotRun(_) if self.is_cut() => {}
                 ProviderFailure::NotRun(why) => {
                     self.runner.route_complaints.report_not_run(
-                        &pass.lane.route,
+                        &permit.route_state.route,
                         why,
                         self.operation.id,
                     );
@@ -318,7 +331,7 @@ impl Run<'_> {
             }
         }
         // What was passed over comes first: the last one is the last that was tried.
-        attempts.splice(..0, way.skipped_attempts());
+        attempts.splice(..0, route_plan.skipped_attempts());
         if may_have_run { CallVerdict::Unknown } else { CallVerdict::NotRun }
     }
 
@@ -338,28 +351,28 @@ impl Run<'_> {
         let operation = self.operation;
         match verdict {
             CallVerdict::Answered(heard, RunReport { reported, cost, kept }) => {
-                let metered = final_meters(reported, cost.as_deref(), self.bid, &heard.answer);
+                let metered = final_meters(reported, cost.as_deref(), self.prepared, &heard.answer);
                 let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
-                let (request, caller) = (&self.bid.request, &self.ask.caller);
+                let (request, caller) = (&self.prepared.request, &self.context.caller);
                 let terms = RenderContext { request, operation, caller, usage };
                 let Some(written) = self.runner.render_answer(heard, kept, &terms).await else {
                     return (Ending::Unknown, None);
                 };
                 let RenderedAnswer { closing, body, sealed } = written;
-                if let (Some(track), Some(closing)) = (self.tape.chunk_log(), closing) {
-                    track.close_with(closing);
+                if let (Some(chunk_log), Some(closing)) = (self.tape.chunk_log(), closing) {
+                    chunk_log.close_with(closing);
                 }
                 self.ending_with_result(body, sealed, |result| Ending::Finished { metered, result })
             }
             CallVerdict::Refused(refusal) => {
                 let error = refused(refusal, self.operation.id);
-                let bounded = context_length_exceeded(self.bid.model.contract.context_tokens);
+                let bounded = context_length_exceeded(self.prepared.model.contract.context_tokens);
                 let message = match refusal {
                     ProviderRefusal::Request => error.message,
                     ProviderRefusal::ContextLength => &bounded,
                 };
                 let body = ErrorBody { message, ..error }.render();
-                let bearer = &self.ask.caller.bearer;
+                let bearer = &self.context.caller.bearer;
                 let key = bearer.secret.result_key(operation.id);
                 let sealed = seal::seal(&key, bearer.id, operation, (&body, None));
                 self.ending_with_result(body, sealed, |result| Ending::Refused { refusal, result })

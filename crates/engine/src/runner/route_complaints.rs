@@ -127,8 +127,9 @@ mod tests {
             ("two", NotRunProof::Connect, 59, true),
         ] {
             let now = start + Duration::from_secs(after);
-            let said = turned_away.is_news(&route(provider), ComplaintKind::NotRun(why), now);
-            assert_eq!(said, is_news, "{provider} {why:?} after {after} s");
+            let request_body =
+                turned_away.is_news(&route(provider), ComplaintKind::NotRun(why), now);
+            assert_eq!(request_body, is_news, "{provider} {why:?} after {after} s");
         }
     }
 }

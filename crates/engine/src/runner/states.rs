@@ -13,9 +13,9 @@ use holdfast_domain::request::{Request, Role};
 use holdfast_domain::state::{Origin, ProviderState, ProviderStates};
 
 use super::Runner;
-use crate::ask::{PreparedClaim, RequestContext};
 use crate::authentication::Caller;
 use crate::options::Options;
+use crate::request_context::{PreparedClaim, RequestContext};
 use crate::routes::RouteState;
 use crate::seal;
 
@@ -35,7 +35,7 @@ impl EarlierStates {
 /// Tells whether provider states may be added to a request. The caller does not see them, and
 /// only the model's context bounds their length, so that a hold must reckon with all of it.
 pub(crate) fn may_grow(lanes: &[Arc<RouteState>], request: &Request) -> bool {
-    lanes.iter().any(|lane| lane.origin().is_some()) && !calls(request).is_empty()
+    lanes.iter().any(|route_state| route_state.origin().is_some()) && !calls(request).is_empty()
 }
 
 impl Runner {
@@ -43,21 +43,21 @@ impl Runner {
     /// was purged, or sealed for another credential, counts as never there.
     pub(crate) async fn earlier(
         &self,
-        ask: &RequestContext,
-        bid: &PreparedClaim,
+        context: &RequestContext,
+        prepared: &PreparedClaim,
     ) -> Result<EarlierStates, Unavailable> {
-        let lanes = ask.offer.routes_of(&bid.claim.model);
-        if !lanes.iter().any(|lane| lane.origin().is_some()) {
+        let lanes = context.serving.routes_of(&prepared.claim.model);
+        if !lanes.iter().any(|route_state| route_state.origin().is_some()) {
             return Ok(EarlierStates::default());
         }
-        let calls = calls(&bid.request);
+        let calls = calls(&prepared.request);
         let operations: Vec<_> = calls.iter().collect();
         let mut found = Vec::new();
         // In groups: one request must not take all connections that read.
         for some in operations.chunks(Options::LOOK_UPS_AT_ONCE) {
             let loads = some.iter().map(|(operation, _)| self.load_whole(**operation));
             for (snapshot, (_, calls)) in try_join_all(loads).await?.into_iter().zip(some) {
-                found.extend(open_states(snapshot, &ask.caller, calls));
+                found.extend(open_states(snapshot, &context.caller, calls));
             }
         }
         Ok(EarlierStates(found))

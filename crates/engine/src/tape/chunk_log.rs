@@ -49,7 +49,7 @@ pub(crate) struct ChunkLog {
     bearer: Bearer,
     /// Public id of the model, as the caller asked for it.
     model: PublicModelId,
-    said: watch::Sender<ChunkLogState>,
+    request_body: watch::Sender<ChunkLogState>,
     /// Nonces of relays that were asked for, against replays. A std mutex: never held across an
     /// await.
     asked: Mutex<BTreeSet<RelayNonce>>,
@@ -90,7 +90,7 @@ pub(crate) struct ClosingChunks {
 /// Position of one reader in the log.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    said: watch::Receiver<ChunkLogState>,
+    request_body: watch::Receiver<ChunkLogState>,
     /// Offset of the next entry that it has not had.
     next: usize,
     include_usage: bool,
@@ -111,7 +111,7 @@ impl ChunkLogState {
         for DeltaChunk { frame, text } in pieces {
             let at = self.log.end();
             match text {
-                Some((lane, more)) => self.log.add_text(lane, more),
+                Some((route_state, more)) => self.log.add_text(route_state, more),
                 None => self.log.add_chunk(frame.members()),
             }
             let recent = RecentChunk { at, frame };
@@ -144,8 +144,8 @@ impl RecentChunk {
 impl ChunkLog {
     /// Creates an empty log for the credential that the answer will be sealed for.
     pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
-        let (said, asked) = (watch::Sender::default(), Mutex::default());
-        Self { bearer: bearer.clone(), model, said, asked }
+        let (request_body, asked) = (watch::Sender::default(), Mutex::default());
+        Self { bearer: bearer.clone(), model, request_body, asked }
     }
 
     /// Tells whether this credential may follow: the answer will be sealed for it.
@@ -172,59 +172,61 @@ impl ChunkLog {
     /// Sets the rate-limit status, before the first chunk.
     pub(crate) fn set_rates(&self, rates: RateLimitStatus) {
         // `false`: nobody is woken. Followers wait for chunks, and read this with the first.
-        self.said.send_if_modified(|said| {
-            said.rates = rates;
+        self.request_body.send_if_modified(|request_body| {
+            request_body.rates = rates;
             false
         });
     }
 
     pub(crate) fn rates(&self) -> RateLimitStatus {
-        self.said.borrow().rates
+        self.request_body.borrow().rates
     }
 
     /// Appends pieces, and wakes all followers; an empty list wakes nobody.
     pub(crate) fn append(&self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {
         if !pieces.is_empty() {
-            self.said.send_modify(|said| said.add(envelope, pieces));
+            self.request_body.send_modify(|request_body| request_body.add(envelope, pieces));
         }
     }
 
     /// Stores the closing chunks, which followers get only after the settlement has committed.
     pub(crate) fn close_with(&self, closing: ClosingChunks) {
-        self.said.send_if_modified(|said| {
-            said.closing = Some(closing);
+        self.request_body.send_if_modified(|request_body| {
+            request_body.closing = Some(closing);
             false
         });
     }
 
     /// Closes the log and wakes its followers, once.
     pub(crate) fn close(&self) {
-        self.said.send_if_modified(|said| !std::mem::replace(&mut said.is_over, true));
+        self.request_body
+            .send_if_modified(|request_body| !std::mem::replace(&mut request_body.is_over, true));
     }
 
     /// Bytes of memory that the log holds.
     #[cfg(test)]
     fn cost(&self) -> usize {
-        let said = self.said.borrow();
-        let kept = (said.recent.capacity() - said.recent.len()) * size_of::<RecentChunk>();
-        said.log.cost() + said.recent_bytes + kept
+        let request_body = self.request_body.borrow();
+        let kept =
+            (request_body.recent.capacity() - request_body.recent.len()) * size_of::<RecentChunk>();
+        request_body.log.cost() + request_body.recent_bytes + kept
     }
 
     /// Adds a follower that begins at the first chunk, however late it comes.
     pub(crate) fn follow(&self, include_usage: bool) -> Follower {
-        Follower { said: self.said.subscribe(), next: 0, include_usage }
+        Follower { request_body: self.request_body.subscribe(), next: 0, include_usage }
     }
 }
 
 impl Follower {
     /// Tells whether a first chunk is there.
     pub(crate) fn has_begun(&self) -> bool {
-        self.said.borrow().log.end() > 0
+        self.request_body.borrow().log.end() > 0
     }
 
     /// Waits for the first chunk; never completes where none comes. Cancel safe.
     pub(crate) async fn wait_begun(&mut self) {
-        if self.said.wait_for(|said| said.log.end() > 0).await.is_err() {
+        if self.request_body.wait_for(|request_body| request_body.log.end() > 0).await.is_err() {
             // The track is gone, and nothing was said.
             std::future::pending::<()>().await;
         }
@@ -235,27 +237,30 @@ impl Follower {
     pub(crate) async fn more(&mut self) -> VecDeque<Bytes> {
         let next = self.next;
         // Never closed: whoever follows holds the tape that the track is of.
-        let there = self.said.wait_for(|said| said.is_over || said.log.end() > next).await;
-        let Ok(said) = there else { return VecDeque::new() };
+        let there = self
+            .request_body
+            .wait_for(|request_body| request_body.is_over || request_body.log.end() > next)
+            .await;
+        let Ok(request_body) = there else { return VecDeque::new() };
         // A follower that keeps up gets the rendered bytes themselves: clones of `Bytes`, no copy.
-        if next >= said.recent_at() {
-            let news = said.recent.iter().filter(|recent| recent.at >= next);
+        if next >= request_body.recent_at() {
+            let news = request_body.recent.iter().filter(|recent| recent.at >= next);
             let taken = news.map(|recent| recent.frame.bytes(self.include_usage)).collect();
-            self.next = said.log.end();
+            self.next = request_body.log.end();
             return taken;
         }
-        let behind = said.log.excerpt(next, said.recent_at(), BEHIND_BYTES);
-        let envelope = said.envelope.clone();
+        let behind = request_body.log.excerpt(next, request_body.recent_at(), BEHIND_BYTES);
+        let envelope = request_body.envelope.clone();
         // Rendered without the lock: nobody who is behind keeps the run waiting.
-        drop(said);
+        drop(request_body);
         self.next = next.saturating_add(behind.len());
         envelope.map_or_else(VecDeque::new, |it| behind.render(&it, self.include_usage))
     }
 
     /// Closing chunks and the end mark of the stream; `None` where the run made none.
     pub(crate) fn closing(&self) -> Option<VecDeque<Bytes>> {
-        let said = self.said.borrow();
-        let closing = said.closing.as_ref()?;
+        let request_body = self.request_body.borrow();
+        let closing = request_body.closing.as_ref()?;
         let finish = closing.finish.iter().map(|frame| frame.bytes(self.include_usage));
         let usage = self.include_usage.then(|| closing.usage.clone());
         Some(finish.chain(usage).chain([Bytes::from_static(DONE)]).collect())

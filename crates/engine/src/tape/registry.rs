@@ -81,13 +81,13 @@ impl RunRegistry {
         operation: OperationId,
         claim: ClaimId,
         binding: Binding,
-        track: Option<ChunkLog>,
+        chunk_log: Option<ChunkLog>,
     ) -> Registration {
         let mut tapes = self.lock();
         if let Some(tape) = tapes.by_operation.get(&operation) {
             return Registration::Found(Arc::clone(tape));
         }
-        let tape = Arc::new(Tape::new(operation, claim, binding, track));
+        let tape = Arc::new(Tape::new(operation, claim, binding, chunk_log));
         if tapes.are_cut {
             tape.end_early(StopCause::Operator);
         }

@@ -294,19 +294,19 @@ async fn those_who_shared_a_claim_that_came_to_no_run_replay_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_key_has_only_so_many_requests_in_hand_until_it_lets_go_of_one() {
+async fn an_api_key_has_only_so_many_requests_in_flight_until_it_lets_go_of_one() {
     let world = setup().operations_per_key(2).start().await;
     let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     let other = world.engine.authenticate(&bearer(2).expose(), PEER).await.unwrap();
-    let first = world.take_in_hand(&caller);
-    let second = world.take_in_hand(&caller);
+    let first = world.enter(&caller);
+    let second = world.enter(&caller);
     assert!(first.is_some() && second.is_some());
-    assert!(world.take_in_hand(&caller).is_none());
-    assert!(world.take_in_hand(&other).is_some(), "another API key has its own count");
+    assert!(world.enter(&caller).is_none());
+    assert!(world.enter(&other).is_some(), "another API key has its own count");
     drop(first);
-    let third = world.take_in_hand(&caller);
+    let third = world.enter(&caller);
     assert!(third.is_some());
-    assert!(world.take_in_hand(&caller).is_none());
+    assert!(world.enter(&caller).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,17 +353,17 @@ async fn different_keys_run_side_by_side() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_hangs_up_has_the_run_that_it_started_in_hand_until_it_ends() {
+async fn who_hangs_up_has_the_run_that_it_started_in_flight_until_it_ends() {
     let gate = Gate::new();
     let world = setup().operations_per_key(1).script(says("hi").wait(&gate)).start().await;
     let caller = world.engine.authenticate(&bearer(1).expose(), PEER).await.unwrap();
     let asking = world.asking(1, HELLO).await;
     gate.reached().await;
     asking.hang_up().await;
-    assert!(world.take_in_hand(&caller).is_none(), "its run goes on");
+    assert!(world.enter(&caller).is_none(), "its run goes on");
     gate.open();
     turns().await;
-    assert!(world.take_in_hand(&caller).is_some(), "its run has ended");
+    assert!(world.enter(&caller).is_some(), "its run has ended");
     body(&world.ask(1, HELLO).await);
     body(&world.ask(1, HELLO).await);
 }

@@ -332,7 +332,7 @@ async fn a_reader_counts_as_in_hand_until_it_goes() {
     last.open();
     turns().await;
     assert_eq!(world.store.phase(), "completed");
-    assert!(world.take_in_hand(&caller).is_none(), "its reader is still there");
+    assert!(world.enter(&caller).is_none(), "its reader is still there");
     drop(reader);
-    assert!(world.take_in_hand(&caller).is_some());
+    assert!(world.enter(&caller).is_some());
 }

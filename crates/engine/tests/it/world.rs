@@ -310,8 +310,8 @@ impl World {
     pub(crate) async fn submission_of(&self, by: &Bearer, key: u64, body: &str) -> Submission {
         let caller = self.engine.authenticate(&by.expose(), PEER).await.unwrap();
         Submission {
-            offer: Arc::clone(&self.offer),
-            in_flight: Arc::new(self.take_in_hand(&caller).unwrap()),
+            serving: Arc::clone(&self.offer),
+            in_flight: Arc::new(self.enter(&caller).unwrap()),
             caller,
             request_key: sample::request_key(key),
             body: Private(Bytes::from(body.to_owned())),
@@ -326,7 +326,7 @@ impl World {
         self.offer = self.engine.serving();
     }
 
-    pub(crate) fn take_in_hand(&self, caller: &Caller) -> Option<InFlight> {
+    pub(crate) fn enter(&self, caller: &Caller) -> Option<InFlight> {
         self.engine.enter(&self.offer, caller)
     }
 

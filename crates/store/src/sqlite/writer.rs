@@ -268,9 +268,9 @@ mod tests {
 
     use tempfile::TempDir;
 
+    use super::*;
     use crate::dialect::Dialect;
     use crate::migrate;
-    use super::*;
     use crate::{DatabaseUrl, Options};
 
     async fn store() -> (TempDir, Sqlite) {

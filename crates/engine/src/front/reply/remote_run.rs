@@ -24,17 +24,17 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{Reply, ReplyBody};
-use crate::ask::RequestContext;
 use crate::failure::RequestFailure;
 use crate::front::Front;
 use crate::front::row_poller::{PolledRow, RowWatch, is_leased};
 use crate::relay::RelayEvent;
+use crate::request_context::RequestContext;
 use crate::results::is_large;
 
 /// Wait of one request for a run of another process: its row, and its relay if there is one.
 pub(crate) struct RemoteRun {
     front: Arc<Front>,
-    ask: RequestContext,
+    context: RequestContext,
     watch: RowWatch,
     /// End of its patience; `None` once something was written, because what has begun is told to
     /// its end.
@@ -68,15 +68,15 @@ pub(crate) enum Progress {
 }
 
 impl RemoteRun {
-    pub(crate) fn new(front: &Arc<Front>, ask: &RequestContext, watch: RowWatch) -> Self {
+    pub(crate) fn new(front: &Arc<Front>, context: &RequestContext, watch: RowWatch) -> Self {
         let mut run = Self {
             front: Arc::clone(front),
-            ask: ask.clone(),
+            context: context.clone(),
             watch,
-            patience: Some(ask.patience),
+            patience: Some(context.patience),
             seen: None,
             // JSON comes as a whole, from the row.
-            relay: if ask.delivery.stream { RelayState::Wanted } else { RelayState::Closed },
+            relay: if context.delivery.stream { RelayState::Wanted } else { RelayState::Closed },
             written: Ok(Resumption::new()),
             begun: None,
             reading: None,
@@ -87,7 +87,7 @@ impl RemoteRun {
     }
 
     pub(crate) const fn ask(&self) -> &RequestContext {
-        &self.ask
+        &self.context
     }
 
     /// Tells whether an event was written.
@@ -135,7 +135,7 @@ impl RemoteRun {
     /// Cuts off a streamed reply what was written already; another text than that breaks the
     /// stream.
     pub(crate) async fn resume_reply(self, reply: Reply) -> Reply {
-        let Self { front, ask, written, begun, .. } = self;
+        let Self { front, context, written, begun, .. } = self;
         if begun.is_none() {
             return reply;
         }
@@ -143,7 +143,7 @@ impl RemoteRun {
         else {
             return reply;
         };
-        let (id, is_large) = (ask.id, is_large(stream.ready_bytes()));
+        let (id, is_large) = (context.id, is_large(stream.ready_bytes()));
         let rest = move || {
             let mut written = written?;
             written.restart();
@@ -171,20 +171,21 @@ impl RemoteRun {
                 if matches!(self.relay, RelayState::Wanted) {
                     let heard = row.operation.as_ref().and_then(|row| {
                         let own = self.front.membership.node.node();
-                        self.front.relays.as_ref()?.open(&self.ask, row, own)
+                        self.front.relays.as_ref()?.open(&self.context, row, own)
                     });
                     self.relay = heard.map_or(RelayState::Closed, RelayState::Open);
                 }
                 self.seen = Some(row);
             }
             PolledRow::Row(row) => {
-                let (front, ask) = (Arc::clone(&self.front), self.ask.clone());
-                self.reading = Some(async move { front.reply_at_rest(&row, &ask).await }.boxed());
+                let (front, context) = (Arc::clone(&self.front), self.context.clone());
+                self.reading =
+                    Some(async move { front.reply_at_rest(&row, &context).await }.boxed());
             }
             // What was begun goes on: the run has not ended for that, and the next look may tell.
             PolledRow::Unreadable if self.begun.is_some() => {}
             PolledRow::Unreadable => {
-                let reply = Reply::unbound(RequestFailure::Storage(Some(self.ask.id)));
+                let reply = Reply::unbound(RequestFailure::Storage(Some(self.context.id)));
                 self.reading = Some(std::future::ready(reply).boxed());
             }
         }
@@ -205,11 +206,11 @@ impl RemoteRun {
                     self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
                     // What has begun is told to its end, and a drain waits for it.
                     self.patience = None;
-                    let include_usage = self.ask.delivery.include_usage;
+                    let include_usage = self.context.delivery.include_usage;
                     return if include_usage { chunk::with_no_usage(&event) } else { Some(event) };
                 }
                 Err(error) => {
-                    tracing::warn!(operation.id = %self.ask.id, %error, "a relay was given up");
+                    tracing::warn!(operation.id = %self.context.id, %error, "a relay was given up");
                     self.relay = RelayState::Closed;
                     // Where nothing was written, the row's answer is told from its beginning.
                     self.written =
@@ -220,7 +221,7 @@ impl RemoteRun {
             None => {
                 self.relay = RelayState::Closed;
                 // The run has probably ended with its relay: look at once, not at the next second.
-                self.front.row_poller.poll_now(self.ask.id);
+                self.front.row_poller.poll_now(self.context.id);
             }
         }
         None
@@ -228,11 +229,12 @@ impl RemoteRun {
 
     /// Makes the reply of a wait that ended early: the newest row, else *in progress*.
     fn unfinished(&self) -> BoxFuture<'static, Reply> {
-        let (front, ask, seen) = (Arc::clone(&self.front), self.ask.clone(), self.seen.clone());
+        let (front, context, seen) =
+            (Arc::clone(&self.front), self.context.clone(), self.seen.clone());
         async move {
             match seen {
-                Some(row) => front.reply_of_row(&row, &ask.caller, true).await,
-                None => Reply::unbound(RequestFailure::InProgress(ask.id)),
+                Some(row) => front.reply_of_row(&row, &context.caller, true).await,
+                None => Reply::unbound(RequestFailure::InProgress(context.id)),
             }
         }
         .boxed()
@@ -264,8 +266,8 @@ async fn until(patience: Option<Instant>) {
 
 impl Front {
     /// Makes the reply of a row at rest, in the delivery that the caller asked for.
-    async fn reply_at_rest(&self, row: &Snapshot, ask: &RequestContext) -> Reply {
-        let reply = self.reply_of_row(row, &ask.caller, true).await;
-        self.deliver(reply, ask).await
+    async fn reply_at_rest(&self, row: &Snapshot, context: &RequestContext) -> Reply {
+        let reply = self.reply_of_row(row, &context.caller, true).await;
+        self.deliver(reply, context).await
     }
 }

@@ -35,10 +35,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::remote_run::{Progress, RemoteRun};
 use super::{Reply, ReplyBody, ReplyFacts};
-use crate::ask::RequestContext;
 use crate::failure::RequestFailure;
 use crate::front::Front;
 use crate::rate_limit::RateLimitStatus;
+use crate::request_context::RequestContext;
 use crate::results::is_large;
 use crate::tape::{ChunkLog, FollowOutcome, Follower, Outcome, Reader};
 
@@ -67,7 +67,7 @@ enum StreamSource {
 /// Run of this process, with one follower of its log.
 struct LiveRun {
     front: Arc<Front>,
-    ask: RequestContext,
+    context: RequestContext,
     reader: Reader,
     follower: Follower,
     /// End of the patience for the first event; `None` after it.
@@ -127,7 +127,7 @@ impl CompletionStream {
                         continue;
                     }
                 },
-                StreamSource::Awaited(ask, reply) => match reply.await.into_delivery(ask) {
+                StreamSource::Awaited(context, reply) => match reply.await.into_delivery(context) {
                     Reply { outcome: Ok(ReplyBody::Streamed(stream)), .. } => {
                         // With the facts of the row, which the head could not have.
                         *self = *stream;
@@ -140,9 +140,10 @@ impl CompletionStream {
                         (facts, Err(StreamFailure::Failed(failure)))
                     }
                     // Never: whoever is answered by this wants a stream.
-                    Reply { outcome: Ok(ReplyBody::Completed(_)), facts, .. } => {
-                        (facts, Err(StreamFailure::Failed(RequestFailure::Internal(Some(ask.id)))))
-                    }
+                    Reply { outcome: Ok(ReplyBody::Completed(_)), facts, .. } => (
+                        facts,
+                        Err(StreamFailure::Failed(RequestFailure::Internal(Some(context.id)))),
+                    ),
                 },
             };
             let (facts, ending) = ended;
@@ -159,8 +160,8 @@ impl CompletionStream {
         if let StreamSource::Remote(joined) =
             std::mem::replace(&mut self.source, StreamSource::Nothing)
         {
-            let ask = Box::new(joined.ask().clone());
-            self.source = StreamSource::Awaited(ask, joined.resume_reply(reply).boxed());
+            let context = Box::new(joined.ask().clone());
+            self.source = StreamSource::Awaited(context, joined.resume_reply(reply).boxed());
         }
     }
 
@@ -206,19 +207,19 @@ enum NextEvents {
 impl LiveRun {
     /// Waits for events of the run, or for its end. Cancel safe.
     async fn more(&mut self) -> NextEvents {
-        let said = match self.patience {
+        let request_body = match self.patience {
             Some(patience) => timeout_at(patience, self.follower.more()).await,
             None => Ok(self.follower.more().await),
         };
-        match said {
-            Ok(said) if said.is_empty() => self.ending().await,
-            Ok(said) => {
+        match request_body {
+            Ok(request_body) if request_body.is_empty() => self.ending().await,
+            Ok(request_body) => {
                 // Patience is for the first piece: what has begun is told to its end.
                 self.patience = None;
-                NextEvents::Said(said)
+                NextEvents::Said(request_body)
             }
             Err(_elapsed) => {
-                let id = self.ask.id;
+                let id = self.context.id;
                 let in_progress = StreamFailure::Failed(RequestFailure::InProgress(id));
                 NextEvents::Ended(Box::new(ReplyFacts::in_progress(id)), Err(in_progress))
             }
@@ -235,8 +236,8 @@ impl LiveRun {
                     matches!(row.phase, Phase::Completed { .. })
                 })
         );
-        let id = self.ask.id;
-        let Reply { outcome, facts, .. } = self.front.to_reply(&self.ask, followed).await;
+        let id = self.context.id;
+        let Reply { outcome, facts, .. } = self.front.to_reply(&self.context, followed).await;
         let closing = self.follower.closing().filter(|_closing| is_own);
         let ending = match (outcome, closing) {
             (Ok(ReplyBody::Completed(_)), Some(closing)) => Ok(closing),
@@ -258,16 +259,17 @@ impl Front {
     /// has begun, or has waited long enough for its head.
     pub(crate) async fn follow(
         self: &Arc<Self>,
-        ask: &RequestContext,
+        context: &RequestContext,
         reader: Reader,
         patience: Option<Instant>,
     ) -> ControlFlow<Reply, FollowOutcome> {
-        if !ask.delivery.stream {
+        if !context.delivery.stream {
             return ControlFlow::Continue(reader.follow(patience).await);
         }
         // Another credential will not be able to read this answer again.
-        let heard = reader.chunk_log().filter(|track| track.is_for(ask.caller.bearer.id));
-        let mut follower = heard.map(|track| track.follow(ask.delivery.include_usage));
+        let heard =
+            reader.chunk_log().filter(|chunk_log| chunk_log.is_for(context.caller.bearer.id));
+        let mut follower = heard.map(|chunk_log| chunk_log.follow(context.delivery.include_usage));
         let begun = async {
             match &mut follower {
                 Some(follower) => follower.wait_begun().await,
@@ -275,7 +277,7 @@ impl Front {
             }
         };
         let head_due = async {
-            sleep_until(ask.head_by).await;
+            sleep_until(context.head_by).await;
             // Before that its errors are the caller's own: they have their status.
             reader.wait_admitted().await;
         };
@@ -288,19 +290,25 @@ impl Front {
         }
         let rates = heard.map_or_else(RateLimitStatus::default, ChunkLog::rates);
         let facts = ReplyFacts {
-            model: heard.map(|track| track.model().clone()),
-            ..ReplyFacts::in_progress(ask.id)
+            model: heard.map(|chunk_log| chunk_log.model().clone()),
+            ..ReplyFacts::in_progress(context.id)
         };
-        let (front, own) = (Arc::clone(self), ask.clone());
+        let (front, own) = (Arc::clone(self), context.clone());
         let source = if let Some(follower) = follower {
-            StreamSource::Live(Box::new(LiveRun { front, ask: own, reader, follower, patience }))
+            StreamSource::Live(Box::new(LiveRun {
+                front,
+                context: own,
+                reader,
+                follower,
+                patience,
+            }))
         } else {
             let told = async move {
                 let followed = reader.follow(patience).await;
                 let reply = front.to_reply(&own, followed).await;
                 front.deliver(reply, &own).await
             };
-            StreamSource::Awaited(Box::new(ask.clone()), told.boxed())
+            StreamSource::Awaited(Box::new(context.clone()), told.boxed())
         };
         ControlFlow::Break(Reply { rates, ..Reply::from_source(source, facts) })
     }
@@ -334,14 +342,14 @@ impl ReplyFacts {
 
 impl Front {
     /// Converts a reply to the delivery that was asked for; a large answer on a blocking thread.
-    pub(crate) async fn deliver(&self, reply: Reply, ask: &RequestContext) -> Reply {
-        if !reply.is_large() || !ask.delivery.stream {
-            return reply.into_delivery(ask);
+    pub(crate) async fn deliver(&self, reply: Reply, context: &RequestContext) -> Reply {
+        if !reply.is_large() || !context.delivery.stream {
+            return reply.into_delivery(context);
         }
-        let (id, ask) = (ask.id, ask.clone());
+        let (id, context) = (context.id, context.clone());
         // In a box: few answers are large.
         let travelling =
-            Box::pin(self.results.run_blocking(move || reply.into_delivery(&ask))).await;
+            Box::pin(self.results.run_blocking(move || reply.into_delivery(&context))).await;
         travelling.unwrap_or_else(|| Reply::unbound(RequestFailure::Internal(Some(id))))
     }
 }
@@ -353,13 +361,13 @@ impl Reply {
 
     /// Converts a reply to the delivery that was asked for: a stored completion becomes a stream of
     /// its text.
-    pub(crate) fn into_delivery(self, ask: &RequestContext) -> Self {
-        if !ask.delivery.stream {
+    pub(crate) fn into_delivery(self, context: &RequestContext) -> Self {
+        if !context.delivery.stream {
             return self;
         }
         let Self { outcome, replayed, rates, facts } = self;
         let outcome = match outcome {
-            Ok(ReplyBody::Completed(Private(body))) => replay_stored(ask, body, &facts),
+            Ok(ReplyBody::Completed(Private(body))) => replay_stored(context, body, &facts),
             other => other,
         };
         Self { outcome, replayed, rates, facts }
@@ -367,11 +375,11 @@ impl Reply {
 }
 
 fn replay_stored(
-    ask: &RequestContext,
+    context: &RequestContext,
     body: Bytes,
     facts: &ReplyFacts,
 ) -> Result<ReplyBody, RequestFailure> {
-    match chunk::replay(&body, ask.delivery.include_usage) {
+    match chunk::replay(&body, context.delivery.include_usage) {
         Ok(events) => {
             let (ready, facts) = (VecDeque::from(events), facts.clone());
             // The events are copies; the body stays for its permit, until all were written.
@@ -386,8 +394,8 @@ fn replay_stored(
         }
         Err(error) => {
             let error: &dyn std::error::Error = &error;
-            tracing::error!(operation.id = %ask.id, error, "a result was not read");
-            Err(RequestFailure::Unreadable(ask.id, facts.usage.clone().map(Box::new)))
+            tracing::error!(operation.id = %context.id, error, "a result was not read");
+            Err(RequestFailure::Unreadable(context.id, facts.usage.clone().map(Box::new)))
         }
     }
 }

@@ -58,7 +58,7 @@ impl Run<'_> {
     /// route, class, latency, and whether the operator may be billed for it.
     pub(super) fn attempt(
         &self,
-        lane: &RouteState,
+        route_state: &RouteState,
         called: &Result<Option<Meters>, ProviderFailure>,
         is_cut: bool,
         latency: Duration,
@@ -68,13 +68,17 @@ impl Run<'_> {
             Ok(_) => "finished",
             Err(failure) => failure.label(),
         };
-        self.runner.metrics.upstream(&lane.route.provider, class, latency);
+        self.runner.metrics.upstream(&route_state.route.provider, class, latency);
         let reason = called.as_ref().err().and_then(ProviderFailure::reason);
         if let Some(why) = reason {
-            self.runner.route_complaints.report_unreadable(&lane.route, why, self.operation.id);
+            self.runner.route_complaints.report_unreadable(
+                &route_state.route,
+                why,
+                self.operation.id,
+            );
         }
         Attempt {
-            route: Arc::clone(&lane.name),
+            route: Arc::clone(&route_state.name),
             class: class.into(),
             latency,
             may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
@@ -88,31 +92,31 @@ impl Run<'_> {
         &self,
         states: ProviderStates,
         answer: &mut Assembly<'_>,
-        pulse: &SilenceTimer<'_>,
+        silence: &SilenceTimer<'_>,
     ) -> Result<Option<Meters>, ProviderFailure> {
-        let lane = &pulse.pass().lane;
+        let route_state = &silence.pass().route_state;
         // No provider of that name is configured: nothing is sent, and the next route may try.
-        let Some(provider) = &lane.provider else {
+        let Some(provider) = &route_state.provider else {
             return Err(ProviderFailure::NotRun(NotRunProof::Account));
         };
         let arrival =
             self.tape.chunk_log().map_or(ResponseMode::Whole, |_heard| ResponseMode::Streamed);
         let call = Call {
-            request: Arc::clone(&self.bid.request),
-            model: Arc::clone(&lane.route.model),
-            max_output_tokens: self.bid.bound.output_tokens,
-            context_tokens: self.bid.model.contract.context_tokens,
-            connect: self.bid.model.timeouts.connect,
+            request: Arc::clone(&self.prepared.request),
+            model: Arc::clone(&route_state.route.model),
+            max_output_tokens: self.prepared.bound.output_tokens,
+            context_tokens: self.prepared.model.contract.context_tokens,
+            connect: self.prepared.model.timeouts.connect,
             response_mode: arrival,
             states,
         };
-        let n = self.bid.request.n;
+        let n = self.prepared.request.n;
         let (why, keeps) = tokio::select! {
             // An answer that is there when the time ends is an answer.
             biased;
             called = provider.run(&call, answer) => return outcome(called, answer, n),
             () = tokio::time::sleep_until(self.until) => (UnknownReason::Timeout, true),
-            why = self.bounded(pulse, arrival) => (why, true),
+            why = self.bounded(silence, arrival) => (why, true),
             // The operator's own doing: nobody pays for half an answer because a process ends.
             stop = self.tape.wait_stop() => (UnknownReason::Cut, stop == StopCause::Caller),
         };
@@ -131,15 +135,15 @@ impl Run<'_> {
 
     /// Completes when a call must be cut: a streamed one by silence or by size, a whole one by size
     /// alone, because it is silent by nature until its end.
-    async fn bounded(&self, pulse: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
+    async fn bounded(&self, silence: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
         if arrival == ResponseMode::Whole {
-            pulse.wait_full().await;
+            silence.wait_full().await;
             return UnknownReason::Cut;
         }
-        let Timeouts { first_token, between_tokens, .. } = self.bid.model.timeouts;
+        let Timeouts { first_token, between_tokens, .. } = self.prepared.model.timeouts;
         tokio::select! {
-            () = pulse.wait_silent(first_token, between_tokens) => UnknownReason::Timeout,
-            () = pulse.wait_full() => UnknownReason::Cut,
+            () = silence.wait_silent(first_token, between_tokens) => UnknownReason::Timeout,
+            () = silence.wait_full() => UnknownReason::Cut,
         }
     }
 }

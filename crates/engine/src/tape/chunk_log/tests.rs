@@ -12,7 +12,7 @@ use super::*;
 const TEXT: usize = 64 << 10;
 
 struct ChunkLogFixture {
-    track: ChunkLog,
+    chunk_log: ChunkLog,
     chunks: Chunks,
 }
 
@@ -21,15 +21,15 @@ impl ChunkLogFixture {
         let model = sample::model();
         let id = CredentialId::from_u128(1);
         let bearer = Bearer { id, secret: CredentialSecret::new([1; 32]) };
-        let track = ChunkLog::new(&bearer, model.clone());
+        let chunk_log = ChunkLog::new(&bearer, model.clone());
         let id = OperationId::from_u128(1);
-        Self { track, chunks: Chunks::new(id, Timestamp::from_micros(0), &model) }
+        Self { chunk_log, chunks: Chunks::new(id, Timestamp::from_micros(0), &model) }
     }
 
     fn say(&mut self, choice: ChoiceDelta) {
         let delta = Delta::from(vec![choice]);
         let pieces = self.chunks.delta(&delta);
-        self.track.append(self.chunks.envelope(), pieces);
+        self.chunk_log.append(self.chunks.envelope(), pieces);
     }
 }
 
@@ -58,7 +58,7 @@ async fn rest(follower: &mut Follower, member: &str) -> (String, usize) {
 #[tokio::test]
 async fn what_is_said_in_several_stretches_is_told_as_one() {
     let mut telling = ChunkLogFixture::new();
-    let mut early = telling.track.follow(false);
+    let mut early = telling.chunk_log.follow(false);
     let pieces: Vec<_> =
         (0..5_000).map(|n| format!("{n}: {}\n", "x".repeat(700 + n % 97))).collect();
     for (n, piece) in pieces.iter().enumerate() {
@@ -67,8 +67,8 @@ async fn what_is_said_in_several_stretches_is_told_as_one() {
             assert!(!early.more().await.is_empty());
         }
     }
-    telling.track.close();
-    let (text, _chunks) = rest(&mut telling.track.follow(false), "content").await;
+    telling.chunk_log.close();
+    let (text, _chunks) = rest(&mut telling.chunk_log.follow(false), "content").await;
     assert_eq!(text, pieces.concat().replace('\n', "\\n"));
 }
 
@@ -77,25 +77,29 @@ async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
     for bytes in [1, 2, 3, 7, 15, 16, 31, 64, 100, 256, 1_000, 1_024, 4_096] {
         for choices in [1, 2, 9] {
             let mut telling = ChunkLogFixture::new();
-            let (mut early, mut late) = (telling.track.follow(true), telling.track.follow(false));
+            let (mut early, mut late) =
+                (telling.chunk_log.follow(true), telling.chunk_log.follow(false));
             let piece = "x".repeat(bytes);
-            let mut said = 0;
+            let mut request_body = 0;
             for n in 0.. {
-                if said >= TEXT {
+                if request_body >= TEXT {
                     break;
                 }
                 telling.say(content(n % choices, &piece));
-                said += bytes;
+                request_body += bytes;
                 if n % 3 == 0 {
                     drop(early.more().await);
                 }
             }
-            let cost = telling.track.cost();
-            assert!(cost <= 3 * said, "{bytes} bytes, {choices} choices: {cost} for {said}");
-            telling.track.close();
+            let cost = telling.chunk_log.cost();
+            assert!(
+                cost <= 3 * request_body,
+                "{bytes} bytes, {choices} choices: {cost} for {request_body}"
+            );
+            telling.chunk_log.close();
             let (text, chunks) = rest(&mut late, "content").await;
-            assert_eq!(text.len(), said, "{bytes} bytes, {choices} choices");
-            let pieces = said.div_ceil(bytes);
+            assert_eq!(text.len(), request_body, "{bytes} bytes, {choices} choices");
+            let pieces = request_body.div_ceil(bytes);
             assert!(chunks <= pieces + 2 * 9, "{chunks} chunks for {pieces} pieces");
         }
     }
@@ -104,12 +108,12 @@ async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
 #[tokio::test]
 async fn whoever_follows_is_told_the_same_however_far_behind() {
     let mut telling = ChunkLogFixture::new();
-    let mut followers: Vec<_> = (0..8).map(|_| telling.track.follow(false)).collect();
+    let mut followers: Vec<_> = (0..8).map(|_| telling.chunk_log.follow(false)).collect();
     let mut told = vec![String::new(); followers.len()];
-    let mut said = String::new();
+    let mut request_body = String::new();
     for n in 0..3_000_usize {
         let piece = format!("<{n}é>");
-        said.push_str(&piece);
+        request_body.push_str(&piece);
         let call = ToolCallDelta {
             name: (n == 0).then(|| "find".to_owned()),
             input: Some(piece),
@@ -125,7 +129,7 @@ async fn whoever_follows_is_told_the_same_however_far_behind() {
             }
         }
     }
-    telling.track.close();
+    telling.chunk_log.close();
     for (mut follower, told) in followers.into_iter().zip(told) {
         let mut all = told;
         loop {
@@ -137,7 +141,7 @@ async fn whoever_follows_is_told_the_same_however_far_behind() {
         }
         let pieces = all.split(r#""arguments":""#).skip(1);
         let text: String = pieces.map(|piece| piece.split_once('"').unwrap().0).collect();
-        assert!(text == said, "{} of {} bytes", text.len(), said.len());
+        assert!(text == request_body, "{} of {} bytes", text.len(), request_body.len());
         assert_eq!(all.matches(r#""name":"find""#).count(), 1);
         assert_eq!(all.matches(r#""role":"assistant""#).count(), 1);
         assert_eq!(all.matches("data: ").count(), all.matches("\n\n").count());

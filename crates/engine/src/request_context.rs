@@ -28,7 +28,7 @@ const HEAD_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Submission {
     /// Serving configuration of this request to its end, whatever a reload brings meanwhile.
-    pub offer: Arc<ServingConfig>,
+    pub serving: Arc<ServingConfig>,
     /// Authenticated caller.
     pub caller: Arc<Caller>,
     /// The caller's `Idempotency-Key`.
@@ -48,7 +48,7 @@ pub struct Submission {
 /// Context of one request while it is answered, without its content.
 #[derive(Clone)]
 pub(crate) struct RequestContext {
-    pub(crate) offer: Arc<ServingConfig>,
+    pub(crate) serving: Arc<ServingConfig>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) request_key: RequestKey,
     pub(crate) max_charge: Result<Option<Micros>, Arc<BadRequest>>,
@@ -65,18 +65,18 @@ pub(crate) struct RequestContext {
 impl RequestContext {
     pub(crate) fn of(submission: Submission) -> (Self, Bytes) {
         let Submission {
-            offer,
+            serving,
             caller,
             request_key,
             body: Private(body),
             max_charge,
             patience,
-            in_flight: in_hand,
+            in_flight,
         } = submission;
         let id = OperationId::of(caller.api_key.id, request_key);
         let now = Instant::now();
-        let ask = Self {
-            offer,
+        let context = Self {
+            serving,
             caller,
             request_key,
             max_charge,
@@ -84,9 +84,9 @@ impl RequestContext {
             delivery: Delivery::default(),
             patience: now + patience,
             head_by: now + HEAD_WAIT,
-            _in_flight: in_hand,
+            _in_flight: in_flight,
         };
-        (ask, body)
+        (context, body)
     }
 }
 
