@@ -376,14 +376,15 @@ mod tests {
 
     #[test]
     fn a_value_that_panics_leaves_nothing_before_the_next_line() {
-        struct Broken;
-        impl Display for Broken {
+        struct PanickingValue;
+        impl Display for PanickingValue {
             fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 panic!("a value that cannot be shown")
             }
         }
         let line = logged(LogFormat::Json, false, || {
-            let broken = std::panic::catch_unwind(|| tracing::info!(before = 1, value = %Broken));
+            let broken =
+                std::panic::catch_unwind(|| tracing::info!(before = 1, value = %PanickingValue));
             assert!(broken.is_err());
             tracing::info!("whole");
         });
