@@ -67,14 +67,12 @@ impl Callgrind {
         self.control("-z");
     }
 
-    /// The one thread that has run a function with this in its name since the counters were zeroed.
-    pub(crate) fn thread_of(&mut self, function: &str) -> ThreadNumber {
+    /// The one thread that has run functions of this module since the counters were zeroed.
+    pub(crate) fn thread_of(&mut self, module: &str) -> ThreadNumber {
         let dump = self.dump();
-        let found = dump.iter().filter(|(_, text)| runs(text, function));
+        let found = dump.iter().filter(|(_, text)| runs(text, module));
         let found: Vec<_> = found.map(|(thread, _)| *thread).collect();
-        let [thread] = *found else {
-            panic!("{function} has run on {found:?}: are there symbols?")
-        };
+        let [thread] = *found else { panic!("{module} has run on {found:?}: are there symbols?") };
         thread
     }
 
@@ -138,12 +136,14 @@ fn totals(dump: &str) -> Option<u64> {
     totals.strip_suffix('\n')?.trim().parse().ok()
 }
 
-/// Whether a function with this in its name is among those of a dump, as a caller or as one that is called.
-fn runs(dump: &str, function: &str) -> bool {
-    let mut lines = dump.lines();
-    lines.any(|line| {
-        ["fn=", "cfn="].iter().any(|it| line.starts_with(it)) && line.contains(function)
-    })
+/// True where a dump names a function of this module, as a caller or as one that is called.
+fn runs(dump: &str, module: &str) -> bool {
+    let functions = dump.lines().filter(|line| line.starts_with("fn=") || line.starts_with("cfn="));
+    // By its beginning: a generic function of another module has the types that it is of in its name,
+    // and runs on any thread. A method of a trait begins with its type, in `<`.
+    let mut names =
+        functions.filter_map(|line| Some(line.split_once(") ")?.1.trim_start_matches('<')));
+    names.any(|name| name.starts_with(module))
 }
 
 #[cfg(test)]
@@ -160,11 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_runs_what_its_dump_names_as_a_function() {
-        let dump =
-            "fl=(2) store/writer.rs\nfn=(3) store::writer::run\ncfn=(4) store::batch::write\n";
-        for (function, is_run) in [("writer::run", true), ("batch::", true), ("writer.rs", false)] {
-            assert_eq!(runs(dump, function), is_run, "{function}");
+    fn a_thread_runs_the_functions_that_its_dump_names() {
+        let dump = "fl=(2) store::files::writer.rs\nfn=(3) store::writer::run\ncfn=(4) <store::batch::Batch as \
+                    Drop>::drop\nfn=(5) core::drop<store::queue::Job>\n";
+        for (module, is_run) in [
+            ("store::writer::", true),
+            ("store::batch::", true),
+            ("store::queue::", false),
+            ("store::files::", false),
+        ] {
+            assert_eq!(runs(dump, module), is_run, "{module}");
         }
     }
 }

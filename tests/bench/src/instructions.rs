@@ -126,7 +126,7 @@ impl Row {
 
 /// Figures of a row, of its cheapest part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct RowFigures {
     /// Its name.
     pub row: String,
     /// Instructions a request, of all threads.
@@ -137,7 +137,7 @@ pub struct Counted {
     pub batch: u64,
 }
 
-impl Counted {
+impl RowFigures {
     fn to_json(&self) -> Value {
         let Self { row, instructions, writer, batch } = self;
         json!({ "row": row, "instructions": instructions, "writer": writer, "batch": batch })
@@ -214,7 +214,7 @@ impl Plan {
 pub fn run(plan: &Plan) -> bool {
     let counts = count(plan);
     if plan.is_json {
-        say(&Value::from_iter(counts.iter().map(Counted::to_json)).to_string());
+        say(&Value::from_iter(counts.iter().map(RowFigures::to_json)).to_string());
         return true;
     }
     let others = plan.against.as_deref().map(|binary| count_other(plan, binary));
@@ -230,7 +230,7 @@ pub fn run(plan: &Plan) -> bool {
 }
 
 /// Lines of figures, beside those of another binary, and whether the sum of these is within the limit.
-fn table(counts: &[Counted], others: Option<&[Counted]>) -> (Vec<String>, bool) {
+fn table(counts: &[RowFigures], others: Option<&[RowFigures]>) -> (Vec<String>, bool) {
     let head = |who: &str| format!("{who:>12}{:>10}{:>8}", "writer", "batch");
     let other_head = others.map_or(String::new(), |_| format!("{}{:>9}", head("against"), "ratio"));
     let mut lines = vec![format!("{:<28}{}{other_head}", "", head("this"))];
@@ -247,7 +247,7 @@ fn table(counts: &[Counted], others: Option<&[Counted]>) -> (Vec<String>, bool) 
         });
         lines.push(format!("{:<28}{}{beside}", counted.row, counted.columns()));
     }
-    let sum = |counts: &[Counted]| counts.iter().map(|it| it.instructions).sum::<u64>();
+    let sum = |counts: &[RowFigures]| counts.iter().map(|it| it.instructions).sum::<u64>();
     let (this, Some(other)) = (sum(counts), others.map(sum)) else { return (lines, true) };
     let (ratio, is_within) = compared(this, other, "  MORE THAN ALLOWED");
     lines.push(format!("{:<28}{this:>12}{:>18}{other:>12}{:>18}{ratio}", "sum", "", ""));
@@ -256,7 +256,7 @@ fn table(counts: &[Counted], others: Option<&[Counted]>) -> (Vec<String>, bool) 
 
 /// The instructions of each row.
 #[must_use]
-pub fn count(plan: &Plan) -> Vec<Counted> {
+pub fn count(plan: &Plan) -> Vec<RowFigures> {
     std::fs::create_dir_all(&plan.folder).expect("a folder");
     let upstream = ["upstream", "--chunks", CHUNKS].map(OsString::from);
     let (_upstream, address) = Peer::listening(Command::new(&plan.program), &upstream);
@@ -268,14 +268,14 @@ pub fn count(plan: &Plan) -> Vec<Counted> {
     let mut command = site.command();
     let gateway = site.start(Callgrind::command(command.arg("serve"), &dumps));
     let callgrind = Callgrind::of(gateway.process(), dumps);
-    let mut bed = CountedBed { plan, account, gateway, callgrind, writer: None };
+    let mut bed = CallgrindBed { plan, account, gateway, callgrind, writer: None };
     let counts = Row::all(&plan.widths).map(|row| bed.count(row)).collect();
     bed.gateway.stop();
     counts
 }
 
 /// A gateway under callgrind, and the account that pays for its requests.
-struct CountedBed<'a> {
+struct CallgrindBed<'a> {
     plan: &'a Plan,
     account: Account,
     gateway: Gateway,
@@ -284,9 +284,9 @@ struct CountedBed<'a> {
     writer: Option<ThreadNumber>,
 }
 
-impl CountedBed<'_> {
+impl CallgrindBed<'_> {
     /// The cheapest part of a row, after its warm-up.
-    fn count(&mut self, row: Row) -> Counted {
+    fn count(&mut self, row: Row) -> RowFigures {
         let of_kind = load_of(row.kind, &self.account);
         // Functions of the writer's module also run on another thread, which starts it: not from here on.
         self.callgrind.zero();
@@ -308,7 +308,7 @@ impl CountedBed<'_> {
         let (Instructions { all, of_thread }, work) =
             parts.min_by_key(|(counted, _)| counted.all).expect("parts");
         let requests = turns * row.connections;
-        Counted {
+        RowFigures {
             row: row.name(),
             instructions: each(all, requests),
             writer: each(of_thread, requests),
@@ -363,7 +363,7 @@ fn answered(mut load: Peer, row: Row, turns: u64) -> Peer {
 }
 
 /// The counts of another binary, from a process of this program that is told to drive that one.
-fn count_other(plan: &Plan, binary: &Path) -> Vec<Counted> {
+fn count_other(plan: &Plan, binary: &Path) -> Vec<RowFigures> {
     let binary = binary.canonicalize().unwrap_or_else(|error| panic!("{binary:?}: {error}"));
     let mut command = Command::new(&plan.program);
     command.args(["instructions", "--json", "--requests", &plan.requests.to_string()]);
@@ -371,7 +371,7 @@ fn count_other(plan: &Plan, binary: &Path) -> Vec<Counted> {
     let mut other = Peer::start(command);
     let counts: Value = serde_json::from_str(&other.line()).expect("JSON");
     other.finish();
-    let counts = counts.as_array().and_then(|rows| rows.iter().map(Counted::read).collect());
+    let counts = counts.as_array().and_then(|rows| rows.iter().map(RowFigures::read).collect());
     counts.expect("rows of figures")
 }
 
@@ -397,7 +397,7 @@ mod tests {
     fn the_sum_of_the_rows_is_judged_and_a_single_row_is_marked() {
         let counted = |row: &str, instructions| {
             let row = row.to_owned();
-            Counted { row, instructions, writer: 10, batch: 1_500 }
+            RowFigures { row, instructions, writer: 10, batch: 1_500 }
         };
         let others = [counted("plain", 1_000), counted("refused", 100)];
         for (plain, refused, is_within, marks) in [
@@ -406,7 +406,7 @@ mod tests {
             (1_100, 100, false, ["  above 3 %", ""]),
         ] {
             let counts = [counted("plain", plain), counted("refused", refused)];
-            assert_eq!(Counted::read(&counts[0].to_json()).as_ref(), Some(&counts[0]));
+            assert_eq!(RowFigures::read(&counts[0].to_json()).as_ref(), Some(&counts[0]));
             let (lines, judged) = table(&counts, Some(&others));
             assert_eq!(judged, is_within, "{lines:?}");
             for (line, mark) in lines[1..].iter().zip(marks) {
