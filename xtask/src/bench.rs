@@ -2,8 +2,8 @@
 //!
 //! What is measured, and how, is in the crate `bench`; its suite runs it briefly, so that it works when
 //! somebody wants to know. `--instructions` counts what a request executes, under valgrind, and beside
-//! another binary fails above 3 % more. `--micro` measures functions instead: the benchmarks beside their
-//! crates, which the suites of those run once each.
+//! another binary fails above 3 % more in sum over its rows. `--micro` measures functions instead: the
+//! benchmarks beside their crates, which the suites of those run once each.
 
 use std::process::Command;
 

@@ -1,16 +1,24 @@
 //! Instructions of a request, by callgrind: what `cargo xtask bench --instructions` prints.
 //!
 //! ```text
-//! load (1 connection) ──▶ gateway under callgrind, SQLite ──▶ upstream
+//! load (1, 32 or 256 connections) ──▶ gateway under callgrind, SQLite ──▶ upstream
 //!      warm-up │ ready │ zero the counters │ N/5 requests │ read the counters │ … five times
 //! ```
 //!
-//! The connection stands before the counters are zeroed, and it ends after they are read. Each kind of
-//! request has a warm-up of its own, in which caches of prices, keys and statements are filled.
+//! Connections stand before the counters are zeroed, and they end after they are read. Each row has a
+//! warm-up of its own, in which caches of prices, keys and statements are filled. A part of many
+//! connections has several requests of each, so that its begin and its end, where batches are small, weigh
+//! little.
+//!
+//! The writer of SQLite is a thread whose work for a change depends on how many it commits at once, and that
+//! depends on the machine. So its instructions stand apart, and the changes of a batch beside them: two
+//! binaries compare by the writer only where their batches are alike. The thread that carries checkpoints is
+//! among the rest.
 //!
 //! A gateway also works by the clock: heartbeats, the reconciler, polls. That is counted too, more of it
 //! where the machine is busy and all takes longer, and it only ever adds. So the least of five parts is the
-//! figure, which is the one with the least of it.
+//! figure, which is the one with the least of it. The sum over the rows judges a binary beside another; a
+//! single row above the limit is marked and fails nothing, as one row alone has more of that noise.
 //!
 //! Beside another binary each is measured in a folder and on a database of its own, because either may have
 //! migrations that the other does not know.
@@ -20,10 +28,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdfast_tests::{Account, Config, Site, request_key};
-use serde_json::{Map, Value};
+use holdfast_tests::{Account, Config, Gateway, Site, request_key};
+use serde_json::{Value, json};
 
-use crate::callgrind::Callgrind;
+use crate::callgrind::{Callgrind, Instructions, ThreadNumber};
+use crate::counters::Counters;
 use crate::figures::LoadResult;
 use crate::load::READY;
 use crate::numbers::{decimal, each, permille};
@@ -37,8 +46,14 @@ const WARM_UP: u64 = 300;
 const REQUESTS: u64 = 500;
 /// Parts in which they are counted; the least of them is the figure.
 const PARTS: u64 = 5;
-/// The most that a request may need beside the other binary's, in thousandths.
+/// The most that the rows may need in sum beside the other binary's, in thousandths.
 const RATIO_MAX: u64 = 1_030;
+/// Connections of a plain completion, beside one.
+const WIDTHS: [u64; 2] = [32, 256];
+/// Requests of each connection, at least, in a part and in a warm-up.
+const TURNS_MIN: u64 = 4;
+/// The module whose functions only the writer's thread runs once the gateway serves.
+const WRITER: &str = "holdfast_store::sqlite::writer::";
 /// Chunks of a streamed answer, as fast as they go.
 const CHUNKS: &str = "20";
 /// Longer than so many requests take; the load ends by their number.
@@ -78,6 +93,72 @@ impl RequestKind {
     }
 }
 
+/// Requests of a kind on so many connections at once.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    kind: RequestKind,
+    connections: u64,
+}
+
+impl Row {
+    /// Each kind on one connection, then completions on more.
+    fn all(widths: &[u64]) -> impl Iterator<Item = Self> {
+        let single = KINDS.map(|kind| Self { kind, connections: 1 });
+        let wide = widths.iter().map(|n| Self { kind: RequestKind::Plain, connections: *n });
+        single.into_iter().chain(wide)
+    }
+
+    fn name(self) -> String {
+        match self.connections {
+            1 => self.kind.name().to_owned(),
+            connections => format!("{} ×{connections}", self.kind.name()),
+        }
+    }
+
+    /// Requests of each connection, so that together they are at least as many as asked for.
+    fn turns(self, requests: u64) -> u64 {
+        match self.connections {
+            1 => requests,
+            connections => requests.div_ceil(connections).max(TURNS_MIN),
+        }
+    }
+}
+
+/// Figures of a row, of its cheapest part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowFigures {
+    /// Its name.
+    pub row: String,
+    /// Instructions a request, of all threads.
+    pub instructions: u64,
+    /// Those of the writer's thread among them.
+    pub writer: u64,
+    /// Changes that the writer committed at once, in thousandths; 0 where there were none.
+    pub batch: u64,
+}
+
+impl RowFigures {
+    fn to_json(&self) -> Value {
+        let Self { row, instructions, writer, batch } = self;
+        json!({ "row": row, "instructions": instructions, "writer": writer, "batch": batch })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        let number = |name: &str| value.get(name)?.as_u64();
+        Some(Self {
+            row: value.get("row")?.as_str()?.to_owned(),
+            instructions: number("instructions")?,
+            writer: number("writer")?,
+            batch: number("batch")?,
+        })
+    }
+
+    /// The three figures as columns.
+    fn columns(&self) -> String {
+        format!("{:>12}{:>10}{:>8}", self.instructions, self.writer, decimal(self.batch))
+    }
+}
+
 /// The binaries to count, and how many requests of each kind.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -87,8 +168,10 @@ pub struct Plan {
     pub folder: PathBuf,
     /// Requests of each kind before any is counted.
     pub warm_up: u64,
-    /// Requests of each kind that are counted.
+    /// Requests of each kind that are counted; more where the connections need them.
     pub requests: u64,
+    /// Connections of a plain completion, beside one.
+    pub widths: Vec<u64>,
     /// Another binary of the gateway, to compare with.
     pub against: Option<PathBuf>,
     /// Tells the counts as JSON, to another process of this program.
@@ -100,8 +183,8 @@ impl Plan {
     #[must_use]
     pub fn usual(program: PathBuf) -> Self {
         let folder = env::temp_dir();
-        let (warm_up, requests) = (WARM_UP, REQUESTS);
-        Self { program, folder, warm_up, requests, against: None, is_json: false }
+        let (warm_up, requests, widths) = (WARM_UP, REQUESTS, WIDTHS.to_vec());
+        Self { program, folder, warm_up, requests, widths, against: None, is_json: false }
     }
 
     /// Reads the arguments; nothing when they are wrong.
@@ -126,40 +209,54 @@ impl Plan {
     }
 }
 
-/// Counts what the plan names and shows it; whether no request needs more than it may.
+/// Counts what the plan names and shows it; whether the rows together need no more than they may.
 #[must_use]
 pub fn run(plan: &Plan) -> bool {
     let counts = count(plan);
     if plan.is_json {
-        let named = counts.iter().map(|(kind, n)| ((*kind).to_owned(), Value::from(*n)));
-        say(&Value::Object(named.collect::<Map<_, _>>()).to_string());
+        say(&Value::from_iter(counts.iter().map(RowFigures::to_json)).to_string());
         return true;
     }
     let others = plan.against.as_deref().map(|binary| count_other(plan, binary));
     let (warm_up, requests) = (plan.warm_up, plan.requests);
     say(&format!(
-        "user instructions a request: {requests} in {PARTS} parts, of which the least, after {warm_up}"
+        "user instructions a request: {requests} in {PARTS} parts, of which the least, after {warm_up};\n\
+         on N connections (×N) at least {TURNS_MIN} of each in a part; the writer's among them, and the\n\
+         changes that it committed at once"
     ));
-    let head = if others.is_some() { "against    ratio" } else { "" };
-    say(format!("{:<24}{:>12} {head:>20}", "", "this").trim_end());
-    let mut is_within = true;
-    for (kind, n) in counts {
-        let other =
-            others.as_ref().map(|it| it.get(kind).and_then(Value::as_u64).expect("a count"));
-        let compared = other.map_or(String::new(), |other| {
-            let ratio = permille(n, other);
-            is_within &= ratio <= RATIO_MAX;
-            let verdict = if ratio <= RATIO_MAX { "" } else { "  MORE THAN ALLOWED" };
-            format!("{other:>12} {:>7}×{verdict}", decimal(ratio))
-        });
-        say(format!("{kind:<24}{n:>12}{compared}").trim_end());
-    }
+    let (lines, is_within) = table(&counts, others.as_deref());
+    lines.iter().for_each(|line| say(line));
     is_within
 }
 
-/// The instructions of each kind of request, by its name.
+/// Lines of figures, beside those of another binary, and whether the sum of these is within the limit.
+fn table(counts: &[RowFigures], others: Option<&[RowFigures]>) -> (Vec<String>, bool) {
+    let head = |who: &str| format!("{who:>12}{:>10}{:>8}", "writer", "batch");
+    let other_head = others.map_or(String::new(), |_| format!("{}{:>9}", head("against"), "ratio"));
+    let mut lines = vec![format!("{:<28}{}{other_head}", "", head("this"))];
+    let compared = |this: u64, other: u64, excess: &str| {
+        let ratio = permille(this, other);
+        let verdict = if ratio <= RATIO_MAX { "" } else { excess };
+        (format!("{:>8}×{verdict}", decimal(ratio)), ratio <= RATIO_MAX)
+    };
+    for counted in counts {
+        let beside = others.map_or(String::new(), |others| {
+            let other = others.iter().find(|it| it.row == counted.row).expect("the same rows");
+            let (ratio, _) = compared(counted.instructions, other.instructions, "  above 3 %");
+            format!("{}{ratio}", other.columns())
+        });
+        lines.push(format!("{:<28}{}{beside}", counted.row, counted.columns()));
+    }
+    let sum = |counts: &[RowFigures]| counts.iter().map(|it| it.instructions).sum::<u64>();
+    let (this, Some(other)) = (sum(counts), others.map(sum)) else { return (lines, true) };
+    let (ratio, is_within) = compared(this, other, "  MORE THAN ALLOWED");
+    lines.push(format!("{:<28}{this:>12}{:>18}{other:>12}{:>18}{ratio}", "sum", "", ""));
+    (lines, is_within)
+}
+
+/// The instructions of each row.
 #[must_use]
-pub fn count(plan: &Plan) -> Vec<(&'static str, u64)> {
+pub fn count(plan: &Plan) -> Vec<RowFigures> {
     std::fs::create_dir_all(&plan.folder).expect("a folder");
     let upstream = ["upstream", "--chunks", CHUNKS].map(OsString::from);
     let (_upstream, address) = Peer::listening(Command::new(&plan.program), &upstream);
@@ -170,32 +267,66 @@ pub fn count(plan: &Plan) -> Vec<(&'static str, u64)> {
     let dumps = site.path("callgrind.out");
     let mut command = site.command();
     let gateway = site.start(Callgrind::command(command.arg("serve"), &dumps));
-    let mut callgrind = Callgrind::of(gateway.process(), dumps);
-    let counted = KINDS.map(|kind| {
-        let of_kind = load_of(kind, &account);
-        let load = |requests: u64| {
-            let mut load = Command::new(&plan.program);
-            load.args(["load", "--connections", "1", "--millis", MILLIS_MAX]);
-            load.args(["--to", &gateway.address().to_string()]);
-            load.args(["--requests", &requests.to_string()]).args(&of_kind);
-            let mut load = Peer::start(load);
-            assert_eq!(load.line(), READY);
-            load
-        };
-        drop(answered(load(plan.warm_up), kind, plan.warm_up));
-        let requests = plan.requests.div_ceil(PARTS);
+    let callgrind = Callgrind::of(gateway.process(), dumps);
+    let mut bed = CallgrindBed { plan, account, gateway, callgrind, writer: None };
+    let counts = Row::all(&plan.widths).map(|row| bed.count(row)).collect();
+    bed.gateway.stop();
+    counts
+}
+
+/// A gateway under callgrind, and the account that pays for its requests.
+struct CallgrindBed<'a> {
+    plan: &'a Plan,
+    account: Account,
+    gateway: Gateway,
+    callgrind: Callgrind,
+    /// The writer's thread, once it has been seen at work.
+    writer: Option<ThreadNumber>,
+}
+
+impl CallgrindBed<'_> {
+    /// The cheapest part of a row, after its warm-up.
+    fn count(&mut self, row: Row) -> RowFigures {
+        let of_kind = load_of(row.kind, &self.account);
+        // Functions of the writer's module also run on another thread, which starts it: not from here on.
+        self.callgrind.zero();
+        let warm_up = self.load(row, row.turns(self.plan.warm_up), &of_kind);
+        drop(answered(warm_up, row, row.turns(self.plan.warm_up)));
+        // The first row is one that writes; later ones may write nothing in a part.
+        let writer = *self.writer.get_or_insert_with(|| self.callgrind.thread_of(WRITER));
+        let turns = row.turns(self.plan.requests.div_ceil(PARTS));
         let parts = (0..PARTS).map(|_| {
-            let part = load(requests);
-            callgrind.zero();
-            let part = answered(part, kind, requests);
-            let instructions = callgrind.count();
+            let part = self.load(row, turns, &of_kind);
+            let before = Counters::of(&self.gateway);
+            self.callgrind.zero();
+            let part = answered(part, row, turns);
+            let counted = self.callgrind.count(writer);
+            let work = Counters::of(&self.gateway) - before;
             part.finish();
-            each(instructions, requests)
+            (counted, work)
         });
-        (kind.name(), parts.min().unwrap_or(0))
-    });
-    gateway.stop();
-    counted.into()
+        let (Instructions { all, of_thread }, work) =
+            parts.min_by_key(|(counted, _)| counted.all).expect("parts");
+        let requests = turns * row.connections;
+        RowFigures {
+            row: row.name(),
+            instructions: each(all, requests),
+            writer: each(of_thread, requests),
+            batch: permille(work.changes, work.transactions),
+        }
+    }
+
+    /// A load whose connections stand, of so many requests each.
+    fn load(&self, row: Row, turns: u64, of_kind: &[String]) -> Peer {
+        let mut load = Command::new(&self.plan.program);
+        load.args(["load", "--millis", MILLIS_MAX]);
+        load.args(["--connections", &row.connections.to_string()]);
+        load.args(["--to", &self.gateway.address().to_string()]);
+        load.args(["--requests", &turns.to_string()]).args(of_kind);
+        let mut load = Peer::start(load);
+        assert_eq!(load.line(), READY);
+        load
+    }
 }
 
 /// Arguments of a load of such requests.
@@ -223,23 +354,25 @@ fn unknown(key: &str) -> String {
 }
 
 /// Lets a load begin, and waits until all its requests are answered as they should be.
-fn answered(mut load: Peer, kind: RequestKind, requests: u64) -> Peer {
+fn answered(mut load: Peer, row: Row, turns: u64) -> Peer {
     load.tell();
     let seen = LoadResult::read(&load.line()).expect("a load says what it saw");
-    assert_eq!(seen.of(kind.status()).count, requests, "{}: {seen:?}", kind.name());
+    let answers = seen.of(row.kind.status()).count;
+    assert_eq!(answers, turns * row.connections, "{}: {seen:?}", row.name());
     load
 }
 
 /// The counts of another binary, from a process of this program that is told to drive that one.
-fn count_other(plan: &Plan, binary: &Path) -> Value {
+fn count_other(plan: &Plan, binary: &Path) -> Vec<RowFigures> {
     let binary = binary.canonicalize().unwrap_or_else(|error| panic!("{binary:?}: {error}"));
     let mut command = Command::new(&plan.program);
     command.args(["instructions", "--json", "--requests", &plan.requests.to_string()]);
     command.arg("--folder").arg(&plan.folder).env("HOLDFAST_BIN", binary);
     let mut other = Peer::start(command);
-    let counts = serde_json::from_str(&other.line()).expect("JSON");
+    let counts: Value = serde_json::from_str(&other.line()).expect("JSON");
     other.finish();
-    counts
+    let counts = counts.as_array().and_then(|rows| rows.iter().map(RowFigures::read).collect());
+    counts.expect("rows of figures")
 }
 
 #[cfg(test)]
@@ -250,6 +383,37 @@ mod tests {
     fn an_unknown_credential_has_the_form_of_a_known_one() {
         assert_eq!(unknown("hfk_1x"), "hfk_1a");
         assert_eq!(unknown("hfk_1a"), "hfk_1b");
+    }
+
+    #[test]
+    fn many_connections_have_several_requests_each() {
+        let turns =
+            |connections, requests| Row { kind: RequestKind::Plain, connections }.turns(requests);
+        assert_eq!([turns(1, 2), turns(1, 100), turns(32, 100)], [2, 100, TURNS_MIN]);
+        assert_eq!([turns(32, 300), turns(256, 300)], [10, TURNS_MIN]);
+    }
+
+    #[test]
+    fn the_sum_of_the_rows_is_judged_and_a_single_row_is_marked() {
+        let counted = |row: &str, instructions| {
+            let row = row.to_owned();
+            RowFigures { row, instructions, writer: 10, batch: 1_500 }
+        };
+        let others = [counted("plain", 1_000), counted("refused", 100)];
+        for (plain, refused, is_within, marks) in [
+            (1_030, 103, true, ["", ""]),
+            (1_000, 110, true, ["", "  above 3 %"]),
+            (1_100, 100, false, ["  above 3 %", ""]),
+        ] {
+            let counts = [counted("plain", plain), counted("refused", refused)];
+            assert_eq!(RowFigures::read(&counts[0].to_json()).as_ref(), Some(&counts[0]));
+            let (lines, judged) = table(&counts, Some(&others));
+            assert_eq!(judged, is_within, "{lines:?}");
+            for (line, mark) in lines[1..].iter().zip(marks) {
+                assert!(line.ends_with(&format!("×{mark}")), "{line}");
+            }
+            assert_eq!(lines[3].ends_with("MORE THAN ALLOWED"), !is_within, "{lines:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod accounts;
 pub mod bench;
 mod bulk;
 mod callgrind;
+mod counters;
 pub mod figures;
 mod goals;
 pub mod instructions;

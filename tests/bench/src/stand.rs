@@ -13,13 +13,14 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::ops::Add;
 use std::path::PathBuf;
 
-use holdfast_tests::config::ADMIN_TOKEN;
 use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
 
 use crate::accounts;
 use crate::bulk::{self, Results};
+use crate::counters::Counters;
 use crate::figures::{Figures, LoadResult};
 use crate::load::READY;
 use crate::numbers::{each, permille};
@@ -203,12 +204,11 @@ impl TestBed {
         figures.chunk_nanos = each(using.cpu_nanos - used.cpu_nanos, seen.flow.delay.count);
         figures.grown = each(using.peak_kib.saturating_sub(idle_kib) * 1_024, push.connections);
         if let Some(before) = counted {
-            let after = self.counters();
-            figures.transactions = permille(after.transactions - before.transactions, requests);
-            figures.statements = permille(after.statements - before.statements, requests);
-            figures.rows = permille(after.rows - before.rows, requests);
-            figures.batch =
-                permille(after.changes - before.changes, after.transactions - before.transactions);
+            let work = self.counters() - before;
+            figures.transactions = permille(work.transactions, requests);
+            figures.statements = permille(work.statements, requests);
+            figures.rows = permille(work.rows, requests);
+            figures.batch = permille(work.changes, work.transactions);
         }
         figures.server_nanos = each(served, requests);
         if let Some((before, after)) = done.zip(self.done(target)) {
@@ -298,12 +298,7 @@ impl TestBed {
 
     /// Counters of all gateways together.
     fn counters(&self) -> Counters {
-        let request = Request::get("/metrics").bearer(ADMIN_TOKEN);
-        let counters = self.gateways.iter().map(|gateway| {
-            let answer = request.send(gateway.admin_address());
-            Counters::read(answer.text()).expect("the gateway counts its commits")
-        });
-        counters.fold(Counters::default(), Counters::add)
+        self.gateways.iter().map(Counters::of).fold(Counters::default(), Counters::add)
     }
 }
 
@@ -325,54 +320,4 @@ fn fill(site: &Site, account: &Account, scenario: &Scenario, stored: u64) {
 
 fn completion(account: &Account, key: &str) -> Request {
     Request::completion(&account.key, key, crate::load::BODY)
-}
-
-/// Counters that the gateway has of its own commits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counters {
-    transactions: u64,
-    changes: u64,
-    statements: u64,
-    rows: u64,
-}
-
-impl Counters {
-    fn add(self, other: Self) -> Self {
-        Self {
-            transactions: self.transactions + other.transactions,
-            changes: self.changes + other.changes,
-            statements: self.statements + other.statements,
-            rows: self.rows + other.rows,
-        }
-    }
-
-    fn read(metrics: &str) -> Option<Self> {
-        let number = |name: &str| {
-            let lines = metrics.lines();
-            let value = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).next();
-            // A sum of whole numbers is a whole number, however it is spelled.
-            value.map_or(Some(0), |value| value.split('.').next()?.parse().ok())
-        };
-        Some(Self {
-            transactions: number("holdfast_commit_batch_size_count")?,
-            changes: number("holdfast_commit_batch_size_sum")?,
-            statements: number("holdfast_commit_statements_total")?,
-            rows: number("holdfast_commit_rows_total")?,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_read_by_their_whole_names() {
-        let metrics = "# TYPE holdfast_commit_rows_total counter\n\
-            holdfast_commit_rows_total 12\nholdfast_commit_statements_total 9\n\
-            holdfast_commit_batch_size_bucket{le=\"1\"} 1\nholdfast_commit_batch_size_sum 4.0\n\
-            holdfast_commit_batch_size_count 2\n";
-        let read = Counters { transactions: 2, changes: 4, statements: 9, rows: 12 };
-        assert_eq!(Counters::read(metrics), Some(read));
-    }
 }

@@ -52,11 +52,28 @@ fn a_store_is_filled_before_it_is_measured() {
 fn valgrind_counts_the_instructions_of_every_kind_of_request() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let usual = instructions::Plan::usual(env!("CARGO_BIN_EXE_holdfast-bench").into());
-    let counts =
-        instructions::count(&instructions::Plan { folder, warm_up: 10, requests: 50, ..usual });
-    let [plain, replay, streamed, refused] = counts[..] else { panic!("{counts:?}") };
-    assert!(refused.1 > 0 && refused.1 < replay.1, "{counts:?}");
-    assert!(replay.1 < plain.1 && replay.1 < streamed.1, "{counts:?}");
+    let widths = vec![8];
+    let counts = instructions::count(&instructions::Plan {
+        folder,
+        warm_up: 10,
+        requests: 50,
+        widths,
+        ..usual
+    });
+    let [plain, replay, streamed, refused, wide] = &counts[..] else { panic!("{counts:?}") };
+    assert!(refused.instructions > 0, "{counts:?}");
+    assert!(refused.instructions < replay.instructions, "{counts:?}");
+    for writing in [plain, streamed, wide] {
+        assert!(replay.instructions < writing.instructions, "{counts:?}");
+        assert!(0 < writing.writer && writing.writer < writing.instructions, "{counts:?}");
+        // Less than one change of one commit is none: the counters would be those of another part.
+        assert!(writing.batch >= 1_000, "{counts:?}");
+    }
+    for reading in [replay, refused] {
+        assert!(reading.writer < plain.writer / 2, "{counts:?}");
+    }
+    assert!(plain.batch < wide.batch, "callers at once share a commit: {counts:?}");
+    assert!(wide.row.ends_with("×8"), "{counts:?}");
 }
 
 /// A change of an operation is one of a batch, and a request has two.
