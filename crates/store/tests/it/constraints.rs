@@ -304,7 +304,7 @@ async fn results_do_not_change_and_wait_for_their_settlement(home: &impl Home) {
                  VALUES (1, zeroblob(16), 1, zeroblob(11), zeroblob(0))",
                 CHECK,
             ),
-            ("INSERT INTO counters VALUES (zeroblob(16), 6, 0, 0)", CHECK),
+            ("INSERT INTO counters VALUES (zeroblob(16), 8, 0, 0)", CHECK),
             ("INSERT INTO counters VALUES (zeroblob(16), 0, 0, -1)", CHECK),
             ("INSERT INTO nodes VALUES ('', zeroblob(16), 0, NULL)", CHECK),
             ("INSERT INTO nodes VALUES ('a', zeroblob(1), 0, NULL)", CHECK),
