@@ -4,7 +4,7 @@
 //! reload ──▶ replace ──▶ current ──▶ taken once by each request, and kept to the end of its operation
 //! ```
 //!
-//! It is replaced as a whole and never changed in place: a request is judged, routed and billed by one set
+//! A reload replaces it as a whole and never changes it in place: a request is judged, routed and billed by one set
 //! of models and prices, and two configurations live at once while older requests end. Never in here: reading
 //! or checking of a configuration, and the limits of connections, which are the listeners' own.
 

@@ -2,7 +2,7 @@
 //! never changes: another one takes its place ([`live_config`](crate::live_config)), and whatever began
 //! under one ends under it.
 //!
-//! What is known of a route (its breaker, its calls under way) is not part of it: configurations that follow
+//! The state of a route (its breaker, its calls under way) is not part of it: configurations that follow
 //! one another share that, as long as the route's provider is the same one.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,7 +5,7 @@
 //! Idempotency-Key ─ place of the API key ─ content type ─ body ─▶ engine ─▶ whole or stream
 //! ```
 //!
-//! Nothing is bound before the engine has the submission, and the body is not understood here.
+//! The engine alone binds a key and understands a body: a refusal of this file leaves the key free.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! socket ─ CallerSocket (slow readers, end) ─ TimedStream (idle, head) ─ hyper ─ answer ─▶ GuardedBody
 //! ```
 //!
-//! It keeps the limits that it was accepted with, whatever a reload brings. At shutdown the request in
+//! A connection keeps the limits that it was accepted with, whatever a reload brings. At shutdown the request in
 //! flight is answered, and the connection closes; after [`FINISH`] it is cut. Never in here: what is answered,
 //! and how many connections there may be, which each listener decides.
 

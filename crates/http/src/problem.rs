@@ -7,7 +7,7 @@
 //! - `retry` follows the code, unless something better is known: the time at which a limit is
 //!   reset or a route is tried again, or that the same request would fail the same way.
 //!
-//! Which error a failure is, is not decided here: the engine's failures are translated in
+//! The choice of an error is not made here: the engine's failures are translated in
 //! [`error`](crate::error), refusals of heads and bodies where they are read.
 
 use std::borrow::Cow;

@@ -7,7 +7,7 @@
 //! | error after which the body is not read | `connection: close` |
 //! | stream | `cache-control` and `x-accel-buffering`: nobody on the way keeps an event back |
 //!
-//! Which answer a request gets is not decided here.
+//! The choice of an answer is not made here.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// One route after the other, in a chain that none can be left out of unnoticed.
+    /// Chain of all routes, one after the other: a match, so that none is left out unnoticed.
     const fn after(found: &Route<'static>) -> Option<Route<'static>> {
         Some(match found {
             Route::Health => Route::Ready,

@@ -356,7 +356,7 @@ impl<'a> PartInPlace<'a> {
         }
     }
 
-    /// URL of a file; empty where it has none.
+    /// URL of a file; empty where it has none, which no kind takes for a document: it is refused, not sent.
     fn document(&self) -> Option<&'a str> {
         match &self.part.item {
             Item::File { data, .. } => Some(data.as_deref().unwrap_or_default()),

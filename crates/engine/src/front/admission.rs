@@ -1,8 +1,8 @@
 //! Admission: everything that is checked before the key of a request is bound. It computes the
 //! bound of what the request can use and the hold for that, and takes a permit of the first route.
 //!
-//! Nothing is written here, so that a refusal leaves the key as it was. Whether the wallet has the
-//! hold, and the API key's limits have room, is judged with the claim, in the store.
+//! Nothing is written here, so that a refusal leaves the key as it was. The store judges
+//! with the claim, not before, if the wallet has the hold and the API key's limits have room.
 
 use std::sync::Arc;
 

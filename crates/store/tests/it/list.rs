@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use holdfast_domain::credential::ApiKey;
 use holdfast_domain::credential::Grant;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::{NewApiKey, Unavailable};
+use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeyId, Operation, OperationId, Timestamp};
+use holdfast_store::Store;
 use holdfast_store::list::{
     ApiKeyFilter, ApiKeyState, OperationFilter, Order, PAGE_MAX, Page, PageRequest, ROWS_READ_MAX,
     Scope,
@@ -16,6 +19,18 @@ use holdfast_testkit::sample;
 
 use crate::raw::Raw;
 use crate::scratch::Home;
+
+/// Every API key, the oldest first.
+pub(crate) async fn all_api_keys(store: &Store) -> Vec<ApiKey> {
+    let page = |request| store.api_keys(ApiKeyFilter::default(), request);
+    let listed = whole(Order::Oldest, page).await;
+    listed.into_iter().map(|listed| listed.api_key).collect()
+}
+
+/// Every wallet, the oldest first.
+pub(crate) async fn all_wallets(store: &Store) -> Vec<Wallet> {
+    whole(Order::Oldest, |request| store.wallets(request)).await
+}
 
 /// All of a list, by pages of two.
 pub(crate) async fn whole<T, F>(order: Order, page: impl Fn(PageRequest) -> F) -> Vec<T>

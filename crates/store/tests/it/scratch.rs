@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
-use holdfast_store::list::{ApiKeyFilter, Order};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::{Lists, Stores};
 use tempfile::TempDir;
@@ -143,12 +142,10 @@ impl Stores for Scratch {
 #[async_trait]
 impl Lists for Scratch {
     async fn all_api_keys(&self) -> Vec<ApiKey> {
-        let page = |request| self.store.api_keys(ApiKeyFilter::default(), request);
-        let listed = list::whole(Order::Oldest, page).await;
-        listed.into_iter().map(|listed| listed.api_key).collect()
+        list::all_api_keys(&self.store).await
     }
 
     async fn all_wallets(&self) -> Vec<Wallet> {
-        list::whole(Order::Oldest, |request| self.store.wallets(request)).await
+        list::all_wallets(&self.store).await
     }
 }
